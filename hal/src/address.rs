@@ -1,0 +1,111 @@
+//! Names of cores and of the memory they own.
+
+use core::fmt;
+
+/// Number of a core, `0..Topology::cores()`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct CoreId(u16);
+
+impl CoreId {
+    /// Core number `number`. Whether the machine has such a core is for the machine to say.
+    pub const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// The number, as an index into per-core tables.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for CoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "core {}", self.0)
+    }
+}
+
+/// Which of a core's two pieces of shared memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Kind {
+    /// Its share of ordinary (usually off-chip) memory, behind the controller nearest to it.
+    Memory,
+    /// Its on-chip message buffer: small and fast.
+    MessageBuffer,
+}
+
+/// A piece of shared memory that one core owns and every core can reach.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Region {
+    /// The core that owns it.
+    pub owner: CoreId,
+    /// Which of the owner's pieces.
+    pub kind: Kind,
+}
+
+impl Region {
+    /// `owner`'s share of ordinary memory.
+    pub const fn memory(owner: CoreId) -> Self {
+        Self {
+            owner,
+            kind: Kind::Memory,
+        }
+    }
+
+    /// `owner`'s message buffer.
+    pub const fn message_buffer(owner: CoreId) -> Self {
+        Self {
+            owner,
+            kind: Kind::MessageBuffer,
+        }
+    }
+
+    /// The byte at `offset` of this region.
+    pub const fn at(self, offset: u32) -> Address {
+        Address {
+            region: self,
+            offset,
+        }
+    }
+}
+
+/// One byte of shared memory: a region and a byte offset into it.
+///
+/// The same `Address` means the same byte on every core, whatever the cores' own address maps look
+/// like; a port translates.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Address {
+    /// The region.
+    pub region: Region,
+    /// Bytes from the region's start.
+    pub offset: u32,
+}
+
+impl Address {
+    /// The address `bytes` further on. Saturates at the end of the offset's range, which no region
+    /// reaches, so that a wrong sum is out of every region instead of at its start.
+    pub const fn plus(self, bytes: u32) -> Self {
+        Self {
+            region: self.region,
+            offset: self.offset.saturating_add(bytes),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.region.kind {
+            Kind::Memory => "memory",
+            Kind::MessageBuffer => "buffer",
+        };
+        write!(f, "{kind}[{}]+{:#x}", self.region.owner.get(), self.offset)
+    }
+}

@@ -1,0 +1,101 @@
+//! Moving bytes between private caches and memory, on purpose.
+
+use crate::{Address, Region};
+
+/// Whole cache lines of one region.
+///
+/// Made only by [`Lines::covering`], which rounds outwards: a part of a line can be neither written
+/// back nor invalidated alone, and invalidating it would discard its neighbour's unsaved stores.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Lines {
+    region: Region,
+    start: u32,
+    end: u32,
+}
+
+impl Lines {
+    /// The lines that hold the `len` bytes at `at`, as large as machine `C`'s lines. Empty if `len`
+    /// is 0.
+    pub const fn covering<C: Coherence + ?Sized>(at: Address, len: u32) -> Self {
+        const { assert!(C::LINE.is_power_of_two()) };
+        let line = C::LINE as u32;
+        let start = at.offset & !(line - 1);
+        let end = match len {
+            0 => start,
+            // Saturates below the top line: no region reaches that far (U1).
+            _ => (at.offset.saturating_add(len - 1) & !(line - 1)).saturating_add(line),
+        };
+        Self {
+            region: at.region,
+            start,
+            end,
+        }
+    }
+
+    /// The region they lie in.
+    pub const fn region(self) -> Region {
+        self.region
+    }
+
+    /// Offset of the first byte.
+    pub const fn start(self) -> u32 {
+        self.start
+    }
+
+    /// Offset behind the last byte.
+    pub const fn end(self) -> u32 {
+        self.end
+    }
+
+    /// The offset of each line's first byte, `line` bytes apart: [`Coherence::LINE`], or the true line
+    /// size of the machine where that is a run-time value and smaller.
+    pub fn starts(self, line: u32) -> impl Iterator<Item = u32> {
+        (self.start..self.end).step_by((line as usize).max(1))
+    }
+}
+
+/// Moves bytes between this core's cache and memory, and orders its accesses.
+///
+/// # Safety
+/// The protocols' guarantees rest on these promises of the implementor:
+/// * S1. When `write_back(spans)` **and a following `drain()`** have returned, this core's earlier
+///   cached stores to the lines are in memory.
+/// * S2. After `invalidate(spans)`, cached loads of the lines do not return values fetched earlier.
+/// * S3. `drain()` orders what this core did before it ahead of its later stores: earlier loads have their
+///   values, and earlier stores (uncached, bulk, written back) are in memory, before a later store is.
+/// * S4. Loads after `acquire()` (cached or not) are not satisfied earlier than loads before it.
+/// * S5. None of these is moved across other memory accesses by the compiler.
+///
+/// # Contract for the caller
+/// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose it
+///   ([`INVALIDATE_WRITES_BACK`](Self::INVALIDATE_WRITES_BACK)).
+/// * `write_back` may also drop the lines, and either call may act on the whole cache instead of the
+///   lines named. So calls are batched: hence the slice.
+/// * After a flag was seen: `acquire`, then `invalidate`, in this order, and not before; a core may
+///   prefetch at any time.
+#[expect(
+    unsafe_code,
+    reason = "the trait is unsafe to implement; this crate implements it nowhere"
+)]
+pub unsafe trait Coherence {
+    /// Line size in bytes, a power of two. Where it is known only at run time: an upper bound, used
+    /// for layout.
+    const LINE: usize;
+
+    /// Whether `invalidate` writes dirty bytes back first. If false, it loses them.
+    const INVALIDATE_WRITES_BACK: bool;
+
+    /// Writes dirty bytes in these lines back to memory. May drop the lines from the cache.
+    fn write_back(&self, spans: &[Lines]);
+
+    /// Drops this core's copies of these lines.
+    fn invalidate(&self, spans: &[Lines]);
+
+    /// Orders this core's earlier accesses ahead of its later stores: see S3. Call it between data and
+    /// the flag that announces it, and between reading a record and giving its place back.
+    fn drain(&self);
+
+    /// Orders this core's loads: see S4. Call it between seeing a flag and reading what it announces.
+    fn acquire(&self);
+}

@@ -1,0 +1,131 @@
+//! Where a core is, what time it is, and how it waits.
+
+use embedded_hal::delay::DelayNs;
+
+use crate::{Address, CachedMemory, Coherence, CoreId, Kind, TestAndSet, UncachedMemory};
+
+/// On-chip message buffers: see [`Kind::MessageBuffer`](crate::Kind).
+pub trait MessageBuffer {
+    /// Bytes of each core's buffer; 0 if the machine has none.
+    fn message_buffer_size(&self) -> u32;
+}
+
+/// Place of a tile in the mesh.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Position {
+    /// Column.
+    pub x: u16,
+    /// Row.
+    pub y: u16,
+}
+
+/// How many cores there are, and where.
+pub trait Topology {
+    /// How many cores the machine has; at least 1.
+    fn cores(&self) -> u16;
+
+    /// The core that this handle belongs to.
+    fn core(&self) -> CoreId;
+
+    /// Where the tile of `core` is.
+    fn position(&self, core: CoreId) -> Position;
+
+    /// Bytes of shared memory of [`Kind::Memory`](crate::Kind) that each core owns.
+    fn memory_size(&self) -> u32;
+
+    /// Mesh distance between two cores: 0 on one tile. A message passes `hops + 1` routers.
+    fn hops(&self, from: CoreId, to: CoreId) -> u16 {
+        let (a, b) = (self.position(from), self.position(to));
+        a.x.abs_diff(b.x).saturating_add(a.y.abs_diff(b.y))
+    }
+}
+
+/// A cycle counter.
+pub trait Clock {
+    /// Cycles since some moment; never goes back on one core. Counters of different cores need not
+    /// agree.
+    fn cycles(&self) -> u64;
+
+    /// Cycles per second.
+    fn hertz(&self) -> u64;
+}
+
+/// A word that a polling loop waits on: it goes on once the word differs from `seen`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Watch {
+    /// The aligned 32-bit word.
+    pub at: Address,
+    /// What the loop last read there.
+    pub seen: u32,
+}
+
+/// What a polling loop does between two polls.
+pub trait Relax {
+    /// Gives time to others, and returns when one of the `watched` words may differ from what was
+    /// seen, or for no reason at all.
+    ///
+    /// * R1. Returns at once, or soon, if a word already differs: a change between the poll and this
+    ///   call is never lost.
+    /// * R2. With no words it only yields, and always returns.
+    /// * R3. May return without any change. Sleeping ports wake up often enough for time budgets
+    ///   (milliseconds).
+    ///
+    /// The loop must poll everything it waits for between two calls, and all of it must be in
+    /// `watched`, or `watched` must be empty.
+    fn relax(&self, watched: &[Watch]);
+}
+
+/// Optional: waking a core that waits.
+///
+/// A bell remembers one ring: rings while one is pending are merged.
+pub trait Doorbell {
+    /// Rings `core`'s bell. Orders nothing: [`drain`](Coherence::drain) first.
+    fn ring(&self, core: CoreId);
+
+    /// Waits until this core's bell has been rung, and clears it. Re-check what you wait for after
+    /// this returns; a bell may ring for any reason.
+    fn wait_for_ring(&self);
+}
+
+/// A load/store machine that the kernel can run on: the sum of the required traits.
+pub trait Machine:
+    UncachedMemory + CachedMemory + Coherence + TestAndSet + MessageBuffer + Topology + Clock + Relax
+{
+    /// Bytes in each core's region of this kind.
+    fn region_size(&self, kind: Kind) -> u32 {
+        match kind {
+            Kind::Memory => self.memory_size(),
+            Kind::MessageBuffer => self.message_buffer_size(),
+        }
+    }
+}
+
+impl<M> Machine for M where
+    M: UncachedMemory
+        + CachedMemory
+        + Coherence
+        + TestAndSet
+        + MessageBuffer
+        + Topology
+        + Clock
+        + Relax
+        + ?Sized
+{
+}
+
+/// Delays measured with a machine's [`Clock`], giving time to others meanwhile.
+#[derive(Debug)]
+pub struct Delay<'m, M: ?Sized>(pub &'m M);
+
+impl<M: Clock + Relax + ?Sized> DelayNs for Delay<'_, M> {
+    fn delay_ns(&mut self, ns: u32) {
+        let hertz = u128::from(self.0.hertz());
+        let cycles = (u128::from(ns) * hertz).div_ceil(1_000_000_000) as u64;
+        let start = self.0.cycles();
+        while self.0.cycles().wrapping_sub(start) < cycles {
+            self.0.relax(&[]);
+        }
+    }
+}

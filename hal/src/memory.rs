@@ -1,0 +1,123 @@
+//! Loads and stores: past the caches, through them, and indivisible ones.
+
+use crate::Address;
+
+/// Loads and stores that pass the private caches by.
+///
+/// This is how cores talk: polled words, locks' data, ring entries and all accesses to memory that
+/// another core owns. On a chip these are accesses to pages mapped uncached or write-combining.
+///
+/// # Contract
+/// For the caller:
+/// * U1. `at` (to the last byte) lies inside its region, and words are aligned to their size. A port
+///   may stop the machine on a violation; it never touches other memory.
+/// * U2. No core, this one included, holds a *dirty* cached copy of a line that is stored to here; else
+///   that line's later write-back destroys the stored bytes. To read own uncached stores through the
+///   cache: drain, then invalidate.
+///
+/// For the port:
+/// * U3. `load_*` of a word returns what memory holds, never a private copy.
+/// * U4. `store_u8` and `store_u32` change exactly the named bytes, whole and at once; a neighbour in
+///   the same word or line keeps its value.
+/// * U5. Accesses of one core to the *same* bytes are seen in program order, bulk ones included. Between
+///   *different* words nothing is promised until [`drain`](crate::Coherence::drain) (stores) or
+///   [`acquire`](crate::Coherence::acquire) (loads).
+/// * U6. The compiler neither merges, splits, invents nor drops word accesses (volatile or atomic).
+///
+/// None of these block, except for the time that the access takes.
+pub trait UncachedMemory {
+    /// How many bytes, naturally aligned, arrive at once in one access: 4 everywhere, more where a
+    /// port can publish a line. A record that others poll must keep its flag inside one such unit.
+    const PUBLISH: usize;
+
+    /// Loads one byte.
+    fn load_u8(&self, at: Address) -> u8;
+
+    /// Stores one byte.
+    fn store_u8(&self, at: Address, value: u8);
+
+    /// Loads an aligned 32-bit word.
+    fn load_u32(&self, at: Address) -> u32;
+
+    /// Stores an aligned 32-bit word.
+    fn store_u32(&self, at: Address, value: u32);
+
+    /// Stores `from` to consecutive bytes, by the fastest means the machine has (a write-combining
+    /// buffer, whole lines). Bytes may arrive in any order and any grouping, and need not have
+    /// arrived at all before the next [`drain`](crate::Coherence::drain). Bytes outside are not
+    /// touched, and no copy stays in this core's cache that could be written back later.
+    fn store_bytes(&self, at: Address, from: &[u8]);
+
+    /// Loads consecutive bytes into `into`, each as fresh as a `load_u8` at some moment during the
+    /// call; the bytes may be from different moments. The default loads words, and bytes at the ends.
+    fn load_bytes(&self, at: Address, into: &mut [u8]) {
+        let head = (at.offset.wrapping_neg() % 4) as usize;
+        let (head, rest) = into
+            .split_at_mut_checked(head)
+            .unwrap_or((&mut [], &mut []));
+        let mut cursor = at;
+        for byte in head {
+            *byte = self.load_u8(cursor);
+            cursor = cursor.plus(1);
+        }
+        let mut words = rest.chunks_exact_mut(4);
+        for word in &mut words {
+            word.copy_from_slice(&self.load_u32(cursor).to_le_bytes());
+            cursor = cursor.plus(4);
+        }
+        for byte in words.into_remainder() {
+            *byte = self.load_u8(cursor);
+            cursor = cursor.plus(1);
+        }
+    }
+}
+
+/// Loads and stores through this core's private cache: ordinary memory accesses on a chip.
+///
+/// # Contract
+/// * C1. A load may return a copy that was fetched at any earlier time since the line was last
+///   [invalidated](crate::Coherence::invalidate), however old.
+/// * C2. A store may stay in the cache until the line is [written
+///   back](crate::Coherence::write_back), and may also be written back at any moment before
+///   (eviction). A write-back moves the *whole line*, over whatever others stored there.
+/// * C3. U1 of [`UncachedMemory`] holds here too.
+///
+/// Hence the kernel's rule: a line is only ever stored to through the cache of the core that owns its
+/// region, and only while no peer may store to it.
+pub trait CachedMemory {
+    /// Copies consecutive bytes at `at` into `into`.
+    fn read(&self, at: Address, into: &mut [u8]);
+
+    /// Copies `from` to consecutive bytes at `at`.
+    fn write(&self, at: Address, from: &[u8]);
+}
+
+/// An indivisible operation of [`NativeAtomics`] on a 32-bit word.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Atomic {
+    /// Adds, wrapping around.
+    Add(u32),
+    /// Sets the given bits.
+    Or(u32),
+    /// Stores the value.
+    Swap(u32),
+    /// Stores `new` if the word holds `old`.
+    CompareSwap {
+        /// Expected value.
+        old: u32,
+        /// Value to store.
+        new: u32,
+    },
+}
+
+/// Optional: atomic operations that reach every core of the machine.
+///
+/// A machine whose CPU atomics act in the core's own cache (the SCC; hosts that share a CXL pool)
+/// must **not** implement this: then no shared word can be touched by one, and the kernel uses
+/// locks or single-writer protocols instead.
+pub trait NativeAtomics {
+    /// Performs `operation` on the aligned word at `at`, past the caches, in one indivisible step, and
+    /// returns the word's former value. Orders nothing else: see U5 of [`UncachedMemory`].
+    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32;
+}
