@@ -1,0 +1,446 @@
+//! Runs a program on the chip, one access at a time.
+//!
+//! # A step
+//! 1. The schedule picks a core among those that can go on. What it wants is already known.
+//! 2. The chip does what it does on its own account: evictions, late stores, prefetches.
+//! 3. The access has its effect; cores that waited for that are woken.
+//! 4. The core runs on to its next access, its return or its panic.
+//!
+//! Time is the number of steps. Nothing else (host time, addresses, hash order) enters anywhere, so the
+//! configuration decides the run.
+//!
+//! # Waiting
+//! `relax` with words takes the core out of the schedule until one of them differs. So "nobody can go on"
+//! is visible at once. Then, in this order: late stores arrive (weak profiles); a time budget expires
+//! ([`Config::budgets_expire`]): the clock jumps and everybody is woken; the run is over.
+//!
+//! A woken core runs on to its next access at once: nobody can notice what it does until then.
+//!
+//! `relax` without words is a turn of a polling loop that nobody can see through. If many such turns
+//! pass and nobody stores anything, it is a livelock, after the same two remedies.
+
+mod account;
+
+use std::fmt::Debug;
+
+use flagpost_hal::CoreId;
+
+use crate::config::Config;
+use crate::handle::SimCore;
+use crate::machine::Machine;
+use crate::machine::waits::Watched;
+use crate::op::{Access, Op, Reply};
+use crate::pick::Picker;
+use crate::report::{End, Failure, Report};
+use crate::rng::{Rng, Stream};
+use crate::strand::{Outcome, Strand};
+use crate::trace::{Event, Note, Trace, Verb};
+
+/// Cycles that pass when time budgets expire: more than an hour.
+const JUMP: u64 = 1 << 42;
+
+/// A simulated chip. Runs programs, one after the other, each on a chip fresh from power-on; what the
+/// runs need is kept in between.
+pub struct Sim {
+    config: Config,
+    machine: Machine,
+    trace: Trace,
+}
+
+impl Sim {
+    /// The chip that `config` describes.
+    ///
+    /// # Panics
+    /// If `config` has no core, a region size is not a multiple of 32, or memory exceeds 4 GiB.
+    pub fn new(config: Config) -> Self {
+        Self {
+            machine: Machine::new(&config),
+            trace: Trace::new(config.cores, config.timeline),
+            config,
+        }
+    }
+
+    /// What runs are made of now.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Uses another seed from the next run on.
+    pub fn reseed(&mut self, seed: u64) -> &mut Self {
+        self.config.seed = seed;
+        self
+    }
+
+    /// Runs `program` on every core, and tells what came of it.
+    ///
+    /// A core that returns an error or panics stops there, with its locks held; the others go on until
+    /// they are done or cannot.
+    ///
+    /// # Panics
+    /// If the host has no memory for the cores' stacks.
+    pub fn run<E: Debug>(&mut self, program: impl Fn(SimCore) -> Result<(), E>) -> Report {
+        self.machine.reset(self.config.seed);
+        self.trace.reset();
+        let (shape, program) = (self.machine.shape, &program);
+        let strand = |core| {
+            Strand::new(move |port| {
+                let handle = SimCore::new(port, CoreId::new(core), shape);
+                program(handle).map_err(|error| format!("{error:?}"))
+            })
+        };
+        let mut run = Run {
+            picker: Picker::new(&self.config),
+            cores: (0..self.config.cores)
+                .map(|core| Running::new(strand(core)))
+                .collect(),
+            live: usize::from(self.config.cores),
+            steps: 0,
+            offset: 0,
+            quiet: 0,
+            expiries: self.config.budgets_expire,
+            failures: Vec::new(),
+            rng: Rng::new(self.config.seed, Stream::Wakes),
+            woken: Vec::new(),
+            config: &self.config,
+            machine: &mut self.machine,
+            trace: &mut self.trace,
+        };
+        for core in 0..run.config.cores {
+            run.picker.enable(core);
+            run.advance(core, Reply::default());
+        }
+        let end = run.until_it_ends();
+        run.report(end)
+    }
+}
+
+/// What a core is doing.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum State {
+    /// It can take its next step.
+    Ready,
+    /// It waits for words.
+    Waits,
+    /// It waits for its bell.
+    WaitsForRing,
+    /// It has returned or panicked.
+    Ended,
+}
+
+/// A core and the access it wants next.
+struct Running<'p> {
+    strand: Strand<'p>,
+    next: Option<Op>,
+    state: State,
+}
+
+impl<'p> Running<'p> {
+    const fn new(strand: Strand<'p>) -> Self {
+        Self {
+            strand,
+            next: None,
+            state: State::Ready,
+        }
+    }
+}
+
+/// A run in progress.
+struct Run<'s, 'p> {
+    config: &'s Config,
+    machine: &'s mut Machine,
+    trace: &'s mut Trace,
+    picker: Picker,
+    cores: Vec<Running<'p>>,
+    /// Cores that have not ended.
+    live: usize,
+    steps: u64,
+    /// How far time is ahead of steps.
+    offset: u64,
+    /// Polling turns since anybody stored anything.
+    quiet: u64,
+    /// Budgets that may still expire.
+    expiries: u32,
+    failures: Vec<Failure>,
+    /// For wake-ups without a reason.
+    rng: Rng,
+    /// Scratch: watchers of a line that changed.
+    woken: Vec<(u16, Watched)>,
+}
+
+impl Run<'_, '_> {
+    /// Steps until there is a reason not to.
+    ///
+    /// Reasons are looked at in the order in which they explain each other: a hazard explains wrong data,
+    /// a failed core explains that others wait for it. So the first one found is the one to report.
+    fn until_it_ends(&mut self) -> End {
+        loop {
+            if let Some(hazard) = &self.machine.hazard {
+                return End::Oracle(self.machine.alarm(hazard));
+            }
+            if self.live == 0 {
+                return self.failed().unwrap_or(End::Done);
+            }
+            if self.quiet > self.config.quiet_turns.saturating_mul(self.live as u64) {
+                if !self.settle() && !self.expire() {
+                    return self.failed().unwrap_or(End::Livelock);
+                }
+                self.quiet = 0;
+            }
+            if self.steps >= self.config.max_steps {
+                return self.failed().unwrap_or(End::StepBound);
+            }
+            match self.picker.next() {
+                Some(core) => self.step(core),
+                None if self.settle() => {}
+                None if !self.failures.is_empty() || !self.expire() => {
+                    return self.failed().unwrap_or(End::Deadlock);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Failed or panicked, if any core did.
+    fn failed(&self) -> Option<End> {
+        let panicked = self.failures.iter().any(|failure| failure.panicked);
+        match (self.failures.is_empty(), panicked) {
+            (true, _) => None,
+            (false, true) => Some(End::Panicked),
+            (false, false) => Some(End::Failed),
+        }
+    }
+
+    /// One step of `core`.
+    #[inline]
+    fn step(&mut self, core: u16) {
+        self.steps += 1;
+        self.machine.environment(self.steps, self.trace);
+        self.wake();
+        if self.config.wakes > 0 {
+            self.wake_for_no_reason();
+        }
+        let index = usize::from(core);
+        if self.machine.hazard.is_some() {
+            return;
+        }
+        // Waking may have let this core run on, but a ready core keeps what it wanted.
+        let Some(op) = self.cores[index].next else {
+            return;
+        };
+        match op.access {
+            Access::Relax => self.relax(core, &op),
+            Access::WaitForRing => self.wait_for_ring(core, &op),
+            Access::Ring(of) => self.ring(core, of, &op),
+            Access::Cycles => {
+                self.record(core, &op, 0, Note::None);
+                self.advance(core, Reply::word(self.steps + self.offset));
+            }
+            _ => {
+                let outcome = self.machine.execute(core, &op);
+                self.record(core, &op, outcome.value, outcome.note);
+                if matches!(op.access, Access::TestAndSet(_)) && outcome.value == 0 {
+                    self.turn(core);
+                }
+                if std::mem::take(&mut self.machine.progress) {
+                    self.quiet = 0;
+                }
+                self.advance(core, outcome.reply);
+            }
+        }
+        self.wake();
+    }
+
+    /// `core` polled in vain.
+    fn turn(&mut self, core: u16) {
+        self.quiet += 1;
+        self.picker.yields(core);
+    }
+
+    /// Waits for a watched word to differ; or just a turn.
+    fn relax(&mut self, core: u16, op: &Op) {
+        self.machine.count(core).relaxes += 1;
+        let number = self.machine.waits.words(core).len();
+        let mut differs = number == 0;
+        for word in 0..number {
+            let Watched { at, seen } = self.machine.waits.words(core)[word];
+            differs |= self.machine.peek(core, at) != seen;
+        }
+        if differs {
+            self.record(core, op, 0, Note::None);
+            self.machine.waits.forget(core);
+            self.turn(core);
+            self.advance(core, Reply::default());
+        } else {
+            self.record(core, op, 0, Note::Waits);
+            self.machine.waits.block(core);
+            self.block(core, State::Waits);
+        }
+    }
+
+    fn wait_for_ring(&mut self, core: u16, op: &Op) {
+        let bell = &mut self.machine.bells[usize::from(core)];
+        if std::mem::take(bell) {
+            self.record(core, op, 0, Note::None);
+            self.advance(core, Reply::default());
+        } else {
+            self.record(core, op, 0, Note::Waits);
+            self.block(core, State::WaitsForRing);
+        }
+    }
+
+    /// Rings a bell. Its owner goes on at once if it waits; else the bell remembers.
+    fn ring(&mut self, core: u16, of: u16, op: &Op) {
+        self.machine.count(core).rings += 1;
+        self.record(core, op, 0, Note::None);
+        self.quiet = 0;
+        if self.cores[usize::from(of)].state == State::WaitsForRing {
+            self.unblock(of);
+        } else {
+            self.machine.bells[usize::from(of)] = true;
+        }
+        self.advance(core, Reply::default());
+    }
+
+    fn block(&mut self, core: u16, state: State) {
+        self.cores[usize::from(core)].state = state;
+        self.picker.disable(core);
+    }
+
+    /// A waiting core goes on.
+    fn unblock(&mut self, core: u16) {
+        self.machine.waits.unblock(core);
+        self.cores[usize::from(core)].state = State::Ready;
+        self.picker.enable(core);
+        self.note(core, Verb::Wake);
+        self.advance(core, Reply::default());
+    }
+
+    /// Wakes the cores for which a watched word differs now.
+    #[inline]
+    fn wake(&mut self) {
+        while let Some(line) = self.machine.waits.take_changed() {
+            let mut woken = std::mem::take(&mut self.woken);
+            woken.clear();
+            self.machine.waits.watchers(line, &mut woken);
+            for &(core, Watched { at, seen }) in &woken {
+                let waits = self.cores[usize::from(core)].state == State::Waits;
+                if waits && self.machine.peek(core, at) != seen {
+                    self.unblock(core);
+                }
+            }
+            self.woken = woken;
+        }
+    }
+
+    /// Perhaps wakes some core for no reason.
+    #[cold]
+    fn wake_for_no_reason(&mut self) {
+        let core = self.rng.below(self.cores.len());
+        let waits = matches!(self.cores[core].state, State::Waits | State::WaitsForRing);
+        if waits && self.rng.next() & 1023 < u64::from(self.config.wakes) {
+            self.unblock(core as u16);
+        }
+    }
+
+    /// Late stores arrive. Returns whether there were any.
+    fn settle(&mut self) -> bool {
+        let any = self.machine.settle();
+        self.wake();
+        any
+    }
+
+    /// Lets a time budget run out, if one is left: time jumps, and everybody who waits looks again.
+    fn expire(&mut self) -> bool {
+        let Some(left) = self.expiries.checked_sub(1) else {
+            return false;
+        };
+        self.expiries = left;
+        self.offset += JUMP;
+        for core in 0..self.config.cores {
+            if matches!(
+                self.cores[usize::from(core)].state,
+                State::Waits | State::WaitsForRing
+            ) {
+                self.note(core, Verb::BudgetsExpire);
+                self.unblock(core);
+            }
+        }
+        true
+    }
+
+    /// Gives `core` its reply and lets it run to its next access.
+    #[inline]
+    fn advance(&mut self, core: u16, mut reply: Reply) {
+        let index = usize::from(core);
+        loop {
+            match self.cores[index].strand.resume(reply) {
+                Outcome::Wants(Op {
+                    access: Access::Watch { seen },
+                    at,
+                    ..
+                }) => {
+                    // Not a step: these only say what the relax that follows will wait for.
+                    self.machine.waits.watch(core, Watched { at, seen });
+                    reply = Reply::default();
+                }
+                Outcome::Wants(op) => {
+                    self.cores[index].next = Some(op);
+                    return;
+                }
+                Outcome::Returned(Ok(())) => return self.ended(core, None),
+                Outcome::Returned(Err(message)) => return self.ended(core, Some((false, message))),
+                Outcome::Panicked(message) => return self.ended(core, Some((true, message))),
+            }
+        }
+    }
+
+    #[cold]
+    fn ended(&mut self, core: u16, failure: Option<(bool, String)>) {
+        self.block(core, State::Ended);
+        self.live -= 1;
+        self.quiet = 0;
+        if let Some((panicked, message)) = failure {
+            self.failures.push(Failure {
+                core: CoreId::new(core),
+                panicked,
+                message,
+            });
+        }
+    }
+
+    /// Puts an access into the timeline.
+    #[inline]
+    fn record(&mut self, core: u16, op: &Op, value: u32, note: Note) {
+        let (at, label) = match op.access {
+            Access::TestAndSet(of) | Access::Clear(of) | Access::Ring(of) => (u32::from(of), ""),
+            Access::Mark(label) => (0, label),
+            _ => (op.at, ""),
+        };
+        self.trace.record(Event {
+            step: self.steps,
+            at,
+            value,
+            number: 0,
+            core,
+            verb: Verb::of(&op.access),
+            note,
+            label,
+            place: Some(op.place),
+        });
+    }
+
+    /// Puts something that happened to `core` into the timeline.
+    fn note(&mut self, core: u16, verb: Verb) {
+        self.trace.record(Event {
+            step: self.steps,
+            at: 0,
+            value: 0,
+            number: 0,
+            core,
+            verb,
+            note: Note::None,
+            label: "",
+            place: None,
+        });
+    }
+}

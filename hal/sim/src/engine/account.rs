@@ -1,0 +1,84 @@
+//! The account of a run that is over.
+//!
+//! A report must be enough to understand a failure without running it again: who waits for which word and
+//! what is in it, who failed and how, and what those concerned did last, in one timeline. Cores that have
+//! nothing to do with it only fill up what room is left.
+
+use flagpost_hal::CoreId;
+
+use super::{Run, State};
+use crate::machine::waits::Watched;
+use crate::report::{End, Report, Waiting, Word};
+
+/// Cores whose accesses a timeline shows, at most.
+const SHOWN: usize = 12;
+
+impl Run<'_, '_> {
+    /// The account of the run, which is over.
+    pub(super) fn report(mut self, end: End) -> Report {
+        let waiting = self.waiting();
+        let timeline = match end {
+            End::Done => String::new(),
+            _ => self.timeline(&end, &waiting),
+        };
+        let cores = 0..self.config.cores;
+        Report {
+            end,
+            failures: self.failures,
+            waiting,
+            steps: self.steps,
+            hash: self.trace.hash(),
+            counters: cores.map(|core| *self.machine.count(core)).collect(),
+            timeline,
+            config: self.config.clone(),
+            case: String::new(),
+        }
+    }
+
+    /// The cores that wait, and what for.
+    fn waiting(&mut self) -> Vec<Waiting> {
+        let mut waiting = Vec::new();
+        for (core, running) in (0..).zip(&self.cores) {
+            let (State::Waits | State::WaitsForRing, Some(op)) = (running.state, running.next)
+            else {
+                continue;
+            };
+            let watched = self.machine.waits.words(core).to_vec();
+            let word = |Watched { at, seen }| Word {
+                at: self.machine.shape.address(at),
+                seen,
+                now: self.machine.peek(core, at),
+            };
+            waiting.push(Waiting {
+                core: CoreId::new(core),
+                words: watched.into_iter().map(word).collect(),
+                place: op.place,
+            });
+        }
+        waiting
+    }
+
+    /// The last accesses of those concerned: by the oracle, by failure, by waiting; then of others.
+    fn timeline(&self, end: &End, waiting: &[Waiting]) -> String {
+        let mut order: Vec<CoreId> = Vec::new();
+        if let End::Oracle(alarm) = end {
+            order.push(alarm.core);
+            order.extend(alarm.other);
+        }
+        order.extend(self.failures.iter().map(|failure| failure.core));
+        order.extend(waiting.iter().map(|waiting| waiting.core));
+        order.extend((0..self.config.cores).map(CoreId::new));
+        let mut shown: Vec<u16> = Vec::new();
+        for core in order {
+            if shown.len() < SHOWN && !shown.contains(&core.get()) {
+                shown.push(core.get());
+            }
+        }
+        let mut text = self.trace.render(&shown, &self.machine.shape);
+        let hidden = self.cores.len() - shown.len();
+        if hidden > 0 {
+            text.push_str(&format!("    ({hidden} more cores are not shown)\n"));
+        }
+        text
+    }
+}

@@ -1,0 +1,329 @@
+//! A core's handle of its chip: the HAL's traits, as values for the engine.
+//!
+//! # Which call is how many steps
+//! Other cores may run between any two steps, and the chip may evict a line; within one step nothing
+//! happens.
+//!
+//! | call | steps |
+//! |---|---|
+//! | word load or store, atomic, register, bell, clock | 1 |
+//! | `load_bytes` | 1 per word, and per byte at unaligned ends |
+//! | `store_bytes` | 1 per line touched, and 1 per group of words that leaves the combining buffer |
+//! | `read`, `write` | 1 per line touched |
+//! | `write_back`, `invalidate` | 1 per line |
+//! | `drain` | 1, and 1 per further parcel or group that is placed |
+//! | `relax` | 1; it may wait after it |
+//! | `cores`, `core`, `position`, `hops`, sizes, `hertz` | 0: they are known |
+//!
+//! Every method is `#[track_caller]`, so that timelines name the line of the kernel or test that asked, not
+//! this file. (Calls that go through the HAL's own code, `try_lock` and the drop of `Held`, name that.)
+
+use std::fmt;
+use std::panic::Location;
+
+use flagpost_hal::{
+    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
+    NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+};
+
+use crate::op::{Access, Op, Reply};
+use crate::shape::{LINE, Shape};
+use crate::strand::Port;
+
+/// What a program gets on each core: a handle of the core it runs on. Clones are handles of the same
+/// core.
+///
+/// An access outside its region, or a misaligned one, panics in the core that made it (U1), as does
+/// the use of another core's handle.
+#[derive(Clone)]
+pub struct SimCore {
+    port: Port,
+    core: CoreId,
+    shape: Shape,
+}
+
+impl fmt::Debug for SimCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimCore({})", self.core)
+    }
+}
+
+impl SimCore {
+    pub(crate) const fn new(port: Port, core: CoreId, shape: Shape) -> Self {
+        Self { port, core, shape }
+    }
+
+    /// Puts a remark into the timeline. Takes a step.
+    #[track_caller]
+    pub fn mark(&self, label: &'static str) {
+        self.ask(Access::Mark(label));
+    }
+
+    /// Asks for something without an address.
+    #[inline]
+    #[track_caller]
+    fn ask(&self, access: Access) -> Reply {
+        self.port.call(Op {
+            access,
+            at: 0,
+            local: true,
+            place: Location::caller(),
+        })
+    }
+
+    /// Asks for something at `len` bytes from `at`, which do not cross a line.
+    #[inline]
+    #[track_caller]
+    fn ask_at(&self, access: Access, at: Address, len: u32) -> Reply {
+        let Some(flat) = self.shape.flat(at, len) else {
+            panic!("{len} bytes at {at} are outside of the region (U1)");
+        };
+        self.port.call(Op {
+            access,
+            at: flat,
+            local: at.region.owner == self.core,
+            place: Location::caller(),
+        })
+    }
+
+    /// Asks for something at an aligned word.
+    #[inline]
+    #[track_caller]
+    fn ask_at_word(&self, access: Access, at: Address) -> Reply {
+        assert!(at.offset.is_multiple_of(4), "{at} is not aligned (U1)");
+        self.ask_at(access, at, 4)
+    }
+
+    /// Asks for something at each of the lines.
+    #[track_caller]
+    fn ask_at_lines(&self, access: Access, spans: &[Lines]) {
+        for lines in spans {
+            // Regions are whole lines, so rounding outwards cannot leave them.
+            // An empty span takes no step.
+            for start in lines.starts(LINE as u32) {
+                self.ask_at(access, lines.region().at(start), LINE as u32);
+            }
+        }
+    }
+
+    /// A core's number, checked.
+    #[track_caller]
+    fn number(&self, core: CoreId) -> u16 {
+        assert!(core.get() < self.shape.cores, "there is no {core}");
+        core.get()
+    }
+}
+
+/// Cuts `len` bytes at `at` at line boundaries: the address and length of each piece, and where it
+/// starts in the whole.
+fn pieces(at: Address, len: usize) -> impl Iterator<Item = (Address, usize, usize)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let (start, here) = (done, at.plus(done as u32));
+        let room = LINE - here.offset as usize % LINE;
+        let piece = room.min(len - done);
+        done += piece;
+        (piece > 0).then_some((here, piece, start))
+    })
+}
+
+impl UncachedMemory for SimCore {
+    const PUBLISH: usize = 4;
+
+    #[inline]
+    #[track_caller]
+    fn load_u8(&self, at: Address) -> u8 {
+        self.ask_at(Access::Load { width: 1 }, at, 1).word as u8
+    }
+
+    #[inline]
+    #[track_caller]
+    fn store_u8(&self, at: Address, value: u8) {
+        let value = u32::from(value);
+        self.ask_at(Access::Store { width: 1, value }, at, 1);
+    }
+
+    #[inline]
+    #[track_caller]
+    fn load_u32(&self, at: Address) -> u32 {
+        self.ask_at_word(Access::Load { width: 4 }, at).word as u32
+    }
+
+    #[inline]
+    #[track_caller]
+    fn store_u32(&self, at: Address, value: u32) {
+        self.ask_at_word(Access::Store { width: 4, value }, at);
+    }
+
+    #[track_caller]
+    fn store_bytes(&self, at: Address, from: &[u8]) {
+        for (here, piece, start) in pieces(at, from.len()) {
+            let mut bytes = [0; LINE];
+            bytes[..piece].copy_from_slice(&from[start..start + piece]);
+            let len = piece as u8;
+            let combine = Access::Combine { len, bytes };
+            let answer = loop {
+                // 1: the buffer is still busy with another line.
+                match self.ask_at(combine, here, len.into()).word {
+                    1 => continue,
+                    answer => break answer,
+                }
+            };
+            if answer == 2 {
+                while self.ask(Access::Empty).word != 0 {}
+            }
+        }
+    }
+
+    #[track_caller]
+    fn load_bytes(&self, at: Address, into: &mut [u8]) {
+        let mut cursor = at;
+        let mut rest = into;
+        while !rest.is_empty() {
+            // Words where the address allows, bytes at the ends.
+            let whole = cursor.offset.is_multiple_of(4) && rest.len() >= 4;
+            let len = if whole { 4 } else { 1 };
+            let (piece, others) = rest.split_at_mut(len);
+            if whole {
+                piece.copy_from_slice(&self.load_u32(cursor).to_le_bytes());
+            } else {
+                piece[0] = self.load_u8(cursor);
+            }
+            cursor = cursor.plus(len as u32);
+            rest = others;
+        }
+    }
+}
+
+impl CachedMemory for SimCore {
+    #[track_caller]
+    fn read(&self, at: Address, into: &mut [u8]) {
+        for (here, piece, start) in pieces(at, into.len()) {
+            let len = piece as u8;
+            let reply = self.ask_at(Access::Read { len }, here, len.into());
+            into[start..start + piece].copy_from_slice(&reply.bytes[..piece]);
+        }
+    }
+
+    #[track_caller]
+    fn write(&self, at: Address, from: &[u8]) {
+        for (here, piece, start) in pieces(at, from.len()) {
+            let mut bytes = [0; LINE];
+            bytes[..piece].copy_from_slice(&from[start..start + piece]);
+            let len = piece as u8;
+            self.ask_at(Access::Write { len, bytes }, here, len.into());
+        }
+    }
+}
+
+// SAFETY: the chip is a data structure of ours, so the promises are properties of the engine, kept by
+// `machine/` and checked by `tests/`:
+// S1. `WriteBack` sends the whole dirty line; `Drain` repeats until the core's store buffer is empty.
+// S2. `Invalidate` removes the line; the next read fetches it from memory.
+// S3. `Drain` returns only when the combining buffer and the store buffer are empty.
+// S4. `Acquire` ends the time from which loads may take former values.
+// S5. Each access is a call through an opaque stack switch; the compiler moves nothing across it, and
+//     simulated memory is not this program's memory in any case.
+#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
+unsafe impl Coherence for SimCore {
+    const LINE: usize = LINE;
+    const INVALIDATE_WRITES_BACK: bool = false;
+
+    #[track_caller]
+    fn write_back(&self, spans: &[Lines]) {
+        self.ask_at_lines(Access::WriteBack, spans);
+    }
+
+    #[track_caller]
+    fn invalidate(&self, spans: &[Lines]) {
+        self.ask_at_lines(Access::Invalidate, spans);
+    }
+
+    #[track_caller]
+    fn drain(&self) {
+        while self.ask(Access::Drain).word != 0 {}
+    }
+
+    #[track_caller]
+    fn acquire(&self) {
+        self.ask(Access::Acquire);
+    }
+}
+
+impl TestAndSet for SimCore {
+    #[track_caller]
+    fn test_and_set(&self, of: CoreId) -> bool {
+        self.ask(Access::TestAndSet(self.number(of))).word != 0
+    }
+
+    #[track_caller]
+    fn clear(&self, of: CoreId) {
+        self.ask(Access::Clear(self.number(of)));
+    }
+}
+
+impl MessageBuffer for SimCore {
+    fn message_buffer_size(&self) -> u32 {
+        self.shape.buffer
+    }
+}
+
+impl Topology for SimCore {
+    fn cores(&self) -> u16 {
+        self.shape.cores
+    }
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn position(&self, core: CoreId) -> Position {
+        self.shape.position(core)
+    }
+
+    fn memory_size(&self) -> u32 {
+        self.shape.memory
+    }
+}
+
+impl Clock for SimCore {
+    /// Steps of the run so far, and an hour more for each time budget that was made to expire. Takes a
+    /// step itself.
+    #[track_caller]
+    fn cycles(&self) -> u64 {
+        self.ask(Access::Cycles).word
+    }
+
+    fn hertz(&self) -> u64 {
+        1_000_000_000
+    }
+}
+
+impl Relax for SimCore {
+    #[track_caller]
+    fn relax(&self, watched: &[Watch]) {
+        for &Watch { at, seen } in watched {
+            self.ask_at_word(Access::Watch { seen }, at);
+        }
+        self.ask(Access::Relax);
+    }
+}
+
+impl NativeAtomics for SimCore {
+    #[track_caller]
+    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+        self.ask_at_word(Access::Atomic(operation), at).word as u32
+    }
+}
+
+impl Doorbell for SimCore {
+    #[track_caller]
+    fn ring(&self, core: CoreId) {
+        self.ask(Access::Ring(self.number(core)));
+    }
+
+    #[track_caller]
+    fn wait_for_ring(&self) {
+        self.ask(Access::WaitForRing);
+    }
+}

@@ -1,0 +1,82 @@
+//! A deterministic chip without cache coherence, on one host thread.
+//!
+//! Runs a program on every core of a simulated many-core chip, one memory access at a time, in an order
+//! that a seed decides. The chip is as unkind as the HAL's contract allows: lines stay stale for ever,
+//! dirty lines are evicted at any moment, whole, over whatever others stored; bulk stores stay in a
+//! combining buffer; on weak profiles stores arrive late and loads are satisfied early. A program that
+//! forgets a write-back, an invalidate, a drain, an acquire or a lock fails here, and the seed repeats
+//! the failure.
+//!
+//! ```
+//! use flagpost_hal::{CoreId, Region, Relax, Topology, UncachedMemory, Watch};
+//! use flagpost_sim::{Config, Sim, SimCore};
+//!
+//! /// Core 1 waits until core 0 has said something.
+//! fn program(core: SimCore) -> Result<(), &'static str> {
+//!     let flag = Region::memory(CoreId::new(1)).at(0);
+//!     if core.core() == CoreId::new(0) {
+//!         core.store_u32(flag, 7);
+//!         return Ok(());
+//!     }
+//!     loop {
+//!         match core.load_u32(flag) {
+//!             7 => return Ok(()),
+//!             seen => core.relax(&[Watch { at: flag, seen }]),
+//!         }
+//!     }
+//! }
+//!
+//! let report = Sim::new(Config { seed: 87, ..Config::default() }).run(program);
+//! report.assert_done();
+//! ```
+//!
+//! # Mental model
+//! ```text
+//!   core 0        core 1        core 2            coroutines, each suspended at its next access
+//!     │ Op          │ Op          │ Op            (strand, handle, op)
+//!   ┌─▼─────────────▼─────────────▼──────┐
+//!   │ engine: picks one, lets it happen, │ ◄── schedule: round-robin, random, PCT     (pick)
+//!   │ replies, wakes who waited for it   │ ──► timeline, trace hash                   (trace)
+//!   └─┬──────────────────────────────────┘
+//!   ┌─▼──────────────────────────────────┐
+//!   │ machine: caches, buffers, memory,  │ ◄── environment: evictions, late stores, prefetches
+//!   │ registers, as plain data           │ ──► oracles: hazards seen before they bite
+//!   └────────────────────────────────────┘                                           (machine/)
+//! ```
+//!
+//! # What is modelled (details in `machine/`)
+//! | what | how unkind |
+//! |---|---|
+//! | memory, registers | seeded garbage at the start, never zero |
+//! | cache | whole 32-byte lines, one dirty bit; hits never look at memory; evictions at random steps |
+//! | bulk store | one-line combining buffer; words leave in random groups; only another line, a full line or `drain` empties it |
+//! | word store | `scc`: at once. `weak`: arrives any time later, in any order between words |
+//! | load | `scc`: at once. `weak`: may be early, that is, old, until `acquire` |
+//! | `+fill` | a line that was dropped may be prefetched again |
+//! | polling | `relax` blocks until a watched word differs, so nobody being able to go on is a deadlock |
+//!
+//! Not modelled: instruction fetch, real latencies, cache geometry, faults of the hardware.
+//!
+//! # Many runs
+//! [`sweep()`] runs cases with many seeds on several threads and returns the first failure. A report ends
+//! with the line that replays it.
+#![deny(unsafe_code)]
+
+mod config;
+mod engine;
+mod handle;
+mod machine;
+mod op;
+mod pick;
+mod report;
+mod rng;
+mod shape;
+mod strand;
+mod sweep;
+mod trace;
+
+pub use config::{Config, Oracles, Profile, Schedule};
+pub use engine::Sim;
+pub use handle::SimCore;
+pub use report::{Alarm, Counters, End, Failure, Oracle, Report, Waiting, Word};
+pub use sweep::{Sweep, Swept, sweep};

@@ -1,0 +1,230 @@
+//! Accesses through the cache, and what moves lines between caches and memory.
+//!
+//! # What happens to a line (I = not cached, C = clean, D = dirty)
+//! | event | I | C | D |
+//! |---|---|---|---|
+//! | `read` | fetch: C | from the copy, however old | from the copy |
+//! | `write` | fetch, store: D | store: D | store: D |
+//! | `write_back` | nothing | nothing | whole line to memory: C |
+//! | `invalidate` | nothing | dropped: I | dropped, stores lost: I (O4) |
+//! | eviction | | dropped: I | whole line to memory: I |
+//! | prefetch (`+fill`) | fetch: C | | |
+//! | peer's store arrives | | copy is stale from now on | will be destroyed (O1) |
+//!
+//! No event of another core changes a core's copy: that is what "no coherence" means. And a line goes to
+//! memory *whole*: bytes that this core never stored to go back to what they were when it was fetched.
+//!
+//! # Oracles here
+//! A byte is stale if memory bears a younger stamp for it than the copy has seen. Stale bytes that are read
+//! are O2; stale bytes *beside* those that are written are O3, because the write-back will carry them.
+//! Stale bytes that are overwritten are nobody's problem.
+
+use super::caches::Cached;
+use super::memory::{Parcel, WHOLE, WORDS, blend, span, word};
+
+use super::{DROPPED, Machine, Outcome, own_account};
+use crate::op::{Bytes, Reply};
+use crate::report::Oracle;
+use crate::shape::LINE;
+use crate::trace::{Note, Trace, Verb};
+
+impl Machine {
+    /// The slot of `core`'s copy of the line, fetched now if it has none; and whether it had.
+    #[inline]
+    fn slot(&mut self, core: u16, line: u32) -> (usize, bool) {
+        match self.caches.find(core, line) {
+            Some(slot) => (slot, true),
+            None => (self.fetch(core, line), false),
+        }
+    }
+
+    /// Fetches a line. In weak profiles each word may be early, that is, old.
+    fn fetch(&mut self, core: u16, line: u32) -> usize {
+        let mut cached = Cached {
+            core,
+            line,
+            dirty: false,
+            stored: 0,
+            bytes: *self.memory.line(line),
+            seen: *self.memory.stamps(line),
+            fresh: self.memory.newest(line),
+        };
+        if self.profile.weak() {
+            self.fetch_early(&mut cached);
+        }
+        // Own write-backs under way: else a core could lose its own cached stores.
+        let stores = &self.cores[usize::from(core)].stores;
+        for parcel in stores.iter().filter(|p| p.write_back && p.line == line) {
+            blend(&mut cached.bytes, &parcel.bytes, parcel.mask);
+        }
+        self.caches.insert(cached)
+    }
+
+    /// Replaces words by their former values where an early load may return those.
+    fn fetch_early(&mut self, cached: &mut Cached) {
+        for index in 0..WORDS {
+            let (value, early) = self.observe(cached.core, cached.line, index);
+            if early {
+                let bytes = index * 4..index * 4 + 4;
+                cached.bytes[bytes.clone()].copy_from_slice(&value.to_le_bytes());
+                // Whatever memory has there counts as newer, if it was ever stored to.
+                cached.seen[bytes].fill(0);
+                cached.fresh = 0;
+            }
+        }
+    }
+
+    /// Bytes of the cached line that memory has newer.
+    #[inline]
+    fn stale(&self, slot: usize) -> u32 {
+        let cached = self.caches.get(slot);
+        let newest = self.memory.newest(cached.line);
+        cached.stale(self.memory.stamps(cached.line), newest)
+    }
+
+    /// Cached load.
+    pub(super) fn read(&mut self, core: u16, line: u32, byte: usize, len: u8) -> Outcome {
+        let (slot, hit) = self.slot(core, line);
+        let counters = self.count(core);
+        counters.reads += 1;
+        counters.misses += u64::from(!hit);
+        let stale = self.stale(slot) & span(byte, len.into());
+        if stale != 0 {
+            self.report(Oracle::StaleRead, core, line, stale, None);
+        }
+        let note = match (stale != 0, hit) {
+            (true, _) => Note::Stale,
+            (false, true) => Note::Hit,
+            (false, false) => Note::Miss,
+        };
+        let bytes = &self.caches.get(slot).bytes;
+        let mut reply = Reply::default();
+        reply.bytes[..len.into()].copy_from_slice(&bytes[byte..byte + usize::from(len)]);
+        Outcome {
+            value: word(bytes, byte / 4),
+            reply,
+            note,
+        }
+    }
+
+    /// Cached store: allocates, and makes the whole line dirty.
+    pub(super) fn write(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        len: u8,
+        bytes: &Bytes,
+    ) -> Outcome {
+        let (slot, hit) = self.slot(core, line);
+        let counters = self.count(core);
+        counters.writes += 1;
+        counters.misses += u64::from(!hit);
+        self.progress = true;
+        let len = usize::from(len);
+        // Before the store: bytes that are about to be replaced cannot be carried back old.
+        let stale = self.stale(slot) & !span(byte, len);
+        if stale != 0 {
+            self.report(Oracle::StaleMerge, core, line, stale, None);
+        }
+        let cached = self.caches.get_mut(slot);
+        cached.bytes[byte..byte + len].copy_from_slice(&bytes[..len]);
+        cached.stored |= span(byte, len);
+        let value = word(&cached.bytes, byte / 4);
+        if !std::mem::replace(&mut cached.dirty, true) {
+            *self.memory.dirty(line) += 1;
+        }
+        Outcome::shown(value, if hit { Note::Hit } else { Note::Miss })
+    }
+
+    /// Writes a line back if it is dirty, and keeps it, clean.
+    pub(super) fn write_back(&mut self, core: u16, line: u32) -> Outcome {
+        let slot = self.caches.find(core, line);
+        let Some(slot) = slot.filter(|&slot| self.caches.get(slot).dirty) else {
+            return Outcome::new(0, Note::Nothing);
+        };
+        self.count(core).write_backs += 1;
+        self.clean(slot);
+        Outcome::new(0, Note::Dirty)
+    }
+
+    /// Sends a dirty line off, all of its bytes. It counts as dirty until it arrives (I3).
+    fn clean(&mut self, slot: usize) {
+        let cached = self.caches.get_mut(slot);
+        cached.dirty = false;
+        let parcel = Parcel {
+            line: cached.line,
+            mask: WHOLE,
+            intended: std::mem::take(&mut cached.stored),
+            write_back: true,
+            bytes: cached.bytes,
+        };
+        let core = cached.core;
+        self.send(core, parcel);
+    }
+
+    /// Drops a line, unsaved stores and all.
+    pub(super) fn invalidate(&mut self, core: u16, line: u32) -> Outcome {
+        let Some(slot) = self.caches.find(core, line) else {
+            return Outcome::new(0, Note::Nothing);
+        };
+        self.count(core).invalidations += 1;
+        let gone = self.caches.remove(slot);
+        self.remember(core, line);
+        if !gone.dirty {
+            return Outcome::new(0, Note::None);
+        }
+        *self.memory.dirty(line) -= 1;
+        self.report(Oracle::LostStore, core, line, gone.stored, None);
+        Outcome::new(0, Note::Dirty)
+    }
+
+    /// A line leaves a cache on the chip's own account. If it is dirty, all of it goes over memory.
+    pub(super) fn evict(&mut self, slot: usize, step: u64, trace: &mut Trace) {
+        let Cached {
+            core, line, dirty, ..
+        } = *self.caches.get(slot);
+        self.count(core).evictions += 1;
+        if dirty {
+            self.clean(slot);
+        }
+        self.caches.remove(slot);
+        self.remember(core, line);
+        let mut event = own_account(step, core, Verb::Evict, line * LINE as u32, 0);
+        if dirty {
+            event.note = Note::Dirty;
+        }
+        trace.record(event);
+    }
+
+    /// Remembers that `core` once had the line, in profiles that prefetch.
+    fn remember(&mut self, core: u16, line: u32) {
+        if !self.profile.fills() {
+            return;
+        }
+        if self.dropped.len() < DROPPED {
+            self.dropped.push((core, line));
+        } else {
+            let slot = self.rng.below(DROPPED);
+            self.dropped[slot] = (core, line);
+        }
+    }
+
+    /// Fetches a line that some core had before, if it does not have it now.
+    pub(super) fn prefetch(&mut self, step: u64, trace: &mut Trace) {
+        let slot = self.rng.below(self.dropped.len());
+        let (core, line) = self.dropped.swap_remove(slot);
+        if self.caches.find(core, line).is_some() {
+            return;
+        }
+        self.count(core).prefetches += 1;
+        self.fetch(core, line);
+        trace.record(own_account(
+            step,
+            core,
+            Verb::Prefetch,
+            line * LINE as u32,
+            0,
+        ));
+    }
+}

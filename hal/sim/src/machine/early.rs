@@ -1,0 +1,111 @@
+//! Loads that are satisfied early: weak profiles only.
+//!
+//! An in-order description of an out-of-order load: it may return the value that a word had *before its
+//! latest change*, if
+//! * E1. another core made that change,
+//! * E2. it arrived after this core's last `acquire`: the load may have run ahead, but not past that,
+//! * E3. this core has not read the newer value yet (per-location coherence),
+//! * E4. fewer than [`OLD_ANSWERS`] loads of it returned the old value already: polled words become
+//!   visible in the end.
+//!
+//! One former value per word is enough: it always is the one that a missing `acquire` brings to light.
+
+use super::Machine;
+use super::memory::{WORDS, word};
+
+/// How often a change may go unseen (E4).
+const OLD_ANSWERS: u8 = 3;
+
+/// Changes that a core keeps track of; one more, and its loads catch up, like a full load queue.
+const KNOWN: usize = 256;
+
+/// What a core has read of a change (E3, E4).
+struct Known {
+    word: u32,
+    /// Ticket of the change.
+    changed: u32,
+    /// How many old answers it got; `NEW` once it read the new value.
+    old: u8,
+}
+
+const NEW: u8 = u8::MAX;
+
+/// A core's view of time.
+pub(super) struct Early {
+    /// Ticket at the last acquire (E2).
+    acquired: u32,
+    /// Changes since then that this core's loads came across.
+    known: Vec<Known>,
+}
+
+impl Early {
+    pub(super) fn new() -> Self {
+        Self {
+            acquired: 0,
+            known: Vec::new(),
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.acquire(0);
+    }
+
+    /// All changes up to ticket `now` will be seen from here on.
+    pub(super) fn acquire(&mut self, now: u32) {
+        self.acquired = now;
+        self.known.clear();
+    }
+
+    /// How often the change of `word` was answered with the old value.
+    fn entry(&mut self, word: u32, changed: u32) -> &mut u8 {
+        let position = self.known.iter().position(|k| k.word == word);
+        let slot = position.unwrap_or_else(|| {
+            self.known.push(Known {
+                word,
+                changed,
+                old: 0,
+            });
+            self.known.len() - 1
+        });
+        let known = &mut self.known[slot];
+        if known.changed != changed {
+            (known.changed, known.old) = (changed, 0);
+        }
+        &mut known.old
+    }
+}
+
+impl Machine {
+    /// The word as a load of `core` may find it in memory, and whether that is its former value.
+    #[inline]
+    pub(super) fn observe(&mut self, core: u16, line: u32, index: usize) -> (u32, bool) {
+        let now = word(self.memory.line(line), index);
+        if !self.profile.weak() {
+            return (now, false);
+        }
+        let early = &mut self.cores[usize::from(core)].early;
+        let Some((old, changed)) = self.memory.before(core, line, index, early.acquired) else {
+            return (now, false);
+        };
+        if early.known.len() > KNOWN {
+            early.acquire(self.memory.now());
+            return (now, false);
+        }
+        let answers = early.entry(line * WORDS as u32 + index as u32, changed);
+        if *answers < OLD_ANSWERS && self.rng.next() & 1 == 1 {
+            *answers += 1;
+            self.count(core).early_loads += 1;
+            return (old, true);
+        }
+        *answers = NEW;
+        (now, false)
+    }
+
+    /// Notes that `core` has read the word's newest value (E3).
+    pub(super) fn know(&mut self, core: u16, line: u32, index: usize) {
+        let early = &mut self.cores[usize::from(core)].early;
+        if let Some((_, changed)) = self.memory.before(core, line, index, early.acquired) {
+            *early.entry(line * WORDS as u32 + index as u32, changed) = NEW;
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Memory itself: bytes, and what the oracles and early loads must know of each byte's past.
+//!
+//! # Lazy garbage
+//! Memory starts as seeded garbage, because real memory does, and because zeroes hide missing
+//! initialisation. A line gets its garbage at its first touch in a run: runs that touch little of a
+//! large memory start at once. `run` stamps tell lines of this run from leftovers of earlier ones.
+//!
+//! # Tickets
+//! Every arrival of a store in memory takes the next *ticket*. A byte's stamp is the ticket of the last
+//! arrival that *intended* to change it. The write-back of a line also rewrites bytes that its core
+//! never stored to: their stamps stay, so the oracles see that something older lies there now.
+
+use crate::op::Bytes;
+use crate::rng::mix;
+use crate::shape::LINE;
+
+/// Words per line.
+pub(crate) const WORDS: usize = LINE / 4;
+
+/// A whole line's byte mask.
+pub(crate) const WHOLE: u32 = u32::MAX;
+
+/// The word `index` of a line.
+#[inline]
+pub(crate) fn word(bytes: &Bytes, index: usize) -> u32 {
+    let at = index * 4;
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// The byte mask of `len` bytes from `start`.
+#[inline]
+pub(crate) const fn span(start: usize, len: usize) -> u32 {
+    match len {
+        0 => 0,
+        _ => (WHOLE >> (LINE - len)) << start,
+    }
+}
+
+/// The numbers of the set bits.
+#[inline]
+pub(crate) fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (mask != 0).then(|| mask.trailing_zeros() as usize);
+        mask &= mask.wrapping_sub(1);
+        bit
+    })
+}
+
+/// Copies the masked bytes.
+#[inline]
+pub(crate) fn blend(into: &mut Bytes, from: &Bytes, mask: u32) {
+    if mask == WHOLE {
+        *into = *from;
+    } else {
+        bits(mask).for_each(|bit| into[bit] = from[bit]);
+    }
+}
+
+/// Bytes on their way to memory.
+#[derive(Copy, Clone)]
+pub(crate) struct Parcel {
+    pub(crate) line: u32,
+    /// The bytes that will be written.
+    pub(crate) mask: u32,
+    /// Those of them that the program stored: all, except in a write-back.
+    pub(crate) intended: u32,
+    pub(crate) write_back: bool,
+    pub(crate) bytes: Bytes,
+}
+
+/// All lines of the chip. Separate tables, zeroed by the host on first touch, not one table of
+/// structs: a large memory then costs only what is used of it.
+pub(crate) struct Memory {
+    run: u32,
+    seed: u64,
+    ticket: u32,
+    touched: Vec<u32>,
+    bytes: Vec<Bytes>,
+    stamps: Vec<[u32; LINE]>,
+    /// Largest stamp of the line.
+    newest: Vec<u32>,
+    /// Core whose store bears it.
+    writer: Vec<u16>,
+    /// How many caches (and write-backs under way) hold the line dirty.
+    dirty: Vec<u32>,
+    /// Former values of words; only in weak profiles.
+    past: Option<Past>,
+}
+
+/// What early loads may return: each word's value before its latest change.
+struct Past {
+    value: Vec<[u32; WORDS]>,
+    /// Ticket of the latest change.
+    changed: Vec<[u32; WORDS]>,
+    /// Who made it.
+    by: Vec<[u16; WORDS]>,
+}
+
+impl Memory {
+    pub(crate) fn new(lines: usize, weak: bool) -> Self {
+        Self {
+            run: 0,
+            seed: 0,
+            ticket: 0,
+            touched: vec![0; lines],
+            bytes: vec![[0; LINE]; lines],
+            stamps: vec![[0; LINE]; lines],
+            newest: vec![0; lines],
+            writer: vec![0; lines],
+            dirty: vec![0; lines],
+            past: weak.then(|| Past {
+                value: vec![[0; WORDS]; lines],
+                changed: vec![[0; WORDS]; lines],
+                by: vec![[0; WORDS]; lines],
+            }),
+        }
+    }
+
+    /// Forgets everything and starts the next run with the garbage of `seed`.
+    pub(crate) fn reset(&mut self, seed: u64) {
+        self.seed = mix(seed ^ 0x6761_7262_6167_6521);
+        self.ticket = 0;
+        self.run = self.run.checked_add(1).unwrap_or_else(|| {
+            self.touched.fill(0);
+            1
+        });
+    }
+
+    /// Makes sure that the line has its garbage. Every accessor's first act.
+    #[inline]
+    fn touch(&mut self, line: u32) -> usize {
+        let index = line as usize;
+        if self.touched[index] != self.run {
+            self.fill_with_garbage(index);
+        }
+        index
+    }
+
+    #[cold]
+    fn fill_with_garbage(&mut self, index: usize) {
+        self.touched[index] = self.run;
+        for (number, chunk) in self.bytes[index].chunks_exact_mut(8).enumerate() {
+            let garbage = mix(self.seed.wrapping_add((index * LINE + number) as u64));
+            chunk.copy_from_slice(&garbage.to_le_bytes());
+        }
+        self.stamps[index] = [0; LINE];
+        self.newest[index] = 0;
+        self.dirty[index] = 0;
+        if let Some(past) = &mut self.past {
+            past.changed[index] = [0; WORDS];
+        }
+    }
+
+    /// The line's bytes.
+    #[inline]
+    pub(crate) fn line(&mut self, line: u32) -> &Bytes {
+        let index = self.touch(line);
+        &self.bytes[index]
+    }
+
+    /// The bytes' stamps.
+    #[inline]
+    pub(crate) fn stamps(&self, line: u32) -> &[u32; LINE] {
+        &self.stamps[line as usize]
+    }
+
+    /// The largest stamp in the line.
+    #[inline]
+    pub(crate) fn newest(&self, line: u32) -> u32 {
+        self.newest[line as usize]
+    }
+
+    /// The core that stored last to the line.
+    pub(crate) fn last_writer(&self, line: u32) -> Option<u16> {
+        (self.newest(line) != 0).then(|| self.writer[line as usize])
+    }
+
+    /// The ticket of the last arrival anywhere.
+    #[inline]
+    pub(crate) fn now(&self) -> u32 {
+        self.ticket
+    }
+
+    /// How many hold the line dirty.
+    #[inline]
+    pub(crate) fn dirty(&mut self, line: u32) -> &mut u32 {
+        let index = self.touch(line);
+        &mut self.dirty[index]
+    }
+
+    /// The word's former value and the ticket of its latest change, if another core made that change
+    /// after ticket `since`.
+    #[inline]
+    pub(crate) fn before(
+        &self,
+        core: u16,
+        line: u32,
+        index: usize,
+        since: u32,
+    ) -> Option<(u32, u32)> {
+        let (past, line) = (self.past.as_ref()?, line as usize);
+        let changed = past.changed[line][index];
+        let other = changed > since && past.by[line][index] != core;
+        other.then(|| (past.value[line][index], changed))
+    }
+
+    /// Writes what arrives from `core`. Returns the ticket, and whether any byte differs now.
+    pub(crate) fn write(&mut self, core: u16, parcel: &Parcel) -> (u32, bool) {
+        let line = self.touch(parcel.line);
+        self.ticket += 1;
+        let ticket = self.ticket;
+        let old = self.bytes[line];
+        blend(&mut self.bytes[line], &parcel.bytes, parcel.mask);
+        let new = &self.bytes[line];
+        if let Some(past) = &mut self.past {
+            for index in (0..WORDS).filter(|&w| word(&old, w) != word(new, w)) {
+                past.value[line][index] = word(&old, index);
+                past.changed[line][index] = ticket;
+                past.by[line][index] = core;
+            }
+        }
+        if parcel.intended != 0 {
+            bits(parcel.intended).for_each(|bit| self.stamps[line][bit] = ticket);
+            self.newest[line] = ticket;
+            self.writer[line] = core;
+        }
+        (ticket, old != *new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_and_bits() {
+        assert_eq!(span(0, LINE), WHOLE);
+        assert_eq!(span(4, 4), 0xf0);
+        assert_eq!(span(7, 0), 0);
+        assert_eq!(bits(0b1010).collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn garbage_depends_on_seed_and_line_and_comes_back() {
+        let mut memory = Memory::new(2, false);
+        memory.reset(1);
+        let (first, other) = (*memory.line(0), *memory.line(1));
+        assert_ne!(first, other);
+        memory.reset(2);
+        assert_ne!(*memory.line(0), first);
+        memory.reset(1);
+        assert_eq!(*memory.line(0), first);
+    }
+
+    #[test]
+    fn only_intended_bytes_are_stamped() {
+        let mut memory = Memory::new(1, false);
+        memory.reset(1);
+        let parcel = Parcel {
+            line: 0,
+            mask: WHOLE,
+            intended: 0b1,
+            write_back: true,
+            bytes: [7; LINE],
+        };
+        assert_eq!(memory.write(0, &parcel), (1, true));
+        assert_eq!(memory.line(0), &[7; LINE]);
+        assert_eq!(memory.stamps(0)[..2], [1, 0]);
+    }
+}

@@ -1,0 +1,363 @@
+//! The chip as plain data, and what every access does to it.
+//!
+//! # Where a stored byte can be (per core, then memory)
+//! ```text
+//!   cached write ──► cache line (dirty) ──write back, eviction──┐
+//!   bulk store ────► combining buffer ──full, other line, drain─┤
+//!   word store ─────────────────────────────────────────────────┤
+//!                                                               ▼
+//!                       store buffer (weak profiles only) ──any time, any order, drain──► memory
+//! ```
+//! # Invariants
+//! I1. Memory changes only in [`Machine::arrive`]: there are the clobber oracle, the stamps and the
+//!     wake-ups.
+//! I2. Stores of one core to one word arrive in program order: a parcel never overtakes an older one
+//!     that shares a word with it, and a word store takes its bytes out of the combining buffer.
+//! I3. `memory.dirty(line)` = caches that hold the line dirty + write-backs of it under way.
+//! I4. The combining buffer holds bytes of one line; it is never emptied by time, loads or registers.
+//!
+//! # Choices where the HAL's contract leaves room (the less convenient, if a chip could do it)
+//! * Cached writes allocate. `write_back` keeps the line, clean. `invalidate` loses dirty bytes.
+//! * Uncached loads see the core's own buffered stores, but never its cache. Line fetches see own
+//!   write-backs under way, but no other buffered store: drain before reading through the cache.
+//! * A combining buffer that is emptied lets its words arrive in random groups, over several steps.
+
+mod cached;
+pub(crate) mod caches;
+mod early;
+pub(crate) mod memory;
+mod oracle;
+mod uncached;
+pub(crate) mod waits;
+
+use caches::Caches;
+use early::Early;
+use memory::{Memory, Parcel, bits};
+pub(crate) use oracle::Hazard;
+use waits::Waits;
+
+use crate::config::{Config, Profile};
+use crate::op::{Access, Bytes, Op, Reply};
+use crate::report::Counters;
+use crate::rng::{Rng, Stream};
+use crate::shape::{LINE, Shape};
+use crate::trace::{Event, Note, Trace, Verb};
+
+/// The one-line write-combining buffer.
+#[derive(Copy, Clone)]
+struct Combining {
+    line: u32,
+    /// Bytes that are in it; the buffer is empty if none.
+    mask: u32,
+    bytes: Bytes,
+}
+
+/// What belongs to one core, apart from its cache.
+struct Core {
+    combining: Combining,
+    /// Parcels on their way to memory, oldest first; only in weak profiles.
+    stores: Vec<Parcel>,
+    early: Early,
+    counters: Counters,
+}
+
+/// What an access did.
+pub(crate) struct Outcome {
+    pub(crate) reply: Reply,
+    /// The value that a timeline shows.
+    pub(crate) value: u32,
+    pub(crate) note: Note,
+}
+
+impl Outcome {
+    #[inline]
+    const fn new(word: u32, note: Note) -> Self {
+        Self {
+            reply: Reply::word(word as u64),
+            value: word,
+            note,
+        }
+    }
+
+    /// An outcome that shows `value` and replies nothing of interest.
+    #[inline]
+    const fn shown(value: u32, note: Note) -> Self {
+        Self {
+            reply: Reply::word(0),
+            value,
+            note,
+        }
+    }
+}
+
+/// The chip.
+pub(crate) struct Machine {
+    pub(crate) shape: Shape,
+    profile: Profile,
+    rates: Rates,
+    oracles: crate::config::Oracles,
+    memory: Memory,
+    caches: Caches,
+    cores: Vec<Core>,
+    /// Test-and-set registers: held?
+    registers: Vec<bool>,
+    /// Bells: rung?
+    pub(crate) bells: Vec<bool>,
+    rng: Rng,
+    /// Lines that were in a cache and are not now: what may be prefetched.
+    dropped: Vec<(u16, u32)>,
+    /// Cores whose store buffer is not empty.
+    draining: Vec<u16>,
+    pub(crate) waits: Waits,
+    /// The first hazard an oracle saw.
+    pub(crate) hazard: Option<Hazard>,
+    /// Whether anybody stored anything since the engine last looked.
+    pub(crate) progress: bool,
+}
+
+/// Rates of spontaneous events, per 1024 steps.
+struct Rates {
+    evictions: u64,
+    prefetches: u64,
+    drains: u64,
+}
+
+/// Entries of a store buffer; one more, and the oldest leaves.
+const STORES: usize = 16;
+
+/// Lines remembered for prefetching.
+const DROPPED: usize = 1024;
+
+impl Machine {
+    pub(crate) fn new(config: &Config) -> Self {
+        let shape = Shape::new(config.cores, config.memory_size, config.buffer_size);
+        let rate = |on: bool, rate: u16| if on { u64::from(rate.min(1024)) } else { 0 };
+        let core = || Core {
+            combining: Combining {
+                line: 0,
+                mask: 0,
+                bytes: [0; LINE],
+            },
+            stores: Vec::new(),
+            early: Early::new(),
+            counters: Counters::default(),
+        };
+        let cores = usize::from(config.cores);
+        Self {
+            shape,
+            profile: config.profile,
+            rates: Rates {
+                evictions: rate(true, config.evictions),
+                prefetches: rate(config.profile.fills(), config.prefetches),
+                drains: rate(config.profile.weak(), config.drains),
+            },
+            oracles: config.oracles,
+            memory: Memory::new(shape.lines(), config.profile.weak()),
+            caches: Caches::new(),
+            cores: (0..cores).map(|_| core()).collect(),
+            registers: vec![false; cores],
+            bells: vec![false; cores],
+            rng: Rng::new(0, Stream::Environment),
+            dropped: Vec::new(),
+            draining: Vec::new(),
+            waits: Waits::new(shape.lines(), cores),
+            hazard: None,
+            progress: false,
+        }
+    }
+
+    /// As after power-on: garbage everywhere, registers in any state.
+    pub(crate) fn reset(&mut self, seed: u64) {
+        self.memory.reset(seed);
+        self.caches.clear();
+        for core in &mut self.cores {
+            core.combining.mask = 0;
+            core.stores.clear();
+            core.early.reset();
+            core.counters = Counters::default();
+        }
+        let mut garbage = Rng::new(seed, Stream::Garbage);
+        self.registers.fill_with(|| garbage.next() & 1 == 1);
+        self.bells.fill(false);
+        self.rng = Rng::new(seed, Stream::Environment);
+        self.dropped.clear();
+        self.draining.clear();
+        self.waits.reset();
+        self.hazard = None;
+        self.progress = false;
+    }
+
+    /// Counters of a core.
+    #[inline]
+    pub(crate) fn count(&mut self, core: u16) -> &mut Counters {
+        &mut self.cores[usize::from(core)].counters
+    }
+
+    /// Does what a core asked for. Waiting, bells and time are the engine's.
+    #[inline]
+    pub(crate) fn execute(&mut self, core: u16, op: &Op) -> Outcome {
+        let (line, byte) = (op.at / LINE as u32, op.at as usize % LINE);
+        match op.access {
+            Access::Load { width } => self.load(core, line, byte, width, op.local),
+            Access::Store { width, value } => self.store(core, line, byte, width, value, op.local),
+            Access::Combine { len, bytes } => self.combine(core, line, byte, len, &bytes),
+            Access::Empty => self.empty(core),
+            Access::Atomic(operation) => self.atomic(core, line, byte, operation),
+            Access::Read { len } => self.read(core, line, byte, len),
+            Access::Write { len, bytes } => self.write(core, line, byte, len, &bytes),
+            Access::WriteBack => self.write_back(core, line),
+            Access::Invalidate => self.invalidate(core, line),
+            Access::Drain => self.drain(core),
+            Access::Acquire => {
+                self.count(core).acquires += 1;
+                let now = self.memory.now();
+                self.cores[usize::from(core)].early.acquire(now);
+                Outcome::new(0, Note::None)
+            }
+            Access::TestAndSet(of) => self.test_and_set(core, of),
+            Access::Clear(of) => {
+                self.registers[usize::from(of)] = false;
+                Outcome::new(0, Note::None)
+            }
+            Access::Mark(_)
+            | Access::Cycles
+            | Access::Watch { .. }
+            | Access::Relax
+            | Access::Ring(_)
+            | Access::WaitForRing => Outcome::new(0, Note::None),
+        }
+    }
+
+    /// Takes the register if it is free. Orders nothing (T4).
+    fn test_and_set(&mut self, core: u16, of: u16) -> Outcome {
+        let free = !std::mem::replace(&mut self.registers[usize::from(of)], true);
+        let counters = self.count(core);
+        if free {
+            counters.locks += 1;
+        } else {
+            counters.locks_refused += 1;
+        }
+        Outcome::new(free.into(), Note::None)
+    }
+
+    /// The one place where memory changes (I1).
+    fn arrive(&mut self, core: u16, parcel: &Parcel) {
+        if parcel.intended != 0 && *self.memory.dirty(parcel.line) != 0 {
+            self.check_clobber(core, parcel);
+        }
+        let newest = self.memory.newest(parcel.line);
+        let (ticket, changed) = self.memory.write(core, parcel);
+        if parcel.write_back
+            && let Some(slot) = self.caches.find(core, parcel.line)
+        {
+            // The cache already shows what it wrote back.
+            let cached = self.caches.get_mut(slot);
+            bits(parcel.intended).for_each(|bit| cached.seen[bit] = ticket);
+            if cached.fresh == newest && parcel.intended != 0 {
+                cached.fresh = ticket;
+            }
+        }
+        if changed {
+            self.waits.changed(parcel.line);
+        }
+    }
+
+    /// Lets a parcel go: into the store buffer if there is one, else straight to memory.
+    fn send(&mut self, core: u16, parcel: Parcel) -> Note {
+        self.progress = true;
+        if !self.profile.weak() {
+            self.deliver(core, &parcel);
+            return Note::None;
+        }
+        let stores = &mut self.cores[usize::from(core)].stores;
+        if stores.is_empty() {
+            self.draining.push(core);
+        }
+        stores.push(parcel);
+        if stores.len() > STORES {
+            self.place(core, 0);
+        }
+        Note::Buffered
+    }
+
+    /// Lets a parcel arrive. A write-back is no longer under way then (I3).
+    fn deliver(&mut self, core: u16, parcel: &Parcel) {
+        if parcel.write_back {
+            *self.memory.dirty(parcel.line) -= 1;
+        }
+        self.arrive(core, parcel);
+    }
+
+    /// Lets parcel `number` of a store buffer arrive, or the oldest that it must not overtake (I2).
+    fn place(&mut self, core: u16, number: usize) -> Parcel {
+        let stores = &mut self.cores[usize::from(core)].stores;
+        let mut first = number;
+        while let Some(older) = (0..first).find(|&i| share_a_word(&stores[i], &stores[first])) {
+            first = older;
+        }
+        let parcel = stores.remove(first);
+        if stores.is_empty() {
+            self.draining.retain(|&c| c != core);
+        }
+        self.deliver(core, &parcel);
+        parcel
+    }
+
+    /// Lets everything in all store buffers arrive, but not what is in combining buffers: stores get
+    /// through in the end, bulk stores only by a drain. Returns whether there was anything.
+    pub(crate) fn settle(&mut self) -> bool {
+        let any = !self.draining.is_empty();
+        while let Some(&core) = self.draining.last() {
+            self.place(core, 0);
+        }
+        any
+    }
+
+    /// What the chip does on its own account between two steps: each kind of event at its own rate,
+    /// at uniformly random steps (anything else spends the events where little is at stake).
+    #[inline]
+    pub(crate) fn environment(&mut self, step: u64, trace: &mut Trace) {
+        let draw = self.rng.next();
+        if draw & 1023 < self.rates.evictions && self.caches.len() > 0 {
+            let slot = self.rng.below(self.caches.len());
+            self.evict(slot, step, trace);
+        }
+        if draw >> 10 & 1023 < self.rates.prefetches && !self.dropped.is_empty() {
+            self.prefetch(step, trace);
+        }
+        if draw >> 20 & 1023 < self.rates.drains && !self.draining.is_empty() {
+            let core = self.draining[self.rng.below(self.draining.len())];
+            let count = self.cores[usize::from(core)].stores.len();
+            let number = self.rng.below(count);
+            let parcel = self.place(core, number);
+            let first = parcel.intended.trailing_zeros() as usize % LINE;
+            let at = parcel.line * LINE as u32 + first as u32;
+            let value = memory::word(&parcel.bytes, first / 4);
+            trace.record(own_account(step, core, Verb::Arrive, at, value));
+        }
+    }
+}
+
+/// Whether two parcels touch a common word: their byte masks, rounded out to words, overlap.
+fn share_a_word(a: &Parcel, b: &Parcel) -> bool {
+    let words = |mask: u32| {
+        let any = mask | mask >> 1 | mask >> 2 | mask >> 3;
+        (any & 0x1111_1111) * 0xf
+    };
+    a.line == b.line && words(a.mask) & words(b.mask) != 0
+}
+
+/// A timeline's event without a caller.
+fn own_account(step: u64, core: u16, verb: Verb, at: u32, value: u32) -> Event {
+    Event {
+        step,
+        at,
+        value,
+        number: 0,
+        core,
+        verb,
+        note: Note::None,
+        label: "",
+        place: None,
+    }
+}

@@ -1,0 +1,90 @@
+//! Shadow oracles: they see a hazard in the schedule where it exists, not only in the unlucky one
+//! where an eviction makes it bite.
+//!
+//! They work on single bytes and have no effect on the run. None of them objects to a correct owner,
+//! who alone caches lines of its region, writes back before peers may store there, and invalidates
+//! before it reads what they stored: meanwhile it may hold, prefetch and evict clean lines, however
+//! stale, and read bytes of them that nobody changed.
+
+use super::Machine;
+use super::memory::Parcel;
+use crate::report::{Alarm, Oracle};
+
+/// What an oracle saw, in the machine's terms.
+pub(crate) struct Hazard {
+    pub(crate) oracle: Oracle,
+    /// Whose access or arrival it was.
+    pub(crate) core: u16,
+    /// The other core concerned, if there is one.
+    pub(crate) other: Option<u16>,
+    /// First byte concerned.
+    pub(crate) at: u32,
+    /// How many bytes of the line are concerned.
+    pub(crate) bytes: u32,
+}
+
+impl Machine {
+    /// Notes a hazard, unless its oracle is off or another came first. `other` is by default the core
+    /// that stored last to the line.
+    pub(super) fn report(
+        &mut self,
+        oracle: Oracle,
+        core: u16,
+        line: u32,
+        mask: u32,
+        other: Option<u16>,
+    ) {
+        let on = match oracle {
+            Oracle::PendingClobber => self.oracles.pending_clobber,
+            Oracle::StaleRead => self.oracles.stale_read,
+            Oracle::StaleMerge => self.oracles.stale_merge,
+            Oracle::LostStore => self.oracles.lost_store,
+        };
+        if !on || self.hazard.is_some() {
+            return;
+        }
+        let last = match oracle {
+            Oracle::LostStore => None,
+            _ => self.memory.last_writer(line),
+        };
+        self.hazard = Some(Hazard {
+            oracle,
+            core,
+            other: other.or(last).filter(|&other| other != core),
+            at: line * crate::shape::LINE as u32 + mask.trailing_zeros() % 32,
+            bytes: mask.count_ones(),
+        });
+    }
+
+    /// O1: bytes of `core` arrive in a line that somebody holds dirty, or is writing back.
+    ///
+    /// The core's own dirty copy counts too (U2), but not against its own write-back: that came from
+    /// the same copy. Its own write-backs under way do not count: stores to a word keep their order.
+    #[cold]
+    pub(super) fn check_clobber(&mut self, core: u16, parcel: &Parcel) {
+        let holder = (0..self.shape.cores).find(|&other| {
+            let slot = self.caches.find(other, parcel.line);
+            let dirty = slot.is_some_and(|slot| self.caches.get(slot).dirty);
+            if other == core {
+                return dirty && !parcel.write_back;
+            }
+            let mut stores = self.cores[usize::from(other)].stores.iter();
+            dirty || stores.any(|p| p.write_back && p.line == parcel.line)
+        });
+        if let Some(holder) = holder {
+            let (line, mask) = (parcel.line, parcel.intended);
+            self.report(Oracle::PendingClobber, core, line, mask, Some(holder));
+        }
+    }
+
+    /// The hazard in the reader's terms.
+    pub(crate) fn alarm(&self, hazard: &Hazard) -> Alarm {
+        Alarm {
+            oracle: hazard.oracle,
+            core: flagpost_hal::CoreId::new(hazard.core),
+            other: hazard.other.map(flagpost_hal::CoreId::new),
+            at: self.shape.address(hazard.at),
+            bytes: hazard.bytes,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Accesses past the cache: words, bulk stores, drains, atomics.
+//!
+//! # What a core sees of its own stores
+//! Memory, then its store buffer from old to young, then its combining buffer: each layer over the one
+//! before (`forward`). That order is also the order of arrival: a word store takes its bytes out of the
+//! combining buffer, so a byte that is left there is younger than any in the store buffer (I2).
+//!
+//! # When bulk bytes leave the combining buffer
+//! | event | what leaves |
+//! |---|---|
+//! | bulk store to another line | all, in random groups of words, before the new bytes go in |
+//! | the line is full | all, in random groups of words |
+//! | `drain` | all, and then the store buffer |
+//! | word store to one of the bytes | nothing; the byte is replaced |
+//! | atomic on the word | that word's bytes |
+//! | loads, registers, time, `acquire` | nothing |
+//!
+//! On `weak` profiles "leave" means: into the store buffer, a parcel per word.
+//!
+//! # Steps
+//! Emptying takes a step per group, in which other cores may run. So the accesses here that empty a buffer
+//! reply "more", and the handle repeats them: see [`Access`](crate::op::Access).
+
+use flagpost_hal::Atomic;
+
+use super::memory::{self, Parcel, bits, blend, span};
+use super::{Machine, Outcome, STORES};
+use crate::op::Bytes;
+use crate::shape::LINE;
+use crate::trace::Note;
+
+impl Machine {
+    /// The word as `core` reads it past its cache, given what memory shows: its own stores on their
+    /// way come first, the youngest last. Also says whether there was any.
+    #[inline]
+    fn forward(&self, core: u16, line: u32, index: usize, shown: u32) -> (u32, bool) {
+        let core = &self.cores[usize::from(core)];
+        let word = span(index * 4, 4);
+        if core.stores.is_empty() && (core.combining.mask == 0 || core.combining.line != line) {
+            return (shown, false);
+        }
+        let mut bytes = [0; LINE];
+        bytes[index * 4..index * 4 + 4].copy_from_slice(&shown.to_le_bytes());
+        let mut any = 0;
+        for parcel in core.stores.iter().filter(|parcel| parcel.line == line) {
+            blend(&mut bytes, &parcel.bytes, parcel.mask & word);
+            any |= parcel.mask & word;
+        }
+        let combining = &core.combining;
+        if combining.line == line {
+            blend(&mut bytes, &combining.bytes, combining.mask & word);
+            any |= combining.mask & word;
+        }
+        (memory::word(&bytes, index), any != 0)
+    }
+
+    /// What a core that waits would read at `at`, without the effects of reading.
+    pub(crate) fn peek(&mut self, core: u16, at: u32) -> u32 {
+        let (line, index) = (at / LINE as u32, at as usize % LINE / 4);
+        let shown = memory::word(self.memory.line(line), index);
+        self.forward(core, line, index, shown).0
+    }
+
+    /// Loads a byte or a word.
+    #[inline]
+    pub(super) fn load(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        width: u8,
+        local: bool,
+    ) -> Outcome {
+        let counters = self.count(core);
+        if local {
+            counters.loads_local += 1;
+        } else {
+            counters.loads_remote += 1;
+        }
+        let index = byte / 4;
+        let (shown, early) = self.observe(core, line, index);
+        let (word, forwarded) = self.forward(core, line, index, shown);
+        let value = match width {
+            1 => word >> (byte % 4 * 8) & 0xff,
+            _ => word,
+        };
+        let note = match (forwarded, early) {
+            (true, _) => Note::Forwarded,
+            (false, true) => Note::Early,
+            (false, false) => Note::None,
+        };
+        Outcome::new(value, note)
+    }
+
+    /// Stores a byte or a word.
+    #[inline]
+    pub(super) fn store(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        width: u8,
+        value: u32,
+        local: bool,
+    ) -> Outcome {
+        let counters = self.count(core);
+        if local {
+            counters.stores_local += 1;
+        } else {
+            counters.stores_remote += 1;
+        }
+        let width = usize::from(width);
+        let mut bytes = [0; LINE];
+        bytes[byte..byte + width].copy_from_slice(&value.to_le_bytes()[..width]);
+        let mask = span(byte, width);
+        let combining = &mut self.cores[usize::from(core)].combining;
+        if combining.line == line {
+            // I2: the younger store replaces what still waits in the combining buffer.
+            combining.mask &= !mask;
+        }
+        let note = self.send(core, plain(line, mask, bytes));
+        Outcome::shown(value, note)
+    }
+
+    /// Bulk store of part of a line: see [`Access::Combine`](crate::op::Access::Combine).
+    pub(super) fn combine(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        len: u8,
+        bytes: &Bytes,
+    ) -> Outcome {
+        let combining = &self.cores[usize::from(core)].combining;
+        if combining.mask != 0 && combining.line != line {
+            self.empty_some(core);
+            return Outcome::new(1, Note::More);
+        }
+        let len = usize::from(len);
+        self.count(core).bulk_bytes += len as u64;
+        self.progress = true;
+        let combining = &mut self.cores[usize::from(core)].combining;
+        combining.line = line;
+        combining.mask |= span(byte, len);
+        combining.bytes[byte..byte + len].copy_from_slice(&bytes[..len]);
+        let full = combining.mask == memory::WHOLE;
+        let shown = memory::word(&combining.bytes, byte / 4);
+        Outcome {
+            value: shown,
+            ..Outcome::new(if full { 2 } else { 0 }, Note::Buffered)
+        }
+    }
+
+    /// Empties a full combining buffer, step by step.
+    pub(super) fn empty(&mut self, core: u16) -> Outcome {
+        let more = self.empty_some(core);
+        Outcome::new(more.into(), if more { Note::More } else { Note::None })
+    }
+
+    /// Lets a random group of the combining buffer's words go, together. Returns whether some are left.
+    ///
+    /// Nothing bigger than a word arrives whole (`PUBLISH`): who puts a flag and its payload in one
+    /// bulk store must see them torn.
+    fn empty_some(&mut self, core: u16) -> bool {
+        // A coin per word; if that chose none that is in the buffer, all of them. Few steps on average, and
+        // every grouping possible.
+        let mut group = (0..LINE / 4).fold(0, |mask, w| {
+            mask | if self.rng.next() & 1 == 1 {
+                span(w * 4, 4)
+            } else {
+                0
+            }
+        });
+        let combining = &mut self.cores[usize::from(core)].combining;
+        if group & combining.mask == 0 {
+            group = memory::WHOLE;
+        }
+        let mask = combining.mask & group;
+        combining.mask &= !group;
+        let (left, line, bytes) = (combining.mask != 0, combining.line, combining.bytes);
+        if !self.profile.weak() {
+            self.send(core, plain(line, mask, bytes));
+            return left;
+        }
+        for word in (0..LINE / 4).map(|w| mask & span(w * 4, 4)) {
+            if word != 0 {
+                self.send(core, plain(line, word, bytes));
+            }
+        }
+        left
+    }
+
+    /// Places some of what is on its way; replies 1 while something is left.
+    pub(super) fn drain(&mut self, core: u16) -> Outcome {
+        let index = usize::from(core);
+        let mut left = false;
+        if self.cores[index].combining.mask != 0 {
+            left = self.empty_some(core);
+        }
+        // One parcel per step, in any order that I2 allows: a peer may look in between, so whoever relies
+        // on the order *within* one drain is found out.
+        let count = self.cores[index].stores.len();
+        if count > 0 {
+            let number = self.rng.below(count.min(STORES));
+            self.place(core, number);
+            left |= count > 1;
+        }
+        if !left {
+            self.count(core).drains += 1;
+        }
+        Outcome::new(left.into(), if left { Note::More } else { Note::None })
+    }
+
+    /// An indivisible read-modify-write. Own stores to the word go first (U5); nothing else is ordered.
+    pub(super) fn atomic(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        operation: Atomic,
+    ) -> Outcome {
+        self.count(core).atomics += 1;
+        let mask = span(byte, 4);
+        let combining = &mut self.cores[usize::from(core)].combining;
+        if combining.line == line && combining.mask & mask != 0 {
+            let parcel = plain(line, combining.mask & mask, combining.bytes);
+            combining.mask &= !mask;
+            self.send(core, parcel);
+        }
+        let stores = |machine: &Self| {
+            let mut parcels = machine.cores[usize::from(core)].stores.iter();
+            parcels.position(|p| p.line == line && p.mask & mask != 0)
+        };
+        while let Some(number) = stores(self) {
+            self.place(core, number);
+        }
+        // The operation works on memory itself: never early, never late.
+        let old = memory::word(self.memory.line(line), byte / 4);
+        self.know(core, line, byte / 4);
+        let new = match operation {
+            Atomic::Add(value) => old.wrapping_add(value),
+            Atomic::Or(value) => old | value,
+            Atomic::Swap(value) => value,
+            Atomic::CompareSwap { old: expected, new } if old == expected => new,
+            Atomic::CompareSwap { .. } => return Outcome::new(old, Note::None),
+        };
+        let mut bytes = [0; LINE];
+        bytes[byte..byte + 4].copy_from_slice(&new.to_le_bytes());
+        self.progress = true;
+        self.deliver(core, &plain(line, mask, bytes));
+        Outcome::new(old, Note::None)
+    }
+}
+
+/// A parcel of bytes that the program stored.
+fn plain(line: u32, mask: u32, bytes: Bytes) -> Parcel {
+    debug_assert!(bits(mask).count() > 0, "a parcel holds at least one byte");
+    Parcel {
+        line,
+        mask,
+        intended: mask,
+        write_back: false,
+        bytes,
+    }
+}

@@ -1,0 +1,322 @@
+//! What came of a run, for programs and for people.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+use std::panic::Location;
+
+use flagpost_hal::{Address, CoreId};
+
+use crate::config::Config;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every core returned `Ok`.
+    Done,
+    /// A core returned `Err`; nobody panicked. See [`Report::failures`].
+    Failed,
+    /// A core panicked. See [`Report::failures`].
+    Panicked,
+    /// Nobody could go on, and no budget was left to expire. See [`Report::waiting`].
+    Deadlock,
+    /// Everybody who was not waiting kept polling, and nobody stored anything.
+    Livelock,
+    /// The run had not ended after [`Config::max_steps`].
+    StepBound,
+    /// An oracle saw a hazard.
+    Oracle(Alarm),
+}
+
+/// Which rule an access broke.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Oracle {
+    /// O1: bytes in memory changed while another core held their line dirty: its write-back will put
+    /// the old bytes over the new ones. (Or the same core held it: an uncached store to a line that
+    /// is dirty in one's own cache.)
+    PendingClobber,
+    /// O2: a cached load returned bytes that memory has newer: an invalidate or acquire is missing.
+    StaleRead,
+    /// O3: a cached store into a line whose other bytes memory has newer: the write-back of the line
+    /// will put the old ones over them.
+    StaleMerge,
+    /// O4: `invalidate` of a line with unsaved stores: chips differ in whether they survive.
+    LostStore,
+}
+
+/// What an oracle saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alarm {
+    /// Which oracle.
+    pub oracle: Oracle,
+    /// The core whose access it was, or whose store arrived.
+    pub core: CoreId,
+    /// The core that holds the line dirty (O1), or that stored to the line last (O2, O3).
+    pub other: Option<CoreId>,
+    /// The first byte concerned.
+    pub at: Address,
+    /// How many bytes of the line are concerned.
+    pub bytes: u32,
+}
+
+/// A core that did not return `Ok`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The core.
+    pub core: CoreId,
+    /// Whether it panicked; else it returned an error.
+    pub panicked: bool,
+    /// The error's `Debug` form, or the panic's message and place.
+    pub message: String,
+}
+
+/// A core that was waiting when the run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The core.
+    pub core: CoreId,
+    /// The words it waits for. None: it waits for its bell.
+    pub words: Vec<Word>,
+    /// The source line that waits.
+    pub place: &'static Location<'static>,
+}
+
+/// A word that a core waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Where it is.
+    pub at: Address,
+    /// The value that is not enough.
+    pub seen: u32,
+    /// What the core would read now.
+    pub now: u32,
+}
+
+/// What a core did, in numbers. Word accesses count once each, cached ones once per line touched.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Uncached loads from its own regions.
+    pub loads_local: u64,
+    /// Uncached loads from other cores' regions.
+    pub loads_remote: u64,
+    /// Uncached word stores to its own regions.
+    pub stores_local: u64,
+    /// Uncached word stores to other cores' regions.
+    pub stores_remote: u64,
+    /// Bytes of bulk stores.
+    pub bulk_bytes: u64,
+    /// Atomic operations.
+    pub atomics: u64,
+    /// Cached loads.
+    pub reads: u64,
+    /// Cached stores.
+    pub writes: u64,
+    /// Lines fetched by cached loads and stores.
+    pub misses: u64,
+    /// Dirty lines written back on demand.
+    pub write_backs: u64,
+    /// Lines dropped on demand.
+    pub invalidations: u64,
+    /// Lines that left the cache on the chip's account.
+    pub evictions: u64,
+    /// Lines that came into the cache on the chip's account.
+    pub prefetches: u64,
+    /// Loads and fetched words that returned a word's former value.
+    pub early_loads: u64,
+    /// Drains.
+    pub drains: u64,
+    /// Acquires.
+    pub acquires: u64,
+    /// Registers taken.
+    pub locks: u64,
+    /// Attempts to take a register that was held.
+    pub locks_refused: u64,
+    /// Turns of polling loops.
+    pub relaxes: u64,
+    /// Bells rung.
+    pub rings: u64,
+}
+
+/// The account of a run. Prints as text for people, the line that replays it included.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How it ended.
+    pub end: End,
+    /// Cores that failed, in the order in which they did.
+    pub failures: Vec<Failure>,
+    /// Cores that were waiting at the end.
+    pub waiting: Vec<Waiting>,
+    /// Steps it took.
+    pub steps: u64,
+    /// Hash of all accesses and their results, in order: equal hashes, equal runs.
+    pub hash: u64,
+    /// What each core did.
+    pub counters: Vec<Counters>,
+    /// The last accesses of the cores concerned; empty if the run is [`End::Done`].
+    pub timeline: String,
+    /// What was run: replays it.
+    pub config: Config,
+    /// Name of the case, where the run belongs to a [`Sweep`](crate::Sweep).
+    pub case: String,
+}
+
+impl Report {
+    /// Whether every core returned `Ok`.
+    pub fn is_done(&self) -> bool {
+        self.end == End::Done
+    }
+
+    /// Sum of all cores' counters.
+    pub fn total(&self) -> Counters {
+        self.counters.iter().copied().sum()
+    }
+
+    /// Panics with the whole account unless every core returned `Ok`.
+    ///
+    /// # Panics
+    /// See above.
+    #[track_caller]
+    pub fn assert_done(&self) {
+        assert!(self.is_done(), "{self}");
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.case.is_empty() {
+            write!(f, "case {}: ", self.case)?;
+        }
+        writeln!(
+            f,
+            "{} after {} steps (trace {:016x})",
+            self.end, self.steps, self.hash
+        )?;
+        for failure in &self.failures {
+            writeln!(f, "  {failure}")?;
+        }
+        for waiting in &self.waiting {
+            writeln!(f, "  {waiting}")?;
+        }
+        f.write_str(&self.timeline)?;
+        let (case, config) = (&self.case, &self.config);
+        match case.as_str() {
+            "" => write!(f, "replay: '{config}'.parse::<Config>()"),
+            _ => write!(f, "replay: {}='case={case} {config}'", crate::sweep::REPLAY),
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Failed => f.write_str("FAILED"),
+            Self::Panicked => f.write_str("PANICKED"),
+            Self::Deadlock => f.write_str("DEADLOCK"),
+            Self::Livelock => f.write_str("LIVELOCK"),
+            Self::StepBound => f.write_str("CUT OFF"),
+            Self::Oracle(alarm) => write!(f, "{alarm}"),
+        }
+    }
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            core, at, bytes, ..
+        } = self;
+        let other = |role: &str, or: &str| match self.other {
+            Some(other) => format!("{role} {other}"),
+            None => or.to_string(),
+        };
+        match self.oracle {
+            Oracle::PendingClobber => write!(
+                f,
+                "ORACLE O1: {core} changed {bytes} bytes from {at} while {} holds the line dirty: the \
+                 write-back will destroy them",
+                other("", "its own cache").trim_start()
+            ),
+            Oracle::StaleRead => write!(
+                f,
+                "ORACLE O2: {core} read {bytes} old bytes from {at} in its cache; memory has newer ones{}",
+                other(", stored by", ", stored by itself")
+            ),
+            Oracle::StaleMerge => write!(
+                f,
+                "ORACLE O3: {core} stored into its cached line, in which {bytes} other bytes from {at} \
+                 are old{}: the write-back will destroy the newer ones",
+                other("; newer ones by", "; newer ones by itself")
+            ),
+            Oracle::LostStore => write!(
+                f,
+                "ORACLE O4: {core} invalidated {bytes} bytes from {at} that it had stored and not \
+                 written back"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.panicked {
+            "panicked"
+        } else {
+            "returned an error"
+        };
+        write!(f, "{} {verb}: {}", self.core, self.message)
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} waits", self.core)?;
+        if self.words.is_empty() {
+            write!(f, " for its bell")?;
+        }
+        for Word { at, seen, now } in &self.words {
+            write!(f, " for {at} (seen {seen:#x}, now {now:#x})")?;
+        }
+        write!(f, ", at {}:{}", self.place.file(), self.place.line())
+    }
+}
+
+impl Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            loads_local: self.loads_local + other.loads_local,
+            loads_remote: self.loads_remote + other.loads_remote,
+            stores_local: self.stores_local + other.stores_local,
+            stores_remote: self.stores_remote + other.stores_remote,
+            bulk_bytes: self.bulk_bytes + other.bulk_bytes,
+            atomics: self.atomics + other.atomics,
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            misses: self.misses + other.misses,
+            write_backs: self.write_backs + other.write_backs,
+            invalidations: self.invalidations + other.invalidations,
+            evictions: self.evictions + other.evictions,
+            prefetches: self.prefetches + other.prefetches,
+            early_loads: self.early_loads + other.early_loads,
+            drains: self.drains + other.drains,
+            acquires: self.acquires + other.acquires,
+            locks: self.locks + other.locks,
+            locks_refused: self.locks_refused + other.locks_refused,
+            relaxes: self.relaxes + other.relaxes,
+            rings: self.rings + other.rings,
+        }
+    }
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Counters {
+    fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
+        counters.fold(Self::default(), Add::add)
+    }
+}

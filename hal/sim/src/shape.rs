@@ -1,0 +1,124 @@
+//! The chip's floor plan: which core owns which bytes, and where the cores are.
+//!
+//! Inside the simulator every byte of shared memory has one number, its *flat* index: the `Memory`
+//! regions of all cores one after the other, then the `MessageBuffer` regions.
+//!
+//! ```text
+//!   0        m        2m             n·m      n·m+b
+//!   ┌────────┬────────┬── ─ ─ ──┬────┬────────┬── ─ ─ ──┐
+//!   │memory 0│memory 1│         │    │buffer 0│         │     n cores, m and b bytes each
+//!   └────────┴────────┴── ─ ─ ──┴────┴────────┴── ─ ─ ──┘
+//! ```
+//! Region sizes are multiples of a line, so no line belongs to two cores.
+
+use flagpost_hal::{Address, CoreId, Kind, Position, Region};
+
+/// Bytes per cache line, as on the SCC.
+pub(crate) const LINE: usize = 32;
+
+/// Sizes and places of everything; the same on all cores.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) cores: u16,
+    pub(crate) memory: u32,
+    pub(crate) buffer: u32,
+    /// Tiles per row of the mesh.
+    columns: u16,
+}
+
+impl Shape {
+    /// A mesh about half as wide again as it is high: 48 cores make the SCC's 6 x 4 tiles.
+    ///
+    /// # Panics
+    /// If there is no core, a size is not a multiple of a line, or all memory together exceeds 4 GiB.
+    pub(crate) fn new(cores: u16, memory: u32, buffer: u32) -> Self {
+        assert!(cores > 0, "a chip has at least one core");
+        assert!(
+            (memory as usize).is_multiple_of(LINE) && (buffer as usize).is_multiple_of(LINE),
+            "memory_size and buffer_size must be multiples of {LINE}"
+        );
+        let bytes = u64::from(cores) * (u64::from(memory) + u64::from(buffer));
+        assert!(bytes < 1 << 32, "more than 4 GiB of simulated memory");
+        let tiles = u32::from(cores.div_ceil(2));
+        let columns = (1..)
+            .find(|c| c * c * 2 >= tiles * 3)
+            .unwrap_or(1)
+            .min(tiles) as u16;
+        Self {
+            cores,
+            memory,
+            buffer,
+            columns,
+        }
+    }
+
+    /// How many lines the chip's memory has.
+    pub(crate) fn lines(&self) -> usize {
+        usize::from(self.cores) * (self.memory as usize + self.buffer as usize) / LINE
+    }
+
+    /// Flat index of the `len` bytes at `at`, if they are all inside its region (U1).
+    #[inline]
+    pub(crate) fn flat(&self, at: Address, len: u32) -> Option<u32> {
+        let (start, size) = match at.region.kind {
+            Kind::Memory => (0, self.memory),
+            Kind::MessageBuffer => (u32::from(self.cores) * self.memory, self.buffer),
+        };
+        let owner = at.region.owner.get();
+        let inside = owner < self.cores && at.offset <= size && len <= size - at.offset;
+        inside.then(|| start + u32::from(owner) * size + at.offset)
+    }
+
+    /// The address of a flat index: the inverse of [`flat`](Self::flat).
+    pub(crate) fn address(&self, flat: u32) -> Address {
+        let memories = u32::from(self.cores) * self.memory;
+        if flat < memories {
+            let owner = CoreId::new((flat / self.memory) as u16);
+            Region::memory(owner).at(flat % self.memory)
+        } else {
+            let rest = flat - memories;
+            let owner = CoreId::new((rest / self.buffer) as u16);
+            Region::message_buffer(owner).at(rest % self.buffer)
+        }
+    }
+
+    /// Tile of a core: two cores per tile, row by row.
+    pub(crate) fn position(&self, core: CoreId) -> Position {
+        let tile = core.get() / 2;
+        Position {
+            x: tile % self.columns,
+            y: tile / self.columns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flat_and_address_are_inverse() {
+        let shape = Shape::new(3, 64, 32);
+        for flat in 0..3 * 96 {
+            assert_eq!(shape.flat(shape.address(flat), 1), Some(flat));
+        }
+    }
+
+    #[test]
+    fn nothing_outside_a_region_has_an_index() {
+        let shape = Shape::new(3, 64, 32);
+        let last = Region::memory(CoreId::new(2)).at(60);
+        assert!(shape.flat(last, 4).is_some());
+        assert!(shape.flat(last, 5).is_none());
+        assert!(shape.flat(last.plus(5), 0).is_none());
+        assert!(shape.flat(last, u32::MAX).is_none());
+        let nobody = Region::memory(CoreId::new(3)).at(0);
+        assert!(shape.flat(nobody, 1).is_none());
+    }
+
+    #[test]
+    fn forty_eight_cores_are_the_scc() {
+        let shape = Shape::new(48, 64, 32);
+        assert_eq!(shape.position(CoreId::new(47)), Position { x: 5, y: 3 });
+    }
+}

@@ -1,0 +1,218 @@
+//! A core's thread of control: a stackful coroutine. The only unsafe code of the simulator.
+//!
+//! # Guarantee
+//! G1. A [`Port`] suspends its own coroutine or does nothing; it never touches a coroutine that is
+//!     finished, suspended, or running on another thread.
+//! G2. When a [`Strand`] is gone, no code of its body runs any more, so the body may borrow.
+//!
+//! # How
+//! Every strand has an identity that no other strand of the process ever had. `RUNNING` holds, per
+//! host thread, the identity of the strand that is being resumed right now. A port compares its own
+//! identity with it before it uses the yielder.
+//!
+//! # Panics and abandoned cores
+//! A panic inside a core unwinds that core's stack only; it is caught at the resume, with the message
+//! and place that the panic hook noted. A core that is left suspended at the end of a run (deadlock) is
+//! unwound by force. *While a stack unwinds, accesses have no effect and do not suspend*: a core that
+//! panics stops as it stands, with its locks held, like a crashed core. Also, suspending there would
+//! let other cores run while the thread counts as panicking, where a second panic aborts.
+//!
+//! Without unwinding (`panic = "abort"`, as in release images) an abandoned stack is leaked instead.
+#![expect(
+    unsafe_code,
+    reason = "a port outlives, in type, the yielder it points to"
+)]
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::panic::{self, AssertUnwindSafe};
+use std::ptr::NonNull;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::op::{Access, Op, Reply};
+
+/// Bytes of a core's stack; only what is touched costs memory. Formatting a panic message in a debug
+/// build needs some 20 KiB. A guard page lies below.
+const STACK: usize = 256 * 1024;
+
+thread_local! {
+    /// Identity of the strand that runs on this thread now; 0 if none does.
+    static RUNNING: Cell<u64> = const { Cell::new(0) };
+    /// Message and place of the last panic of a strand on this thread.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Stacks of finished strands, for the next ones: making one costs 10 us, reusing it 10 ns.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+    /// The clock of strands that are being unwound; see [`Port::unwinding`].
+    static AFTERLIFE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A core's way to its engine.
+#[derive(Clone)]
+pub(crate) struct Port {
+    yielder: NonNull<Yielder<Reply, Op>>,
+    identity: u64,
+}
+
+impl Port {
+    /// Hands `op` to the engine and waits for its reply.
+    ///
+    /// # Panics
+    /// If another core, or the host after the run, uses this handle.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn call(&self, op: Op) -> Reply {
+        if thread::panicking() {
+            return Self::unwinding(&op);
+        }
+        assert!(
+            RUNNING.get() == self.identity,
+            "a core's handle was used outside of that core"
+        );
+        // SAFETY: `RUNNING` equals our identity only while `Strand::resume` on this thread has this
+        // very strand running (identities are never reused). So we are called from within the
+        // coroutine that the yielder belongs to: the yielder, which lies on that coroutine's stack,
+        // is alive, and suspending it suspends the caller. `NonNull` keeps the port on its thread.
+        unsafe { self.yielder.as_ref() }.suspend(op)
+    }
+
+    /// Answers without the engine, so that destructors on a dying stack come to an end: registers are
+    /// free, and every look at the clock finds an hour gone.
+    #[cold]
+    fn unwinding(op: &Op) -> Reply {
+        match op.access {
+            Access::TestAndSet(_) => Reply::word(1),
+            Access::Cycles => {
+                AFTERLIFE.set(AFTERLIFE.get() + 3_600_000_000_000);
+                Reply::word(AFTERLIFE.get())
+            }
+            _ => Reply::default(),
+        }
+    }
+}
+
+/// What a strand did when it ran.
+pub(crate) enum Outcome {
+    /// It wants this.
+    Wants(Op),
+    /// Its body returned.
+    Returned(Result<(), String>),
+    /// Its body panicked: message and place.
+    Panicked(String),
+}
+
+/// A core's coroutine, over a body that may borrow for `'body`.
+pub(crate) struct Strand<'body> {
+    /// Absent once finished.
+    coroutine: Option<Coroutine<Reply, Op, Result<(), String>>>,
+    identity: u64,
+    body: PhantomData<&'body ()>,
+}
+
+impl<'body> Strand<'body> {
+    /// A strand that will run `body`.
+    ///
+    /// # Panics
+    /// If the host has no room for another stack.
+    pub(crate) fn new(body: impl FnOnce(Port) -> Result<(), String> + 'body) -> Self {
+        static IDENTITIES: AtomicU64 = AtomicU64::new(1);
+        install_hook();
+        // ORDERING: Relaxed: only uniqueness counts, and that is the increment's own atomicity.
+        let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
+        let stack = STACKS
+            .with_borrow_mut(Vec::pop)
+            .unwrap_or_else(|| DefaultStack::new(STACK).expect("no room for another core's stack"));
+        let start = move |yielder: &Yielder<Reply, Op>, _: Reply| {
+            body(Port {
+                yielder: NonNull::from(yielder),
+                identity,
+            })
+        };
+        // SAFETY: what `body` borrows must stay valid until the coroutine has finished. `'body` in
+        // our type keeps the borrow alive as long as the strand; our `Drop` finishes the coroutine, or
+        // leaks its stack, never to be run again. This module lets nobody forget a strand.
+        let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, start) };
+        Self {
+            coroutine: Some(coroutine),
+            identity,
+            body: PhantomData,
+        }
+    }
+
+    /// Runs the strand up to its next access, its return or its panic.
+    ///
+    /// # Panics
+    /// If it has already returned or panicked.
+    #[inline]
+    pub(crate) fn resume(&mut self, reply: Reply) -> Outcome {
+        let coroutine = self
+            .coroutine
+            .as_mut()
+            .expect("a finished core was resumed");
+        let outer = RUNNING.replace(self.identity);
+        let result = panic::catch_unwind(AssertUnwindSafe(|| coroutine.resume(reply)));
+        RUNNING.set(outer);
+        match result {
+            Ok(CoroutineResult::Yield(op)) => Outcome::Wants(op),
+            Ok(CoroutineResult::Return(result)) => {
+                self.recycle();
+                Outcome::Returned(result)
+            }
+            Err(_) => {
+                self.recycle();
+                let message = PANIC.take();
+                Outcome::Panicked(message.unwrap_or_else(|| "a panic without a message".into()))
+            }
+        }
+    }
+
+    /// Keeps the stack of a finished coroutine for the next strand.
+    fn recycle(&mut self) {
+        if let Some(coroutine) = self.coroutine.take() {
+            STACKS.with_borrow_mut(|stacks| stacks.push(coroutine.into_stack()));
+        }
+    }
+}
+
+impl Drop for Strand<'_> {
+    fn drop(&mut self) {
+        let Some(coroutine) = &mut self.coroutine else {
+            return;
+        };
+        // `RUNNING` is not ours here, so no destructor on that stack can suspend it.
+        let unwound = cfg!(panic = "unwind")
+            && panic::catch_unwind(AssertUnwindSafe(|| coroutine.force_unwind())).is_ok();
+        if unwound || coroutine.done() {
+            self.recycle();
+        } else {
+            std::mem::forget(self.coroutine.take());
+        }
+    }
+}
+
+/// Makes panics of strands silent and remembers what they said; other panics are reported as before.
+fn install_hook() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if RUNNING.get() == 0 || cfg!(panic = "abort") {
+                return previous(info);
+            }
+            let payload = info.payload();
+            let text = payload
+                .downcast_ref::<&str>()
+                .copied()
+                .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+                .unwrap_or("a panic whose payload is no text");
+            let place = info
+                .location()
+                .map_or(String::new(), |l| format!(", at {l}"));
+            PANIC.set(Some(format!("{text}{place}")));
+        }));
+    });
+}
