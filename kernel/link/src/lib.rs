@@ -1,0 +1,31 @@
+//! The interface between Flagpost's kernel and whatever moves its bytes.
+//!
+//! A [`Link`] connects one rank with all others: a load/store machine without coherence
+//! (`flagpost-mapped`), or a network with remote memory access. The kernel above it knows windows,
+//! epochs and matching; a link knows how a put, a signal or a notification travels, and owns what that
+//! needs (rings, slots, credits).
+//!
+//! # Rules for every link
+//! * **Never block.** An operation that cannot go on now changes nothing and answers with a
+//!   [`Refusal`]; the kernel polls, relaxes and repeats it within its caller's budget.
+//! * **Copy slices.** Data given as a slice is copied, or has left, when the call returns: the caller may
+//!   reuse it at once.
+//! * **Order only on request.** Two puts may arrive in any order. [`Link::fence`] orders; a signal or
+//!   an immediate orders what the same rank did before it to the same target.
+//! * **Trust no peer with memory.** Offsets that arrive from others are checked before use.
+//!
+//! # Two ways to tell a peer something
+//! *Slots* are counters at the target with a single writer each: [`Link::signal`] advances one,
+//! [`Link::reached`] asks for it. They cost one small remote write, never fill up, and are what
+//! collectives use. *Immediates* are 32-bit records that arrive in a queue, each with the data of its put:
+//! [`Link::put_immediate`] sends one, [`Link::progress`] takes the next. They carry notifications. The
+//! queue is bounded, and a full one refuses the sender.
+#![no_std]
+
+mod link;
+mod match_vector;
+mod types;
+
+pub use link::Link;
+pub use match_vector::MatchVector;
+pub use types::{Key, Rank, Refusal, Slot};

@@ -1,0 +1,59 @@
+//! What the published PSCW protocol needs beside a [`Link`]: remote words under a lock.
+
+use crate::{Key, Link, Rank, Refusal};
+
+/// The synchronization words of [PSCW-SCC]: per rank and window, a *match vector* with one bit per peer and
+/// a *completion counter*.
+///
+/// Only load/store machines with a test-and-set register per core can offer this; it is an extension of
+/// [`Link`] for them.
+///
+/// | call | by | at | what |
+/// |---|---|---|---|
+/// | [`expect`](Self::expect) | target | own counter | = number of origins |
+/// | [`post`](Self::post) | target | origin's vector | bit of target = 1, under the origin's lock |
+/// | [`posted`](Self::posted) | origin | own vector | polls 32 bits |
+/// | [`retire`](Self::retire) | origin | own vector | bit of target = 0, under its own lock |
+/// | [`complete`](Self::complete) | origin | target's counter | - 1, under the target's lock |
+/// | [`missing`](Self::missing) | target | own counter | polls it |
+///
+/// Earlier puts are ordered ahead of these only by a [`fence`](Link::fence) in between.
+pub trait MatchVector: Link {
+    /// Bytes that the words of one window take, to be allocated by every rank.
+    fn sync_bytes(&self) -> u32;
+
+    /// Brings own words into the initial state: no bit set, nothing missing.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`] if `sync` is too small.
+    fn reset(&self, sync: Key) -> Result<(), Refusal>;
+
+    /// Sets this rank's bit in `origin`'s match vector.
+    ///
+    /// # Errors
+    /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
+    fn post(&self, sync: Key, origin: Rank) -> Result<(), Refusal>;
+
+    /// The bits of ranks `32 * word ..` in own match vector. What the ranks of set bits published
+    /// before their post can be read.
+    fn posted(&self, sync: Key, word: u16) -> u32;
+
+    /// Clears `target`'s bit in own match vector.
+    ///
+    /// # Errors
+    /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
+    fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal>;
+
+    /// Sets own completion counter. Visible to an origin before any later post is.
+    fn expect(&self, sync: Key, origins: u16);
+
+    /// Counts `target`'s completion counter down by one.
+    ///
+    /// # Errors
+    /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
+    fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal>;
+
+    /// Own completion counter. Once it is 0, all origins' puts can be read (after
+    /// [`refresh`](Link::refresh)).
+    fn missing(&self, sync: Key) -> u32;
+}

@@ -1,0 +1,51 @@
+//! The link for load/store machines without cache coherence.
+//!
+//! All ranks reach all shared memory with loads and stores; nothing keeps their caches in step. This crate
+//! turns that into a [`Link`](flagpost_link::Link): puts and gets are uncached bulk accesses, signals are
+//! single-writer words ([`slots`]), immediates travel through a ring of line-sized entries ([`ring`]),
+//! and [PSCW-SCC]'s match vectors and completion counters are words under test-and-set registers
+//! ([`match_vector`]).
+//!
+//! # Memory layout (the same offsets in each rank's region; L = line size)
+//! ```text
+//!   offset            what                        who writes it
+//!   ┌───────────────┐
+//!   │ 0             │ ready: session number       owner, once
+//!   ├───────────────┤
+//!   │ L             │ slots: 32 words             per word: the one peer that signals it
+//!   ├───────────────┤
+//!   │ tail          │ next ticket of the ring     whoever holds the owner's lock
+//!   ├───────────────┤
+//!   │ head          │ tickets consumed            owner
+//!   ├───────────────┤
+//!   │ entries       │ 64 entries of one line      per entry: the holder of its ticket
+//!   ├───────────────┤
+//!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
+//!   ├───────────────┤
+//!   │ allocations   │ windows and their words     see their users
+//!   └───────────────┘
+//! ```
+//! Everything up to the allocations is only accessed past the caches. In the allocations, the owner caches
+//! window data; each allocation has its lines for itself.
+//!
+//! # Which access waits for what
+//! Nothing waits. Where a lock is held or a ring is full, the operation is refused and repeated by the
+//! kernel. A core holds a lock for one read-modify-write and never two at a time.
+//!
+//! # Sources
+//! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger, Besta,
+//! Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015.
+//!
+//! [PSCW-SCC]: crate#sources
+//! [foMPI]: crate#sources
+//! [NA]: crate#sources
+#![no_std]
+
+mod layout;
+mod link;
+pub mod match_vector;
+mod poll;
+pub mod ring;
+pub mod slots;
+
+pub use link::Mapped;

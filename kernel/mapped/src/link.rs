@@ -1,0 +1,254 @@
+//! [`Mapped`]: the link itself.
+
+use core::cell::Cell;
+
+use flagpost_hal::{Address, CoreId, Held, Machine, Region};
+use flagpost_link::{Key, Link, Rank, Refusal, Slot};
+
+use crate::{
+    layout::{Layout, SCRATCH_PER_RANK, SLOTS, round_up},
+    poll::Polled,
+};
+
+/// A rank's link over the memory of machine `M`. Rank r is core r.
+///
+/// ```text
+///   Mapped::start(machine, session)      clears own words, then says `ready`
+/// ```
+/// Memory may hold anything at start-up; `session` is what tells a peer that has started from left-over
+/// bytes of an earlier run. It must be the same on all ranks, not 0, and different from the last run's.
+#[derive(Debug)]
+pub struct Mapped<M> {
+    pub(crate) machine: M,
+    pub(crate) polled: Polled,
+    /// Next ticket to take from the own ring; only this rank advances it.
+    pub(crate) head: Cell<u32>,
+    /// First free byte of own memory.
+    free: Cell<u32>,
+    session: u32,
+}
+
+impl<M: Machine> Mapped<M> {
+    pub(crate) const LAYOUT: Layout = Layout::new(M::LINE as u32);
+
+    /// Brings this rank's words into their initial state and announces that it is up. Does not wait for
+    /// anybody.
+    ///
+    /// # Errors
+    /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores.
+    pub fn start(machine: M, session: u32) -> Result<Self, Refusal> {
+        let free = Self::LAYOUT.end(machine.cores(), M::LINE as u32);
+        if free > machine.memory_size() {
+            let missing = free.saturating_sub(machine.memory_size());
+            return Err(Refusal::NoMemory { missing });
+        }
+        machine.release_at_start(machine.core());
+        let link = Self {
+            machine,
+            polled: Polled::new(),
+            head: Cell::new(0),
+            free: Cell::new(free),
+            session,
+        };
+        link.clear_slots();
+        link.clear_ring();
+        // DRAIN: before `ready`: no peer may find words of an earlier run.
+        link.machine.drain();
+        link.machine
+            .store_u32(link.own(Self::LAYOUT.ready), session);
+        Ok(link)
+    }
+
+    /// The machine underneath.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    // ---- Addresses ----
+
+    /// `rank`'s region.
+    pub(crate) fn region_of(&self, rank: Rank) -> Result<Region, Refusal> {
+        if rank.get() < self.machine.cores() {
+            Ok(Region::memory(CoreId::new(rank.get())))
+        } else {
+            Err(Refusal::NoSuchRank(rank))
+        }
+    }
+
+    /// A byte of own memory.
+    pub(crate) fn own(&self, offset: u32) -> Address {
+        Region::memory(self.machine.core()).at(offset)
+    }
+
+    /// Whether `len` bytes at region offset `offset` lie inside a region.
+    pub(crate) fn check(&self, offset: u32, len: usize) -> Result<(), Refusal> {
+        let size = self.machine.memory_size();
+        let end = (len as u64).saturating_add(u64::from(offset));
+        if end > u64::from(size) {
+            return Err(Refusal::OutOfRange { end, size });
+        }
+        Ok(())
+    }
+
+    /// The region offset of `len` bytes at `offset` of `key`'s memory.
+    fn resolve(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
+        let start = key.get().saturating_add(offset);
+        self.check(start, len)?;
+        Ok(start)
+    }
+
+    // ---- Polling and locking ----
+
+    /// Loads a word that a waiting loop looks at.
+    pub(crate) fn poll(&self, at: Address) -> u32 {
+        let value = self.machine.load_u32(at);
+        self.polled.note(at, value);
+        value
+    }
+
+    /// Takes `owner`'s lock, for one read-modify-write of words that `owner` owns.
+    pub(crate) fn lock(&self, owner: Rank) -> Result<Held<'_, M>, Refusal> {
+        let Some(held) = self.machine.try_lock(CoreId::new(owner.get())) else {
+            self.polled.note_unknown();
+            return Err(Refusal::Locked(owner));
+        };
+        // ACQUIRE: the words must not be loaded earlier than the lock was taken.
+        self.machine.acquire();
+        Ok(held)
+    }
+
+    /// Frees a lock behind the stores it protects.
+    pub(crate) fn unlock(&self, held: Held<'_, M>) {
+        // DRAIN: the next holder must load what this one stored.
+        self.machine.drain();
+        drop(held);
+    }
+}
+
+impl<M: Machine> Link for Mapped<M> {
+    const SLOTS: u8 = SLOTS;
+    const LINE: u32 = M::LINE as u32;
+
+    fn rank(&self) -> Rank {
+        Rank::new(self.machine.core().get())
+    }
+
+    fn size(&self) -> u16 {
+        self.machine.cores()
+    }
+
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        let ready = self.poll(self.region_of(to)?.at(Self::LAYOUT.ready));
+        if ready != self.session {
+            return Err(Refusal::NotReady(to));
+        }
+        // ACQUIRE: the peer's words must not be loaded earlier than `ready`.
+        self.machine.acquire();
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: u32) -> Result<Key, Refusal> {
+        let start = self.free.get();
+        let end = u64::from(start).saturating_add(u64::from(bytes));
+        let size = self.machine.memory_size();
+        if end > u64::from(size) {
+            let missing = end.saturating_sub(u64::from(size));
+            return Err(Refusal::NoMemory {
+                missing: u32::try_from(missing).unwrap_or(u32::MAX),
+            });
+        }
+        // Fits u32: not above `size`. Rounding may pass the end; the next allocation then fails.
+        self.free.set(round_up(end as u32, Self::LINE));
+        Ok(Key::new(start))
+    }
+
+    fn withdraw(&self, key: Key) {
+        self.free.set(self.free.get().min(key.get()));
+    }
+
+    fn scratch(&self) -> (Key, u32) {
+        let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
+        (Key::new(Self::LAYOUT.scratch), bytes)
+    }
+
+    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+        let start = self.resolve(key, offset, into.len())?;
+        self.machine.read(self.own(start), into);
+        Ok(())
+    }
+
+    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+        let start = self.resolve(key, offset, from.len())?;
+        self.machine.write(self.own(start), from);
+        Ok(())
+    }
+
+    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        let start = self.resolve(key, offset, bytes as usize)?;
+        self.machine.write_back(&[self.lines(start, bytes)]);
+        // DRAIN: the lines are in memory before anything that tells a peer so.
+        self.machine.drain();
+        Ok(())
+    }
+
+    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        let start = self.resolve(key, offset, bytes as usize)?;
+        self.machine.invalidate(&[self.lines(start, bytes)]);
+        Ok(())
+    }
+
+    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+        let region = self.region_of(to)?;
+        let start = self.resolve(key, offset, data.len())?;
+        self.machine.store_bytes(region.at(start), data);
+        Ok(())
+    }
+
+    fn get(&self, from: Rank, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+        let region = self.region_of(from)?;
+        let start = self.resolve(key, offset, into.len())?;
+        self.machine.load_bytes(region.at(start), into);
+        Ok(())
+    }
+
+    fn put_immediate(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        data: &[u8],
+        immediate: u32,
+    ) -> Result<(), Refusal> {
+        let place = self.resolve(key, offset, data.len())?;
+        self.append(to, place, data, immediate)
+    }
+
+    fn fence(&self) {
+        // DRAIN: this is what a fence is.
+        self.machine.drain();
+    }
+
+    fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
+        self.signal_slot(to, slot, value)
+    }
+
+    fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
+        self.slot_reached(slot, value)
+    }
+
+    fn progress(&self) -> Option<u32> {
+        self.take()
+    }
+
+    fn relax(&self) {
+        self.polled.relax(&self.machine);
+    }
+
+    fn now(&self) -> u64 {
+        self.machine.cycles()
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        self.machine.hertz()
+    }
+}

@@ -1,0 +1,132 @@
+//! Match vectors and completion counters: the synchronization words of [PSCW-SCC].
+//!
+//! # Guarantee
+//! G1. A post sets one bit and changes no other, whoever else posts or resets at the same time.
+//! G2. A completion counts once.
+//!
+//! # Memory layout (per window, in each rank's region)
+//! ```text
+//!   0                                    4 * ceil(p / 32)
+//!   ┌───────────────────────────────────┬──────────────────────┐
+//!   │ match vector: bit t = rank t has  │ completion counter   │
+//!   │ posted to this rank               │ (u32)                │
+//!   └───────────────────────────────────┴──────────────────────┘
+//!     written under this rank's lock      set by this rank; counted down under its lock
+//! ```
+//! All of it is read and written past the caches. A cached copy of the vector's line would be written
+//! back over a newer post ([PSCW-SCC] IV-B2).
+//!
+//! # Steps
+//! | call       | core   | memory actions, in order                                        |
+//! |------------|--------|-----------------------------------------------------------------|
+//! | `expect`   | target | store own counter                                               |
+//! | `post`     | target | lock(origin), acquire; load, store a byte; drain; unlock        |
+//! | `posted`   | origin | load a word of the own vector; acquire if a bit is set          |
+//! | `retire`   | origin | lock(self), acquire; load, store a byte; drain; unlock          |
+//! | `complete` | origin | lock(target), acquire; load, store the counter; drain; unlock   |
+//! | `missing`  | target | load own counter; acquire if 0                                  |
+//!
+//! # Invariants
+//! I1. The vector and, between `post` and `wait`, the counter change only under the owner's lock: eight
+//!     ranks share a byte of the vector.
+//! I2. An origin counts down only behind `retire`, whose lock the `post` it answers has held until its
+//!     drain. So it finds the counter that was set before that post.
+//!
+//! # Source
+//! [PSCW-SCC] IV-B, Algorithms 1 and 2. We differ: the reset of a bit in `COMPLETE` takes the lock as
+//! well. As printed it does not, and then it loses a neighbour's post that falls between its load and its
+//! store.
+//!
+//! [PSCW-SCC]: crate#sources
+
+use flagpost_hal::{Address, Machine};
+use flagpost_link::{Key, Link, MatchVector, Rank, Refusal};
+
+use crate::Mapped;
+
+impl<M: Machine> Mapped<M> {
+    /// Bytes of a match vector: whole words.
+    fn vector_bytes(&self) -> u32 {
+        u32::from(self.size()).div_ceil(32).saturating_mul(4)
+    }
+
+    fn counter_offset(&self, sync: Key) -> u32 {
+        sync.get().saturating_add(self.vector_bytes())
+    }
+
+    /// Sets or clears bit `bit` of `owner`'s vector, under `owner`'s lock.
+    fn write_bit(&self, sync: Key, owner: Rank, bit: Rank, set: bool) -> Result<(), Refusal> {
+        let byte = sync.get().saturating_add(u32::from(bit.get() >> 3));
+        let mask = 1_u8.wrapping_shl(u32::from(bit.get() & 7));
+        let at = self.region_of(owner)?.at(byte);
+        let held = self.lock(owner)?;
+        let old = self.machine.load_u8(at);
+        let new = if set { old | mask } else { old & !mask };
+        self.machine.store_u8(at, new);
+        self.unlock(held);
+        Ok(())
+    }
+
+    fn own_counter(&self, sync: Key) -> Address {
+        self.own(self.counter_offset(sync))
+    }
+}
+
+impl<M: Machine> MatchVector for Mapped<M> {
+    fn sync_bytes(&self) -> u32 {
+        self.vector_bytes().saturating_add(4)
+    }
+
+    fn reset(&self, sync: Key) -> Result<(), Refusal> {
+        self.check(sync.get(), self.sync_bytes() as usize)?;
+        for word in 0..self.sync_bytes() >> 2 {
+            let offset = sync.get().saturating_add(word.saturating_mul(4));
+            self.machine.store_u32(self.own(offset), 0);
+        }
+        Ok(())
+    }
+
+    fn post(&self, sync: Key, origin: Rank) -> Result<(), Refusal> {
+        self.write_bit(sync, origin, self.rank(), true)
+    }
+
+    fn posted(&self, sync: Key, word: u16) -> u32 {
+        let offset = u32::from(word).saturating_mul(4);
+        let bits = self.poll(self.own(sync.get().saturating_add(offset)));
+        if bits != 0 {
+            // ACQUIRE: what the targets published must not be loaded earlier than their bits.
+            self.machine.acquire();
+        }
+        bits
+    }
+
+    fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
+        self.write_bit(sync, self.rank(), target, false)
+    }
+
+    fn expect(&self, sync: Key, origins: u16) {
+        self.machine
+            .store_u32(self.own_counter(sync), u32::from(origins));
+        // No drain is needed. An origin counts down only after it has cleared our bit under its own
+        // lock, which our post holds until it has drained: this store is in memory by then.
+    }
+
+    fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
+        let at = self.region_of(target)?.at(self.counter_offset(sync));
+        let held = self.lock(target)?;
+        let left = self.machine.load_u32(at);
+        // An origin that is not expected would wrap the counter round: it is left at 0.
+        self.machine.store_u32(at, left.saturating_sub(1));
+        self.unlock(held);
+        Ok(())
+    }
+
+    fn missing(&self, sync: Key) -> u32 {
+        let left = self.poll(self.own_counter(sync));
+        if left == 0 {
+            // ACQUIRE: what the origins put must not be loaded earlier than the counter.
+            self.machine.acquire();
+        }
+        left
+    }
+}
