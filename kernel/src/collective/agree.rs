@@ -1,0 +1,138 @@
+//! Agreement: whether all ranks offer the same.
+//!
+//! What a rank has heard is kept as the smallest and the largest offer, each with the first rank that made
+//! it. Hearing the same offer twice, over different ways, changes neither; so dissemination may combine
+//! as it goes.
+
+use core::cell::Cell;
+
+use bytemuck::{Pod, Zeroable};
+use flagpost_link::{Link, Rank};
+
+use super::Step;
+use crate::{Error, World};
+
+/// Bytes between two rounds' places in scratch memory.
+const PLACE: u32 = 32;
+
+/// What a rank has heard.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Heard {
+    /// The smallest offer above the first rank that made it.
+    low: u64,
+    /// The largest offer above the *complement* of the first rank that made it.
+    high: u64,
+    /// The first rank that could make no offer.
+    failed: u32,
+    unused: u32,
+}
+
+/// No rank.
+const NOBODY: u32 = u32::MAX;
+
+/// Bits of a rank.
+const RANK: u32 = u16::BITS;
+
+impl Heard {
+    fn own(rank: Rank, offer: Option<u64>) -> Self {
+        let rank = rank.get();
+        match offer {
+            Some(offer) => Self {
+                low: offer.wrapping_shl(RANK) | u64::from(rank),
+                high: offer.wrapping_shl(RANK) | u64::from(!rank),
+                failed: NOBODY,
+                unused: 0,
+            },
+            None => Self {
+                low: u64::MAX,
+                high: 0,
+                failed: u32::from(rank),
+                unused: 0,
+            },
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+            failed: self.failed.min(other.failed),
+            unused: 0,
+        }
+    }
+
+    /// The rank to name to one that offered `own`: the first that failed, else one that differs.
+    fn odd_one(self, own: Option<u64>) -> Option<Rank> {
+        let (low, high) = (self.low.wrapping_shr(RANK), self.high.wrapping_shr(RANK));
+        if self.failed != NOBODY {
+            Some(Rank::new(self.failed as u16))
+        } else if low == high {
+            None
+        } else if own == Some(low) {
+            Some(Rank::new(!(self.high as u16)))
+        } else {
+            Some(Rank::new(self.low as u16))
+        }
+    }
+}
+
+impl<L: Link> World<'_, L> {
+    /// Tells all ranks this one's `offer` of up to 48 bits, or that it has none. Gives the rank that
+    /// failed or offered something else, if any.
+    pub(crate) fn agree(&self, offer: Option<u64>) -> Result<Option<Rank>, Error> {
+        let (link, (key, _)) = (self.link(), self.link().scratch());
+        let heard = Cell::new(Heard::own(self.rank(), offer));
+        let place = |step: Step| PLACE.saturating_mul(u32::from(step.round));
+        let send = |step: Step| {
+            link.put(step.to, key, place(step), bytemuck::bytes_of(&heard.get()))?;
+            // ORDER: G3: what was heard before the signal that announces it.
+            link.fence();
+            Ok(())
+        };
+        let receive = |step: Step| {
+            let mut theirs = Heard::zeroed();
+            let into = bytemuck::bytes_of_mut(&mut theirs);
+            link.get(self.rank(), key, place(step), into)?;
+            heard.set(heard.get().and(theirs));
+            Ok(())
+        };
+        self.collectives.gather.run(self, send, receive)?;
+        // I2: nobody may write the scratch memory again before everybody has read.
+        self.barrier()?;
+        Ok(heard.get().odd_one(offer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_all(offers: &[Option<u64>]) -> Heard {
+        let own = |(rank, offer): (u16, &Option<u64>)| Heard::own(Rank::new(rank), *offer);
+        (0..).zip(offers).map(own).reduce(Heard::and).unwrap()
+    }
+
+    #[test]
+    fn equal_offers_agree() {
+        let heard = of_all(&[Some(7), Some(7), Some(7)]);
+        assert_eq!(heard.odd_one(Some(7)), None);
+        assert_eq!(heard.and(heard), heard);
+    }
+
+    #[test]
+    fn everyone_is_told_of_another() {
+        let heard = of_all(&[Some(9), Some(4), Some(9), Some(4)]);
+        assert_eq!(heard.odd_one(Some(9)), Some(Rank::new(1)));
+        assert_eq!(heard.odd_one(Some(4)), Some(Rank::new(0)));
+        let heard = of_all(&[Some(9), Some(4), Some(5)]);
+        assert_eq!(heard.odd_one(Some(5)), Some(Rank::new(1)));
+    }
+
+    #[test]
+    fn the_first_that_failed_is_named() {
+        let heard = of_all(&[Some(0), Some((1 << 48) - 1), None, None]);
+        assert_eq!(heard.odd_one(Some(0)), Some(Rank::new(2)));
+        assert_eq!(heard.odd_one(None), Some(Rank::new(2)));
+    }
+}

@@ -1,0 +1,108 @@
+//! Allgather through the ranks' scratch memory.
+
+use bytemuck::Pod;
+use flagpost_link::{Key, Link, Rank, Refusal};
+
+use super::Step;
+use crate::{Error, World};
+
+/// Largest element.
+const ELEMENT: usize = 32;
+
+/// Bytes that are passed on at a time.
+const RUN: usize = 256;
+
+impl<L: Link> World<'_, L> {
+    /// Gives `mine` to every rank, and calls `each(rank, element)` for every rank's element, own rank
+    /// included, in ascending order of ranks. Elements have at most 32 bytes.
+    ///
+    /// # Errors
+    /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again with
+    /// the same element to go on. `each` may then be called again from the start.
+    pub fn allgather_with<T: Pod>(
+        &self,
+        mine: T,
+        mut each: impl FnMut(Rank, T),
+    ) -> Result<(), Error> {
+        let own = bytemuck::bytes_of(&mine);
+        if own.len() > ELEMENT {
+            return Err(Error::ElementTooLarge {
+                max: ELEMENT as u32,
+            });
+        }
+        let (link, (key, _)) = (self.link(), self.link().scratch());
+        let size = own.len() as u32;
+        let place = |rank: Rank| size.saturating_mul(u32::from(rank.get()));
+        let state = &self.collectives;
+        if !state.arrived.get() {
+            let send = |step: Step| {
+                if step.round == 0 {
+                    link.put(self.rank(), key, place(self.rank()), own)?;
+                }
+                self.pass_on(key, size, step)
+            };
+            state.gather.run(self, send, |_| Ok(()))?;
+            state.arrived.set(true);
+        }
+        for rank in (0..self.size()).map(Rank::new) {
+            let mut element = mine;
+            if rank != self.rank() {
+                let into = bytemuck::bytes_of_mut(&mut element);
+                link.get(self.rank(), key, place(rank), into)?;
+            }
+            each(rank, element);
+        }
+        // I2: nobody may write here again before everybody has read.
+        self.barrier()?;
+        state.arrived.set(false);
+        Ok(())
+    }
+
+    /// [`World::allgather_with`], into a slice with one element per rank.
+    ///
+    /// # Errors
+    /// As there; [`Error::OutOfRange`] if `all` has not exactly one element per rank.
+    pub fn allgather<T: Pod>(&self, mine: T, all: &mut [T]) -> Result<(), Error> {
+        if all.len() != usize::from(self.size()) {
+            return Err(Error::OutOfRange {
+                end: u64::from(self.size()),
+                len: all.len() as u64,
+            });
+        }
+        self.allgather_with(mine, |rank, element| {
+            if let Some(place) = all.get_mut(rank.index()) {
+                *place = element;
+            }
+        })
+    }
+
+    /// Copies the elements that this rank has heard of to `step.to`, as far as that lacks them: those of
+    /// itself and the ranks before it, which lie in one run of memory, or in two if it wraps around.
+    fn pass_on(&self, key: Key, element: u32, step: Step) -> Result<(), Refusal> {
+        let size = self.size();
+        // `to` has heard of `distance` ranks, and there are no more than `size`.
+        let count = step.distance.min(size.saturating_sub(step.distance));
+        let first = self
+            .rank()
+            .ahead(size.saturating_sub(count.saturating_sub(1)), size);
+        let before_wrap = count.min(size.saturating_sub(first.get()));
+        for (start, count) in [
+            (first.get(), before_wrap),
+            (0, count.saturating_sub(before_wrap)),
+        ] {
+            let mut at = element.saturating_mul(u32::from(start));
+            let end = at.saturating_add(element.saturating_mul(u32::from(count)));
+            let mut buffer = [0_u8; RUN];
+            while at < end {
+                let run = end.saturating_sub(at).min(RUN as u32);
+                let bytes = buffer.get_mut(..run as usize).unwrap_or(&mut []);
+                self.link().get(self.rank(), key, at, bytes)?;
+                self.link().put(step.to, key, at, bytes)?;
+                at = at.saturating_add(run);
+            }
+        }
+        // ORDER: G2: elements before the signal that announces them.
+        self.link().fence();
+        Ok(())
+    }
+}

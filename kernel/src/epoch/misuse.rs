@@ -1,0 +1,106 @@
+//! What the epoch types make impossible, each shown by a program that does not compile beside its twin
+//! that does.
+//!
+//! There is no plain put outside an access epoch: a window has none.
+//! ```compile_fail
+//! # use flagpost::*;
+//! fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
+//!     window.put(to, 0, &[1])
+//! }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//!     let access = window.start(all)?;
+//!     access.put(to, 0, &[1])?;
+//!     Ok(access.complete()?)
+//! }
+//! ```
+//! None after its end: `complete` takes the epoch.
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! let access = window.start(all)?;
+//! access.complete()?;
+//! access.put(to, 0, &[1])
+//! # }
+//! ```
+//! None while it is ending: what `complete` gives back on a timeout can only go on.
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! if let Err(late) = window.start(all)?.complete() {
+//!     late.handle.put(to, 0, &[1])?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! if let Err(late) = window.start(all)?.complete() {
+//!     late.handle.go_on()?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//! An exposure epoch is waited for once.
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! let exposure = window.post(all)?;
+//! exposure.wait()?;
+//! Ok(exposure.wait()?)
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! let exposure = window.post(all)?;
+//! Ok(exposure.wait()?)
+//! # }
+//! ```
+//! A forgotten epoch is a warning (`must_use`), here made an error.
+//! ```compile_fail
+//! #![deny(unused_must_use)]
+//! # use flagpost::*;
+//! fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//!     window.post(all)?;
+//!     Ok(())
+//! }
+//! ```
+//! A window does not outlive its world, nor an epoch its group.
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
+//! let access = {
+//!     let ranks = [world.rank()];
+//!     window.start(&world.group(&ranks)?)?
+//! };
+//! Ok(access.complete()?)
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
+//! let ranks = [world.rank()];
+//! let access = window.start(&world.group(&ranks)?)?;
+//! Ok(access.complete()?)
+//! # }
+//! ```
+//! Elements are plain data: no references, no padding.
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: MatchVector>(world: &World<'_, L>) -> Result<(), Error> {
+//! let window = world.allocate::<&'static str>(1)?;
+//! # Ok(())
+//! # }
+//! ```
+//! A world belongs to one core: it is not `Sync`.
+//! ```compile_fail
+//! # use flagpost::*;
+//! fn shared<T: Sync>() {}
+//! fn f<L: MatchVector + Sync>() {
+//!     shared::<World<'static, L>>()
+//! }
+//! ```

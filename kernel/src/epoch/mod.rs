@@ -1,0 +1,4 @@
+//! Epochs: when peers may access a window's memory.
+
+pub mod misuse;
+pub mod pscw;

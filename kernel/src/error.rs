@@ -1,0 +1,247 @@
+//! What can go wrong, as values that say what to change.
+
+use core::fmt;
+
+use flagpost_link::{Rank, Refusal};
+
+/// Why a call did not do what it was asked to.
+///
+/// Unless a variant says otherwise, nothing has changed and the call may be repeated.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Error {
+    /// The budget ran out. The handle or request that waited is still usable: call again to go on.
+    Timeout(Timeout),
+    /// The arena given to the world is too small.
+    ArenaFull {
+        /// Words (of 4 bytes) that it should have more.
+        missing_words: u32,
+    },
+    /// This rank's shared memory is used up.
+    MemoryFull {
+        /// Bytes that it should have more.
+        missing_bytes: u32,
+    },
+    /// Elements up to `end` were named, and the window has `len`.
+    OutOfRange {
+        /// Index behind the last element that was named.
+        end: u64,
+        /// Elements in the window.
+        len: u64,
+    },
+    /// There is no such rank.
+    NoSuchRank {
+        /// The rank.
+        rank: Rank,
+        /// Ranks in the world.
+        size: u16,
+    },
+    /// The rank is named twice.
+    DuplicateRank(Rank),
+    /// The access epoch was not started to this rank.
+    NotInGroup(Rank),
+    /// The ranks did not call alike: this one asked for another window, or its own call failed.
+    Asymmetric(Rank),
+    /// A window has one access epoch and one exposure epoch at a time: end the open one first.
+    EpochOpen,
+    /// An epoch of this window was dropped before its end. Peers may still wait for it; the window can
+    /// start no other.
+    EpochAbandoned,
+    /// Peers may be writing these lines of the own window: wait for the exposure epoch or the request
+    /// that opened them.
+    Exposed,
+    /// The request is started already.
+    RequestActive,
+    /// The request is not started.
+    RequestInactive,
+    /// The window has as many started requests as it can remember.
+    TooManyRequests {
+        /// How many that is.
+        max: u8,
+    },
+    /// A request for 0 notifications would never complete.
+    CountZero,
+    /// The tag does not fit into an immediate beside the rank and the window.
+    TagTooLarge {
+        /// The largest tag of this world.
+        max: u32,
+    },
+    /// The unexpected queue is full of notifications that this request does not match. Wait for one that
+    /// does, or configure a longer queue.
+    QueueFull {
+        /// How many it holds.
+        capacity: u16,
+    },
+    /// The world has as many windows as an immediate can tell apart.
+    TooManyWindows {
+        /// How many that is.
+        max: u16,
+    },
+    /// More bytes per rank than an allgather can carry in one element.
+    ElementTooLarge {
+        /// The largest size in bytes.
+        max: u32,
+    },
+    /// The link refused for a reason that the kernel should have excluded.
+    Link(Refusal),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NoMemory { missing } => Self::MemoryFull {
+                missing_bytes: missing,
+            },
+            other => Self::Link(other),
+        }
+    }
+}
+
+/// What a call waited for when its budget ran out.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Timeout {
+    /// What it waited for.
+    pub waiting: Waiting,
+    /// Who has not done it.
+    pub missing: Missing,
+}
+
+/// Kinds of waiting.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Waiting {
+    /// For a peer to start up.
+    StartUp,
+    /// For a peer to enter the same collective call.
+    Collective,
+    /// For a target to post.
+    Post,
+    /// For origins to complete.
+    Completion,
+    /// For the test-and-set register that the named rank owns; somebody holds it.
+    Lock,
+    /// For room in the named rank's ring of notifications; it makes no progress.
+    RingSpace,
+    /// For notifications that match a request.
+    Notification,
+}
+
+/// Ranks that a call waited for.
+///
+/// `count` of them are missing. The first few candidates are listed: exactly the missing ones where the
+/// protocol can tell, else (a completion counter does not record who) ranks among which they are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Missing {
+    ranks: [Option<Rank>; Missing::LISTED],
+    count: u32,
+}
+
+impl Missing {
+    /// How many ranks are listed at most.
+    pub const LISTED: usize = 8;
+
+    pub(crate) fn one(rank: Rank) -> Self {
+        Self::among(core::iter::once(rank), 1)
+    }
+
+    /// `count` of `candidates`.
+    pub(crate) fn among(candidates: impl Iterator<Item = Rank>, count: u32) -> Self {
+        let mut ranks = [None; Self::LISTED];
+        for (place, rank) in ranks.iter_mut().zip(candidates) {
+            *place = Some(rank);
+        }
+        Self { ranks, count }
+    }
+
+    /// How many are missing.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The first [`Missing::LISTED`] candidates. None where any rank would do (a wildcard).
+    pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.ranks.iter().flatten().copied()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout(timeout) => timeout.fmt(f),
+            Self::ArenaFull { missing_words } => {
+                write!(f, "the world's arena needs {missing_words} more words")
+            }
+            Self::MemoryFull { missing_bytes } => {
+                write!(f, "shared memory needs {missing_bytes} more bytes")
+            }
+            Self::OutOfRange { end, len } => {
+                write!(f, "access up to element {end} of a window of {len}")
+            }
+            Self::NoSuchRank { rank, size } => write!(f, "{rank} in a world of {size}"),
+            Self::DuplicateRank(rank) => write!(f, "{rank} is named twice"),
+            Self::NotInGroup(rank) => write!(f, "{rank} is not in the epoch's group"),
+            Self::Asymmetric(rank) => write!(f, "{rank} called differently, or failed"),
+            Self::EpochOpen => f.write_str("the window has an open epoch of this kind"),
+            Self::EpochAbandoned => f.write_str("an epoch of the window was dropped unfinished"),
+            Self::Exposed => f.write_str("peers may be writing these lines"),
+            Self::RequestActive => f.write_str("the request is started already"),
+            Self::RequestInactive => f.write_str("the request is not started"),
+            Self::TooManyRequests { max } => write!(f, "more than {max} started requests"),
+            Self::CountZero => f.write_str("a request must expect at least 1 notification"),
+            Self::TagTooLarge { max } => write!(f, "the largest tag is {max}"),
+            Self::QueueFull { capacity } => {
+                write!(f, "{capacity} unexpected notifications fill the queue")
+            }
+            Self::TooManyWindows { max } => write!(f, "more than {max} windows"),
+            Self::ElementTooLarge { max } => write!(f, "elements above {max} bytes"),
+            Self::Link(refusal) => write!(f, "the link refused: {refusal:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.waiting {
+            Waiting::StartUp => "start-up",
+            Waiting::Collective => "a collective call",
+            Waiting::Post => "a post",
+            Waiting::Completion => "completion",
+            Waiting::Lock => "the lock owned",
+            Waiting::RingSpace => "room in the ring owned",
+            Waiting::Notification => "a notification",
+        };
+        write!(f, "timed out waiting for {what} by")?;
+        let mut any = false;
+        for rank in self.missing.ranks() {
+            any = true;
+            write!(f, " {}", rank.get())?;
+        }
+        if !any {
+            f.write_str(" any rank")?;
+        }
+        write!(f, " ({} missing)", self.missing.count())
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// A call that could not finish, with the handle to go on with.
+///
+/// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch.
+#[derive(Debug)]
+#[must_use = "dropping the handle abandons its epoch"]
+pub struct Unfinished<H> {
+    /// Call the same method again on this.
+    pub handle: H,
+    /// Why it could not finish.
+    pub error: Error,
+}
+
+impl<H> From<Unfinished<H>> for Error {
+    fn from(unfinished: Unfinished<H>) -> Self {
+        unfinished.error
+    }
+}

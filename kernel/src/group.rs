@@ -1,0 +1,72 @@
+//! Groups: the ranks that an epoch is about.
+
+use flagpost_link::Rank;
+
+use crate::Error;
+
+/// Distinct ranks of a world, in the order in which they are told things. Borrows the caller's list.
+#[derive(Copy, Clone, Debug)]
+pub struct Group<'g> {
+    ranks: &'g [Rank],
+}
+
+impl<'g> Group<'g> {
+    /// Checks and wraps `ranks`, in a world of `size`. Linear for ascending ranks, else quadratic.
+    pub(crate) fn new(ranks: &'g [Rank], size: u16) -> Result<Self, Error> {
+        if let Some(rank) = ranks.iter().copied().find(|rank| rank.get() >= size) {
+            return Err(Error::NoSuchRank { rank, size });
+        }
+        if !ranks.is_sorted_by(|a, b| a < b) {
+            let mut rest = ranks;
+            while let Some((first, others)) = rest.split_first() {
+                if others.contains(first) {
+                    return Err(Error::DuplicateRank(*first));
+                }
+                rest = others;
+            }
+        }
+        Ok(Self { ranks })
+    }
+
+    /// The ranks.
+    pub const fn ranks(&self) -> &'g [Rank] {
+        self.ranks
+    }
+
+    /// How many ranks there are: at most the size of the world.
+    pub(crate) fn count(&self) -> u16 {
+        u16::try_from(self.ranks.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The ranks from position `done` on.
+    pub(crate) fn rest(&self, done: u16) -> &'g [Rank] {
+        self.ranks.get(usize::from(done)..).unwrap_or(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_groups_are_refused() {
+        let r = Rank::new;
+        assert!(Group::new(&[r(2), r(0), r(1)], 3).is_ok());
+        assert!(Group::new(&[], 1).is_ok());
+        assert_eq!(
+            Group::new(&[r(0), r(3)], 3).unwrap_err(),
+            Error::NoSuchRank {
+                rank: r(3),
+                size: 3
+            }
+        );
+        assert_eq!(
+            Group::new(&[r(2), r(0), r(2)], 3).unwrap_err(),
+            Error::DuplicateRank(r(2))
+        );
+        assert_eq!(
+            Group::new(&[r(1), r(1)], 3).unwrap_err(),
+            Error::DuplicateRank(r(1))
+        );
+    }
+}

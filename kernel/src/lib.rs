@@ -1,0 +1,53 @@
+//! Flagpost: one-sided communication for many-core chips whose caches the hardware does not keep
+//! coherent.
+//!
+//! Cores expose *windows* of memory. Others `put` and `get` there without the owner's help, and
+//! synchronize by epochs (PSCW) or by notifications that arrive with the data.
+//!
+//! # Mental model
+//! ```text
+//!   World ── one per rank, over a Link: who I am, who else is there, barrier, allgather
+//!    └─ Window<T> ── collectively allocated; each rank owns one piece
+//!        ├─ local()                own piece, through accessors
+//!        ├─ post → Exposure → wait           "these origins may access my piece"
+//!        ├─ start → Access → put, get → complete   "I access these targets' pieces"
+//!        ├─ put_notify                       data and <source, tag>, one message, no epoch
+//!        └─ expect → Request: start, test, wait     matching notifications
+//! ```
+//!
+//! # Rules
+//! * **Coherence.** Only a piece's owner caches it. Peers go past the caches. `post` and
+//!   `Request::start` write the owner's stores back; `Exposure::wait` and a matched request drop its stale
+//!   lines. In between, the owner's own stores there are refused ([`Error::Exposed`]).
+//! * **Blocking.** Calls that wait say so. They take the world's [`Budget`]; running out returns
+//!   [`Error::Timeout`] with the ranks that were missing, and the call can be repeated.
+//! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the shared
+//!   memory of the link.
+//! * **Panics.** None, on any input.
+//!
+//! # Sources
+//! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger, Besta,
+//! Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015.
+//!
+//! [PSCW-SCC]: crate#sources
+//! [foMPI]: crate#sources
+//! [NA]: crate#sources
+#![no_std]
+
+mod arena;
+mod budget;
+mod collective;
+pub mod epoch;
+mod error;
+mod group;
+pub mod notify;
+mod window;
+mod world;
+
+pub use budget::Budget;
+pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
+pub use flagpost_link::{Link, MatchVector, Rank};
+pub use group::Group;
+pub use notify::{Limits, Request, Source, Status, Tag, TagFilter};
+pub use window::{Local, Window};
+pub use world::{Config, World};

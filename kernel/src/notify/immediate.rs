@@ -1,0 +1,104 @@
+//! The 32 bits that travel with a notified access.
+//!
+//! ```text
+//!   31   30 …                                   … 0
+//!   ┌───┬──────────────┬──────────┬───────────────┐
+//!   │ 0 │ source rank  │ window   │ tag           │
+//!   └───┴──────────────┴──────────┴───────────────┘
+//!        ceil(log2 p)    6 bits     what is left
+//! ```
+//! The split is made once, when the world starts; [`Limits`] tells it. RDMA networks carry exactly 32
+//! bits with a write ([NA] IV-A), and so do we everywhere.
+//!
+//! [NA]: crate#sources
+
+use flagpost_link::Rank;
+
+use super::Tag;
+
+/// Bits for the window.
+const WINDOW_BITS: u32 = 6;
+
+/// Bits for everything: the top one is kept for links' own control messages.
+const BITS: u32 = 31;
+
+/// What a world's immediates can tell apart.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Limits {
+    /// Most windows of the world.
+    pub windows: u16,
+    /// Largest tag.
+    pub tag: u32,
+    tag_bits: u32,
+}
+
+/// What an immediate says.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notification {
+    pub(crate) source: Rank,
+    pub(crate) window: u16,
+    pub(crate) tag: Tag,
+}
+
+impl Limits {
+    /// The split for a world of `size` ranks.
+    pub(crate) const fn new(size: u16) -> Self {
+        let rank_bits = u16::BITS.wrapping_sub(size.saturating_sub(1).leading_zeros());
+        let tag_bits = BITS.wrapping_sub(WINDOW_BITS).wrapping_sub(rank_bits);
+        Self {
+            windows: 1_u16.wrapping_shl(WINDOW_BITS),
+            tag: low_bits(tag_bits),
+            tag_bits,
+        }
+    }
+
+    /// Packs; all parts are within the limits.
+    pub(crate) const fn pack(&self, notification: Notification) -> u32 {
+        let source = (notification.source.get() as u32).wrapping_shl(WINDOW_BITS);
+        let high = source | notification.window as u32;
+        high.wrapping_shl(self.tag_bits) | notification.tag.0
+    }
+
+    /// The inverse of [`Limits::pack`].
+    pub(crate) const fn unpack(&self, immediate: u32) -> Notification {
+        let high = immediate.wrapping_shr(self.tag_bits);
+        Notification {
+            source: Rank::new(high.wrapping_shr(WINDOW_BITS) as u16),
+            window: (high & low_bits(WINDOW_BITS)) as u16,
+            tag: Tag(immediate & low_bits(self.tag_bits)),
+        }
+    }
+}
+
+/// The lowest `count` bits set.
+const fn low_bits(count: u32) -> u32 {
+    1_u32.wrapping_shl(count).wrapping_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn immediates_come_back_for_all_world_sizes() {
+        for size in [1, 2, 3, 48, 512, 513, 1024, u16::MAX] {
+            let limits = Limits::new(size);
+            assert!(limits.tag >= 511, "{size}: {limits:?}");
+            for source in [0, size - 1] {
+                for window in [0, limits.windows - 1] {
+                    for tag in [0, limits.tag] {
+                        let sent = Notification {
+                            source: Rank::new(source),
+                            window,
+                            tag: Tag(tag),
+                        };
+                        let immediate = limits.pack(sent);
+                        assert_eq!(immediate >> 31, 0);
+                        assert_eq!(limits.unpack(immediate), sent);
+                    }
+                }
+            }
+        }
+    }
+}

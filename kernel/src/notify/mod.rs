@@ -1,0 +1,55 @@
+//! Notified access: a put that tells its target, in the same message.
+//!
+//! # Guarantee
+//! G1. When a request completes, the data of the notifications that it matched can be read at the target;
+//!     so can earlier puts of the same sources.
+//! G2. A notification is matched by the first test that asks for it; among those that match a request, the
+//!     oldest first. Notifications of one source are matched in the order in which they were sent.
+//! G3. None is lost: with a full unexpected queue the target takes no more from its ring, and with a full
+//!     ring its senders wait.
+//!
+//! # Who does what
+//! ```text
+//!   origin                                  target
+//!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, source, tag, count)?
+//!                                           loop { r.start()?; … r.wait()? … }
+//! ```
+//! A request is persistent: made once, started for each use. It is 32 bytes, owned by the user, and there is
+//! no list of requests: a notification waits in the unexpected queue until a request asks.
+//!
+//! # Steps
+//! | call         | core   | in order                                                             |
+//! |--------------|--------|----------------------------------------------------------------------|
+//! | `put_notify` | origin | data, then notification: see the link                                |
+//! | `start`      | target | publish the request's lines: no dirty one may travel over the data   |
+//! | `test`       | target | search the unexpected queue; then take from the link until a match,  |
+//! |              |        | queueing what does not match; when complete: refresh the lines       |
+//! | `wait`       | target | test until complete                                                  |
+//!
+//! # Rule for cached lines
+//! From `start` to completion the target does not store to the request's lines ([`Error::Exposed`](crate::Error::Exposed)).
+//! Before the first start and between two uses nobody is told: there the origin must know, by the program's
+//! own logic, that the target leaves the lines alone (a target that only ever reads them always does).
+//!
+//! # Source
+//! [NA] III (interface), IV-B (matching with one unexpected queue). The range of a request is ours: chips
+//! without coherence need to know what to invalidate.
+//!
+//! # Evidence
+//! Cases `notify.*` of the conformance table.
+//!
+//! [NA]: crate#sources
+
+mod immediate;
+pub(crate) mod queue;
+mod request;
+
+pub use immediate::Limits;
+pub(crate) use immediate::Notification;
+pub use request::{Request, Source, Status, TagFilter};
+
+/// What a notification is about: a number that origin and target agree on, up to
+/// [`Limits::tag`](crate::Limits).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Tag(pub u32);

@@ -1,0 +1,67 @@
+//! Access to the own piece of a window.
+
+use bytemuck::Pod;
+use flagpost_link::Link;
+
+use crate::{Error, Window};
+
+/// The own piece of a window, read and written through the cache, element by element or in runs.
+///
+/// Peers may write it at any time, so there is no slice of it. Loads of elements that a peer may be
+/// writing give old or new values, or a mixture of both, until an epoch or a request says otherwise.
+#[derive(Debug)]
+pub struct Local<'a, T, L> {
+    window: &'a Window<'a, T, L>,
+}
+
+impl<'a, T: Pod, L: Link> Local<'a, T, L> {
+    pub(crate) fn new(window: &'a Window<'_, T, L>) -> Self {
+        Self { window }
+    }
+
+    /// Element `index`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn get(&self, index: usize) -> Result<T, Error> {
+        let mut value = [T::zeroed()];
+        self.copy_out(index, &mut value)?;
+        let [value] = value;
+        Ok(value)
+    }
+
+    /// Sets element `index`. Peers see it after the next `post` or started request that covers it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]; [`Error::Exposed`] while peers may be writing the element's line.
+    pub fn set(&self, index: usize, value: T) -> Result<(), Error> {
+        self.copy_in(index, &[value])
+    }
+
+    /// Copies elements from `index` on into `into`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn copy_out(&self, index: usize, into: &mut [T]) -> Result<(), Error> {
+        let offset = self.window.offset(index, into.len())?;
+        let core = &self.window.core;
+        let bytes = bytemuck::cast_slice_mut(into);
+        Ok(core.world.link().read_local(core.key, offset, bytes)?)
+    }
+
+    /// Copies `from` to the elements from `index` on.
+    ///
+    /// # Errors
+    /// As [`Local::set`].
+    pub fn copy_in(&self, index: usize, from: &[T]) -> Result<(), Error> {
+        let end = index.saturating_add(from.len());
+        let lines = self.window.lines(index..end)?;
+        let core = &self.window.core;
+        if core.is_exposed(lines) {
+            return Err(Error::Exposed);
+        }
+        let offset = self.window.offset(index, from.len())?;
+        let bytes = bytemuck::cast_slice(from);
+        Ok(core.world.link().write_local(core.key, offset, bytes)?)
+    }
+}

@@ -1,0 +1,183 @@
+//! The world: all ranks, and what they share.
+//!
+//! # Guarantee
+//! G1. When [`World::start`] returns, every rank has started and may be accessed.
+//! G2. While a rank waits in any call, it takes notifications from its link as long as its unexpected
+//!     queue has room, so that two ranks that wait for each other's rings both go on.
+//!
+//! # Bounds
+//! Words of the arena: the unexpected queue, and `ceil(p / 32)` per window.
+
+use core::cell::Cell;
+
+use flagpost_link::{Link, Rank, Refusal};
+
+use crate::{
+    Budget, Error, Group, Limits, Missing, Timeout, Waiting, arena::Arena, budget::Deadline,
+    collective::Collectives, notify::queue::UnexpectedQueue,
+};
+
+/// How a world is set up. The same on all ranks.
+#[derive(Copy, Clone, Debug)]
+pub struct Config {
+    /// How many notifications that no request has matched yet are kept; beyond that senders wait.
+    pub unexpected: u16,
+    /// How long calls may wait, until [`World::set_budget`].
+    pub budget: Budget,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            unexpected: 64,
+            budget: Budget::default(),
+        }
+    }
+}
+
+/// One rank's view of all ranks. Not `Sync`: a world belongs to one core.
+#[derive(Debug)]
+pub struct World<'a, L> {
+    link: L,
+    budget: Cell<Budget>,
+    limits: Limits,
+    pub(crate) arena: Arena<'a>,
+    pub(crate) queue: UnexpectedQueue<'a>,
+    pub(crate) collectives: Collectives,
+    pub(crate) windows: Cell<u16>,
+}
+
+impl<'a, L: Link> World<'a, L> {
+    /// Joins the world: collective over all ranks. Waits until all have joined.
+    ///
+    /// `arena` is working memory: `config.unexpected` words and `ceil(p / 32)` per window.
+    ///
+    /// # Errors
+    /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all ranks
+    /// must start again with a new link.
+    pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
+        let arena = Arena::new(arena);
+        let queue = UnexpectedQueue::new(arena.take(usize::from(config.unexpected))?);
+        let world = Self {
+            limits: Limits::new(link.size()),
+            link,
+            budget: Cell::new(config.budget),
+            arena,
+            queue,
+            collectives: Collectives::new(),
+            windows: Cell::new(0),
+        };
+        world.meet()?;
+        Ok(world)
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> Rank {
+        self.link.rank()
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> u16 {
+        self.link.size()
+    }
+
+    /// The link underneath.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// What notifications of this world can tell apart.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Sets how long each later call may wait.
+    pub fn set_budget(&self, budget: Budget) {
+        self.budget.set(budget);
+    }
+
+    /// A group of distinct `ranks`, which it borrows.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`].
+    pub fn group<'g>(&self, ranks: &'g [Rank]) -> Result<Group<'g>, Error> {
+        Group::new(ranks, self.size())
+    }
+
+    pub(crate) fn check_rank(&self, rank: Rank) -> Result<(), Error> {
+        let size = self.size();
+        if rank.get() < size {
+            Ok(())
+        } else {
+            Err(Error::NoSuchRank { rank, size })
+        }
+    }
+
+    /// Takes what has arrived from the link, as long as there is room. True if anything came.
+    fn progress(&self) -> bool {
+        let mut any = false;
+        while !self.queue.is_full() {
+            let Some(immediate) = self.link.progress() else {
+                break;
+            };
+            self.queue.push(immediate);
+            any = true;
+        }
+        any
+    }
+
+    /// Polls until there is an answer, within the budget; then `missing` says who was waited for.
+    ///
+    /// `poll` must look at everything that it waits for each time: what was looked at since the last
+    /// relaxing is what wakes this core up.
+    pub(crate) fn wait<T>(
+        &self,
+        mut poll: impl FnMut() -> Result<Option<T>, Error>,
+        missing: impl FnOnce() -> Timeout,
+    ) -> Result<T, Error> {
+        let mut deadline = None;
+        loop {
+            if let Some(answer) = poll()? {
+                return Ok(answer);
+            }
+            if self.progress() {
+                continue;
+            }
+            let deadline =
+                deadline.get_or_insert_with(|| Deadline::start(self.budget.get(), &self.link));
+            if deadline.passed(&self.link) {
+                return Err(Error::Timeout(missing()));
+            }
+            self.link.relax();
+        }
+    }
+
+    /// Repeats `operation` until the link does not refuse it for the moment only, within the budget.
+    pub(crate) fn retry<T>(
+        &self,
+        mut operation: impl FnMut() -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        let last = Cell::new((Waiting::StartUp, self.rank()));
+        self.wait(
+            || match operation() {
+                Ok(done) => Ok(Some(done)),
+                Err(refusal) => {
+                    last.set(match refusal {
+                        Refusal::NotReady(rank) => (Waiting::StartUp, rank),
+                        Refusal::Full(rank) => (Waiting::RingSpace, rank),
+                        Refusal::Locked(rank) => (Waiting::Lock, rank),
+                        other => return Err(other.into()),
+                    });
+                    Ok(None)
+                }
+            },
+            || {
+                let (waiting, rank) = last.get();
+                Timeout {
+                    waiting,
+                    missing: Missing::one(rank),
+                }
+            },
+        )
+    }
+}
