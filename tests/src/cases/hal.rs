@@ -1,0 +1,218 @@
+//! The HAL's contracts, as far as every machine must keep them.
+//!
+//! That a *missing* cache action goes wrong is for the machines' own tests to show; here the remedies
+//! must work.
+
+use flagpost_hal::{
+    Atomic, CachedMemory, Clock, Coherence, Delay, Doorbell, Lines, Machine, NativeAtomics, Region,
+    TestAndSet, Topology, UncachedMemory,
+};
+
+use super::join;
+use crate::{Context, Failure, Platform, context::check};
+
+/// A region every core may scribble in: its message buffer, or the end of its memory.
+fn scratch<M: Machine>(machine: &M, core: flagpost_hal::CoreId) -> flagpost_hal::Address {
+    if machine.message_buffer_size() >= 256 {
+        Region::message_buffer(core).at(0)
+    } else {
+        Region::memory(core).at(machine.memory_size() - 256)
+    }
+}
+
+fn neighbour<M: Machine>(machine: &M) -> flagpost_hal::CoreId {
+    flagpost_hal::CoreId::new((machine.core().get() + 1) % machine.cores())
+}
+
+pub(super) fn topology<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    use embedded_hal::delay::DelayNs;
+
+    let machine = &context.machine;
+    let (core, next) = (machine.core(), neighbour(machine));
+    check(
+        "own number is below the count",
+        core.get() < machine.cores(),
+        true,
+    )?;
+    check("no hops to oneself", machine.hops(core, core), 0_u16)?;
+    check(
+        "hops are symmetric",
+        machine.hops(core, next),
+        machine.hops(next, core),
+    )?;
+    check("clock has a rate", machine.hertz() > 0, true)?;
+    let before = machine.cycles();
+    Delay(machine).delay_ns(1000);
+    let passed = machine.cycles() - before;
+    check(
+        "a microsecond passes",
+        passed >= machine.hertz() / 1_000_000,
+        true,
+    )
+}
+
+pub(super) fn bulk<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let target = neighbour(&machine);
+    // Lengths and alignments around words and lines; the bytes beside must stay.
+    for (start, len) in [
+        (0_u32, 1_usize),
+        (3, 2),
+        (5, 40),
+        (31, 2),
+        (32, 64),
+        (1, 95),
+    ] {
+        let at = scratch(&machine, target);
+        for offset in 0..128 {
+            machine.store_u8(at.plus(offset), 0xEE);
+        }
+        let mut data = [0_u8; 96];
+        for (byte, value) in data.iter_mut().zip(1..) {
+            *byte = value;
+        }
+        machine.store_bytes(at.plus(start), &data[..len]);
+        machine.drain();
+        world.barrier()?;
+        machine.acquire();
+        let own = scratch(&machine, machine.core());
+        let mut seen = [0_u8; 128];
+        machine.load_bytes(own, &mut seen);
+        for (offset, byte) in (0_u32..).zip(seen) {
+            let inside = offset >= start && offset - start < len as u32;
+            let expected = if inside { offset - start + 1 } else { 0xEE };
+            check("bulk store", byte, expected)?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_back<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let own = scratch(&machine, machine.core());
+    for round in 0..4_u8 {
+        machine.write(own, &[round; 40]);
+        machine.write_back(&[Lines::covering::<P::Machine>(own, 40)]);
+        machine.drain();
+        world.barrier()?;
+        machine.acquire();
+        let mut seen = [0; 40];
+        machine.load_bytes(scratch(&machine, neighbour(&machine)), &mut seen);
+        for byte in seen {
+            check("written back", byte, round)?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+pub(super) fn invalidate<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let own = scratch(&machine, machine.core());
+    let mut seen = [0; 40];
+    machine.read(own, &mut seen); // fetches lines that are about to become stale
+    for round in 0..4_u8 {
+        world.barrier()?;
+        machine.store_bytes(scratch(&machine, neighbour(&machine)), &[round; 40]);
+        machine.drain();
+        world.barrier()?;
+        machine.acquire();
+        machine.invalidate(&[Lines::covering::<P::Machine>(own, 40)]);
+        machine.read(own, &mut seen);
+        for byte in seen {
+            check("fetched anew", byte, round)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    const TIMES: u32 = 3;
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let owner = flagpost_hal::CoreId::new(0);
+    let word = scratch(&machine, owner);
+    if machine.core() == owner {
+        machine.store_u32(word, 0);
+        machine.drain();
+    }
+    world.barrier()?;
+    for _ in 0..TIMES {
+        let held = loop {
+            if let Some(held) = machine.try_lock(owner) {
+                break held;
+            }
+            flagpost_hal::Relax::relax(&machine, &[]);
+        };
+        machine.acquire();
+        check("not re-entrant", machine.try_lock(owner).is_none(), true)?;
+        let value = machine.load_u32(word);
+        machine.store_u32(word, value + 1);
+        machine.drain();
+        drop(held);
+    }
+    world.barrier()?;
+    machine.acquire();
+    check(
+        "increments under the lock",
+        machine.load_u32(word),
+        TIMES * u32::from(machine.cores()),
+    )
+}
+
+pub(super) fn atomics<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let at = scratch(&machine, flagpost_hal::CoreId::new(0));
+    let me = u32::from(machine.core().get());
+    if me == 0 {
+        for word in 0..4 {
+            machine.store_u32(at.plus(word * 4), 0);
+        }
+        machine.drain();
+    }
+    world.barrier()?;
+    machine.atomic_u32(at, Atomic::Add(me + 1));
+    machine.atomic_u32(at.plus(4), Atomic::Or(1 << (me % 32)));
+    // One core, whichever comes first, finds 0 and leaves its number.
+    let swap = Atomic::CompareSwap {
+        old: 0,
+        new: me + 1,
+    };
+    if machine.atomic_u32(at.plus(8), swap) == 0 {
+        machine.atomic_u32(at.plus(12), Atomic::Swap(me + 1));
+    }
+    world.barrier()?;
+    machine.acquire();
+    let cores = u32::from(machine.cores());
+    check("sum", machine.load_u32(at), cores * (cores + 1) / 2)?;
+    let bits = 1_u32.checked_shl(cores).map_or(u32::MAX, |bit| bit - 1);
+    check("or", machine.load_u32(at.plus(4)), bits)?;
+    let winner = machine.load_u32(at.plus(8));
+    check("a core won", winner >= 1 && winner <= cores, true)?;
+    check("the winner swapped", machine.load_u32(at.plus(12)), winner)
+}
+
+pub(super) fn doorbell<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let own = scratch(&machine, machine.core());
+    machine.store_u32(own, 0);
+    machine.drain();
+    world.barrier()?;
+    let next = neighbour(&machine);
+    machine.store_u32(scratch(&machine, next), 1);
+    machine.drain();
+    machine.ring(next);
+    loop {
+        machine.wait_for_ring();
+        machine.acquire();
+        if machine.load_u32(own) == 1 {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The table, and the cases by what they are about.
+
+mod hal;
+mod notify;
+mod pscw;
+mod stencil;
+mod timeout;
+mod window;
+mod world;
+
+use core::marker::PhantomData;
+
+use flagpost::{Config, World};
+use flagpost_mapped::Mapped;
+
+use crate::{Case, Context, Failure, Platform};
+
+/// The table for platform `P`.
+pub(crate) struct Table<P>(PhantomData<P>);
+
+/// Any number of cores.
+const ANY: u16 = u16::MAX;
+
+impl<P: Platform> Table<P> {
+    pub(crate) const ALL: &'static [Case<P>] = &[
+        case("hal.topology", 1, ANY, hal::topology),
+        case("hal.bulk", 1, ANY, hal::bulk),
+        case("hal.write_back", 2, ANY, hal::write_back),
+        case("hal.invalidate", 2, ANY, hal::invalidate),
+        case("hal.lock", 1, ANY, hal::lock),
+        case("hal.atomics", 1, ANY, hal::atomics),
+        case("hal.doorbell", 1, ANY, hal::doorbell),
+        case("world.start", 1, ANY, |c| world::start(&join(c)?)),
+        case("world.restart", 1, ANY, world::restart),
+        case("world.groups", 1, ANY, |c| world::groups(&join(c)?)),
+        case("world.barrier", 2, ANY, |c| world::barrier(&join(c)?)),
+        case("world.allgather", 1, ANY, |c| world::allgather(&join(c)?)),
+        case("window.zero", 1, ANY, |c| window::zero(&join(c)?)),
+        case("window.local", 1, ANY, |c| window::local(&join(c)?)),
+        case("window.refused", 1, ANY, |c| window::refused(&join(c)?)),
+        case("window.asymmetric", 2, ANY, |c| {
+            window::asymmetric(&join(c)?)
+        }),
+        case("pscw.ring", 1, ANY, |c| pscw::ring(&join(c)?)),
+        case("pscw.get", 2, ANY, |c| pscw::get(&join(c)?)),
+        case("pscw.fan_in", 2, ANY, |c| pscw::fan_in(&join(c)?)),
+        case("pscw.fan_out", 2, ANY, |c| pscw::fan_out(&join(c)?)),
+        case("pscw.all_to_all", 2, 48, |c| pscw::all_to_all(&join(c)?)),
+        case("pscw.switch", 3, ANY, |c| pscw::switch(&join(c)?)),
+        case("pscw.early_posts", 3, ANY, |c| pscw::early_posts(&join(c)?)),
+        case("pscw.windows", 2, ANY, |c| pscw::windows(&join(c)?)),
+        case("pscw.test", 2, ANY, |c| pscw::test(&join(c)?)),
+        case("pscw.misuse", 1, ANY, |c| pscw::misuse(&join(c)?)),
+        case("notify.ring", 1, ANY, |c| notify::ring(&join(c)?)),
+        case("notify.sizes", 2, ANY, |c| notify::sizes(&join(c)?)),
+        case("notify.tags", 2, ANY, |c| notify::tags(&join(c)?)),
+        case("notify.any_source", 2, ANY, |c| {
+            notify::any_source(&join(c)?)
+        }),
+        case("notify.flood", 2, ANY, |c| notify::flood(&join(c)?)),
+        case("notify.order", 2, ANY, |c| notify::order(&join(c)?)),
+        case("notify.shared_line", 2, ANY, |c| {
+            notify::shared_line(&join(c)?)
+        }),
+        case("notify.queue_full", 2, ANY, |c| {
+            notify::queue_full(&join(c)?)
+        }),
+        case("notify.windows", 2, ANY, |c| notify::windows(&join(c)?)),
+        case("notify.misuse", 1, ANY, |c| notify::misuse(&join(c)?)),
+        case("timeout.post", 2, ANY, |c| timeout::post(&join(c)?)),
+        case("timeout.wait", 2, ANY, |c| timeout::wait(&join(c)?)),
+        case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),
+        case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
+        case("timeout.ring_space", 2, ANY, |c| {
+            timeout::ring_space(&join(c)?)
+        }),
+        case("timeout.lock", 2, ANY, timeout::lock),
+        case("stencil.notified", 1, ANY, stencil::notified),
+        case("stencil.pscw", 1, ANY, stencil::pscw),
+    ];
+}
+
+const fn case<P: Platform>(
+    name: &'static str,
+    min_cores: u16,
+    max_cores: u16,
+    run: fn(&mut Context<'_, P>) -> Result<(), Failure>,
+) -> Case<P> {
+    Case {
+        name,
+        min_cores,
+        max_cores,
+        run,
+    }
+}
+
+/// Joins the case's world, with what the context lends.
+fn join<'c, P: Platform>(
+    context: &'c mut Context<'_, P>,
+) -> Result<World<'c, Mapped<P::Machine>>, Failure> {
+    let session = context.session;
+    join_as(context, session)
+}
+
+/// [`join`], as another session than the context's.
+fn join_as<'c, P: Platform>(
+    context: &'c mut Context<'_, P>,
+    session: u32,
+) -> Result<World<'c, Mapped<P::Machine>>, Failure> {
+    let link = Mapped::start(context.machine.clone(), session)?;
+    Ok(World::start(link, context.arena, Config::default())?)
+}

@@ -1,0 +1,297 @@
+//! Notified access.
+
+use flagpost::{Error, MatchVector, Rank, Request, Source, Tag, TagFilter, World};
+
+use super::world::{NO_ERROR, refused};
+use crate::{Failure, context::check};
+
+/// A token goes round the ring; each rank adds 1.
+pub(super) fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    const ROUNDS: u64 = 3;
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(1)?;
+    let mut token = window.expect(0..1, me.prev(size), Tag(7), 1)?;
+    let mut value = 0;
+    for round in 0..ROUNDS {
+        if me.get() != 0 || round != 0 {
+            token.start()?;
+            let status = token.wait()?;
+            check("source", status.source.get(), me.prev(size).get())?;
+            check("tag", status.tag.0, 7_u32)?;
+            value = window.local().get(0)?;
+            let expected = round * u64::from(size) + u64::from(me.get());
+            check("token", value, expected)?;
+        }
+        window.put_notify(me.next(size), 0, &[value + 1], Tag(7))?;
+    }
+    if me.get() == 0 {
+        token.start()?;
+        token.wait()?;
+        check(
+            "last token",
+            window.local().get(0)?,
+            ROUNDS * u64::from(size),
+        )?;
+    }
+    Ok(())
+}
+
+/// Payloads around the inline limit and across lines, at odd places; the bytes beside stay.
+pub(super) fn sizes<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 160;
+    let (me, size) = (world.rank(), world.size());
+    let prev = me.prev(size);
+    let window = world.allocate::<u8>(LEN)?;
+    for (round, len) in (1_u8..).zip([0_usize, 1, 15, 16, 17, 31, 32, 33, 64, 100]) {
+        let start = usize::from(round) % 7;
+        let mut before = [0_u8; LEN];
+        window.local().copy_in(0, &[0x5A; LEN])?;
+        let mut request = window.expect(0..LEN, prev, Tag(1), 1)?;
+        request.start()?;
+        world.barrier()?; // all have opened their pieces
+        let data = [round; LEN];
+        window.put_notify(me.next(size), start, &data[..len], Tag(1))?;
+        request.wait()?;
+        window.local().copy_out(0, &mut before)?;
+        for (index, byte) in before.into_iter().enumerate() {
+            let inside = index >= start && index < start + len;
+            let expected = if inside { round } else { 0x5A };
+            check("byte", byte, expected)?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Requests pick by tag, in another order than that of arrival.
+pub(super) fn tags<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    const TAGS: u32 = 5;
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(TAGS as usize)?;
+    for tag in 0..TAGS {
+        window.put_notify(me.next(size), tag as usize, &[tag + 100], Tag(tag))?;
+    }
+    for tag in (0..TAGS).rev() {
+        let index = tag as usize;
+        let mut request = window.expect(index..index + 1, Source::Any, Tag(tag), 1)?;
+        request.start()?;
+        let status = request.wait()?;
+        check("tag", status.tag.0, tag)?;
+        check("data of the tag", window.local().get(index)?, tag + 100)?;
+    }
+    Ok(())
+}
+
+/// Rank 0 counts everybody's notifications with one request, then names the last source.
+pub(super) fn any_source<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(usize::from(size))?;
+    let first = Rank::new(0);
+    for round in 1..=2_u32 {
+        if me == first {
+            let everything = 0..window.len();
+            let mut all = window.expect(everything, Source::Any, TagFilter::Any, size - 1)?;
+            all.start()?;
+            let status = all.wait()?;
+            let source = u32::from(status.source.get());
+            check("tag of the last", status.tag.0, source + round)?;
+            for rank in 1..size {
+                let index = usize::from(rank);
+                check(
+                    "slot of each",
+                    window.local().get(index)?,
+                    u32::from(rank) * round,
+                )?;
+            }
+        } else {
+            let number = u32::from(me.get());
+            window.put_notify(first, me.index(), &[number * round], Tag(number + round))?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Everybody sends rank 0 more than its ring holds. Nothing is lost, in order per source.
+pub(super) fn flood<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let each = 1 + 150 / u32::from(size - 1);
+    let window = world.allocate::<u32>(usize::from(size))?;
+    let first = Rank::new(0);
+    if me != first {
+        for number in 1..=each {
+            window.put_notify(first, me.index(), &[number], Tag(number % 16))?;
+        }
+        return Ok(());
+    }
+    let mut any = window.expect(0..window.len(), Source::Any, TagFilter::Any, 1)?;
+    let mut total = 0_u32;
+    for _ in 0..each * u32::from(size - 1) {
+        any.start()?;
+        let status = any.wait()?;
+        let number = window.local().get(status.source.index())?;
+        // The slot may hold a later number already, never an earlier one than the tag's.
+        check("no older than its tag", number >= status.tag.0 % 16, true)?;
+        total += 1;
+    }
+    check("all arrived", total, each * u32::from(size - 1))?;
+    for rank in 1..size {
+        let last = window.local().get(usize::from(rank))?;
+        check("last of each", last, each)?;
+    }
+    any.start()?;
+    check("nothing is left", any.test()?.is_none(), true)
+}
+
+/// Notifications of one source arrive in the order in which they were sent, and later ones cover earlier
+/// data, inline or not.
+pub(super) fn order<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(24)?;
+    let prev = me.prev(size);
+    let mut any = window.expect(0..0, prev, TagFilter::Any, 1)?;
+    let mut last = window.expect(0..24, prev, Tag(9), 1)?;
+    for round in 1..=3_u64 {
+        window.put_notify(me.next(size), 0, &[round; 20], Tag(1))?; // too large to travel inline
+        window.put_notify(me.next(size), 20, &[round], Tag(2))?; // inline
+        window.put_notify(me.next(size), 0, &[], Tag(9))?; // only tells
+        for tag in [1_u32, 2] {
+            any.start()?;
+            check("in order", any.wait()?.tag.0, tag)?;
+        }
+        last.start()?;
+        last.wait()?;
+        for index in [0, 7, 19, 20] {
+            check("data of earlier puts", window.local().get(index)?, round)?;
+        }
+        check("no more than that", window.local().get(21)?, 0_u64)?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// The target's own word shares a line with the one that is put. `start` writes it back; it may not be
+/// stored to until the request is complete.
+pub(super) fn shared_line<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(32)?;
+    let local = window.local();
+    let mut request = window.expect(2..3, me.prev(size), Tag(1), 1)?;
+    for round in 1..=3_u32 {
+        local.set(1, round * 5)?;
+        local.set(16, round)?; // another line
+        request.start()?;
+        refused("store beside it", local.set(1, 0), Error::Exposed)?;
+        local.set(16, round * 3)?;
+        world.barrier()?; // the neighbour has started, too
+        window.put_notify(me.next(size), 2, &[round * 7], Tag(1))?;
+        request.wait()?;
+        check("put", local.get(2)?, round * 7)?;
+        check("own word beside it", local.get(1)?, round * 5)?;
+        check("own word elsewhere", local.get(16)?, round * 3)?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// A queue full of what nobody asks for is an error, not a loss and not a hang.
+pub(super) fn queue_full<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MANY: u16 = 70; // more than the queue's 64
+    let window = world.allocate::<u8>(1)?;
+    match world.rank().get() {
+        0 => {
+            for _ in 0..MANY {
+                window.put_notify(Rank::new(1), 0, &[], Tag(1))?;
+            }
+            window.put_notify(Rank::new(1), 0, &[42], Tag(2))?;
+        }
+        1 => {
+            let mut wanted = window.expect(0..1, Rank::new(0), Tag(2), 1)?;
+            wanted.start()?;
+            let full = Error::QueueFull { capacity: 64 };
+            refused("full queue", wanted.wait(), full)?;
+            let mut first = window.expect(0..0, Source::Any, Tag(1), MANY)?;
+            first.start()?;
+            first.wait()?;
+            wanted.wait()?;
+            check("data behind", window.local().get(0)?, 42_u8)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The same tag on two windows is two different things.
+pub(super) fn windows<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (one, two) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
+    one.put_notify(me.next(size), 0, &[1], Tag(3))?;
+    two.put_notify(me.next(size), 0, &[2], Tag(3))?;
+    let mut second = two.expect(0..1, Source::Any, TagFilter::Any, 1)?;
+    let mut first = one.expect(0..1, Source::Any, Tag(3), 1)?;
+    second.start()?;
+    second.wait()?;
+    check("second window", two.local().get(0)?, 2_u32)?;
+    first.start()?;
+    first.wait()?;
+    check("first window", one.local().get(0)?, 1_u32)
+}
+
+/// Bad input and wrong order are error values.
+pub(super) fn misuse<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(16)?;
+    let max = world.limits().tag;
+    let big = Tag(max.saturating_add(1));
+    let result = window.put_notify(me, 0, &[1], big);
+    refused("tag", result, Error::TagTooLarge { max })?;
+    let stranger = Rank::new(size);
+    let unknown = Error::NoSuchRank {
+        rank: stranger,
+        size,
+    };
+    let result = window.put_notify(stranger, 0, &[1], Tag(0));
+    refused("target", result, unknown)?;
+    let beyond = Error::OutOfRange { end: 17, len: 16 };
+    let result = window.put_notify(me, 16, &[1], Tag(0));
+    refused("range", result, beyond)?;
+
+    refused(
+        "count",
+        window.expect(0..1, me, Tag(0), 0),
+        Error::CountZero,
+    )?;
+    refused("range", window.expect(16..17, me, Tag(0), 1), beyond)?;
+    refused("source", window.expect(0..1, stranger, Tag(0), 1), unknown)?;
+    let result = window.expect(0..1, me, big, 1);
+    refused("tag", result, Error::TagTooLarge { max })?;
+
+    let mut request = window.expect(0..1, me, Tag(max), 1)?;
+    refused("test before start", request.test(), Error::RequestInactive)?;
+    request.start()?;
+    refused("start twice", request.start(), Error::RequestActive)?;
+    check("nothing yet", request.test()?.is_none(), true)?;
+
+    // The window remembers 8 started requests; one that is dropped makes room.
+    let mut more: [Option<Request<'_, L>>; 7] = [const { None }; 7];
+    for place in &mut more {
+        let mut request = window.expect(0..1, me, Tag(1), 1)?;
+        request.start()?;
+        *place = Some(request);
+    }
+    let mut ninth = window.expect(0..1, me, Tag(1), 1)?;
+    refused("ninth", ninth.start(), Error::TooManyRequests { max: 8 })?;
+    more[3] = None;
+    ninth.start()?;
+    drop((more, ninth));
+
+    window.put_notify(me, 0, &[6], Tag(max))?; // to itself
+    let Some(status) = request.test()? else {
+        return Err(NO_ERROR);
+    };
+    check("from itself", status.source.get(), me.get())?;
+    check("largest tag", status.tag.0, max)?;
+    check("own put", window.local().get(0)?, 6_u64)?;
+    window.local().set(0, 1)?; // allowed again
+    refused("test after the end", request.test(), Error::RequestInactive)
+}

@@ -1,0 +1,292 @@
+//! Post, start, complete, wait.
+
+use flagpost::{Error, MatchVector, Rank, World};
+
+use super::world::{NO_ERROR, refused};
+use crate::{Failure, context::check};
+
+/// Epochs of the cases that repeat: reuse of every word is where resets go wrong.
+const EPOCHS: u64 = 3;
+
+fn value(rank: Rank, epoch: u64) -> u64 {
+    (u64::from(rank.get()) + 1) * 1000 + epoch
+}
+
+/// Every rank is origin and target. Its own word and the one that is put to it share a line.
+pub(super) fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let window = world.allocate::<u64>(4)?;
+    let local = window.local();
+    for epoch in 0..EPOCHS {
+        // Fetches the line before it becomes stale, and makes it dirty.
+        check(
+            "own word",
+            local.get(3)?,
+            if epoch == 0 { 0 } else { value(me, epoch - 1) },
+        )?;
+        local.set(3, value(me, epoch))?;
+        let exposure = window.post(&origins)?;
+        refused("store while exposed", local.set(0, 1), Error::Exposed)?;
+        let access = window.start(&targets)?;
+        access.put(next[0], 0, &[value(me, epoch)])?;
+        access.put(next[0], 1, &[epoch])?;
+        access.complete()?;
+        exposure.wait()?;
+        check("put by the neighbour", local.get(0)?, value(prev[0], epoch))?;
+        check("second put", local.get(1)?, epoch)?;
+        check("untouched", local.get(2)?, 0_u64)?;
+        check("own word kept", local.get(3)?, value(me, epoch))?;
+    }
+    Ok(())
+}
+
+/// What a target stored before its post is what `get` returns.
+pub(super) fn get<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let window = world.allocate::<u64>(9)?;
+    for epoch in 0..EPOCHS {
+        for index in 0..9 {
+            window.local().set(index, value(me, epoch) + index as u64)?;
+        }
+        let exposure = window.post(&origins)?;
+        let access = window.start(&targets)?;
+        let mut seen = [0; 7];
+        access.get(next[0], 1, &mut seen)?;
+        for (found, index) in seen.into_iter().zip(1..) {
+            check("target's word", found, value(next[0], epoch) + index)?;
+        }
+        access.complete()?;
+        exposure.wait()?;
+    }
+    Ok(())
+}
+
+/// All others put neighbouring bytes to rank 0: origins share its lines.
+pub(super) fn fan_in<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let first = [Rank::new(0)];
+    let targets = world.group(&first)?;
+    let window = world.allocate::<u8>(usize::from(size) * 3)?;
+    let own = usize::from(me.get()) * 3;
+    for epoch in 0..EPOCHS as u8 {
+        if me == first[0] {
+            window.local().copy_in(0, &[epoch; 3])?;
+            let mut all = [Rank::new(0); 1024];
+            let others = others(me, size, &mut all)?;
+            window.post(&world.group(others)?)?.wait()?;
+            for rank in 0..size {
+                let byte = rank as u8 ^ epoch;
+                let expected = if rank == 0 {
+                    [epoch; 3]
+                } else {
+                    [byte, 0xA5, byte]
+                };
+                let mut seen = [0; 3];
+                window.local().copy_out(usize::from(rank) * 3, &mut seen)?;
+                for (found, expected) in seen.into_iter().zip(expected) {
+                    check("byte from an origin", found, expected)?;
+                }
+            }
+        } else {
+            let access = window.start(&targets)?;
+            access.put(first[0], own, &[me.get() as u8 ^ epoch, 0xA5])?;
+            access.put(first[0], own + 2, &[me.get() as u8 ^ epoch])?;
+            access.complete()?;
+        }
+    }
+    Ok(())
+}
+
+/// All ranks but `me`, in `buffer`.
+fn others(me: Rank, size: u16, buffer: &mut [Rank; 1024]) -> Result<&[Rank], Failure> {
+    let count = usize::from(size) - 1;
+    let ranks = (0..size).map(Rank::new).filter(|rank| *rank != me);
+    for (place, rank) in buffer.iter_mut().zip(ranks) {
+        *place = rank;
+    }
+    buffer
+        .get(..count)
+        .ok_or(Failure::Argument("more than 1025 ranks"))
+}
+
+/// Rank 0 puts to all others in one epoch.
+pub(super) fn fan_out<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let first = [Rank::new(0)];
+    let origins = world.group(&first)?;
+    let window = world.allocate::<u64>(2)?;
+    let mut buffer = [Rank::new(0); 1024];
+    let others = others(first[0], size, &mut buffer)?;
+    let targets = world.group(others)?;
+    for epoch in 0..EPOCHS {
+        if me == first[0] {
+            let access = window.start(&targets)?;
+            for &target in others.iter().rev() {
+                access.put(target, 1, &[value(target, epoch)])?;
+            }
+            access.complete()?;
+        } else {
+            window.post(&origins)?.wait()?;
+            check("put by rank 0", window.local().get(1)?, value(me, epoch))?;
+        }
+    }
+    Ok(())
+}
+
+/// Every rank is origin and target of every other.
+pub(super) fn all_to_all<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(usize::from(size))?;
+    let mut buffer = [Rank::new(0); 1024];
+    let others = others(me, size, &mut buffer)?;
+    let group = world.group(others)?;
+    for epoch in 0..2 {
+        let exposure = window.post(&group)?;
+        let access = window.start(&group)?;
+        for &target in others {
+            let sent = value(me, epoch) + 7 * u64::from(target.get());
+            access.put(target, me.index(), &[sent])?;
+        }
+        access.complete()?;
+        exposure.wait()?;
+        for &origin in others {
+            let expected = value(origin, epoch) + 7 * u64::from(me.get());
+            check("put by each", window.local().get(origin.index())?, expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// Rank 0 accesses ranks 1 and 2 in turn; each posts as early as it can, so that its post falls
+/// together with the other's and with rank 0's clearing of bits. All bits share a byte.
+pub(super) fn switch<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = world.rank();
+    let first = [Rank::new(0)];
+    let origins = world.group(&first)?;
+    let window = world.allocate::<u64>(1)?;
+    for epoch in 0..2 * EPOCHS {
+        let target = [Rank::new(1 + (epoch % 2) as u16)];
+        if me == first[0] {
+            let access = window.start(&world.group(&target)?)?;
+            access.put(target[0], 0, &[value(target[0], epoch)])?;
+            access.complete()?;
+        } else if me == target[0] {
+            window.post(&origins)?.wait()?;
+            check("put in turn", window.local().get(0)?, value(me, epoch))?;
+        }
+    }
+    Ok(())
+}
+
+/// Targets post epoch after epoch while rank 0 serves them in another order.
+pub(super) fn early_posts<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let first = [Rank::new(0)];
+    let origins = world.group(&first)?;
+    let window = world.allocate::<u32>(8)?;
+    let last = (size - 1).min(4);
+    for epoch in 0..EPOCHS as u32 {
+        if me == first[0] {
+            for target in (1..=last).rev() {
+                let target = [Rank::new(target)];
+                let access = window.start(&world.group(&target)?)?;
+                access.put(target[0], 7, &[epoch + 1])?;
+                access.complete()?;
+            }
+        } else if me.get() <= last {
+            let exposure = window.post(&origins)?;
+            exposure.wait()?;
+            check("epoch by epoch", window.local().get(7)?, epoch + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Epochs of two windows are independent, also interleaved.
+pub(super) fn windows<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (one, two) = (world.allocate::<u64>(2)?, world.allocate::<u8>(3)?);
+    for epoch in 0..EPOCHS {
+        let exposure_two = two.post(&origins)?;
+        let exposure_one = one.post(&origins)?;
+        let access_one = one.start(&targets)?;
+        let access_two = two.start(&targets)?;
+        access_one.put(next[0], 0, &[value(me, epoch)])?;
+        access_two.put(next[0], 1, &[epoch as u8 + 1])?;
+        access_two.complete()?;
+        exposure_two.wait()?;
+        check("second window", two.local().get(1)?, epoch as u8 + 1)?;
+        access_one.complete()?;
+        exposure_one.wait()?;
+        check("first window", one.local().get(0)?, value(prev[0], epoch))?;
+    }
+    Ok(())
+}
+
+/// `test` ends the epoch like `wait`, without waiting.
+pub(super) fn test<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let window = world.allocate::<u64>(1)?;
+    for epoch in 0..EPOCHS {
+        check(
+            "stale soon",
+            window.local().get(0)? < value(prev[0], epoch),
+            true,
+        )?;
+        let mut exposure = window.post(&origins)?;
+        let access = window.start(&targets)?;
+        access.put(next[0], 0, &[value(me, epoch)])?;
+        access.complete()?;
+        while let Err(open) = exposure.test() {
+            exposure = open;
+            world.link().relax();
+        }
+        check("put", window.local().get(0)?, value(prev[0], epoch))?;
+    }
+    Ok(())
+}
+
+/// What types cannot stop is an error value, and epochs go on.
+pub(super) fn misuse<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = [world.rank()];
+    let group = world.group(&me)?;
+    let window = world.allocate::<u64>(2)?;
+    let exposure = window.post(&group)?;
+    match window.post(&group) {
+        Err(again) => refused("second post", Err::<(), _>(again.into()), Error::EpochOpen)?,
+        Ok(_) => return Err(NO_ERROR),
+    }
+    let access = window.start(&group)?;
+    refused("second start", window.start(&group), Error::EpochOpen)?;
+    let end = Error::OutOfRange { end: 3, len: 2 };
+    refused("put beyond", access.put(me[0], 1, &[1, 2]), end)?;
+    let stranger = Rank::new(world.size());
+    let outside = access.put(stranger, 0, &[1]);
+    refused("not in the group", outside, Error::NotInGroup(stranger))?;
+    access.put(me[0], 1, &[5])?; // to itself
+    access.complete()?;
+    exposure.wait()?;
+    check("put to oneself", window.local().get(1)?, 5_u64)?;
+
+    drop(window.start(&group)?);
+    refused(
+        "after a dropped epoch",
+        window.start(&group),
+        Error::EpochAbandoned,
+    )?;
+    match window.post(&group) {
+        Err(refusal) => {
+            let result = Err::<(), _>(refusal.into());
+            refused("post after a dropped epoch", result, Error::EpochAbandoned)
+        }
+        Ok(_) => Err(NO_ERROR),
+    }
+}

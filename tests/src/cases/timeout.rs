@@ -1,0 +1,254 @@
+//! Budgets that run out: who is missing is named, and the call can be repeated.
+//!
+//! One rank is made to wait for what its peer does only later, when it is told to go on.
+
+use flagpost::{Budget, Error, Link, MatchVector, Missing, Rank, Tag, Waiting, Window, World};
+use flagpost_hal::TestAndSet;
+use flagpost_link::Slot;
+
+use super::join;
+use super::world::NO_ERROR;
+use crate::{Context, Failure, Platform, context::check};
+
+/// A slot that no collective of the kernel uses.
+const SPARE: Slot = Slot(31);
+
+const SHORT: Budget = Budget::microseconds(20);
+
+/// Checks a timeout: what was waited for, how many, and who is named first.
+fn timed_out(
+    error: Error,
+    waiting: Waiting,
+    count: u32,
+    first: Option<Rank>,
+) -> Result<(), Failure> {
+    match error {
+        Error::Timeout(timeout) if timeout.waiting == waiting => {
+            let missing: Missing = timeout.missing;
+            check("missing", missing.count(), count)?;
+            check("rank is named", missing.ranks().next() == first, true)
+        }
+        other => Err(other.into()),
+    }
+}
+
+/// Tells `to` to go on, and waits to be told.
+fn go<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Failure> {
+    Ok(window.put_notify(to, 0, &[], Tag(1))?)
+}
+
+fn await_go<L: MatchVector>(window: &Window<'_, u64, L>, from: Rank) -> Result<(), Failure> {
+    let mut request = window.expect(0..0, from, Tag(1), 1)?;
+    request.start()?;
+    request.wait()?;
+    Ok(())
+}
+
+/// An origin that waits for a post, in its first put and in complete.
+pub(super) fn post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (origin, target) = (Rank::new(0), Rank::new(1));
+    let (only_origin, only_target) = ([origin], [target]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
+    let window = world.allocate::<u64>(2)?;
+    match world.rank().get() {
+        0 => {
+            let access = window.start(&targets)?;
+            world.set_budget(SHORT);
+            let Err(late) = access.put(target, 0, &[1]) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late, Waiting::Post, 1, Some(target))?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, target)?;
+            access.put(target, 0, &[2])?;
+            access.complete()?;
+
+            // Nothing was accessed in the second epoch: its complete is what waits.
+            let access = window.start(&targets)?;
+            world.set_budget(SHORT);
+            let Err(late) = access.complete() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late.error, Waiting::Post, 1, Some(target))?;
+            let still_open = window.start(&targets).err();
+            check("still open", still_open == Some(Error::EpochOpen), true)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, target)?;
+            late.handle.go_on()?;
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            for _ in 0..2 {
+                await_go(&window, origin)?;
+                window.post(&origins)?.wait()?;
+                check("put once", window.local().get(0)?, 2_u64)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A target that waits for its origins.
+pub(super) fn wait<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (target, origin) = (Rank::new(0), Rank::new(1));
+    let (only_target, only_origin) = ([target], [origin]);
+    let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
+    let window = world.allocate::<u64>(2)?;
+    match world.rank().get() {
+        0 => {
+            let exposure = window.post(&origins)?;
+            world.set_budget(SHORT);
+            let Err(late) = exposure.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late.error, Waiting::Completion, 1, Some(origin))?;
+            let still_open = window.local().set(0, 1).err();
+            check("still exposed", still_open == Some(Error::Exposed), true)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, origin)?;
+            late.handle.wait()?;
+            check("put", window.local().get(1)?, 7_u64)
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            await_go(&window, target)?;
+            let access = window.start(&targets)?;
+            access.put(target, 1, &[7])?;
+            Ok(access.complete()?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A request that nobody answers yet.
+pub(super) fn request<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (here, there) = (Rank::new(0), Rank::new(1));
+    let window = world.allocate::<u64>(2)?;
+    match world.rank().get() {
+        0 => {
+            let mut request = window.expect(1..2, there, Tag(4), 2)?;
+            request.start()?;
+            world.set_budget(SHORT);
+            let Err(late) = request.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late, Waiting::Notification, 2, Some(there))?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, there)?;
+            request.wait()?;
+            check("put", window.local().get(1)?, 9_u64)
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            await_go(&window, here)?;
+            window.put_notify(here, 1, &[8], Tag(4))?;
+            Ok(window.put_notify(here, 1, &[9], Tag(4))?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A barrier that the others enter later is gone on with, not begun anew.
+pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u64>(1)?;
+    let (me, first) = (world.rank(), Rank::new(0));
+    for _ in 0..2 {
+        if me == first {
+            world.set_budget(SHORT);
+            let Err(late) = world.barrier() else {
+                return Err(NO_ERROR);
+            };
+            let from = Rank::new(world.size() - 1);
+            timed_out(late, Waiting::Collective, 1, Some(from))?;
+            world.set_budget(Budget::UNLIMITED);
+            for rank in 1..world.size() {
+                go(&window, Rank::new(rank))?;
+            }
+        } else {
+            world.set_budget(Budget::UNLIMITED);
+            await_go(&window, first)?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// A sender whose target takes nothing from its ring.
+pub(super) fn ring_space<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    const ATTEMPTS: u64 = 1000;
+    let (sender, target) = (Rank::new(0), Rank::new(1));
+    let window = world.allocate::<u64>(1)?;
+    let (key, _) = world.link().scratch();
+    match world.rank().get() {
+        0 => {
+            world.set_budget(SHORT);
+            let mut sent = 0;
+            let late = loop {
+                if sent == ATTEMPTS {
+                    return Err(NO_ERROR);
+                }
+                match window.put_notify(target, 0, &[sent + 1], Tag(2)) {
+                    Ok(()) => sent += 1,
+                    Err(error) => break error,
+                }
+            };
+            timed_out(late, Waiting::RingSpace, 1, Some(target))?;
+            // Past the ring: tells how many were sent, which also says "go on".
+            world.set_budget(Budget::UNLIMITED);
+            let put = world.link().put(target, key, 0, &sent.to_le_bytes());
+            put?;
+            world.link().fence();
+            world.link().signal(target, SPARE, 1)?;
+            Ok(window.put_notify(target, 0, &[sent + 1], Tag(2))?)
+        }
+        1 => {
+            while !world.link().reached(SPARE, 1)? {
+                world.link().relax();
+            }
+            let mut bytes = [0; 8];
+            let get = world.link().get(target, key, 0, &mut bytes);
+            get?;
+            let sent = u64::from_le_bytes(bytes);
+            let mut request = window.expect(0..1, sender, Tag(2), 1)?;
+            world.set_budget(Budget::UNLIMITED);
+            for _ in 0..=sent {
+                request.start()?;
+                request.wait()?;
+            }
+            check("the last one", window.local().get(0)?, sent + 1)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A lock that is not freed: its owner is named.
+pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let window = world.allocate::<u64>(1)?;
+    let (me, target) = (world.rank(), Rank::new(1));
+    if me.get() == 0 {
+        let core = flagpost_hal::CoreId::new(1);
+        let held = loop {
+            if let Some(held) = machine.try_lock(core) {
+                break held;
+            }
+            world.link().relax();
+        };
+        world.set_budget(SHORT);
+        let late = window.put_notify(target, 0, &[1], Tag(1));
+        drop(held);
+        let Err(late) = late else {
+            return Err(NO_ERROR);
+        };
+        timed_out(late, Waiting::Lock, 1, Some(target))?;
+        world.set_budget(Budget::UNLIMITED);
+        go(&window, target)?;
+    } else if me == target {
+        world.set_budget(Budget::UNLIMITED);
+        await_go(&window, Rank::new(0))?;
+        check("nothing was sent before", window.local().get(0)?, 0_u64)?;
+    }
+    Ok(())
+}

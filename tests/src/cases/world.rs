@@ -1,0 +1,119 @@
+//! Start-up, groups and collectives.
+
+use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
+
+use super::{join, join_as};
+use crate::{Context, Failure, Platform, context::check};
+
+/// Stands for a call that should have failed and did not.
+pub(super) const NO_ERROR: Failure = Failure::Wrong {
+    what: "should have been refused",
+    expected: 1,
+    found: 0,
+};
+
+/// Checks that `result` is exactly this error.
+pub(super) fn refused<T>(
+    what: &'static str,
+    result: Result<T, Error>,
+    expected: Error,
+) -> Result<(), Failure> {
+    match result {
+        Err(error) if error == expected => Ok(()),
+        Err(other) => Err(Failure::Library(other)),
+        Ok(_) => check(what, 0_u64, 1_u64),
+    }
+}
+
+pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    check("rank below size", world.rank().get() < world.size(), true)?;
+    check("windows", world.limits().windows, 64_u16)?;
+    check("tags of at least 9 bits", world.limits().tag >= 511, true)
+}
+
+/// A second world in the same memory finds nothing of the first: no signal, no notification.
+pub(super) fn restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    {
+        let first = join(context)?;
+        let window = first.allocate::<u32>(1)?;
+        for tag in 0..3 {
+            window.put_notify(first.rank().next(first.size()), 0, &[tag], Tag(tag))?;
+        }
+        first.barrier()?;
+    }
+    let session = context.session.wrapping_add(1 << 31);
+    let second = join_as(context, session)?;
+    let window = second.allocate::<u32>(1)?;
+    let mut any = window.expect(0..1, Source::Any, TagFilter::Any, 1)?;
+    any.start()?;
+    check("nothing is left over", any.test()?.is_none(), true)?;
+    second.barrier()?;
+    window.put_notify(second.rank().next(second.size()), 0, &[77], Tag(9))?;
+    check("the second world's tag", any.wait()?.tag.0, 9_u32)?;
+    check("and data", window.local().get(0)?, 77_u32)
+}
+
+pub(super) fn groups<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    check("ranks", world.group(&[me])?.ranks().len() as u64, 1_u64)?;
+    check("empty", world.group(&[])?.ranks().len() as u64, 0_u64)?;
+    let rank = Rank::new(size);
+    let (unknown, twice) = ([me, rank], [me, me]);
+    let error = Error::NoSuchRank { rank, size };
+    refused("unknown rank", world.group(&unknown), error)?;
+    refused("rank twice", world.group(&twice), Error::DuplicateRank(me))
+}
+
+/// A put before the barrier is in memory after it, on whatever rank.
+pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (link, me, size) = (world.link(), world.rank(), world.size());
+    let (key, bytes) = link.scratch();
+    let stride = bytes / u32::from(size);
+    let place = |rank: Rank| stride * u32::from(rank.get());
+    for round in 1..=4_u32 {
+        // To the rank furthest away in the barrier's rounds: it hears of us through others.
+        let far = me.ahead(size - 1, size);
+        let put = link.put(far, key, place(me), &round.to_le_bytes());
+        put?;
+        world.barrier()?;
+        let from = me.next(size);
+        let mut seen = [0; 4];
+        link.get(me, key, place(from), &mut seen)?;
+        check("put before the barrier", u32::from_le_bytes(seen), round)?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+pub(super) fn allgather<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = u32::from(world.rank().get());
+    let rounds = if world.size() > 64 { 1 } else { 4 };
+    for round in 0..rounds {
+        let mut count = 0_u32;
+        let mut wrong = None;
+        let mine = [me, me ^ round, round, 7];
+        world.allgather_with(mine, |rank, element| {
+            let number = u32::from(rank.get());
+            let expected = [number, number ^ round, round, 7];
+            if element != expected || number != count {
+                wrong = wrong.or(Some((number, element)));
+            }
+            count += 1;
+        })?;
+        check("elements", count, u32::from(world.size()))?;
+        if let Some((rank, element)) = wrong {
+            check("element of this rank", element[0], rank)?;
+            check("element's round", element[2], round)?;
+            return Err(NO_ERROR);
+        }
+    }
+    let mut none: [u32; 0] = [];
+    match world.allgather(1_u32, &mut none) {
+        Err(Error::OutOfRange { .. }) => {}
+        _ => return Err(NO_ERROR),
+    }
+    match world.allgather_with([0_u64; 5], |_, _| ()) {
+        Err(Error::ElementTooLarge { max: 32 }) => Ok(()),
+        _ => Err(NO_ERROR),
+    }
+}
