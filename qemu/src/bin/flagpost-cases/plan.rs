@@ -1,0 +1,48 @@
+//! Which cases run: the table, the broken ones, and what the arguments select of them.
+
+use flagpost_tests::{Args, Case};
+
+use crate::{Qemu, broken};
+
+/// What the arguments ask for.
+pub(crate) struct Plan<'a> {
+    pub(crate) args: Args<'a>,
+    pub(crate) seed: u32,
+    filter: &'a str,
+    cores: u16,
+}
+
+impl<'a> Plan<'a> {
+    /// Reads `args` for a machine of `cores` cores.
+    pub(crate) fn new(args: Args<'a>, cores: u16) -> Self {
+        Self {
+            args,
+            seed: args
+                .number("seed", 0)
+                .unwrap_or_else(|| panic!("seed is not a number")),
+            filter: args.text("filter").unwrap_or(""),
+            cores,
+        }
+    }
+
+    /// The selected cases, in the table's order, whether this machine admits them or not.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &'static Case<Qemu>> {
+        flagpost_tests::cases::<Qemu>()
+            .iter()
+            .chain(broken::CASES)
+            .filter(|case| self.selects(case.name))
+    }
+
+    /// Whether this machine has as many cores as `case` needs, and no more than it bears.
+    pub(crate) fn admits(&self, case: &Case<Qemu>) -> bool {
+        (case.min_cores..=case.max_cores).contains(&self.cores)
+    }
+
+    fn selects(&self, name: &str) -> bool {
+        if name.starts_with("broken.") {
+            name == self.filter
+        } else {
+            name.contains(self.filter)
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! From the first Rust instruction of a hart to its program; and the core's own registers.
+//!
+//! All harts run this at the same time. Hart 0 reads the device tree; the others wait for it, then all
+//! meet in the barrier. The stack's layout is in the linker script, `linker/flagpost-riscv64-virt.x`.
+//!
+//! # Guard
+//! The lowest 4 KiB of each hart's share are closed to that hart itself, by a *locked* entry of its
+//! physical memory protection: locked entries bind M mode too, until reset. A function whose frame is
+//! larger than 4 KiB can step over the guard; it then lands in its neighbour's trap stack.
+
+#[cfg(target_arch = "riscv64")]
+use core::arch::global_asm;
+
+use hermit_dtb::Dtb;
+use riscv::register::{Permission, Range};
+use riscv::register::{mcause, mcycle, mepc, mhartid, mie, mtval, pmpaddr0, pmpcfg0};
+use spin::once::Once;
+
+use crate::{Exit, Hart, MAX_HARTS, barrier, devices, end};
+
+#[cfg(target_arch = "riscv64")]
+global_asm!(include_str!("boot.s"));
+
+/// Bytes of the guard below each stack.
+const GUARD: usize = 4096;
+
+/// The table that the linker script writes.
+#[repr(C)]
+struct Layout {
+    harts_max: usize,
+    stacks: usize,
+    stack_size: usize,
+}
+
+// SAFETY: `boot.s` defines this; it takes nothing and changes one caller-saved register.
+unsafe extern "C" {
+    safe fn _flagpost_load_from_zero();
+}
+
+// SAFETY: the linker script defines the table with these three words in read-only memory; `entry!`
+// defines the function with this signature.
+unsafe extern "Rust" {
+    safe static _flagpost_layout: Layout;
+    safe fn flagpost_main(hart: Hart) -> Exit;
+}
+
+/// What the device tree says.
+pub(crate) struct Board {
+    pub(crate) harts: u16,
+    boot_args: &'static str,
+}
+
+static BOARD: Once<Board, Yield> = Once::new();
+
+/// Called by `boot.s` on every hart, on its own stack, with what QEMU left in a0 and a1.
+// SAFETY (`no_mangle`): `boot.s` calls it by this name, and nothing else bears it.
+#[unsafe(no_mangle)]
+extern "C" fn _flagpost_boot(hart: usize, device_tree: *const u8) -> ! {
+    // First, since from here on a lock may make us yield.
+    devices::raise_software_interrupt(hart);
+    // SAFETY: enabled for `wfi` only: `mstatus.MIE` is 0 from reset on and is never set, so that no
+    // interrupt is ever taken.
+    unsafe { mie::set_msoft() };
+    close_guard();
+    if hart == 0 {
+        BOARD.call_once(|| read(device_tree));
+    }
+    let hart = Hart::current();
+    barrier(hart);
+    end::hart_returned(hart, flagpost_main(hart))
+}
+
+/// Reads the device tree: how many harts there are, and the words of `-append`.
+fn read(device_tree: *const u8) -> Board {
+    // SAFETY: QEMU has put a device tree there, aligned, into RAM that neither the image nor any hart's
+    // stack reaches (checked below), and nobody ever writes to it: it is valid and constant for ever.
+    let Some(tree) = (unsafe { Dtb::from_raw(device_tree) }) else {
+        panic!("no device tree at {device_tree:p}");
+    };
+    let nodes = tree.enum_subnodes("/cpus");
+    let harts = nodes.filter(|name| name.starts_with("cpu@")).count();
+    let boot_args = tree.get_property("/chosen", "bootargs").unwrap_or(&[]);
+    let boot_args = boot_args.split(|byte| *byte == 0).next().unwrap_or(&[]);
+    let layout = &_flagpost_layout;
+    assert!(
+        (1..=MAX_HARTS.min(layout.harts_max)).contains(&harts),
+        "{harts} harts: the image has room for {MAX_HARTS}"
+    );
+    let end = layout.stacks + harts * layout.stack_size;
+    assert!(
+        end <= device_tree.addr(),
+        "the stacks of {harts} harts end at {end:#x}, behind the device tree at {device_tree:p}: \
+         start QEMU with more memory (-m)"
+    );
+    Board {
+        harts: harts as u16,
+        boot_args: str::from_utf8(boot_args).unwrap_or(""),
+    }
+}
+
+/// What the device tree says; waits until hart 0 has read it.
+pub(crate) fn board() -> &'static Board {
+    BOARD.wait()
+}
+
+/// The words that were given to QEMU with `-append`.
+pub fn boot_args() -> &'static str {
+    board().boot_args
+}
+
+/// Start of the guard below this hart's stack.
+fn guard() -> usize {
+    _flagpost_layout.stacks + mhartid::read() * _flagpost_layout.stack_size
+}
+
+/// Whether `address` lies in the guard below this hart's stack.
+pub(crate) fn guards(address: usize) -> bool {
+    (guard()..guard() + GUARD).contains(&address)
+}
+
+/// Closes the guard, until reset.
+fn close_guard() {
+    // A naturally aligned power of two (NAPOT) of 2^(n+3) bytes is written as its address / 4 with the
+    // lowest n bits 1.
+    let napot = guard() >> 2 | (GUARD / 8 - 1);
+    // SAFETY: the entry covers the guard only, which holds nothing: the linker script sets it aside.
+    unsafe {
+        pmpaddr0::write(napot);
+        pmpcfg0::set_pmp(0, Range::NAPOT, Permission::NONE, true);
+    }
+}
+
+/// Number of the hart that runs this.
+pub(crate) fn core_number() -> u16 {
+    mhartid::read() as u16
+}
+
+/// Cycles of the hart that runs this.
+pub(crate) fn cycles() -> u64 {
+    mcycle::read64()
+}
+
+/// Hands the turn to the next hart: `wfi`, which with an interrupt pending returns when QEMU comes round
+/// to this hart again.
+pub(crate) fn yield_core() {
+    riscv::asm::wfi();
+}
+
+/// How `spin`'s locks wait among the harts.
+pub(crate) struct Yield;
+
+impl spin::RelaxStrategy for Yield {
+    fn relax() {
+        yield_core();
+    }
+}
+
+/// Why this hart is in its trap handler.
+pub(crate) struct Cause {
+    pub(crate) code: usize,
+    pub(crate) pc: usize,
+    pub(crate) value: usize,
+}
+
+/// Reads why this hart is in its trap handler.
+pub(crate) fn trap_cause() -> Cause {
+    Cause {
+        code: mcause::read().code(),
+        pc: mepc::read(),
+        value: mtval::read(),
+    }
+}
+
+/// Loads from address 0, which traps: for images that try the trap handler.
+pub fn load_from_zero() {
+    _flagpost_load_from_zero();
+}

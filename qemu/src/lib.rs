@@ -1,0 +1,70 @@
+//! Flagpost on QEMU's riscv64 `virt` board: 1 to 512 harts, bare metal, M mode.
+//!
+//! QEMU models no cache and its harts are coherent. To be a fair stand-in for the chips meant here,
+//! this board gives every hart a private cache in software ([`flagpost_hal::image`]), lock bits that
+//! behave like the SCC's registers, and memory that starts as garbage. The library under test uses
+//! only the HAL traits of [`Hart`]; the board's own code (logger, start-up, [`barrier`]) is free to use
+//! what the emulated hardware really has: coherent atomics.
+//!
+//! # A program
+//! ```ignore
+//! #![no_std]
+//! #![no_main]
+//! use flagpost_hal::Topology;
+//! use flagpost_qemu::{Exit, Hart};
+//!
+//! flagpost_qemu::entry!(main);
+//!
+//! fn main(hart: Hart) -> Exit {              // on every hart, at the same time
+//!     defmt::println!("one of {=u16}", hart.cores());
+//!     Exit::Pass                             // the machine ends when all harts have returned
+//! }
+//! ```
+//! It is linked with `linker/flagpost-riscv64-virt.x` and `defmt.x`; `examples/bare-metal-rust` is a
+//! whole project. Arguments come from QEMU's `-append`: [`boot_args`].
+//!
+//! # From reset to the end
+//! | step | where | what |
+//! |---|---|---|
+//! | 1 | `boot.s` | trap vector, floating point, stack and trap stack |
+//! | 2 | `boot` | own software interrupt pending (so that `wfi` yields), guard below the stack |
+//! | 3 | `boot`, hart 0 | device tree: how many harts, which arguments |
+//! | 4 | `barrier` | all harts are up |
+//! | 5 | `flagpost_main` | what [`entry!`] names |
+//! | 6 | `end` | barrier; status 0 if all passed |
+//!
+//! A trap or a panic on any hart logs one record and ends the machine with status 1.
+//!
+//! # Waiting
+//! Run it with `-accel tcg,thread=single -icount shift=0,sleep=off`. All harts then share one host thread, so
+//! a loop that polls must hand its turn on: [`Relax::relax`](flagpost_hal::Relax), which is `wfi` with an
+//! interrupt pending. Every run does the same, instruction by instruction. Without `sleep=off` it does not:
+//! QEMU 7.2 lets the host's clock cut turns short, and some runs of hundreds of harts all but stop. A host
+//! thread per hart works too, slowly.
+//!
+//! # The log
+//! defmt frames (rzcobs) on the 16550 UART; the timestamp of a record is the number of its core.
+//!
+//! # `unsafe`
+//! Lives in `boot` (start-up, registers of the core), `devices` (device registers), `memory` (one cell
+//! per hart) and `log` (the contract of defmt's logger), nowhere else.
+#![no_std]
+
+mod barrier;
+mod boot;
+mod devices;
+mod end;
+mod entry;
+mod hart;
+mod log;
+mod memory;
+mod status;
+mod trap;
+
+pub use barrier::barrier;
+pub use boot::{boot_args, load_from_zero};
+pub use end::finish;
+pub use entry::{Exit, Outcome};
+pub use hart::{Hart, MAX_HARTS};
+pub use memory::LINE;
+pub use status::{FLAGPOST_STATUS, set_case, set_status};

@@ -1,0 +1,62 @@
+//! Traps and panics: one record, then the end.
+//!
+//! No trap is expected: interrupts are off, and nothing here is emulated. So a trap is reported from a
+//! stack of its own and never returned from.
+
+use crate::{Exit, boot, end, status};
+
+/// Called by `boot.s` on the trap stack, for the first trap of a hart.
+// SAFETY (`no_mangle`): `boot.s` calls it by this name, and nothing else bears it.
+#[unsafe(no_mangle)]
+extern "C" fn _flagpost_report_trap() -> ! {
+    let cause = boot::trap_cause();
+    end::die();
+    let what = if boot::guards(cause.value) {
+        "stack overflow"
+    } else {
+        name(cause.code)
+    };
+    defmt::println!(
+        "@trap core={=u16} cause={=usize} pc={=usize:#x} value={=usize:#x} case={=str} what={=str}",
+        boot::core_number(),
+        cause.code,
+        cause.pc,
+        cause.value,
+        status::case(),
+        what
+    );
+    end::finish(Exit::Fail)
+}
+
+/// What the privileged specification calls exception `code`.
+fn name(code: usize) -> &'static str {
+    match code {
+        0 => "instruction address misaligned",
+        1 => "instruction access fault",
+        2 => "illegal instruction",
+        3 => "breakpoint",
+        4 => "load address misaligned",
+        5 => "load access fault",
+        6 => "store address misaligned",
+        7 => "store access fault",
+        8..=11 => "environment call",
+        12 | 13 | 15 => "page fault",
+        _ => "interrupt or reserved",
+    }
+}
+
+#[cfg(target_os = "none")]
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    end::die();
+    let (file, line) = info.location().map_or(("?", 0), |l| (l.file(), l.line()));
+    defmt::println!(
+        "@panic core={=u16} case={=str} at={=str}:{=u32} what={}",
+        boot::core_number(),
+        status::case(),
+        file,
+        line,
+        defmt::Display2Format(&info.message())
+    );
+    end::finish(Exit::Fail)
+}
