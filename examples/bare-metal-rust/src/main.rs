@@ -1,0 +1,47 @@
+//! A token round the ring and an epoch between neighbours, on each core of QEMU's riscv64 board.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use flagpost::{Config, Error, MatchVector, Source, Tag, World};
+use flagpost_mapped::Mapped;
+use flagpost_qemu::Hart;
+
+flagpost_qemu::entry!(main);
+
+/// The world's working memory, in words: 64 notifications, and a bit per core for each window.
+const ARENA: usize = 128;
+
+/// Runs on every core, at the same time. The machine ends when all have returned.
+fn main(hart: Hart) -> Result<(), Error> {
+    let mut arena = [0; ARENA];
+    let link = Mapped::start(hart, 1)?; // 1: any number that the last run on this memory did not have
+    let world = World::start(link, &mut arena, Config::default())?;
+    ring(&world)
+}
+
+/// Knows nothing of the board: the same function runs in the simulator.
+fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Error> {
+    let (me, size) = (world.rank(), world.size());
+    let (left, right) = (me.prev(size), me.next(size));
+    let window = world.allocate::<u64>(64)?;
+
+    // Data and notification, one message.
+    let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+    arrived.start()?;
+    window.put_notify(right, 0, &[42 + u64::from(me.get())], Tag(7))?;
+    let status = arrived.wait()?;
+    let value = window.local().get(0)?;
+    defmt::info!("{} from {}", value, status.source);
+    defmt::assert_eq!((status.source, value), (left, 42 + u64::from(left.get())));
+
+    // An epoch: my left neighbour may access my piece; I access my right neighbour's.
+    let (origins, targets) = ([left], [right]);
+    let exposure = window.post(&world.group(&origins)?)?;
+    let access = window.start(&world.group(&targets)?)?; // never waits
+    access.put(right, 1, &[value])?; // waits for this target's post
+    access.complete()?;
+    exposure.wait()?;
+    defmt::info!("{} by an epoch", window.local().get(1)?);
+    Ok(())
+}

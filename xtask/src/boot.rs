@@ -1,0 +1,277 @@
+//! Boots an image in QEMU and follows its log to the end.
+//!
+//! By default all cores share one host thread and time is counted in instructions
+//! (`thread=single`, `-icount`): the same image, arguments and seed give the same run,
+//! instruction by instruction. `sleep=off` is part of that: by QEMU's manual guest time otherwise
+//! follows the host's clock while it finds the cores asleep, and without it whole runs of 48 and of
+//! 512 cores gave other instruction counts each time (QEMU 7.2). With `parallel` each core has a
+//! host thread of its own.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::console::Console;
+use crate::hang;
+use crate::image::Image;
+use crate::log::{Decoder, Line};
+use crate::protocol::Record;
+use crate::run::{Exit, Run};
+use crate::symbols::Symbols;
+
+/// How to boot.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    pub(crate) cores: u32,
+    pub(crate) seed: u32,
+    pub(crate) filter: Option<String>,
+    /// Further boot arguments, `name=value` each.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) list: bool,
+    /// The image does not speak the protocol: its exit status alone decides.
+    pub(crate) plain: bool,
+    pub(crate) parallel: bool,
+    /// Host time for the whole run.
+    pub(crate) timeout: Duration,
+    /// Show log lines of every level and progress, not only warnings.
+    pub(crate) verbose: bool,
+}
+
+impl Setup {
+    pub(crate) fn new(cores: u32, seed: u32) -> Self {
+        Self {
+            cores,
+            seed,
+            filter: None,
+            arguments: Vec::new(),
+            list: false,
+            plain: false,
+            parallel: false,
+            timeout: Duration::from_secs(120),
+            verbose: false,
+        }
+    }
+
+    /// The image's command line.
+    pub(crate) fn append(&self) -> String {
+        let mut words = vec![format!("seed={}", self.seed)];
+        words.extend(self.filter.iter().map(|name| format!("filter={name}")));
+        words.extend(self.list.then(|| "list=1".to_owned()));
+        words.extend(self.arguments.iter().cloned());
+        words.join(" ")
+    }
+
+    fn command(&self, qemu: &Path, elf: &Path, socket: &Path) -> Command {
+        let mut command = Command::new(qemu);
+        command.args(["-M", "virt", "-smp", &self.cores.to_string(), "-m", "256M"]);
+        command.args([
+            "-display", "none", "-serial", "stdio", "-monitor", "none", "-bios", "none",
+        ]);
+        if self.parallel {
+            command.args(["-accel", "tcg,thread=multi"]);
+        } else {
+            command.args([
+                "-accel",
+                "tcg,thread=single",
+                "-icount",
+                "shift=0,sleep=off",
+            ]);
+        }
+        command
+            .arg("-kernel")
+            .arg(elf)
+            .args(["-append", &self.append()]);
+        command
+            .arg("-qmp")
+            .arg(format!("unix:{},server=on,wait=off", socket.display()));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// A running QEMU. It and its socket go when this value does, whatever happens.
+struct Machine {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+/// A name for a socket: short, since 108 bytes are the limit, and not used by another boot.
+fn socket() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("flagpost-{}-{number}.qmp", std::process::id()))
+}
+
+/// Everything a pipe delivers, piece by piece.
+fn pieces(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 65536];
+        while let Ok(read @ 1..) = pipe.read(&mut buffer) {
+            if send.send(buffer[..read].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receive
+}
+
+/// Boots `image` and judges what it says.
+///
+/// # Errors
+/// Only if QEMU cannot be run; what goes wrong inside is in [`Run::errors`].
+pub(crate) fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Result<Run> {
+    let socket = socket();
+    let child = setup
+        .command(qemu, &image.elf, &socket)
+        .spawn()
+        .with_context(|| format!("cannot run {}", qemu.display()))?;
+    let mut machine = Machine { child, socket };
+    let serial = pieces(machine.child.stdout.take().context("no pipe from QEMU")?);
+    let stderr = pieces(machine.child.stderr.take().context("no pipe from QEMU")?);
+
+    let mut follower = Follower::new(console, image, setup);
+    let deadline = Instant::now() + setup.timeout;
+    let exit = loop {
+        match serial.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(bytes) => follower.take(&bytes),
+            Err(RecvTimeoutError::Timeout) => {
+                let state = hang::describe(&machine.socket, &image.elf, &follower.run);
+                let seconds = setup.timeout.as_secs();
+                let progress = follower.run.progress();
+                break Exit::Hung(format!(
+                    "the run was not over after {seconds} s (--timeout), at {progress}\n  {state}"
+                ));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = machine.child.wait()?.code();
+                let stderr: Vec<u8> = stderr.iter().flatten().collect();
+                let stderr = String::from_utf8_lossy(&stderr).into_owned();
+                break Exit::Ended { status, stderr };
+            }
+        }
+    };
+    drop(machine);
+    follower.run.finish(&exit, follower.decoder.broken);
+    Ok(follower.run)
+}
+
+/// Feeds the log to the [`Run`], and shows people what is for them.
+struct Follower<'a> {
+    console: &'a Console,
+    image: &'a Image,
+    setup: &'a Setup,
+    decoder: Decoder<'a>,
+    run: Run,
+}
+
+impl<'a> Follower<'a> {
+    fn new(console: &'a Console, image: &'a Image, setup: &'a Setup) -> Self {
+        if setup.verbose {
+            console.step(format!("booting {} cores", setup.cores));
+        }
+        let decoder = Decoder::new(&image.table);
+        let run = Run {
+            plain: setup.plain || setup.list,
+            ..Run::new(setup.cores, setup.seed)
+        };
+        Self {
+            console,
+            image,
+            setup,
+            decoder,
+            run,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for line in self.decoder.feed(bytes) {
+            if line.text.starts_with('@') {
+                self.protocol(&line.text);
+            } else {
+                self.show(&line);
+            }
+        }
+    }
+
+    fn protocol(&mut self, text: &str) {
+        let record = match Record::parse(text) {
+            Ok(record) => record,
+            Err(why) => return self.run.errors.push(format!("the image sent an {why}")),
+        };
+        let elf = &self.image.elf;
+        self.run.record(record, &|pc| match Symbols::open(elf) {
+            Ok(symbols) => symbols.place(pc),
+            Err(_) => "an unknown place".to_owned(),
+        });
+        if self.run.plan.is_some() && !self.run.matched_nothing() {
+            self.console.release();
+        }
+        if let (true, Some(case)) = (self.setup.verbose, self.run.running()) {
+            let total = self.run.plan.map_or(0, |(cases, _)| cases);
+            self.console.step(format!(
+                "case {}/{total}: {}",
+                self.run.cases.len(),
+                case.name
+            ));
+        }
+    }
+
+    fn show(&self, line: &Line) {
+        let level = line.level.unwrap_or("print");
+        if !self.setup.verbose && !["warn", "error"].contains(&level) {
+            return;
+        }
+        let core = line.core.map_or("?".to_owned(), |core| core.to_string());
+        self.console
+            .hold(format!("core {core:>3} {level:<5} {}", line.text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boot_arguments_are_words() {
+        let mut setup = Setup::new(8, 7);
+        assert_eq!(setup.append(), "seed=7");
+        setup.filter = Some("put".into());
+        setup.list = true;
+        setup.arguments = vec!["stencil.m=64".into()];
+        assert_eq!(setup.append(), "seed=7 filter=put list=1 stencil.m=64");
+    }
+
+    #[test]
+    fn runs_are_deterministic_unless_parallel() {
+        let mut setup = Setup::new(48, 0);
+        let line = |setup: &Setup| {
+            let command = setup.command(Path::new("q"), Path::new("img"), Path::new("/s"));
+            let words = command
+                .get_args()
+                .map(|word| word.to_string_lossy().into_owned());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        assert!(line(&setup).contains("-smp 48 "));
+        assert!(line(&setup).contains("-accel tcg,thread=single -icount shift=0,sleep=off"));
+        setup.parallel = true;
+        assert!(line(&setup).contains("-accel tcg,thread=multi"));
+        assert!(!line(&setup).contains("icount"));
+    }
+}

@@ -1,0 +1,200 @@
+//! `cargo xtask ci`: everything that must hold before a change goes in. `.ci/run` only calls this.
+//!
+//! A step that fails does not stop the others: a person who broke two things learns of both. Each
+//! step's time is shown, since a slow one is sooner or later left out.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::test::{self, Count};
+use super::{doctor, selftest};
+use crate::boot::{self, Setup};
+use crate::console::{Align, Console, out, table};
+use crate::image::{self, Image, Source};
+use crate::run::Run;
+use crate::session::Session;
+use crate::{deps, paths, toolchain, tools};
+
+/// The board crate's binary links only for its own target; its library is checked on the host.
+const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
+const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
+const SEEDS: u32 = 100;
+const EXAMPLE: &str = "examples/bare-metal-rust";
+
+type Step = (&'static str, fn(&Console) -> Result<Count>);
+
+const STEPS: [Step; 11] = [
+    ("tools", |console| Ok(Count::one(doctor::run(console)))),
+    ("format", |_| cargo(&["fmt", "--all", "--check"])),
+    ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
+    ("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
+    ("documentation", |_| documentation()),
+    ("dependencies", dependencies),
+    ("tests", |console| Ok(test::all(console))),
+    ("100 seeds", seeds),
+    ("determinism", determinism),
+    ("broken images", selftest::all),
+    ("example", example),
+];
+
+/// Runs all steps; `false` if any failed.
+pub(crate) fn run(console: &Console) -> bool {
+    console.release();
+    let mut rows = vec![["step", "result", "passed", "failed", "seconds"].map(str::to_owned)];
+    let mut total = Count::default();
+    for (name, step) in STEPS {
+        out(&format!("\n== {name}"));
+        let started = Instant::now();
+        let count = step(console).unwrap_or_else(|why| {
+            console.clear();
+            console.say(&format!("error: {why:#}"));
+            Count::one(false)
+        });
+        console.clear();
+        let result = if count.failed == 0 { "ok" } else { "FAILED" };
+        let seconds = format!("{:.1}", started.elapsed().as_secs_f64());
+        let (passed, failed) = (count.passed.to_string(), count.failed.to_string());
+        rows.push([name.to_owned(), result.to_owned(), passed, failed, seconds]);
+        total.add(count);
+    }
+    out("\n== summary");
+    let align = [
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ];
+    table(align, &rows).iter().for_each(|line| out(line));
+    out(&total.line());
+    total.failed == 0
+}
+
+fn clippy<'a>(packages: &[&'a str], targets: &[&'a str]) -> Vec<&'a str> {
+    [
+        &["clippy", "--locked"],
+        packages,
+        targets,
+        &["--", "-D", "warnings"],
+    ]
+    .concat()
+}
+
+/// A cargo command, its output passed on.
+fn cargo(arguments: &[&str]) -> Result<Count> {
+    run_cargo(Command::new(paths::cargo()).args(arguments))
+}
+
+fn run_cargo(command: &mut Command) -> Result<Count> {
+    let status = command
+        .current_dir(paths::root())
+        .status()
+        .context("cannot run cargo")?;
+    Ok(Count::one(status.success()))
+}
+
+fn documentation() -> Result<Count> {
+    let mut count = Count::default();
+    for packages in [HOST, BOARD] {
+        let mut command = Command::new(paths::cargo());
+        command
+            .args(["doc", "--no-deps", "--locked"])
+            .args(packages);
+        count.add(run_cargo(command.env("RUSTDOCFLAGS", "-D warnings"))?);
+    }
+    Ok(count)
+}
+
+fn dependencies(console: &Console) -> Result<Count> {
+    let findings = deps::check()?;
+    findings
+        .bad
+        .iter()
+        .for_each(|what| console.say(&format!("error: {what}")));
+    out(&format!(
+        "{} packages are in order, {} are not",
+        findings.good,
+        findings.bad.len()
+    ));
+    Ok(Count::one(findings.bad.is_empty()))
+}
+
+fn seeds(console: &Console) -> Result<Count> {
+    let session = Session::open(console)?;
+    let seeds: Vec<u32> = (0..SEEDS).collect();
+    let runs = session.seeds(console, &Setup::new(8, 0), &seeds)?;
+    Ok(test::show(console, &runs))
+}
+
+/// Two runs of the same give the same instruction counts, with and without a seed.
+fn determinism(console: &Console) -> Result<Count> {
+    let session = Session::open(console)?;
+    let mut count = Count::default();
+    for (cores, seed) in [(8, 0), (8, 1), (48, 2)] {
+        let runs = session.seeds(console, &Setup::new(cores, 0), &[seed, seed])?;
+        console.clear();
+        let same = counts(&runs[0]) == counts(&runs[1]);
+        let sum: u64 = runs[0]
+            .cases
+            .iter()
+            .filter_map(|case| case.instructions)
+            .sum();
+        let verdict = if same {
+            "the same twice"
+        } else {
+            "NOT the same twice"
+        };
+        out(&format!(
+            "{cores} cores, seed {seed}: {sum} instructions, {verdict}"
+        ));
+        let differing = counts(&runs[0])
+            .into_iter()
+            .zip(counts(&runs[1]))
+            .filter(|(a, b)| a != b);
+        for ((case, first), (_, second)) in differing {
+            console.say(&format!(
+                "error: case {case}: {first:?} instructions, then {second:?}"
+            ));
+        }
+        count.add(Count::one(same && sum > 0));
+    }
+    Ok(count)
+}
+
+fn counts(run: &Run) -> Vec<(&str, Option<u64>)> {
+    run.cases
+        .iter()
+        .map(|case| (&*case.name, case.instructions))
+        .collect()
+}
+
+/// Builds and boots the example, whose directory is a workspace of its own.
+fn example(console: &Console) -> Result<Count> {
+    let dir = paths::root().join(EXAMPLE);
+    if !dir.join("Cargo.toml").exists() {
+        bail!("{EXAMPLE} is missing");
+    }
+    let qemu = tools::qemu(console)?;
+    let toolchain = toolchain::choose(console)?;
+    let image = Image::open(&image::build(
+        console,
+        &toolchain,
+        &Source {
+            dir: &dir,
+            bin: None,
+        },
+    )?)?;
+    let setup = Setup {
+        plain: true,
+        verbose: true,
+        timeout: Duration::from_secs(60),
+        ..Setup::new(8, 0)
+    };
+    let run = boot::boot(console, &qemu, &image, &setup)?;
+    run.errors
+        .iter()
+        .for_each(|error| console.say(&format!("error: {error}")));
+    Ok(Count::one(run.ok()))
+}

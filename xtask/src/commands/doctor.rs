@@ -1,0 +1,131 @@
+//! `cargo xtask doctor`: what is here, what is missing, and the command that brings it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::console::{Align, Console, out, table};
+use crate::toolchain::{self, Survey, TARGET};
+use crate::{paths, tools};
+
+/// What is known about one tool.
+struct Finding {
+    name: &'static str,
+    /// Version or place; `None` if it is missing.
+    found: Option<String>,
+    /// How to get it.
+    bring: String,
+}
+
+/// Prints the table; `false` if `cargo xtask qemu` cannot run, not even by installing.
+pub(crate) fn run(console: &Console) -> bool {
+    console.step("looking around");
+    let survey = Survey::new();
+    let qemu = tools::find(tools::QEMU);
+    let apt = tools::apt().is_some();
+    let findings = findings(&survey, qemu.as_deref(), apt);
+    console.clear();
+
+    let row = |finding: Finding| match finding.found {
+        Some(found) => [finding.name.to_owned(), "ok".to_owned(), found],
+        None => [finding.name.to_owned(), "missing".to_owned(), finding.bring],
+    };
+    let head = ["tool", "state", "version, or how to get it"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(head)
+        .chain(findings.into_iter().map(row))
+        .collect();
+    table([Align::Left; 3], &rows)
+        .iter()
+        .for_each(|line| out(line));
+
+    let qemu_way = if qemu.is_some() {
+        Some("")
+    } else {
+        apt.then_some("QEMU by apt")
+    };
+    let rust_way = rust_way(&survey, apt);
+    out("");
+    match (qemu_way, rust_way) {
+        (Some(""), Some("")) => out("cargo xtask qemu can run."),
+        (Some(qemu), Some(rust)) => {
+            let brought: Vec<&str> = [qemu, rust]
+                .into_iter()
+                .filter(|way| !way.is_empty())
+                .collect();
+            out(&format!(
+                "cargo xtask qemu can run; it will first get {}.",
+                brought.join(" and ")
+            ));
+        }
+        _ => out("cargo xtask qemu cannot run: bring what is missing above."),
+    }
+    qemu_way.is_some() && rust_way.is_some()
+}
+
+/// How an image would be built: at once (""), after getting something, or not at all.
+fn rust_way(survey: &Survey, apt: bool) -> Option<&'static str> {
+    if survey.target || survey.debian_ready() {
+        return Some("");
+    }
+    if survey.rustup_may_add() {
+        return Some("the target by rustup");
+    }
+    apt.then_some("Debian's Rust by apt")
+}
+
+fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
+    let version = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        let text = tools::answer(command.args(arguments).current_dir(paths::root()))?;
+        text.lines().next().map(str::to_owned)
+    };
+    let cargo = paths::cargo().to_string_lossy().into_owned();
+    let src = toolchain::DEBIAN[2];
+    let finding = |name, found, bring: &str| Finding {
+        name,
+        found,
+        bring: bring.to_owned(),
+    };
+    vec![
+        finding("rustc", survey.rustc.clone(), "see https://rustup.rs"),
+        finding(
+            "rustfmt",
+            version(&cargo, &["fmt", "--version"]),
+            "rustup component add rustfmt",
+        ),
+        finding(
+            "clippy",
+            version(&cargo, &["clippy", "--version"]),
+            "rustup component add clippy",
+        ),
+        finding(
+            tools::QEMU,
+            qemu.and_then(|program| version(&program.to_string_lossy(), &["--version"])),
+            &tools::qemu_line(),
+        ),
+        finding(
+            "bare-metal target",
+            survey.target.then(|| TARGET.to_owned()),
+            &format!("rustup target add {TARGET} (or use the fallback)"),
+        ),
+        finding(
+            "fallback: Debian's Rust",
+            survey.debian.clone(),
+            &tools::apt_line(&toolchain::DEBIAN),
+        ),
+        finding(
+            "fallback: rust-src",
+            survey.debian_src.then(|| src.to_owned()),
+            &tools::apt_line(&[src]),
+        ),
+        finding(
+            "fallback: rust-lld or lld",
+            survey.lld.as_ref().map(|lld| lld.display().to_string()),
+            &tools::apt_line(&["lld"]),
+        ),
+        finding(
+            "apt, for installing",
+            apt.then(|| "may install without asking".to_owned()),
+            "not needed if all else is here; wants root or sudo -n, and no FLAGPOST_NO_INSTALL",
+        ),
+    ]
+}

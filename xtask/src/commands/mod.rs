@@ -1,0 +1,7 @@
+//! The commands, a file each.
+
+pub(crate) mod ci;
+pub(crate) mod doctor;
+pub(crate) mod qemu;
+pub(crate) mod selftest;
+pub(crate) mod test;

@@ -1,0 +1,261 @@
+//! `cargo xtask qemu`: builds the image of the conformance cases, boots it, reports.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::boot::Setup;
+use crate::console::{Console, out};
+use crate::error::usage;
+use crate::report;
+use crate::run::Run;
+use crate::session::Session;
+
+/// As many harts as QEMU's riscv64 `virt` board can have.
+pub(crate) const CORES_MAX: u32 = 512;
+
+/// Run the conformance cases on riscv64 under QEMU.
+///
+/// Finds or installs QEMU and a Rust that can build for riscv64gc-unknown-none-elf, builds the
+/// image, boots it and prints a line per case. Exit status: 0 if all passed, 1 if a case failed,
+/// hung, trapped, panicked or fell silent, 2 if nothing was run because the input is wrong or a
+/// tool is missing.
+///
+/// Runs are deterministic: the same image, cores, seed and arguments give the same instruction
+/// counts. Another seed gives other interleavings.
+///
+/// Environment: FLAGPOST_NO_INSTALL=1 installs nothing; FLAGPOST_TOOLCHAIN=rustup or debian
+/// leaves out the other; DEFMT_LOG sets the image's log level (info).
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Number of cores, 1 to 512
+    #[arg(long, value_name = "N", default_value = "8", value_parser = cores, allow_negative_numbers = true)]
+    cores: u32,
+    /// Only cases whose name contains NAME
+    #[arg(long, value_name = "NAME", value_parser = word)]
+    filter: Option<String>,
+    /// Print the names of the cases and run none
+    #[arg(long, conflicts_with_all = ["seed", "seeds"])]
+    list: bool,
+    /// Host seconds until a run counts as hung
+    #[arg(long, value_name = "S", default_value = "120", value_parser = seconds, allow_negative_numbers = true)]
+    timeout: Duration,
+    /// Vary the start of each core by this seed; 0 varies nothing
+    #[arg(long, value_name = "S", default_value = "0", value_parser = seed, allow_negative_numbers = true)]
+    seed: u32,
+    /// Run once per seed: A..B (without B), or a count from 0
+    #[arg(long, value_name = "A..B", value_parser = seeds, conflicts_with = "seed", allow_negative_numbers = true)]
+    seeds: Option<Range<u32>>,
+    /// A host thread per core: not deterministic, counts no instructions
+    #[arg(long)]
+    parallel: bool,
+    /// One JSON object per case, a line each, on standard output
+    #[arg(long)]
+    json: bool,
+    /// Further boot argument for the cases; may be given several times
+    #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = argument)]
+    arguments: Vec<String>,
+}
+
+/// Runs the command; `false` if anything failed.
+pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    let session = Session::open(console)?;
+    if arguments.list {
+        return list(console, &session, arguments);
+    }
+    let setup = arguments.setup();
+    let runs = match &arguments.seeds {
+        None => vec![session.run(console, &setup)?],
+        Some(seeds) => {
+            let seeds: Vec<u32> = seeds.clone().collect();
+            session.seeds(console, &setup, &seeds)?
+        }
+    };
+    if let (true, Some(filter)) = (runs[0].matched_nothing(), &arguments.filter) {
+        let known = known(console, &session)?.join(", ");
+        return Err(usage(format!(
+            "--filter {filter}: no case has this in its name; cases: {known}"
+        )));
+    }
+    console.clear();
+    console.release();
+    if arguments.json {
+        report::json(&runs, arguments.seeds.is_some(), !arguments.parallel);
+    } else {
+        report::tables(&runs);
+    }
+    report::errors(console, &runs, &|run| arguments.repeat(run));
+    if runs.iter().all(|run| run.ok() && run.begun() == 0) {
+        console.say(&format!(
+            "no case runs on {} cores: all were skipped",
+            arguments.cores
+        ));
+    }
+    Ok(runs.iter().all(Run::ok))
+}
+
+/// Prints the names of the cases, one per line.
+fn list(console: &Console, session: &Session, arguments: &Arguments) -> Result<bool> {
+    let setup = Setup {
+        list: true,
+        ..arguments.setup()
+    };
+    let run = session.run(console, &setup)?;
+    console.clear();
+    if let (true, Some(filter)) = (run.ok() && run.listed.is_empty(), &arguments.filter) {
+        let known = known(console, session)?.join(", ");
+        return Err(usage(format!(
+            "--filter {filter}: no case has this in its name; cases: {known}"
+        )));
+    }
+    console.release();
+    if run.ok() && run.listed.is_empty() {
+        bail!("the image lists no cases");
+    }
+    for case in &run.listed {
+        let name = &case.case;
+        out(&match arguments.json {
+            true => {
+                serde_json::json!({"case": name, "min": case.min, "max": case.max.min(CORES_MAX)})
+                    .to_string()
+            }
+            false => name.clone(),
+        });
+    }
+    report::errors(console, std::slice::from_ref(&run), &|run| {
+        arguments.repeat(run)
+    });
+    Ok(run.ok())
+}
+
+/// The names of all cases.
+fn known(console: &Console, session: &Session) -> Result<Vec<String>> {
+    let setup = Setup {
+        list: true,
+        ..Setup::new(1, 0)
+    };
+    let run = session.run(console, &setup)?;
+    Ok(run.listed.into_iter().map(|case| case.case).collect())
+}
+
+impl Arguments {
+    fn setup(&self) -> Setup {
+        Setup {
+            filter: self.filter.clone(),
+            arguments: self.arguments.clone(),
+            parallel: self.parallel,
+            timeout: self.timeout,
+            verbose: true,
+            ..Setup::new(self.cores, self.seed)
+        }
+    }
+
+    /// The command that repeats a run.
+    fn repeat(&self, run: &Run) -> String {
+        let mut words = vec![format!(
+            "cargo xtask qemu --cores {} --seed {}",
+            run.cores, run.seed
+        )];
+        words.extend(self.filter.iter().map(|name| format!("--filter {name}")));
+        words.extend(self.arguments.iter().map(|word| format!("--arg {word}")));
+        words.extend(self.parallel.then(|| "--parallel".to_owned()));
+        words.join(" ")
+    }
+}
+
+fn cores(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(cores @ 1..=CORES_MAX) => Ok(cores),
+        _ => Err(format!(
+            "give a number from 1 to {CORES_MAX}, the most QEMU's board can have"
+        )),
+    }
+}
+
+/// A day is more than any run takes, and keeps the deadline within what the clock can say.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
+        _ => Err("give whole seconds, from 1 to 86400".to_owned()),
+    }
+}
+
+fn seed(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("give a number from 0 to {}", u32::MAX))
+}
+
+fn seeds(text: &str) -> Result<Range<u32>, String> {
+    let range = match text.split_once("..") {
+        Some((from, to)) => seed(from)?..seed(to)?,
+        None => 0..seed(text)?,
+    };
+    if range.is_empty() {
+        return Err("these are no seeds at all; give A..B with A < B, or a count".to_owned());
+    }
+    Ok(range)
+}
+
+/// A word of the image's command line: blanks would make two of it.
+fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || !c.is_ascii()) {
+        return Err("give a word without blanks; --list shows the names".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn argument(text: &str) -> Result<String, String> {
+    let (name, _) = text
+        .split_once('=')
+        .ok_or("give it as NAME=VALUE, such as stencil.m=64")?;
+    match name {
+        "filter" | "seed" | "list" => Err(format!("use --{name} instead")),
+        _ if name.is_empty() || text.contains(|c: char| c.is_whitespace() || !c.is_ascii()) => {
+            Err("give it as NAME=VALUE without blanks".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_within_the_board() {
+        assert_eq!(cores("1"), Ok(1));
+        assert_eq!(cores("512"), Ok(512));
+        for bad in [
+            "0",
+            "513",
+            "100000",
+            "-1",
+            "eight",
+            "",
+            "99999999999999999999",
+        ] {
+            assert!(cores(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn seeds_are_a_range_or_a_count() {
+        assert_eq!(seeds("100"), Ok(0..100));
+        assert_eq!(seeds("5..8"), Ok(5..8));
+        for bad in ["0", "8..5", "5..5", "a..b", "..", "-3"] {
+            assert!(seeds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn boot_arguments_are_checked() {
+        assert!(argument("stencil.m=64").is_ok());
+        for bad in ["seed=1", "filter=a", "list=1", "a", "=1", "a=1 b=2"] {
+            assert!(argument(bad).is_err(), "{bad}");
+        }
+        assert!(word("put").is_ok() && word("a b").is_err() && word("").is_err());
+        assert!(seconds("0").is_err() && seconds("1.5").is_err() && seconds("30").is_ok());
+    }
+}

@@ -1,0 +1,142 @@
+//! Everything printed goes through here.
+//!
+//! Standard output carries results only (tables, `--json` lines); progress, log lines and errors
+//! go to standard error. A closed pipe on either is not an error: what cannot be printed is
+//! dropped, and the exit status still tells the outcome. (`println!` would panic instead, so the
+//! crate forbids it.)
+//!
+//! Lines that only explain a run, such as the toolchain chosen, are *held* until the image has
+//! announced its plan. A command refused for bad input then leaves one line and no more.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Standard error with a progress line at its end, if it is a terminal.
+pub(crate) struct Console {
+    terminal: bool,
+    /// The progress line, while there is one.
+    bar: Mutex<Option<ProgressBar>>,
+    /// `Some` until [`Console::release`]: lines not shown yet.
+    held: Mutex<Option<Vec<String>>>,
+}
+
+impl Console {
+    pub(crate) fn new() -> Self {
+        Self {
+            terminal: std::io::stderr().is_terminal(),
+            bar: Mutex::new(None),
+            held: Mutex::new(Some(Vec::new())),
+        }
+    }
+
+    /// Shows what is being done now; the next step replaces it.
+    pub(crate) fn step(&self, what: impl Into<String>) {
+        if self.terminal {
+            lock(&self.bar)
+                .get_or_insert_with(spinner)
+                .set_message(what.into());
+        }
+    }
+
+    /// Takes the progress line away.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = lock(&self.bar).take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Prints a line on standard error at once.
+    pub(crate) fn say(&self, line: &str) {
+        let print = || drop(writeln!(std::io::stderr().lock(), "{line}"));
+        match &*lock(&self.bar) {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    /// Prints a line on standard error, but not before [`Console::release`].
+    pub(crate) fn hold(&self, line: String) {
+        let mut held = lock(&self.held);
+        match held.as_mut() {
+            Some(lines) => lines.push(line),
+            None => self.say(&line),
+        }
+    }
+
+    /// Prints the lines held so far; from now on nothing is held.
+    pub(crate) fn release(&self) {
+        let lines = lock(&self.held).take();
+        for line in lines.unwrap_or_default() {
+            self.say(&line);
+        }
+    }
+}
+
+/// A line with the time since the first step.
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} [{elapsed}] {wide_msg}") {
+        bar.set_style(style.tick_chars("|/-\\ "));
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// A panic elsewhere is no reason to print nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Prints a line on standard output.
+pub(crate) fn out(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// How a column of a table is set.
+#[derive(Clone, Copy)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Sets rows in columns two blanks apart; no line ends in blanks.
+pub(crate) fn table<const N: usize>(align: [Align; N], rows: &[[String; N]]) -> Vec<String> {
+    let width = |i: usize| {
+        rows.iter()
+            .map(|row| row[i].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let set = |row: &[String; N]| {
+        let mut line = String::new();
+        for (i, cell) in row.iter().enumerate() {
+            let gap = if i == 0 { "" } else { "  " };
+            let width = widths[i];
+            line += &match align[i] {
+                Align::Left => format!("{gap}{cell:<width$}"),
+                Align::Right => format!("{gap}{cell:>width$}"),
+            };
+        }
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(set).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_aligns_and_trims() {
+        let row = |a: &str, b: &str, c: &str| [a.to_owned(), b.to_owned(), c.to_owned()];
+        let rows = [row("case", "cores", "result"), row("put.signal", "8", "")];
+        let lines = table([Align::Left, Align::Right, Align::Left], &rows);
+        assert_eq!(lines, ["case        cores  result", "put.signal      8"]);
+    }
+}

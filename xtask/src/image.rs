@@ -1,0 +1,157 @@
+//! Builds an image and opens it.
+//!
+//! The image is built with frame pointers, so that the stack of a hung core can be walked, and
+//! with `DEFMT_LOG=info` unless the caller sets another level. All else the image needs, such as
+//! its linker script, its own package says.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Stdio};
+
+use anyhow::{Context, Result, bail};
+use defmt_decoder::Table;
+use serde_json::Value;
+
+use crate::console::Console;
+use crate::paths;
+use crate::toolchain::Toolchain;
+
+const FLAGS: [&str; 1] = ["-Cforce-frame-pointers=yes"];
+
+/// A built image, with what decodes its log.
+pub(crate) struct Image {
+    pub(crate) elf: PathBuf,
+    pub(crate) table: Table,
+}
+
+impl Image {
+    /// Reads the log strings of an ELF file.
+    pub(crate) fn open(elf: &Path) -> Result<Self> {
+        let bytes = std::fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
+        let table = Table::parse(&bytes)
+            .with_context(|| format!("cannot read the log strings of {}", elf.display()))?
+            .with_context(|| {
+                format!(
+                    "{} has no defmt log strings; link it with -Tdefmt.x",
+                    elf.display()
+                )
+            })?;
+        Ok(Self {
+            elf: elf.to_owned(),
+            table,
+        })
+    }
+}
+
+/// What to build.
+pub(crate) struct Source<'a> {
+    /// The directory cargo is called in.
+    pub(crate) dir: &'a Path,
+    /// Package, binary and features; without them, whatever the directory's package holds.
+    pub(crate) bin: Option<[&'a str; 3]>,
+}
+
+/// The image of the conformance cases.
+pub(crate) fn cases(console: &Console, toolchain: &Toolchain) -> Result<Image> {
+    let source = Source {
+        dir: &paths::root(),
+        bin: Some(["flagpost-qemu", "flagpost-cases", "cases"]),
+    };
+    Image::open(&build(console, toolchain, &source)?)
+}
+
+/// Builds, and returns the path of the executable.
+///
+/// # Errors
+/// With everything the compiler said, if it failed.
+pub(crate) fn build(
+    console: &Console,
+    toolchain: &Toolchain,
+    source: &Source<'_>,
+) -> Result<PathBuf> {
+    let name = source.bin.map_or_else(
+        || source.dir.display().to_string(),
+        |[_, bin, _]| bin.into(),
+    );
+    console.step(format!("building {name}"));
+    let mut command = toolchain.build();
+    command
+        .current_dir(source.dir)
+        .arg("--locked")
+        .arg("--target-dir")
+        .arg(paths::images());
+    command.arg("--message-format=json-render-diagnostics");
+    if let Some([package, bin, features]) = source.bin {
+        command.args(["--package", package, "--bin", bin, "--features", features]);
+    }
+    if std::env::var_os("DEFMT_LOG").is_none() {
+        command.env("DEFMT_LOG", "info");
+    }
+    let flags: Vec<&str> = FLAGS
+        .into_iter()
+        .chain(toolchain.flags.iter().map(|f| &**f))
+        .collect();
+    // The encoded form may hold blanks, and it goes before RUSTFLAGS and config files.
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+
+    let stdout = child.stdout.take().context("no pipe from cargo")?;
+    let stderr = child.stderr.take().context("no pipe from cargo")?;
+    let artifacts = std::thread::spawn(move || executables(stdout));
+    let mut said = String::new();
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        console.step(format!("building {name}: {}", line.trim()));
+        said.push_str(&line);
+        said.push('\n');
+    }
+    let mut built = artifacts.join().unwrap_or_default();
+    if !child.wait()?.success() {
+        bail!(
+            "cannot build {name} ({}):\n{}",
+            toolchain.what,
+            said.trim_end()
+        );
+    }
+    match built.len() {
+        1 => Ok(built.remove(0)),
+        n => bail!("{name} has {n} executables, expected one: {built:?}"),
+    }
+}
+
+/// The executables cargo reports in its JSON messages.
+fn executables(messages: ChildStdout) -> Vec<PathBuf> {
+    let mut text = String::new();
+    let _ = BufReader::new(messages).read_to_string(&mut text);
+    text.lines().filter_map(executable).collect()
+}
+
+fn executable(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let is_bin = message["target"]["kind"]
+        .as_array()?
+        .iter()
+        .any(|kind| kind == "bin");
+    let path = message["executable"].as_str()?;
+    (message["reason"] == "compiler-artifact" && is_bin).then(|| path.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executables_are_found_among_the_messages() {
+        let bin = r#"{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"a"},"executable":"/t/a"}"#;
+        let build = r#"{"reason":"compiler-artifact","target":{"kind":["custom-build"]},"executable":"/t/b"}"#;
+        let lib = r#"{"reason":"compiler-artifact","target":{"kind":["lib"]},"executable":null}"#;
+        assert_eq!(executable(bin), Some("/t/a".into()));
+        assert_eq!(executable(build), None);
+        assert_eq!(executable(lib), None);
+        assert_eq!(executable("not json"), None);
+    }
+}

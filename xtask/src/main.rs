@@ -1,0 +1,115 @@
+//! Flagpost's developer commands, called as `cargo xtask <command>`.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `commands/` | the commands, a file each |
+//! | `session`, `report` | what commands that run cases share; their tables and JSON |
+//! | `boot`, `log`, `protocol`, `run` | QEMU from start to verdict: process, bytes, records, outcome |
+//! | `hang`, `monitor`, `symbols` | what a hung image was doing |
+//! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
+//! | `deps`, `licence` | the dependency check |
+//! | `console`, `error`, `paths` | output, exit status 2, places |
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod boot;
+mod commands;
+mod console;
+mod deps;
+mod error;
+mod hang;
+mod image;
+mod licence;
+mod log;
+mod monitor;
+mod paths;
+mod protocol;
+mod report;
+mod run;
+mod session;
+mod symbols;
+mod toolchain;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::console::Console;
+use crate::error::Usage;
+
+#[derive(Parser, Debug)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Flagpost's developer commands"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Commands,
+}
+
+#[derive(Subcommand, Debug)]
+enum Commands {
+    Qemu(commands::qemu::Arguments),
+    /// Show which tools are here, which are missing, and how to get them
+    Doctor,
+    /// Run the host's tests, then the cases under QEMU at several sizes
+    Test,
+    /// Run everything that must hold before a change goes in
+    Ci,
+    /// Check that this program notices images that fail, hang, trap, panic or fall silent
+    Selftest,
+}
+
+fn main() -> ExitCode {
+    let console = Console::new();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&console, &error),
+    };
+    let outcome = dispatch(&console, &cli.command);
+    console.clear();
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) if error.is::<Usage>() => {
+            console.say(&format!("error: {error}"));
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            console.release();
+            console.say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
+    match command {
+        Commands::Qemu(arguments) => commands::qemu::run(console, arguments),
+        Commands::Doctor => Ok(commands::doctor::run(console)),
+        Commands::Test => Ok(commands::test::run(console)),
+        Commands::Ci => Ok(commands::ci::run(console)),
+        Commands::Selftest => commands::selftest::run(console),
+    }
+}
+
+/// Help goes out as it is; an error is put on one line.
+fn refuse(console: &Console, error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        console::out(error.render().to_string().trim_end());
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        console.say(text.trim_end());
+        return ExitCode::from(2);
+    }
+    // The first paragraph says what is wrong; usage and hints follow.
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    console.say(&format!("{line} (see cargo xtask --help)"));
+    ExitCode::from(2)
+}

@@ -1,0 +1,173 @@
+//! QEMU's monitor: a machine protocol (QMP) on a Unix socket, through which the commands for
+//! people are sent, and their answers read.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+/// A connection.
+pub(crate) struct Monitor {
+    lines: BufReader<UnixStream>,
+}
+
+/// Where a core is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Registers {
+    pub(crate) pc: u64,
+    /// The frame pointer.
+    pub(crate) s0: u64,
+}
+
+impl Monitor {
+    pub(crate) fn connect(socket: &Path) -> Result<Self> {
+        let stream = UnixStream::connect(socket).context("cannot reach QEMU's monitor")?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(10)))?;
+        let mut monitor = Self {
+            lines: BufReader::new(stream),
+        };
+        monitor.line()?;
+        monitor.execute(&json!({"execute": "qmp_capabilities"}))?;
+        Ok(monitor)
+    }
+
+    /// Halts all cores.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        self.execute(&json!({"execute": "stop"})).map(drop)
+    }
+
+    /// `count` 32-bit words of guest memory.
+    pub(crate) fn words(&mut self, address: u64, count: usize) -> Result<Vec<u64>> {
+        self.memory(&format!("xp /{count}xw {address:#x}"), count)
+    }
+
+    /// `count` 64-bit words of guest memory.
+    pub(crate) fn doubles(&mut self, address: u64, count: usize) -> Result<Vec<u64>> {
+        self.memory(&format!("xp /{count}xg {address:#x}"), count)
+    }
+
+    /// The registers of every core, by core number.
+    pub(crate) fn registers(&mut self) -> Result<Vec<Registers>> {
+        Ok(parse_registers(&self.ask("info registers -a")?))
+    }
+
+    fn memory(&mut self, command: &str, count: usize) -> Result<Vec<u64>> {
+        let words = parse_memory(&self.ask(command)?);
+        if words.len() != count {
+            bail!("QEMU's monitor gave {} words for `{command}`", words.len());
+        }
+        Ok(words)
+    }
+
+    /// The answer to a command for people.
+    fn ask(&mut self, line: &str) -> Result<String> {
+        let command = json!({
+            "execute": "human-monitor-command", "arguments": {"command-line": line}
+        });
+        Ok(self
+            .execute(&command)?
+            .as_str()
+            .unwrap_or_default()
+            .to_owned())
+    }
+
+    fn execute(&mut self, command: &Value) -> Result<Value> {
+        self.lines
+            .get_mut()
+            .write_all(format!("{command}\n").as_bytes())?;
+        loop {
+            let mut answer = self.line()?;
+            if let Some(value) = answer.get_mut("return") {
+                return Ok(value.take());
+            }
+            if let Some(error) = answer.get("error") {
+                bail!("QEMU's monitor refused {command}: {error}");
+            }
+            // Anything else is an event.
+        }
+    }
+
+    fn line(&mut self) -> Result<Value> {
+        let mut line = String::new();
+        let read = self
+            .lines
+            .read_line(&mut line)
+            .context("QEMU's monitor does not answer")?;
+        if read == 0 {
+            bail!("QEMU's monitor is closed");
+        }
+        serde_json::from_str(&line).context("QEMU's monitor does not speak QMP")
+    }
+}
+
+/// The words of `xp` output: `0000000080005000: 0x00000002 0x00000001`.
+fn parse_memory(text: &str) -> Vec<u64> {
+    let values = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(_, values)| values);
+    values
+        .flat_map(str::split_whitespace)
+        .filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok())
+        .collect()
+}
+
+/// `pc` and `s0` of each block of `info registers -a`; blocks begin with `CPU#N`.
+fn parse_registers(text: &str) -> Vec<Registers> {
+    let mut cores: Vec<Registers> = Vec::new();
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        if word.starts_with("CPU#") {
+            cores.push(Registers::default());
+        }
+        let Some(core) = cores.last_mut() else {
+            continue;
+        };
+        if word == "pc" || word == "x8/s0" {
+            let value = words
+                .next()
+                .and_then(|hex| u64::from_str_radix(hex, 16).ok());
+            *(if word == "pc" {
+                &mut core.pc
+            } else {
+                &mut core.s0
+            }) = value.unwrap_or(0);
+        }
+    }
+    cores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read() {
+        let text = "0000000080005000: 0x00000002 0x00000001\r\n0000000080005008: 0xffffffff\r\n";
+        assert_eq!(parse_memory(text), [2, 1, 0xffff_ffff]);
+        assert_eq!(parse_memory("Cannot access memory"), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn registers_are_read() {
+        let text = "\r\nCPU#0\r\n V      =   0\r\n pc       0000000080001694\r\n mhartid  0000000000000000\r\n\
+             x4/tp    0000000000000000 x5/t0    0000000010000000\r\n\
+             x8/s0    0000000080009d60 x9/s1    0000000080005808\r\n\
+             \r\nCPU#1\r\n pc       0000000080000abc\r\n x8/s0    0000000000000010 x9/s1 0\r\n";
+        let expected = [
+            Registers {
+                pc: 0x8000_1694,
+                s0: 0x8000_9d60,
+            },
+            Registers {
+                pc: 0x8000_0abc,
+                s0: 0x10,
+            },
+        ];
+        assert_eq!(parse_registers(text), expected);
+    }
+}

@@ -1,0 +1,234 @@
+//! Runs as tables and as JSON.
+
+use std::collections::BTreeMap;
+
+use crate::console::{Align, Console, out, table};
+use crate::run::{Case, Note, Outcome, Run};
+
+/// Errors printed for a command that boots many times.
+const ERRORS_SHOWN: usize = 20;
+
+/// Prints the table of one run, or of one run per seed, and the notes of the first.
+pub(crate) fn tables(runs: &[Run]) {
+    let head = ["case", "cores", "result", "guest instructions"].map(str::to_owned);
+    let mut rows = vec![head];
+    if let [run] = runs {
+        rows.extend(run.cases.iter().map(|case| {
+            let count = case.instructions.map_or("-".to_owned(), |n| n.to_string());
+            [
+                case.name.clone(),
+                run.cores.to_string(),
+                result(case),
+                count,
+            ]
+        }));
+    } else {
+        rows.extend(names(runs).into_iter().map(|name| over_seeds(&name, runs)));
+    }
+    let align = [Align::Left, Align::Right, Align::Left, Align::Right];
+    table(align, &rows).iter().for_each(|line| out(line));
+    if let Some(run) = runs.first() {
+        notes(&run.notes).iter().for_each(|line| out(line));
+    }
+}
+
+/// Prints the errors on standard error, each with the command that repeats it.
+pub(crate) fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> String) {
+    let mut shown = 0;
+    for run in runs.iter().filter(|run| !run.ok()) {
+        if shown >= ERRORS_SHOWN {
+            let left = runs.iter().filter(|run| !run.ok()).count();
+            console.say(&format!(
+                "error: {left} runs failed in all; the rest is not shown"
+            ));
+            return;
+        }
+        for error in &run.errors {
+            console.say(&format!("error: {error}"));
+            shown += 1;
+        }
+        console.say(&format!("       to repeat: {}", repeat(run)));
+    }
+}
+
+/// One object per case, each on a line: `{"case":..,"cores":..,"ok":..,"instructions":..}`.
+/// Skipped cases have `"skipped":true`, failed ones `"error"`, and runs of several seeds `"seed"`.
+pub(crate) fn json(runs: &[Run], with_seed: bool, with_instructions: bool) {
+    for run in runs {
+        for case in &run.cases {
+            let seed = with_seed.then_some(run.seed);
+            out(&object(case, run.cores, seed, with_instructions));
+        }
+    }
+}
+
+fn object(case: &Case, cores: u32, seed: Option<u32>, with_instructions: bool) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let count = case.instructions.filter(|_| with_instructions);
+    let count = count.map_or("null".to_owned(), |n| n.to_string());
+    let (name, ok) = (text(&case.name), case.ok());
+    let mut object = format!(r#"{{"case":{name},"cores":{cores},"ok":{ok},"instructions":{count}"#);
+    if let Some(seed) = seed {
+        object += &format!(r#","seed":{seed}"#);
+    }
+    match &case.outcome {
+        Outcome::Skipped(_) => object += r#","skipped":true"#,
+        Outcome::Failed(_, how) => object += &format!(r#","error":{}"#, text(how)),
+        Outcome::Running => object += r#","error":"did not end""#,
+        Outcome::Passed => {}
+    }
+    object + "}"
+}
+
+fn result(case: &Case) -> String {
+    match &case.outcome {
+        Outcome::Passed => "ok".to_owned(),
+        Outcome::Failed(word, _) => (*word).to_owned(),
+        Outcome::Running => "UNENDED".to_owned(),
+        Outcome::Skipped(cores) => format!("skipped, needs {}", needs(cores)),
+    }
+}
+
+/// `48..512` for people.
+fn needs(cores: &str) -> String {
+    match cores.split_once("..") {
+        Some((min, max)) if min == max => format!("{min} cores"),
+        // More than any board has.
+        Some((min, max)) if max.parse::<u32>().is_ok_and(|max| max >= 512) => {
+            format!("{min} cores or more")
+        }
+        Some((min, max)) => format!("{min} to {max} cores"),
+        None => format!("{cores} cores"),
+    }
+}
+
+/// The cases of all runs, in the order of the first run that has them.
+fn names(runs: &[Run]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for case in runs.iter().flat_map(|run| &run.cases) {
+        if !names.contains(&case.name) {
+            names.push(case.name.clone());
+        }
+    }
+    names
+}
+
+/// The row of a case over all seeds.
+fn over_seeds(name: &str, runs: &[Run]) -> [String; 4] {
+    let cases: Vec<&Case> = runs
+        .iter()
+        .flat_map(|run| &run.cases)
+        .filter(|case| case.name == name)
+        .collect();
+    let mut results: BTreeMap<String, usize> = BTreeMap::new();
+    for case in &cases {
+        *results.entry(result(case)).or_default() += 1;
+    }
+    let results: Vec<String> = results
+        .iter()
+        .rev()
+        .map(|(word, n)| format!("{n} {word}"))
+        .collect();
+    let counts = || cases.iter().filter_map(|case| case.instructions);
+    let range = counts().min().zip(counts().max());
+    let range = range.map_or("-".to_owned(), |(min, max)| format!("{min}..{max}"));
+    let cores = runs.first().map_or(0, |run| run.cores);
+    [
+        name.to_owned(),
+        cores.to_string(),
+        results.join(", "),
+        range,
+    ]
+}
+
+/// Notes as lines; those of several cores for one quantity are drawn together.
+fn notes(notes: &[Note]) -> Vec<String> {
+    let mut groups: Vec<((&str, &str), Vec<&Note>)> = Vec::new();
+    for note in notes {
+        let key = (&*note.case, &*note.what);
+        match groups.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, group)) => group.push(note),
+            None => groups.push((key, vec![note])),
+        }
+    }
+    let mut rows = Vec::new();
+    for ((case, what), group) in groups {
+        let numbers: Option<Vec<u64>> = group.iter().map(|note| note.value.parse().ok()).collect();
+        let (value, by) = match (&group[..], numbers) {
+            ([note], _) => (note.value.clone(), format!("core {}", note.core)),
+            (_, Some(n)) => {
+                let (min, max) = (n.iter().min(), n.iter().max());
+                let range = min
+                    .zip(max)
+                    .map_or(String::new(), |(min, max)| format!("{min}..{max}"));
+                (range, format!("{} values", n.len()))
+            }
+            (all, None) => (
+                all[0].value.clone(),
+                format!("core {}, first of {}", all[0].core, all.len()),
+            ),
+        };
+        rows.push([format!("  {case}"), what.to_owned(), value, by]);
+    }
+    let align = [Align::Left, Align::Left, Align::Right, Align::Left];
+    let lines = table(align, &rows);
+    if lines.is_empty() {
+        lines
+    } else {
+        [vec![String::new(), "notes:".to_owned()], lines].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(outcome: Outcome) -> Case {
+        Case {
+            name: "put \"x\"".to_owned(),
+            outcome,
+            instructions: Some(7),
+        }
+    }
+
+    #[test]
+    fn objects_are_json() {
+        let passed = object(&case(Outcome::Passed), 8, None, true);
+        assert_eq!(
+            passed,
+            r#"{"case":"put \"x\"","cores":8,"ok":true,"instructions":7}"#
+        );
+        let failed = case(Outcome::Failed("HUNG", "a\nb".to_owned()));
+        let failed = object(&failed, 8, Some(3), false);
+        let value: serde_json::Value = serde_json::from_str(&failed).unwrap();
+        assert_eq!(value["error"], "a\nb");
+        assert_eq!(value["seed"], 3);
+        assert_eq!(value["ok"], false);
+        assert!(value["instructions"].is_null());
+        let skipped = object(&case(Outcome::Skipped("2..4".to_owned())), 8, None, true);
+        assert!(skipped.ends_with(r#""skipped":true}"#) && skipped.contains(r#""ok":true"#));
+    }
+
+    #[test]
+    fn needs_are_readable() {
+        assert_eq!(needs("48..65535"), "48 cores or more");
+        assert_eq!(needs("2..2"), "2 cores");
+        assert_eq!(needs("2..16"), "2 to 16 cores");
+    }
+
+    #[test]
+    fn notes_of_many_cores_are_drawn_together() {
+        let note = |core, value: &str| Note {
+            case: "a".to_owned(),
+            core,
+            what: "hops".to_owned(),
+            value: value.to_owned(),
+        };
+        assert_eq!(
+            notes(&[note(0, "3"), note(1, "9")])[2],
+            "  a  hops  3..9  2 values"
+        );
+        assert_eq!(notes(&[note(5, "3")])[2], "  a  hops  3  core 5");
+        assert!(notes(&[]).is_empty());
+    }
+}

@@ -1,0 +1,442 @@
+//! One boot of an image, as the host sees it: what was planned, what came of each case, and what
+//! else went wrong.
+//!
+//! # Guarantee
+//! [`Run::ok`] only if the image announced a plan, ended every planned case with success, said
+//! `@done`, and QEMU then exited with status 0. Anything else leaves at least one entry in
+//! [`Run::errors`], which names the case and, where one is known, the core.
+
+use crate::protocol::Record;
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Begun, not ended.
+    Running,
+    Passed,
+    /// The word for the table, and what happened.
+    Failed(&'static str, String),
+    /// The numbers of cores it needs.
+    Skipped(String),
+}
+
+/// A case of the plan.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) instructions: Option<u64>,
+}
+
+/// A measured value.
+#[derive(Debug, Clone)]
+pub(crate) struct Note {
+    pub(crate) case: String,
+    pub(crate) core: u32,
+    pub(crate) what: String,
+    pub(crate) value: String,
+}
+
+/// The answer to `list=1`.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub(crate) case: String,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+}
+
+/// How QEMU ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// By itself, with this status (`None`: killed by a signal) and these words of its own.
+    Ended { status: Option<i32>, stderr: String },
+    /// Stopped by us: what the cores were doing.
+    Hung(String),
+}
+
+/// One boot.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    /// Cores asked for.
+    pub(crate) cores: u32,
+    pub(crate) seed: u32,
+    /// No plan is expected, as of an image without cases, or one asked for its list of cases: only
+    /// the exit status counts.
+    pub(crate) plain: bool,
+    /// Cases to run and to skip, once announced.
+    pub(crate) plan: Option<(u32, u32)>,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) listed: Vec<Listed>,
+    pub(crate) errors: Vec<String>,
+    /// What `@done` reported failed.
+    pub(crate) done: Option<u32>,
+}
+
+impl Run {
+    pub(crate) fn new(cores: u32, seed: u32) -> Self {
+        Self {
+            cores,
+            seed,
+            ..Self::default()
+        }
+    }
+
+    /// Everything planned ran and succeeded.
+    pub(crate) fn ok(&self) -> bool {
+        self.errors.is_empty() && self.cases.iter().all(Case::ok)
+    }
+
+    /// No case of the image matched.
+    pub(crate) fn matched_nothing(&self) -> bool {
+        self.plan == Some((0, 0)) && self.cases.is_empty()
+    }
+
+    /// How many cases ran to some end.
+    pub(crate) fn begun(&self) -> usize {
+        self.cases
+            .iter()
+            .filter(|c| !matches!(c.outcome, Outcome::Skipped(_)))
+            .count()
+    }
+
+    /// The case begun and not ended, if any.
+    pub(crate) fn running(&self) -> Option<&Case> {
+        self.cases
+            .iter()
+            .find(|case| case.outcome == Outcome::Running)
+    }
+
+    /// How far the run has come, for people.
+    pub(crate) fn progress(&self) -> String {
+        match self.plan {
+            Some((cases, _)) => format!("case {} of {cases}", self.begun()),
+            None => "before the plan".to_owned(),
+        }
+    }
+
+    /// The `k`-th case begun.
+    pub(crate) fn nth_begun(&self, k: usize) -> Option<&Case> {
+        self.cases
+            .iter()
+            .filter(|c| !matches!(c.outcome, Outcome::Skipped(_)))
+            .nth(k)
+    }
+
+    /// Takes a record of the image in. `place` names the source of an address.
+    pub(crate) fn record(&mut self, record: Record, place: &dyn Fn(u64) -> String) {
+        match record {
+            Record::Plan {
+                cores,
+                cases,
+                skipped,
+                seed,
+            } => self.planned(cores, cases, skipped, seed),
+            Record::Begin { case } => self.begin(case),
+            Record::Skip { case, cores } => self.cases.push(Case {
+                name: case,
+                outcome: Outcome::Skipped(cores),
+                instructions: None,
+            }),
+            Record::Note {
+                case,
+                core,
+                what,
+                value,
+            } => {
+                self.notes.push(Note {
+                    case,
+                    core,
+                    what,
+                    value,
+                });
+            }
+            Record::Fail { case, core, why } => {
+                self.fail(&case, "FAIL", format!("failed on core {core}: {why}"));
+            }
+            Record::End {
+                case,
+                ok,
+                instructions,
+            } => self.end(&case, ok, instructions),
+            Record::Trap {
+                core,
+                cause,
+                pc,
+                value,
+                case,
+                what,
+            } => {
+                let at = place(pc);
+                let how = format!(
+                    "trapped on core {core}: {what} (cause {cause}) at {at} (pc {pc:#x}, value {value:#x})"
+                );
+                self.fail(&case, "TRAP", how);
+            }
+            Record::Panic {
+                core,
+                case,
+                at,
+                what,
+            } => {
+                self.fail(
+                    &case,
+                    "PANIC",
+                    format!("panicked on core {core} at {at}: {what}"),
+                );
+            }
+            Record::List { case, min, max } => self.listed.push(Listed { case, min, max }),
+            Record::Done { failed, .. } => self.done = Some(failed),
+        }
+    }
+
+    fn planned(&mut self, cores: u32, cases: u32, skipped: u32, seed: u32) {
+        self.plan = Some((cases, skipped));
+        if cores != self.cores {
+            self.errors.push(format!(
+                "{} cores asked for, but the image runs {cores}",
+                self.cores
+            ));
+        }
+        if seed != self.seed {
+            self.errors.push(format!(
+                "seed {} asked for, but the image has {seed}",
+                self.seed
+            ));
+        }
+    }
+
+    fn begin(&mut self, name: String) {
+        self.cases.push(Case {
+            name,
+            outcome: Outcome::Running,
+            instructions: None,
+        });
+    }
+
+    fn end(&mut self, name: &str, ok: bool, instructions: Option<u64>) {
+        let Some(case) = self.cases.iter_mut().rfind(|case| case.name == name) else {
+            self.errors
+                .push(format!("case {name} ended without having begun"));
+            return;
+        };
+        case.instructions = instructions;
+        match (&case.outcome, ok) {
+            (Outcome::Running, true) => case.outcome = Outcome::Passed,
+            (Outcome::Running, false) => {
+                let cores = self.cores;
+                let why = format!("failed on one of {cores} cores, none of which said why");
+                self.fail(name, "FAIL", why);
+            }
+            // A failure reported before stands, whatever the end says.
+            _ => {}
+        }
+    }
+
+    /// A case has failed. The first failure decides its outcome; each is reported.
+    fn fail(&mut self, name: &str, word: &'static str, how: String) {
+        // A dying core may not know the case (it says `-` or `?`); then it is the one that runs.
+        let known = self.cases.iter().any(|case| case.name == name);
+        let running = self.running().map(|case| case.name.clone());
+        let name = &*running
+            .filter(|_| !known)
+            .unwrap_or_else(|| name.to_owned());
+        let how = format!("case {name} {how}");
+        match self.cases.iter_mut().rfind(|case| case.name == name) {
+            Some(case) if matches!(case.outcome, Outcome::Failed(..)) => {}
+            Some(case) => case.outcome = Outcome::Failed(word, how.clone()),
+            None => {}
+        }
+        self.errors.push(how);
+    }
+
+    /// Judges the run once QEMU is gone. `broken` log frames could not be decoded: a dying core may
+    /// cut off the frame of another, but without a death it must not happen.
+    pub(crate) fn finish(&mut self, exit: &Exit, broken: u32) {
+        if broken > 0 && self.errors.is_empty() {
+            self.errors.push(format!(
+                "{broken} log frames could not be decoded: did two cores write to the UART at once?"
+            ));
+        }
+        match exit {
+            Exit::Hung(what) => match self.running().map(|case| case.name.clone()) {
+                Some(name) => self.fail(&name, "HUNG", format!("hung: {what}")),
+                None => self
+                    .errors
+                    .push(format!("hung {}: {what}", self.whereabouts())),
+            },
+            Exit::Ended { status, stderr } => self.ended(*status, stderr.trim()),
+        }
+        let planned = self.plan.map_or(0, |(cases, _)| cases as usize);
+        let left = planned.saturating_sub(self.begun());
+        if left > 0 {
+            self.errors
+                .push(format!("{left} of {planned} planned cases did not run"));
+        }
+    }
+
+    fn ended(&mut self, status: Option<i32>, stderr: &str) {
+        let status = match status {
+            Some(status) => format!("status {status}"),
+            None => "a signal".to_owned(),
+        };
+        let said = if stderr.is_empty() {
+            String::new()
+        } else {
+            format!("; it said: {stderr}")
+        };
+        let explained = !self.errors.is_empty();
+        if self.plain && !explained {
+            if status != "status 0" {
+                self.errors.push(format!("QEMU exited with {status}{said}"));
+            }
+            return;
+        }
+        if let Some(name) = self.running().map(|case| case.name.clone()) {
+            let cores = self.cores;
+            let how = format!(
+                "fell silent: QEMU exited with {status} before the case ended, \
+                 and none of its {cores} cores said why{said}"
+            );
+            self.fail(&name, "SILENT", how);
+        } else if self.done.is_none() && !explained {
+            let place = self.whereabouts();
+            self.errors.push(format!(
+                "the image fell silent {place}: QEMU exited with {status}{said}"
+            ));
+        } else if status != "status 0" && !explained {
+            self.errors.push(format!(
+                "every case passed, but QEMU exited with {status}{said}"
+            ));
+        } else if self.done.is_some_and(|failed| failed > 0) && !explained {
+            self.errors
+                .push("the image counts failures that it has not reported".to_owned());
+        } else if self.plan.is_none() && !explained {
+            self.errors
+                .push("the image is done without having announced a plan".to_owned());
+        }
+    }
+
+    /// Between which cases the image is.
+    fn whereabouts(&self) -> String {
+        match (self.cases.last(), self.plan) {
+            (Some(case), _) => format!("after case {}", case.name),
+            (None, Some(_)) => "before its first case".to_owned(),
+            (None, None) => "before it announced a plan".to_owned(),
+        }
+    }
+}
+
+impl Case {
+    pub(crate) fn ok(&self) -> bool {
+        matches!(self.outcome, Outcome::Passed | Outcome::Skipped(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLEAN: Exit = Exit::Ended {
+        status: Some(0),
+        stderr: String::new(),
+    };
+
+    /// Feeds lines to a run of 8 cores and ends it.
+    fn run(lines: &[&str], exit: &Exit) -> Run {
+        let mut run = Run::new(8, 0);
+        for line in lines {
+            run.record(Record::parse(line).unwrap(), &|pc| format!("f (a.rs:{pc})"));
+        }
+        run.finish(exit, 0);
+        run
+    }
+
+    const PLAN: &str = "@plan cores=8 cases=1 skipped=0 seed=0";
+    const BEGIN: &str = "@begin case=a";
+    const END: &str = "@end case=a ok=true instructions=5";
+    const DONE: &str = "@done passed=1 failed=0 skipped=0";
+
+    #[test]
+    fn a_complete_run_passes() {
+        let run = run(&[PLAN, BEGIN, END, DONE], &CLEAN);
+        assert!(run.ok(), "{:?}", run.errors);
+        assert_eq!(run.cases[0].instructions, Some(5));
+    }
+
+    #[test]
+    fn whatever_is_missing_fails() {
+        let status = Exit::Ended {
+            status: Some(3),
+            stderr: String::new(),
+        };
+        for (lines, exit, word) in [
+            (&[PLAN, BEGIN, END][..], &CLEAN, "fell silent after case a"),
+            (&[PLAN, BEGIN][..], &CLEAN, "case a fell silent"),
+            (&[PLAN][..], &CLEAN, "before its first case"),
+            (&[][..], &CLEAN, "before it announced a plan"),
+            (
+                &[PLAN, DONE][..],
+                &CLEAN,
+                "1 of 1 planned cases did not run",
+            ),
+            (&[BEGIN, END, DONE][..], &CLEAN, "without having announced"),
+            (
+                &[PLAN, BEGIN, END, DONE][..],
+                &status,
+                "exited with status 3",
+            ),
+        ] {
+            let run = run(lines, exit);
+            assert!(
+                !run.ok() && run.errors[0].contains(word),
+                "{:?}",
+                run.errors
+            );
+        }
+    }
+
+    #[test]
+    fn failures_name_case_and_core() {
+        let fail = "@fail case=a core=3 why=3 is not 4";
+        let not_ok = "@end case=a ok=false instructions=5";
+        let run = run(&[PLAN, BEGIN, fail, not_ok, DONE], &CLEAN);
+        assert_eq!(run.errors, ["case a failed on core 3: 3 is not 4"]);
+        assert!(matches!(run.cases[0].outcome, Outcome::Failed("FAIL", _)));
+    }
+
+    #[test]
+    fn traps_name_the_place() {
+        let trap = "@trap core=2 cause=5 pc=0x10 value=0x8 case=a what=load access fault";
+        let exit = Exit::Ended {
+            status: Some(3),
+            stderr: String::new(),
+        };
+        let run = run(&[PLAN, BEGIN, trap], &exit);
+        assert_eq!(run.errors.len(), 1);
+        assert!(run.errors[0].contains("case a trapped on core 2: load access fault"));
+        assert!(run.errors[0].contains("f (a.rs:16)"));
+    }
+
+    #[test]
+    fn hangs_are_told() {
+        let hung = Exit::Hung("core 3 still runs".to_owned());
+        let run = run(&[PLAN, BEGIN], &hung);
+        assert_eq!(run.errors, ["case a hung: core 3 still runs"]);
+        assert!(matches!(run.cases[0].outcome, Outcome::Failed("HUNG", _)));
+    }
+
+    #[test]
+    fn undecodable_frames_fail_the_run() {
+        let mut run = run(&[PLAN, BEGIN, END, DONE], &CLEAN);
+        run.finish(&CLEAN, 2);
+        assert!(!run.ok());
+    }
+
+    #[test]
+    fn a_failure_without_a_name_belongs_to_the_running_case() {
+        let panic = "@panic core=1 case=? at=a.rs:7 what=no";
+        let run = run(&[PLAN, BEGIN, panic], &CLEAN);
+        assert_eq!(run.errors, ["case a panicked on core 1 at a.rs:7: no"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! The image of cases, built, and the QEMU to boot it in: what every command that runs cases needs.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Result;
+
+use crate::boot::{self, Setup};
+use crate::console::Console;
+use crate::image::{self, Image};
+use crate::run::Run;
+use crate::{toolchain, tools};
+
+/// Ready to boot.
+pub(crate) struct Session {
+    qemu: PathBuf,
+    image: Image,
+}
+
+impl Session {
+    /// Finds or installs what is needed, and builds the image.
+    pub(crate) fn open(console: &Console) -> Result<Self> {
+        let qemu = tools::qemu(console)?;
+        let toolchain = toolchain::choose(console)?;
+        console.hold(toolchain.what.clone());
+        let image = image::cases(console, &toolchain)?;
+        Ok(Self { qemu, image })
+    }
+
+    /// Boots once.
+    pub(crate) fn run(&self, console: &Console, setup: &Setup) -> Result<Run> {
+        boot::boot(console, &self.qemu, &self.image, setup)
+    }
+
+    /// Boots once per seed. Deterministic runs take one host thread each, so several run at a
+    /// time, without effect on their outcome; parallel ones have the host to themselves.
+    pub(crate) fn seeds(
+        &self,
+        console: &Console,
+        setup: &Setup,
+        seeds: &[u32],
+    ) -> Result<Vec<Run>> {
+        let host = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let workers = if setup.parallel {
+            1
+        } else {
+            host.min(seeds.len())
+        };
+        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || -> Result<()> {
+            while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let setup = Setup {
+                    seed,
+                    verbose: false,
+                    ..setup.clone()
+                };
+                let run = self.run(console, &setup)?;
+                let mut done = done.lock().unwrap_or_else(|e| e.into_inner());
+                done.push(run);
+                let failed = done.iter().filter(|run| !run.ok()).count();
+                let (count, total) = (done.len(), seeds.len());
+                console.step(format!(
+                    "{} cores, seed {count}/{total}, {failed} failed",
+                    setup.cores
+                ));
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let join = |worker: std::thread::ScopedJoinHandle<'_, Result<()>>| {
+                worker
+                    .join()
+                    .unwrap_or_else(|_| Err(anyhow::anyhow!("a worker panicked")))
+            };
+            workers
+                .into_iter()
+                .map(join)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .collect::<Result<()>>()
+        })?;
+        let mut runs = done.into_inner().unwrap_or_else(|e| e.into_inner());
+        runs.sort_by_key(|run| run.seed);
+        Ok(runs)
+    }
+}

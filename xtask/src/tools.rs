@@ -1,0 +1,180 @@
+//! Programs on this machine: finding them, running them with their output in a log file, and
+//! installing what is missing by apt.
+//!
+//! Nothing is installed when `FLAGPOST_NO_INSTALL` is set, or without root or a `sudo` that asks
+//! no password. In these cases the caller gets the command to type instead.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::console::Console;
+use crate::error::usage;
+use crate::paths;
+
+/// The emulator every image runs in.
+pub(crate) const QEMU: &str = "qemu-system-riscv64";
+/// The Debian package that brings it.
+pub(crate) const QEMU_PACKAGES: [&str; 1] = ["qemu-system-misc"];
+
+/// The program `name` in `PATH`.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|file| executable(file))
+}
+
+/// Is this a file that may be run?
+pub(crate) fn executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// What a command prints on standard output, trimmed; `None` if it cannot be run or fails.
+pub(crate) fn answer(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
+}
+
+/// Runs a command with its output in `target/qemu/<log>.log`, for `limit` at most.
+///
+/// # Errors
+/// When the command cannot be started, fails or takes too long: the end of its output is part of
+/// the message.
+pub(crate) fn logged(command: &mut Command, log: &str, limit: Duration) -> Result<()> {
+    let dir = paths::images();
+    fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let path = dir.join(format!("{log}.log"));
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let started = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .spawn()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status.to_string();
+        }
+        if started.elapsed() > limit {
+            let _ = child.kill();
+            let _ = child.wait();
+            break format!("stopped after {} s", limit.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    if status == "exit status: 0" {
+        return Ok(());
+    }
+    let text = fs::read(&path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let tail = lines[lines.len().saturating_sub(15)..].join("\n");
+    bail!(
+        "{} ({status}), log in {}:\n{tail}",
+        command.get_program().display(),
+        path.display()
+    )
+}
+
+/// What a failed [`logged`] call says before the output it quotes.
+pub(crate) fn first_line(why: &anyhow::Error) -> String {
+    let text = format!("{why:#}");
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(':')
+        .to_owned()
+}
+
+/// May this run install anything at all?
+pub(crate) fn may_install() -> bool {
+    !std::env::var("FLAGPOST_NO_INSTALL").is_ok_and(|v| !v.is_empty() && v != "0")
+}
+
+/// The words before `apt-get` that let it install without asking; `None` if there is no way.
+pub(crate) fn apt() -> Option<Vec<String>> {
+    if !may_install() {
+        return None;
+    }
+    let apt = find("apt-get")?.display().to_string();
+    if fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0) {
+        return Some(vec![apt]);
+    }
+    let sudo = find("sudo")?.display().to_string();
+    answer(Command::new(&sudo).args(["-n", "true"]))?;
+    Some(vec![sudo, "-n".to_owned(), apt])
+}
+
+/// The command that installs Debian packages, as a person types it.
+pub(crate) fn apt_line(packages: &[&str]) -> String {
+    format!(
+        "sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
+        packages.join(" ")
+    )
+}
+
+/// Installs Debian packages. `--no-install-recommends` is needed: with the recommended packages
+/// apt refuses QEMU where `qemu-utils` came from backports.
+pub(crate) fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
+    let apt = apt().context("apt-get is missing, may not be used, or needs a password")?;
+    let run = |arguments: &[&str], log: &str| {
+        let mut command = Command::new(&apt[0]);
+        command
+            .args(&apt[1..])
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        logged(&mut command, log, Duration::from_secs(900))
+    };
+    console.step("apt-get update");
+    run(&["update"], "apt-update")?;
+    console.step(format!("apt-get install {}", packages.join(" ")));
+    let install = ["install", "-y", "--no-install-recommends"];
+    run(&[&install[..], packages].concat(), "apt-install")
+}
+
+/// QEMU, installed if need be.
+///
+/// # Errors
+/// [`usage`] with the command to type if it is missing and cannot be installed from here.
+pub(crate) fn qemu(console: &Console) -> Result<PathBuf> {
+    if let Some(found) = find(QEMU) {
+        return Ok(found);
+    }
+    if apt().is_none() {
+        let why = if may_install() {
+            ""
+        } else {
+            " (FLAGPOST_NO_INSTALL forbids installing it)"
+        };
+        return Err(usage(format!(
+            "no {QEMU} in PATH{why}; type: {}",
+            qemu_line()
+        )));
+    }
+    apt_install(console, &QEMU_PACKAGES).map_err(|why| {
+        usage(format!(
+            "no {QEMU}, and it could not be installed: {}; once apt works, type: {}",
+            first_line(&why),
+            qemu_line()
+        ))
+    })?;
+    console.hold(format!("installed {} by apt", QEMU_PACKAGES.join(" ")));
+    find(QEMU).with_context(|| format!("apt installed QEMU, but no {QEMU} is in PATH"))
+}
+
+/// The command that brings QEMU to this machine.
+pub(crate) fn qemu_line() -> String {
+    if cfg!(target_os = "macos") {
+        "brew install qemu".to_owned()
+    } else {
+        apt_line(&QEMU_PACKAGES)
+    }
+}
