@@ -50,8 +50,8 @@ impl<M: Machine> Mapped<M> {
             free: Cell::new(free),
             session,
         };
-        link.clear_slots();
         link.clear_ring();
+        link.clear_slots();
         // DRAIN: before `ready`: no peer may find words of an earlier run.
         link.machine.drain();
         link.machine
@@ -142,8 +142,8 @@ impl<M: Machine> Link for Mapped<M> {
         if ready != self.session {
             return Err(Refusal::NotReady(to));
         }
-        // ACQUIRE: the peer's words must not be loaded earlier than `ready`.
-        self.machine.acquire();
+        // No acquire is needed: the next access to the peer is a store, or a load under a lock, which
+        // acquires.
         Ok(())
     }
 

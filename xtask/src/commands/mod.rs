@@ -2,6 +2,7 @@
 
 pub(crate) mod ci;
 pub(crate) mod doctor;
+pub(crate) mod panics;
 pub(crate) mod qemu;
 pub(crate) mod selftest;
 pub(crate) mod test;

@@ -123,7 +123,7 @@ struct Rates {
 }
 
 /// Entries of a store buffer; one more, and the oldest leaves.
-const STORES: usize = 16;
+const STORES: usize = 64;
 
 /// Lines remembered for prefetching.
 const DROPPED: usize = 1024;

@@ -1,0 +1,235 @@
+//! Shows that no call into Flagpost can reach a panic.
+//!
+//! [`go`] calls everything, with arguments that the optimizer knows nothing about, over a machine of
+//! which it knows nothing either. The panic handler calls a function that does not exist. After the
+//! optimizer has removed what cannot happen, that function must not be asked for: `cargo xtask ci`
+//! builds this and looks.
+#![no_std]
+
+use flagpost::{Config, Error, Group, MatchVector, Rank, Source, Tag, TagFilter, Window, World};
+use flagpost_hal::{
+    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Position, Relax,
+    TestAndSet, Topology, UncachedMemory, Watch,
+};
+use flagpost_mapped::Mapped;
+
+// SAFETY: nobody links or calls these: the library is only looked at.
+unsafe extern "C" {
+    safe fn flagpost_can_panic() -> !;
+    /// Some number that follows from anything.
+    safe fn unknown(a: u32, b: u32) -> u64;
+    /// Reads or changes `len` bytes at `start`.
+    safe fn bytes(start: *const u8, len: usize, at: u32);
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    flagpost_can_panic()
+}
+
+/// A machine of which nothing is known.
+struct Unknown;
+
+impl UncachedMemory for Unknown {
+    const PUBLISH: usize = 4;
+
+    fn load_u8(&self, at: Address) -> u8 {
+        unknown(at.offset, 0) as u8
+    }
+
+    fn store_u8(&self, at: Address, value: u8) {
+        unknown(at.offset, value.into());
+    }
+
+    fn load_u32(&self, at: Address) -> u32 {
+        unknown(at.offset, 1) as u32
+    }
+
+    fn store_u32(&self, at: Address, value: u32) {
+        unknown(at.offset, value);
+    }
+
+    fn store_bytes(&self, at: Address, from: &[u8]) {
+        bytes(from.as_ptr(), from.len(), at.offset);
+    }
+}
+
+impl CachedMemory for Unknown {
+    fn read(&self, at: Address, into: &mut [u8]) {
+        bytes(into.as_ptr(), into.len(), at.offset);
+    }
+
+    fn write(&self, at: Address, from: &[u8]) {
+        bytes(from.as_ptr(), from.len(), at.offset);
+    }
+}
+
+// SAFETY: nothing runs.
+unsafe impl Coherence for Unknown {
+    const LINE: usize = 32;
+    const INVALIDATE_WRITES_BACK: bool = false;
+
+    fn write_back(&self, spans: &[Lines]) {
+        for lines in spans {
+            unknown(lines.start(), lines.end());
+        }
+    }
+
+    fn invalidate(&self, spans: &[Lines]) {
+        self.write_back(spans);
+    }
+
+    fn drain(&self) {
+        unknown(0, 2);
+    }
+
+    fn acquire(&self) {
+        unknown(0, 3);
+    }
+}
+
+impl TestAndSet for Unknown {
+    fn test_and_set(&self, of: CoreId) -> bool {
+        unknown(of.get().into(), 4) != 0
+    }
+
+    fn clear(&self, of: CoreId) {
+        unknown(of.get().into(), 5);
+    }
+}
+
+impl MessageBuffer for Unknown {
+    fn message_buffer_size(&self) -> u32 {
+        unknown(0, 6) as u32
+    }
+}
+
+impl Topology for Unknown {
+    fn cores(&self) -> u16 {
+        unknown(0, 7) as u16
+    }
+
+    fn core(&self) -> CoreId {
+        CoreId::new(unknown(0, 8) as u16)
+    }
+
+    fn position(&self, core: CoreId) -> Position {
+        let x = core.get();
+        Position { x, y: x }
+    }
+
+    fn memory_size(&self) -> u32 {
+        unknown(0, 9) as u32
+    }
+}
+
+impl Clock for Unknown {
+    fn cycles(&self) -> u64 {
+        unknown(0, 10)
+    }
+
+    fn hertz(&self) -> u64 {
+        unknown(0, 11)
+    }
+}
+
+impl Relax for Unknown {
+    fn relax(&self, watched: &[Watch]) {
+        for watch in watched {
+            unknown(watch.at.offset, watch.seen);
+        }
+    }
+}
+
+/// A number of which nothing is known.
+fn any() -> u32 {
+    unknown(0, 12) as u32
+}
+
+fn index() -> usize {
+    unknown(0, 13) as usize
+}
+
+fn rank() -> Rank {
+    Rank::new(any() as u16)
+}
+
+/// Every call of the library.
+fn everything(arena: &mut [u32]) -> Result<(), Error> {
+    let link = Mapped::start(Unknown, any())?;
+    let config = Config {
+        unexpected: any() as u16,
+        ..Config::default()
+    };
+    let world = World::start(link, arena, config)?;
+    world.barrier()?;
+    let mut sum = 0_u64;
+    world.allgather_with([unknown(0, 0); 3], |_, element| {
+        sum = sum.wrapping_add(element[0])
+    })?;
+    let mut all = [0_u16; 9];
+    world.allgather(any() as u16, &mut all)?;
+    unknown(sum as u32, all[0].into());
+
+    #[cfg(feature = "panics")]
+    assert!(any() != 0);
+    let ranks = [rank(), rank(), rank()];
+    let group = world.group(&ranks)?;
+    let words = world.allocate::<u64>(index())?;
+    epochs(&words, &group)?;
+    notifications(&words)?;
+    let odd = world.allocate::<[u8; 3]>(index())?;
+    odd.put_notify(rank(), index(), &[[1, 2, 3]; 7], Tag(any()))?;
+    odd.local().set(index(), [0; 3])?;
+    let empty = world.allocate::<()>(index())?;
+    empty.local().get(index())?;
+    Ok(())
+}
+
+fn epochs<L: MatchVector>(window: &Window<'_, u64, L>, group: &Group<'_>) -> Result<(), Error> {
+    let exposure = match window.post(group) {
+        Ok(exposure) => exposure,
+        Err(late) => late.handle.go_on()?,
+    };
+    let access = window.start(group)?;
+    let mut data = [0; 9];
+    access.get(rank(), index(), &mut data)?;
+    access.put(rank(), index(), &data)?;
+    if let Err(late) = access.complete() {
+        late.handle.go_on()?;
+    }
+    if let Err(open) = exposure.test() {
+        open.wait()?;
+    }
+    window.local().copy_in(index(), &data)?;
+    window.local().copy_out(index(), &mut data)?;
+    unknown(data[0] as u32, 0);
+    Ok(())
+}
+
+fn notifications<L: MatchVector>(window: &Window<'_, u64, L>) -> Result<(), Error> {
+    window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
+    window.put_notify(rank(), index(), &[1; 20], Tag(any()))?;
+    let range = index()..index();
+    let mut one = window.expect(range.clone(), rank(), Tag(any()), any() as u16)?;
+    let mut other = window.expect(range, Source::Any, TagFilter::Any, any() as u16)?;
+    one.start()?;
+    other.start()?;
+    if other.test()?.is_none() {
+        let status = one.wait()?;
+        unknown(status.source.get().into(), status.tag.0);
+    }
+    Ok(())
+}
+
+/// The way in.
+///
+/// # Safety
+/// `arena` is valid for `words` words, and nobody else's.
+// SAFETY (`no_mangle`): nothing else in this library has the name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
+    // SAFETY: the caller's promise.
+    let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
+    everything(arena).is_ok()
+}
