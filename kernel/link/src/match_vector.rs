@@ -17,7 +17,6 @@ use crate::{Key, Link, Rank, Refusal};
 /// | [`complete`](Self::complete) | origin | target's counter | - 1, under the target's lock |
 /// | [`missing`](Self::missing) | target | own counter | polls it |
 ///
-/// Earlier puts are ordered ahead of these only by a [`fence`](Link::fence) in between.
 pub trait MatchVector: Link {
     /// Bytes that the words of one window take, to be allocated by every rank.
     fn sync_bytes(&self) -> u32;
@@ -38,13 +37,14 @@ pub trait MatchVector: Link {
     /// before their post can be read.
     fn posted(&self, sync: Key, word: u16) -> u32;
 
-    /// Clears `target`'s bit in own match vector.
+    /// Clears `target`'s bit in own match vector, and orders this rank's earlier puts before its later
+    /// calls, like a [`fence`](Link::fence).
     ///
     /// # Errors
     /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
     fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal>;
 
-    /// Sets own completion counter. Visible to an origin before any later post is.
+    /// Sets own completion counter. An origin that answers a later post finds it.
     fn expect(&self, sync: Key, origins: u16);
 
     /// Counts `target`'s completion counter down by one.

@@ -119,7 +119,8 @@ impl<M: Machine> Mapped<M> {
 
     /// Frees a lock behind the stores it protects.
     pub(crate) fn unlock(&self, held: Held<'_, M>) {
-        // DRAIN: the next holder must load what this one stored.
+        // DRAIN: the next holder must load what this one stored. `retire` and `post` also promise that
+        // what came before is ordered before what comes after; this is where it is.
         self.machine.drain();
         drop(held);
     }

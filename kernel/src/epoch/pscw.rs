@@ -25,8 +25,8 @@
 //! |            |        | vector                                                               |
 //! | `start`    | origin | nothing                                                              |
 //! | first access | origin | until the target's bit is set in the own vector: poll              |
-//! | `complete` | origin | for each target: until its bit is set: poll; clear the bit. Then     |
-//! |            |        | fence; then count each target's counter down                         |
+//! | `complete` | origin | for each target: until its bit is set: poll; clear the bit (which    |
+//! |            |        | orders the puts). Then count each target's counter down              |
 //! | `wait`     | target | until the counter is 0: poll; refresh the piece                      |
 //!
 //! Remote accesses: `post` and `complete` about 4 per peer (lock, load, store, unlock); `start` and `wait`
@@ -360,8 +360,8 @@ impl<L: MatchVector> Completing<'_, L> {
             core.admitted.remove(target.get());
             self.retired = self.retired.saturating_add(1);
         }
-        // ORDER: G1: the puts before the counters that announce them.
-        link.fence();
+        // G1: the puts are ordered before the counters that announce them: by `retire`, so that no fence
+        // is needed here.
         for &target in self.targets.rest(self.told) {
             world.retry(|| link.complete(core.sync, target))?;
             self.told = self.told.saturating_add(1);

@@ -57,6 +57,8 @@ impl<P: Platform> Table<P> {
         case("notify.any_source", 2, ANY, |c| {
             notify::any_source(&join(c)?)
         }),
+        case("notify.mutual", 1, ANY, |c| notify::mutual(&join(c)?)),
+        case("notify.sources", 2, ANY, |c| notify::sources(&join(c)?)),
         case("notify.flood", 2, ANY, |c| notify::flood(&join(c)?)),
         case("notify.order", 2, ANY, |c| notify::order(&join(c)?)),
         case("notify.shared_line", 2, ANY, |c| {

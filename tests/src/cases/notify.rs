@@ -112,6 +112,46 @@ pub(super) fn any_source<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
     Ok(())
 }
 
+/// Requests pick by source: rank 0 asks for the others' notifications in descending order of rank.
+pub(super) fn sources<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, first) = (world.rank(), Rank::new(0));
+    let last = (world.size() - 1).min(8);
+    let window = world.allocate::<u32>(9)?;
+    if me.get() > last {
+        return Ok(());
+    }
+    if me != first {
+        let value = u32::from(me.get()) + 50;
+        return Ok(window.put_notify(first, me.index(), &[value], Tag(5))?);
+    }
+    for rank in (1..=last).rev() {
+        let index = usize::from(rank);
+        let mut request = window.expect(index..index + 1, Rank::new(rank), Tag(5), 1)?;
+        request.start()?;
+        check("source asked for", request.wait()?.source.get(), rank)?;
+        let value = window.local().get(index)?;
+        check("its data", value, u32::from(rank) + 50)?;
+    }
+    Ok(())
+}
+
+/// Everybody sends its neighbour more than a ring holds before it takes anything: ranks that wait for room
+/// make room themselves.
+pub(super) fn mutual<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MANY: u32 = 100; // more than the ring's 64, less than ring and unexpected queue
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(1)?;
+    for number in 1..=MANY {
+        window.put_notify(me.next(size), 0, &[number], Tag(number))?;
+    }
+    let mut any = window.expect(0..1, me.prev(size), TagFilter::Any, 1)?;
+    for number in 1..=MANY {
+        any.start()?;
+        check("in order", any.wait()?.tag.0, number)?;
+    }
+    check("the last one", window.local().get(0)?, MANY)
+}
+
 /// Everybody sends rank 0 more than its ring holds. Nothing is lost, in order per source.
 pub(super) fn flood<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
