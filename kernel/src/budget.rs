@@ -2,7 +2,8 @@
 
 use flagpost_link::Link;
 
-/// How long a call may wait before it returns [`Timeout`](crate::Error::Timeout).
+/// How long a call may wait for one peer before it returns [`Timeout`](crate::Error::Timeout). A call that
+/// waits for several, one after the other, has it for each.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {
@@ -33,6 +34,15 @@ impl Default for Budget {
     }
 }
 
+/// Clock ticks of so many microseconds. Whole seconds apart, so that the product is only out of range where
+/// the result is.
+const fn ticks(microseconds: u64, per_second: u64) -> u64 {
+    let (seconds, rest) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    seconds
+        .saturating_mul(per_second)
+        .saturating_add(rest.saturating_mul(per_second) / 1_000_000)
+}
+
 /// A budget that runs since [`Deadline::start`].
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Deadline {
@@ -44,7 +54,7 @@ impl Deadline {
     pub(crate) fn start<L: Link>(budget: Budget, link: &L) -> Self {
         let ticks = budget
             .microseconds
-            .map(|us| us.saturating_mul(link.ticks_per_second()) / 1_000_000);
+            .map(|us| ticks(us, link.ticks_per_second()));
         Self {
             start: link.now(),
             ticks,
@@ -54,5 +64,22 @@ impl Deadline {
     pub(crate) fn passed<L: Link>(&self, link: &L) -> bool {
         self.ticks
             .is_some_and(|ticks| link.now().wrapping_sub(self.start) >= ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ticks;
+
+    #[test]
+    fn long_and_short_budgets_are_exact() {
+        assert_eq!(ticks(20, 1_000_000_000), 20_000);
+        assert_eq!(ticks(1_500_000, 533_000_000), 799_500_000);
+        let years = u64::from(u32::MAX) * 1_000_000;
+        assert_eq!(
+            ticks(years, 1_000_000_000),
+            u64::from(u32::MAX) * 1_000_000_000
+        );
+        assert_eq!(ticks(u64::MAX, u64::MAX), u64::MAX);
     }
 }

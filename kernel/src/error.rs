@@ -11,7 +11,8 @@ use flagpost_link::{Rank, Refusal};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Error {
-    /// The budget ran out. The handle or request that waited is still usable: call again to go on.
+    /// The budget ran out. Call again to go on, on the handle if there is one. (Not after
+    /// [`World::start`](crate::World::start) or [`World::allocate`](crate::World::allocate): see there.)
     Timeout(Timeout),
     /// The arena given to the world is too small.
     ArenaFull {

@@ -50,14 +50,15 @@ pub struct World<'a, L> {
 impl<'a, L: Link> World<'a, L> {
     /// Joins the world: collective over all ranks. Waits until all have joined.
     ///
-    /// `arena` is working memory: `config.unexpected` words and `ceil(p / 32)` per window.
+    /// `arena` is working memory: `config.unexpected + 1` words and `ceil(p / 32)` per window.
     ///
     /// # Errors
     /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all ranks
     /// must start again with a new link.
     pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
         let arena = Arena::new(arena);
-        let queue = UnexpectedQueue::new(arena.take(usize::from(config.unexpected))?);
+        let words = usize::from(config.unexpected).saturating_add(1);
+        let queue = UnexpectedQueue::new(arena.take(words)?);
         let world = Self {
             limits: Limits::new(link.size()),
             link,
@@ -91,7 +92,7 @@ impl<'a, L: Link> World<'a, L> {
         self.limits
     }
 
-    /// Sets how long each later call may wait.
+    /// Sets how long each later call may wait for each peer.
     pub fn set_budget(&self, budget: Budget) {
         self.budget.set(budget);
     }
@@ -114,7 +115,7 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     /// Takes what has arrived from the link, as long as there is room. True if anything came.
-    fn progress(&self) -> bool {
+    pub(crate) fn progress(&self) -> bool {
         let mut any = false;
         while !self.queue.is_full() {
             let Some(immediate) = self.link.progress() else {

@@ -13,7 +13,7 @@ impl Platform for Simulator {
     type Machine = SimCore;
 }
 
-/// Seeds per case, size and profile: with 4 profiles and at least 2 sizes, over 1,000 runs per case.
+/// Seeds per case, size and profile: with 4 profiles and at least 2 sizes, over 1,000 seeds per case.
 const SEEDS: u64 = 150;
 
 /// The program that each core runs.
@@ -44,29 +44,32 @@ fn sizes(case: &Case<Simulator>) -> Vec<u16> {
 /// Runs the cases whose name starts with `prefix`.
 fn group(prefix: &str) {
     let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
-    let mut runs = sweep(0..seeds);
+    let (mut runs, mut steps) = (0, 0);
     for case in cases::<Simulator>() {
         if !case.name.starts_with(prefix) {
             continue;
         }
-        for cores in sizes(case) {
-            for profile in Profile::ALL {
-                let config = Config {
-                    cores,
-                    profile,
-                    memory_size: 16 * 1024,
-                    schedule: Schedule::Mixed,
-                    budgets_expire: if prefix == "timeout." { 100 } else { 0 },
-                    ..Config::default()
-                };
-                let name = format!("{}/{cores}/{profile}", case.name);
-                runs = runs.case(name, config, |core| program(case, core));
-            }
+        let profiles = |cores| Profile::ALL.map(|profile| (cores, profile));
+        for (first, (cores, profile)) in (0..).zip(sizes(case).into_iter().flat_map(profiles)) {
+            let config = Config {
+                cores,
+                profile,
+                memory_size: 8 * 1024,
+                schedule: Schedule::Mixed,
+                budgets_expire: if prefix == "timeout." { 1000 } else { 0 },
+                ..Config::default()
+            };
+            let name = format!("{}/{cores}/{profile}", case.name);
+            // Seeds of their own: each case sees over 1,000 different ones.
+            let swept = sweep(first * seeds..(first + 1) * seeds)
+                .case(name, config, |core| program(case, core))
+                .run();
+            swept.assert_done();
+            runs += swept.runs;
+            steps += swept.steps;
         }
     }
-    let swept = runs.run();
-    swept.assert_done();
-    println!("{prefix}: {swept}");
+    println!("{prefix}: {runs} runs, {steps} steps");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use crate::{Key, Rank, Refusal, Slot};
 /// One rank's connection to all ranks.
 ///
 /// See the [crate documentation](crate) for the rules. Offsets and lengths are in bytes; an offset counts
-/// from the start of the memory that its key names.
+/// from the start of the memory that its key names. The kernel keeps them inside of that; a link refuses
+/// what would leave the memory that ranks share at all.
 ///
 /// # Coherence
 /// Only the owner of exposed memory may cache it. [`read_local`](Self::read_local) and
@@ -91,9 +92,6 @@ pub trait Link {
 
     /// [`put`](Self::put), and appends `immediate` to `to`'s queue. Who takes it from the queue finds the
     /// data, and all earlier puts of this rank to `to`, in memory.
-    ///
-    /// Small data may travel inside the queue, and are then stored in `to`'s memory when `to` makes
-    /// progress, just before it can see the immediate.
     ///
     /// # Errors
     /// [`Refusal::Full`], [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],

@@ -50,6 +50,10 @@ impl<M: Machine> Mapped<M> {
             free: Cell::new(free),
             session,
         };
+        // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this memory. One
+        // that is evicted later would travel over words and windows of this one.
+        link.machine
+            .write_back(&[link.lines(0, link.machine.memory_size())]);
         link.clear_ring();
         link.clear_slots();
         // DRAIN: before `ready`: no peer may find words of an earlier run.

@@ -230,6 +230,8 @@ impl<L: MatchVector> Exposure<'_, L> {
     /// # Errors
     /// Gives the epoch back while origins are missing.
     pub fn test(mut self) -> Result<(), Self> {
+        // An origin may be waiting for room in our ring before it completes.
+        self.core.world.progress();
         if self.core.world.link().missing(self.core.sync) == 0 && self.finish().is_ok() {
             return Ok(());
         }
@@ -302,7 +304,8 @@ impl<'e, T: Pod, L: MatchVector> Access<'e, T, L> {
     }
 
     /// Ends the epoch: all puts are placed, and the targets told. Waits for targets that have not posted
-    /// yet (their counters are not valid before).
+    /// yet (their counters are not valid before). As published, none is told before all have posted: so a
+    /// target's post must not depend on another target's `wait`.
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on with.

@@ -1,8 +1,8 @@
 //! Notified access: a put that tells its target, in the same message.
 //!
 //! # Guarantee
-//! G1. When a request completes, the data of the notifications that it matched can be read at the target;
-//!     so can earlier puts of the same sources.
+//! G1. When a request completes, the data of the notifications that it matched can be read at the target, as
+//!     far as they lie in the request's range; so can earlier puts of the same sources there.
 //! G2. A notification is matched by the first test that asks for it; among those that match a request, the
 //!     oldest first. Notifications of one source are matched in the order in which they were sent.
 //! G3. None is lost: with a full unexpected queue the target takes no more from its ring, and with a full

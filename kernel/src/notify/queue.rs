@@ -23,11 +23,19 @@ impl<'a> UnexpectedQueue<'a> {
         }
     }
 
+    /// How many it holds, not counting the spare place.
     pub(crate) fn capacity(&self) -> u16 {
-        u16::try_from(self.immediates.len()).unwrap_or(u16::MAX)
+        u16::try_from(self.immediates.len().saturating_sub(1)).unwrap_or(u16::MAX)
     }
 
+    /// Whether only the spare place is left: no more is taken from the link, but by a test that looks
+    /// whether the next one matches.
     pub(crate) fn is_full(&self) -> bool {
+        self.len.get().saturating_add(1) >= self.immediates.len()
+    }
+
+    /// Whether the spare place is taken as well.
+    pub(crate) fn has_no_spare(&self) -> bool {
         self.len.get() >= self.immediates.len()
     }
 
@@ -63,13 +71,17 @@ mod tests {
 
     #[test]
     fn taking_from_the_middle_keeps_the_order() {
-        let mut words = [0_u32; 4];
+        let mut words = [0_u32; 5];
         let queue = UnexpectedQueue::new(Cell::from_mut(&mut words[..]).as_slice_of_cells());
         for immediate in [1, 2, 3, 4] {
             assert!(!queue.is_full());
             queue.push(immediate);
         }
-        assert!(queue.is_full());
+        assert!(queue.is_full() && !queue.has_no_spare());
+        assert_eq!(queue.capacity(), 4);
+        queue.push(6);
+        assert!(queue.has_no_spare());
+        queue.push(8); // no room: the caller should have looked
         queue.take_if(|immediate| immediate % 2 == 0);
         queue.push(5);
         let mut seen = [0; 4];

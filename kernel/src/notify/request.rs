@@ -171,7 +171,7 @@ impl<L: Link> Request<'_, L> {
         let world = self.core.world;
         world.queue.take_if(|immediate| self.takes(immediate));
         while self.matched < self.expected {
-            if world.queue.is_full() {
+            if world.queue.has_no_spare() {
                 let capacity = world.queue.capacity();
                 return Err(Error::QueueFull { capacity });
             }
@@ -214,6 +214,22 @@ impl<L: Link> Request<'_, L> {
         )
     }
 
+    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for a
+    /// program that knows that no peer will put there any more. What has matched is gone.
+    ///
+    /// A started request that is dropped instead keeps its lines closed, and its place taken.
+    ///
+    /// # Errors
+    /// [`Error::RequestInactive`].
+    pub fn cancel(&mut self) -> Result<(), Error> {
+        if self.place == INACTIVE {
+            return Err(Error::RequestInactive);
+        }
+        self.core.refresh(self.lines())?;
+        self.close();
+        Ok(())
+    }
+
     /// Counts a notification if it matches and is still wanted.
     fn takes(&mut self, immediate: u32) -> bool {
         let arrived = self.core.world.limits().unpack(immediate);
@@ -241,13 +257,5 @@ impl<L: Link> Request<'_, L> {
             open.set(None);
         }
         self.place = INACTIVE;
-    }
-}
-
-impl<L> Drop for Request<'_, L> {
-    fn drop(&mut self) {
-        if let Some(open) = self.core.requested.get(usize::from(self.place)) {
-            open.set(None);
-        }
     }
 }

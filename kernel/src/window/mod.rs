@@ -203,7 +203,12 @@ impl<'w, T: Pod, L: Link> Window<'w, T, L> {
 
     /// The lines of a range of elements.
     pub(crate) fn lines(&self, range: Range<usize>) -> Result<Lines, Error> {
-        let count = range.end.saturating_sub(range.start);
+        let Some(count) = range.end.checked_sub(range.start) else {
+            return Err(Error::OutOfRange {
+                end: range.start as u64,
+                len: range.end as u64,
+            });
+        };
         let start = self.offset(range.start, count)?;
         let bytes = count.saturating_mul(size_of::<T>()) as u32;
         Ok(Lines::covering(start, bytes, L::LINE, self.core.bytes))
@@ -212,11 +217,10 @@ impl<'w, T: Pod, L: Link> Window<'w, T, L> {
     /// Puts `data` at `index` of `to`'s piece and notifies `to` with `tag`: one message, no epoch.
     ///
     /// Waits for room in `to`'s ring. A request of `to` that matches finds the data, and this rank's
-    /// earlier puts to `to`, when it completes. `to` must not store to these lines meanwhile: it says so
+    /// earlier puts to `to` in the request's range, when it completes. `to` must not store to these lines meanwhile: it says so
     /// by starting a request for them, or leaves them alone altogether. Zero elements only notify.
     ///
-    /// Cost: see the link; over `mapped` 1 lock, 2 loads, 1 store, and 1 line for data that fit beside the
-    /// notification (16 bytes with 32-byte lines), else the data themselves too.
+    /// Cost: see the link; over `mapped`, beside the data, 1 lock, 2 loads, 3 stores, 1 unlock.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`]; [`Error::Timeout`] if the ring
@@ -271,13 +275,16 @@ impl<L: Link> Core<'_, L> {
                 .requested
                 .iter()
                 .filter_map(Cell::get)
-                .any(|open| open.start < lines.end && lines.start < open.end)
+                .any(|open| open.start.max(lines.start) < open.end.min(lines.end))
     }
 }
 
 impl Lines {
     /// The lines of `line` bytes that hold `bytes` bytes at `start`, cut at the end of the piece.
     fn covering(start: u32, bytes: u32, line: u32, size: u32) -> Self {
+        if bytes == 0 {
+            return Self { start, end: start };
+        }
         let mask = line.wrapping_sub(1);
         let end = start.saturating_add(bytes);
         Self {

@@ -32,6 +32,7 @@ impl<P: Platform> Table<P> {
         case("hal.doorbell", 1, ANY, hal::doorbell),
         case("world.start", 1, ANY, |c| world::start(&join(c)?)),
         case("world.restart", 1, ANY, world::restart),
+        case("world.dirty_restart", 1, ANY, world::dirty_restart),
         case("world.groups", 1, ANY, |c| world::groups(&join(c)?)),
         case("world.barrier", 2, ANY, |c| world::barrier(&join(c)?)),
         case("world.allgather", 1, ANY, |c| world::allgather(&join(c)?)),
@@ -50,6 +51,8 @@ impl<P: Platform> Table<P> {
         case("pscw.early_posts", 3, ANY, |c| pscw::early_posts(&join(c)?)),
         case("pscw.windows", 2, ANY, |c| pscw::windows(&join(c)?)),
         case("pscw.test", 2, ANY, |c| pscw::test(&join(c)?)),
+        case("pscw.full_ring", 2, ANY, |c| pscw::full_ring(&join(c)?)),
+        case("pscw.groups", 1, 48, |c| pscw::groups(&join(c)?)),
         case("pscw.misuse", 1, ANY, |c| pscw::misuse(&join(c)?)),
         case("notify.ring", 1, ANY, |c| notify::ring(&join(c)?)),
         case("notify.sizes", 2, ANY, |c| notify::sizes(&join(c)?)),
@@ -68,6 +71,12 @@ impl<P: Platform> Table<P> {
             notify::queue_full(&join(c)?)
         }),
         case("notify.windows", 2, ANY, |c| notify::windows(&join(c)?)),
+        case("notify.overlap", 1, ANY, |c| notify::overlap(&join(c)?)),
+        case("notify.barrier", 2, ANY, |c| notify::barrier(&join(c)?)),
+        case("notify.count", 1, ANY, |c| notify::count(&join(c)?)),
+        case("notify.queue_just_full", 2, ANY, |c| {
+            notify::queue_just_full(&join(c)?)
+        }),
         case("notify.misuse", 1, ANY, |c| notify::misuse(&join(c)?)),
         case("timeout.post", 2, ANY, |c| timeout::post(&join(c)?)),
         case("timeout.wait", 2, ANY, |c| timeout::wait(&join(c)?)),
@@ -75,6 +84,9 @@ impl<P: Platform> Table<P> {
         case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
         case("timeout.ring_space", 2, ANY, |c| {
             timeout::ring_space(&join(c)?)
+        }),
+        case("timeout.every_call", 1, 48, |c| {
+            timeout::every_call(&join(c)?)
         }),
         case("timeout.lock", 2, ANY, timeout::lock),
         case("stencil.notified", 1, ANY, stencil::notified),

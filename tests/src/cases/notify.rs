@@ -160,21 +160,24 @@ pub(super) fn flood<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
     let first = Rank::new(0);
     if me != first {
         for number in 1..=each {
-            window.put_notify(first, me.index(), &[number], Tag(number % 16))?;
+            window.put_notify(first, me.index(), &[number], Tag(number))?;
         }
         return Ok(());
     }
-    let mut any = window.expect(0..window.len(), Source::Any, TagFilter::Any, 1)?;
-    let mut total = 0_u32;
-    for _ in 0..each * u32::from(size - 1) {
-        any.start()?;
-        let status = any.wait()?;
-        let number = window.local().get(status.source.index())?;
-        // The slot may hold a later number already, never an earlier one than the tag's.
-        check("no older than its tag", number >= status.tag.0 % 16, true)?;
-        total += 1;
+    // The data are read only when nobody can be storing any more: behind the very last notification.
+    let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    let mut last = window.expect(0..window.len(), Source::Any, TagFilter::Any, 1)?;
+    let mut seen = [0_u16; 1024];
+    let total = each * u32::from(size - 1);
+    for number in 1..=total {
+        let request = if number == total { &mut last } else { &mut any };
+        request.start()?;
+        let status = request.wait()?;
+        if let Some(seen) = seen.get_mut(status.source.index()) {
+            *seen += 1;
+            check("in order of its source", status.tag.0, u32::from(*seen))?;
+        }
     }
-    check("all arrived", total, each * u32::from(size - 1))?;
     for rank in 1..size {
         let last = window.local().get(usize::from(rank))?;
         check("last of each", last, each)?;
@@ -234,6 +237,83 @@ pub(super) fn shared_line<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fa
     Ok(())
 }
 
+/// A later put of the same origin is not overwritten by an earlier one, whatever their sizes.
+pub(super) fn overlap<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(20)?;
+    window.put_notify(me.next(size), 0, &[1], Tag(1))?;
+    window.put_notify(me.next(size), 0, &[2; 20], Tag(2))?;
+    let mut second = window.expect(0..20, me.prev(size), Tag(2), 1)?;
+    second.start()?;
+    second.wait()?;
+    check("the later put", window.local().get(0)?, 2_u64)?;
+    check("elsewhere", window.local().get(19)?, 2_u64)
+}
+
+/// A barrier covers notified puts, matched or not: an epoch behind it neither misses nor loses to them.
+pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
+    let (only_target, only_origin) = ([target], [origin]);
+    let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
+    let window = world.allocate::<u64>(1)?;
+    if me == origin {
+        window.put_notify(target, 0, &[1], Tag(1))?;
+    }
+    world.barrier()?;
+    if me == origin {
+        let access = window.start(&targets)?;
+        let mut seen = [9];
+        access.get(target, 0, &mut seen)?;
+        check("put before the barrier", seen[0], 1_u64)?;
+        access.put(target, 0, &[2])?;
+        access.complete()?;
+    } else if me == target {
+        window.post(&origins)?.wait()?;
+        let mut first = window.expect(0..1, origin, Tag(1), 1)?;
+        first.start()?;
+        first.wait()?;
+        check("put behind the barrier", window.local().get(0)?, 2_u64)?;
+    }
+    Ok(())
+}
+
+/// A request for several tells of the last one, and takes no more than it asked for.
+pub(super) fn count<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(1)?;
+    for tag in 1..=7 {
+        window.put_notify(me.next(size), 0, &[], Tag(tag))?;
+    }
+    let mut three = window.expect(0..0, me.prev(size), TagFilter::Any, 3)?;
+    for last in [3_u32, 6] {
+        three.start()?;
+        check("the third of three", three.wait()?.tag.0, last)?;
+    }
+    let mut rest = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    rest.start()?;
+    check("what is left", rest.wait()?.tag.0, 7_u32)
+}
+
+/// As many unexpected notifications as the queue keeps, and then the wanted one.
+pub(super) fn queue_just_full<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u8>(1)?;
+    match world.rank().get() {
+        0 => {
+            for _ in 0..64 {
+                window.put_notify(Rank::new(1), 0, &[], Tag(1))?;
+            }
+            Ok(window.put_notify(Rank::new(1), 0, &[5], Tag(2))?)
+        }
+        1 => {
+            let mut wanted = window.expect(0..1, Source::Any, Tag(2), 1)?;
+            wanted.start()?;
+            wanted.wait()?;
+            check("behind a full queue", window.local().get(0)?, 5_u8)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A queue full of what nobody asks for is an error, not a loss and not a hang.
 pub(super) fn queue_full<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
     const MANY: u16 = 70; // more than the queue's 64
@@ -267,7 +347,7 @@ pub(super) fn windows<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
     let (one, two) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
     one.put_notify(me.next(size), 0, &[1], Tag(3))?;
     two.put_notify(me.next(size), 0, &[2], Tag(3))?;
-    let mut second = two.expect(0..1, Source::Any, TagFilter::Any, 1)?;
+    let mut second = two.expect(0..1, me.prev(size), Tag(3), 1)?;
     let mut first = one.expect(0..1, Source::Any, Tag(3), 1)?;
     second.start()?;
     second.wait()?;
@@ -312,7 +392,7 @@ pub(super) fn misuse<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure
     refused("start twice", request.start(), Error::RequestActive)?;
     check("nothing yet", request.test()?.is_none(), true)?;
 
-    // The window remembers 8 started requests; one that is dropped makes room.
+    // The window remembers 8 started requests; one that is cancelled makes room.
     let mut more: [Option<Request<'_, L>>; 7] = [const { None }; 7];
     for place in &mut more {
         let mut request = window.expect(0..1, me, Tag(1), 1)?;
@@ -321,9 +401,27 @@ pub(super) fn misuse<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure
     }
     let mut ninth = window.expect(0..1, me, Tag(1), 1)?;
     refused("ninth", ninth.start(), Error::TooManyRequests { max: 8 })?;
-    more[3] = None;
+    for request in more.iter_mut().flatten() {
+        request.cancel()?;
+        refused("cancelled", request.cancel(), Error::RequestInactive)?;
+    }
     ninth.start()?;
-    drop((more, ninth));
+    ninth.cancel()?;
+
+    // An empty range closes no line; a reversed one is an error.
+    let mut nowhere = window.expect(9..9, me, Tag(1), 1)?;
+    nowhere.start()?;
+    window.local().set(9, 4)?;
+    nowhere.cancel()?;
+    let reversed = Error::OutOfRange { end: 5, len: 3 };
+    #[expect(clippy::reversed_empty_ranges, reason = "that is the case")]
+    let result = window.expect(5..3, me, Tag(1), 1);
+    refused("reversed range", result, reversed)?;
+    {
+        let mut dropped = window.expect(12..13, me, Tag(1), 1)?;
+        dropped.start()?;
+    }
+    refused("left open", window.local().set(12, 1), Error::Exposed)?;
 
     window.put_notify(me, 0, &[6], Tag(max))?; // to itself
     let Some(status) = request.test()? else {

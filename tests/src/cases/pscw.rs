@@ -1,6 +1,6 @@
 //! Post, start, complete, wait.
 
-use flagpost::{Error, MatchVector, Rank, World};
+use flagpost::{Error, MatchVector, Rank, Tag, World};
 
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
@@ -250,6 +250,70 @@ pub(super) fn test<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
             world.link().relax();
         }
         check("put", window.local().get(0)?, value(prev[0], epoch))?;
+    }
+    Ok(())
+}
+
+/// An origin that waits for room in the target's ring can complete: whoever tests or waits for its epoch takes
+/// notifications meanwhile.
+pub(super) fn full_ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
+    let (only_target, only_origin) = ([target], [origin]);
+    let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
+    let window = world.allocate::<u64>(1)?;
+    let mut all = window.expect(0..0, origin, Tag(1), 100)?;
+    for with_test in [false, true] {
+        if me == origin {
+            let access = window.start(&targets)?;
+            for _ in 0..100 {
+                window.put_notify(target, 0, &[], Tag(1))?;
+            }
+            access.complete()?;
+        } else if me == target {
+            let mut open = Some(window.post(&origins)?);
+            while let Some(exposure) = open.take() {
+                if !with_test {
+                    exposure.wait()?;
+                } else if let Err(still_open) = exposure.test() {
+                    open = Some(still_open);
+                    world.link().relax();
+                }
+            }
+            all.start()?;
+            all.wait()?;
+        }
+    }
+    Ok(())
+}
+
+/// Groups of nobody and of everybody in any order, windows interleaved, where a failed allocation lay.
+pub(super) fn groups<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let odd = me.get() == 0 && size > 1;
+    let failed = world.allocate::<u64>(if odd { 4 } else { 40 });
+    check("failed", failed.is_err(), size > 1)?;
+    drop(failed);
+    let (one, two) = (world.allocate::<u64>(0)?, world.allocate::<u64>(3)?);
+    let mut buffer = [Rank::new(0); 1024];
+    for (place, distance) in buffer.iter_mut().zip(1..=size) {
+        *place = me.ahead(distance, size);
+    }
+    let (nobody, all) = (
+        world.group(&[])?,
+        world.group(&buffer[..usize::from(size)])?,
+    );
+    for epoch in 1..=2_u64 {
+        one.post(&nobody)?.wait()?;
+        one.start(&nobody)?.complete()?;
+        let (exposed_one, exposed_two) = (one.post(&all)?, two.post(&all)?);
+        let (access_one, access_two) = (one.start(&all)?, two.start(&all)?);
+        access_two.put(me.next(size), 2, &[epoch])?;
+        access_one.get(me.next(size), 0, &mut [])?;
+        access_two.complete()?;
+        access_one.complete()?;
+        exposed_one.wait()?;
+        exposed_two.wait()?;
+        check("put", two.local().get(2)?, epoch)?;
     }
     Ok(())
 }

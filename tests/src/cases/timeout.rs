@@ -222,6 +222,79 @@ pub(super) fn ring_space<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
     }
 }
 
+/// Repeats `call` while it times out.
+fn again<L: Link, T>(
+    world: &World<'_, L>,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Failure> {
+    loop {
+        match call() {
+            Err(Error::Timeout(_)) => world.link().relax(),
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Every call with a budget of nothing, repeated until it is done: each goes on where it stopped, and tells
+/// nobody twice.
+pub(super) fn every_call<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(usize::from(size))?;
+    let mut buffer = [Rank::new(0); 64];
+    for (place, rank) in buffer.iter_mut().zip(0..size) {
+        *place = Rank::new(rank);
+    }
+    let all = world.group(&buffer[..usize::from(size)])?;
+    for epoch in 1..=2_u64 {
+        world.set_budget(Budget::microseconds(0));
+        let value = |rank: Rank| u64::from(rank.get()) * 10 + epoch;
+        again(world, || {
+            world.allgather_with(value(me), |rank, element| {
+                assert_eq!(element, value(rank));
+            })
+        })?;
+        let mut posting = window.post(&all);
+        let mut exposure = loop {
+            match posting {
+                Ok(exposure) => break exposure,
+                Err(late) => {
+                    check_timeout(late.error)?;
+                    world.link().relax();
+                    posting = late.handle.go_on();
+                }
+            }
+        };
+        let access = window.start(&all)?;
+        for &target in all.ranks() {
+            again(world, || access.put(target, me.index(), &[value(me)]))?;
+        }
+        let mut completing = access.complete();
+        while let Err(late) = completing {
+            check_timeout(late.error)?;
+            world.link().relax();
+            completing = late.handle.go_on();
+        }
+        while let Err(late) = exposure.wait() {
+            check_timeout(late.error)?;
+            world.link().relax();
+            exposure = late.handle;
+        }
+        for &origin in all.ranks() {
+            check("put", window.local().get(origin.index())?, value(origin))?;
+        }
+        again(world, || world.barrier())?;
+    }
+    world.set_budget(Budget::UNLIMITED);
+    Ok(world.barrier()?)
+}
+
+fn check_timeout(error: Error) -> Result<(), Failure> {
+    match error {
+        Error::Timeout(_) => Ok(()),
+        other => Err(other.into()),
+    }
+}
+
 /// A lock that is not freed: its owner is named.
 pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();

@@ -53,6 +53,28 @@ pub(super) fn restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), F
     check("and data", window.local().get(0)?, 77_u32)
 }
 
+/// A second world puts its words where the first has left dirty lines in its owner's cache.
+pub(super) fn dirty_restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    {
+        let first = join(context)?;
+        let window = first.allocate::<u64>(8)?;
+        window.local().copy_in(0, &[u64::MAX; 8])?;
+        first.barrier()?;
+    }
+    let session = context.session.wrapping_add(1 << 31);
+    let second = join_as(context, session)?;
+    let (me, size) = (second.rank(), second.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (second.group(&next)?, second.group(&prev)?);
+    let empty = second.allocate::<u64>(0)?; // its match vector lies where the window was
+    for _ in 0..4 {
+        let exposure = empty.post(&origins)?;
+        empty.start(&targets)?.complete()?;
+        exposure.wait()?;
+    }
+    Ok(())
+}
+
 pub(super) fn groups<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     check("ranks", world.group(&[me])?.ranks().len() as u64, 1_u64)?;
