@@ -222,7 +222,7 @@ mod tests {
     const LINES: usize = 4;
     const OWNER: CoreId = CoreId::new(3);
 
-    /// One region of 256 bytes, and how often lines moved.
+    /// Two regions of 256 bytes, one behind the other, and how often lines moved.
     struct Ram {
         bytes: RefCell<Vec<u8>>,
         moved: RefCell<Vec<(&'static str, u32)>>,
@@ -231,7 +231,7 @@ mod tests {
     impl Ram {
         fn new() -> Self {
             Self {
-                bytes: RefCell::new((0..=255).collect()),
+                bytes: RefCell::new((0..=255).chain(0..=255).collect()),
                 moved: RefCell::new(vec![]),
             }
         }
@@ -246,17 +246,23 @@ mod tests {
         }
     }
 
+    /// Where a line is in `Ram::bytes`.
+    fn place(line: Address) -> usize {
+        assert_eq!(line.region.owner, OWNER);
+        line.offset as usize + if line.region == BUFFER { 256 } else { 0 }
+    }
+
+    const BUFFER: Region = Region::message_buffer(OWNER);
+
     impl Backing<LINE> for Ram {
         fn fetch(&self, line: Address, into: &mut [u8; LINE]) {
-            assert_eq!(line.region, Region::memory(OWNER));
             self.moved.borrow_mut().push(("fetch", line.offset));
-            into.copy_from_slice(&self.bytes.borrow()[line.offset as usize..][..LINE]);
+            into.copy_from_slice(&self.bytes.borrow()[place(line)..][..LINE]);
         }
 
         fn put(&self, line: Address, from: &[u8; LINE]) {
-            assert_eq!(line.region, Region::memory(OWNER));
             self.moved.borrow_mut().push(("put", line.offset));
-            self.bytes.borrow_mut()[line.offset as usize..][..LINE].copy_from_slice(from);
+            self.bytes.borrow_mut()[place(line)..][..LINE].copy_from_slice(from);
         }
     }
 
@@ -324,6 +330,45 @@ mod tests {
     }
 
     #[test]
+    fn write_back_keeps_the_line() {
+        let (mut image, ram) = (Image::EMPTY, Ram::new());
+        image.write(&ram, at(20), &[200]);
+        image.write_back(&ram, lines(20, 1));
+        ram.store(20, 99);
+        assert_eq!(byte(&mut image, &ram, 20), 200);
+    }
+
+    #[test]
+    fn regions_are_told_apart() {
+        let (mut image, ram) = (Image::EMPTY, Ram::new());
+        for offset in (0..256).step_by(LINE) {
+            // Each dirty line is soon the victim of another, of either region.
+            image.write(&ram, at(offset), &[201]);
+            image.write(&ram, BUFFER.at(offset), &[202]);
+        }
+        image.write_back(&ram, lines(0, 256));
+        image.write_back(&ram, Lines::covering::<Granule>(BUFFER.at(0), 256));
+        for offset in (0..256).step_by(LINE) {
+            assert_eq!((ram.load(offset), ram.load(256 + offset)), (201, 202));
+            assert_eq!(ram.load(offset + 1), offset as u8 + 1);
+        }
+    }
+
+    #[test]
+    fn spans_may_be_longer_than_the_image() {
+        let (mut image, ram) = (Image::EMPTY, Ram::new());
+        let mut all = [0; 256];
+        image.read(&ram, at(0), &mut all);
+        ram.store(255, 7);
+        ram.store(200, 8);
+        image.invalidate(lines(0, 256));
+        assert_eq!(byte(&mut image, &ram, 255), 7);
+        image.write(&ram, at(200), &[9]);
+        image.write_back(&ram, lines(0, 256));
+        assert_eq!(ram.load(200), 9);
+    }
+
+    #[test]
     fn invalidate_loses_dirty_bytes() {
         let (mut image, ram) = (Image::EMPTY, Ram::new());
         image.write(&ram, at(7), &[200]);
@@ -375,7 +420,7 @@ mod tests {
         // Longer than the image: it evicts itself on the way and still reads right.
         let mut all = [0; 256];
         image.read(&ram, at(0), &mut all);
-        assert_eq!(all[..], ram.bytes.borrow()[..]);
+        assert_eq!(all[..], ram.bytes.borrow()[..256]);
     }
 
     #[test]

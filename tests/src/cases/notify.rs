@@ -224,7 +224,11 @@ pub(super) fn shared_line<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fa
         local.set(1, round * 5)?;
         local.set(16, round)?; // another line
         request.start()?;
-        refused("store beside it", local.set(1, 0), Error::Exposed)?;
+        for (index, data) in [(1, &[0][..]), (7, &[0, 0]), (0, &[0; 9])] {
+            let store = local.copy_in(index, data);
+            refused("store into the line", store, Error::Exposed)?;
+        }
+        local.set(8, round)?; // the next line; lines have at most 32 bytes where cases run
         local.set(16, round * 3)?;
         world.barrier()?; // the neighbour has started, too
         window.put_notify(me.next(size), 2, &[round * 7], Tag(1))?;

@@ -234,22 +234,28 @@ pub(super) fn test<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
     let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let window = world.allocate::<u64>(1)?;
+    let window = world.allocate::<u64>(9)?;
     for epoch in 0..EPOCHS {
         check(
             "stale soon",
             window.local().get(0)? < value(prev[0], epoch),
             true,
         )?;
-        let mut exposure = window.post(&origins)?;
+        check("stale soon", window.local().get(8)? <= epoch, true)?;
+        let Err(mut exposure) = window.post(&origins)?.test() else {
+            return Err(NO_ERROR); // nobody can have completed
+        };
+        world.barrier()?;
         let access = window.start(&targets)?;
         access.put(next[0], 0, &[value(me, epoch)])?;
+        access.put(next[0], 8, &[epoch + 1])?;
         access.complete()?;
         while let Err(open) = exposure.test() {
             exposure = open;
             world.link().relax();
         }
         check("put", window.local().get(0)?, value(prev[0], epoch))?;
+        check("in the last line", window.local().get(8)?, epoch + 1)?;
     }
     Ok(())
 }
