@@ -23,7 +23,8 @@
 //!   [`Error::Timeout`] with the ranks that were missing, and the call can be repeated.
 //! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the shared
 //!   memory of the link.
-//! * **Panics.** None, on any input.
+//! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for calls of the
+//!   link itself may stop its machine.)
 //!
 //! # Sources
 //! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger, Besta,

@@ -47,7 +47,8 @@
 //!
 //! # `unsafe`
 //! Lives in `boot` (start-up, registers of the core), `devices` (device registers), `memory` (one cell
-//! per hart) and `log` (the contract of defmt's logger), nowhere else.
+//! per hart) and `log` (the contract of defmt's logger), nowhere else, but for names that the linker, the
+//! boot code or the host look for (`no_mangle`).
 #![no_std]
 
 mod barrier;

@@ -1,4 +1,4 @@
-//! A core's thread of control: a stackful coroutine. The only unsafe code of the simulator.
+//! A core's thread of control: a stackful coroutine. All the unsafe code of the simulator but one `unsafe impl`.
 //!
 //! # Guarantee
 //! G1. A [`Port`] suspends its own coroutine or does nothing; it never touches a coroutine that is

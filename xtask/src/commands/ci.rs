@@ -129,10 +129,11 @@ fn seeds(console: &Console) -> Result<Count> {
     Ok(test::show(console, &runs))
 }
 
-/// Two runs of the same give the same instruction counts, with and without a seed.
+/// Two runs of the same give the same instruction counts, with and without a seed; another seed gives others.
 fn determinism(console: &Console) -> Result<Count> {
     let session = Session::open(console)?;
     let mut count = Count::default();
+    let mut sums = Vec::new();
     for (cores, seed) in [(8, 0), (8, 1), (48, 2)] {
         let runs = session.seeds(console, &Setup::new(cores, 0), &[seed, seed])?;
         console.clear();
@@ -160,7 +161,13 @@ fn determinism(console: &Console) -> Result<Count> {
             ));
         }
         count.add(Count::one(same && sum > 0));
+        sums.push(sum);
     }
+    // The first two differ in their seed only.
+    if sums[0] == sums[1] {
+        console.say("error: another seed gave the same run: --seed has no effect");
+    }
+    count.add(Count::one(sums[0] != sums[1]));
     Ok(count)
 }
 
