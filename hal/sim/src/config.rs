@@ -114,6 +114,8 @@ pub struct Config {
     pub memory_size: u32,
     /// Bytes of `MessageBuffer` per core; a multiple of 32.
     pub buffer_size: u32,
+    /// Bytes per cache line: 4, 8, 16, 32 or 64; that of the program's [`SimCore`](crate::SimCore).
+    pub line: u32,
     /// How memory behaves.
     pub profile: Profile,
     /// Who runs next.
@@ -151,6 +153,7 @@ impl Default for Config {
             cores: 2,
             memory_size: 4096,
             buffer_size: 512,
+            line: 32,
             profile: Profile::Scc,
             schedule: Schedule::Random,
             seed: 0,
@@ -208,11 +211,12 @@ impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "cores={} memory={} buffer={} profile={} schedule={} seed={} evictions={} prefetches={} \
+            "cores={} memory={} buffer={} line={} profile={} schedule={} seed={} evictions={} prefetches={} \
              drains={} wakes={} budgets={} max_steps={} quiet_turns={} pct_length={} oracles={} timeline={}",
             self.cores,
             self.memory_size,
             self.buffer_size,
+            self.line,
             self.profile,
             self.schedule,
             self.seed,
@@ -278,6 +282,7 @@ impl Config {
             "cores" => self.cores = number(name, value)?,
             "memory" => self.memory_size = number(name, value)?,
             "buffer" => self.buffer_size = number(name, value)?,
+            "line" => self.line = number(name, value)?,
             "profile" => self.profile = value.parse()?,
             "schedule" => self.schedule = value.parse()?,
             "seed" => self.seed = number(name, value)?,

@@ -71,14 +71,30 @@ impl Sim {
         self
     }
 
-    /// Runs `program` on every core, and tells what came of it.
+    /// Runs `program` on every core of a chip with lines of 32 bytes, and tells what came of it.
     ///
     /// A core that returns an error or panics stops there, with its locks held; the others go on until
     /// they are done or cannot.
     ///
     /// # Panics
-    /// If the host has no memory for the cores' stacks.
+    /// If the chip's lines have another size, or the host has no memory for the cores' stacks.
     pub fn run<E: Debug>(&mut self, program: impl Fn(SimCore) -> Result<(), E>) -> Report {
+        self.run_with_lines(program)
+    }
+
+    /// [`run`](Self::run), on a chip with lines of `LINE` bytes.
+    ///
+    /// # Panics
+    /// As `run`.
+    pub fn run_with_lines<const LINE: usize, E: Debug>(
+        &mut self,
+        program: impl Fn(SimCore<LINE>) -> Result<(), E>,
+    ) -> Report {
+        assert!(
+            self.config.line as usize == LINE,
+            "the program is for lines of {LINE} bytes, the chip's have {}",
+            self.config.line
+        );
         self.machine.reset(self.config.seed);
         self.trace.reset();
         let (shape, program) = (self.machine.shape, &program);
@@ -414,6 +430,11 @@ impl Run<'_, '_> {
         let (at, label) = match op.access {
             Access::TestAndSet(of) | Access::Clear(of) | Access::Ring(of) => (u32::from(of), ""),
             Access::Mark(label) => (0, label),
+            // The one line of the span that it was: `value` is how much of the span lies behind it.
+            Access::WriteBack { len } | Access::Invalidate { len } if note != Note::Nothing => {
+                let behind = op.at + (len - value);
+                (behind - self.machine.shape.line(), "")
+            }
             _ => (op.at, ""),
         };
         self.trace.record(Event {

@@ -10,7 +10,7 @@
 //! | `load_bytes` | 1 per word, and per byte at unaligned ends |
 //! | `store_bytes` | 1 per line touched, and 1 per group of words that leaves the combining buffer |
 //! | `read`, `write` | 1 per line touched |
-//! | `write_back`, `invalidate` | 1 per line |
+//! | `write_back`, `invalidate` | 1 per line that is dirty, or cached; at least 1 per span that is not empty |
 //! | `drain` | 1, and 1 per further parcel or group that is placed |
 //! | `relax` | 1; it may wait after it |
 //! | `cores`, `core`, `position`, `hops`, sizes, `hertz` | 0: they are known |
@@ -26,29 +26,31 @@ use flagpost_hal::{
     NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
-use crate::op::{Access, Op, Reply};
-use crate::shape::{LINE, Shape};
+use crate::op::{Access, CHUNK, Op, Reply};
+use crate::shape::Shape;
 use crate::strand::Port;
 
 /// What a program gets on each core: a handle of the core it runs on. Clones are handles of the same
 /// core.
 ///
+/// `LINE` is the size of the chip's cache lines, [`Config::line`](crate::Config::line).
+///
 /// An access outside its region, or a misaligned one, panics in the core that made it (U1), as does
 /// the use of another core's handle.
 #[derive(Clone)]
-pub struct SimCore {
+pub struct SimCore<const LINE: usize = 32> {
     port: Port,
     core: CoreId,
     shape: Shape,
 }
 
-impl fmt::Debug for SimCore {
+impl<const LINE: usize> fmt::Debug for SimCore<LINE> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SimCore({})", self.core)
     }
 }
 
-impl SimCore {
+impl<const LINE: usize> SimCore<LINE> {
     pub(crate) const fn new(port: Port, core: CoreId, shape: Shape) -> Self {
         Self { port, core, shape }
     }
@@ -94,14 +96,16 @@ impl SimCore {
         self.ask_at(access, at, 4)
     }
 
-    /// Asks for something at each of the lines.
+    /// Asks for something at each of the lines that are in the cache.
     #[track_caller]
-    fn ask_at_lines(&self, access: Access, spans: &[Lines]) {
+    fn ask_at_lines(&self, access: fn(u32) -> Access, spans: &[Lines]) {
         for lines in spans {
             // Regions are whole lines, so rounding outwards cannot leave them.
+            let mut len = lines.end() - lines.start();
             // An empty span takes no step.
-            for start in lines.starts(LINE as u32) {
-                self.ask_at(access, lines.region().at(start), LINE as u32);
+            while len > 0 {
+                let end = lines.end() - len;
+                len = self.ask_at(access(len), lines.region().at(end), len).word as u32;
             }
         }
     }
@@ -116,18 +120,19 @@ impl SimCore {
 
 /// Cuts `len` bytes at `at` at line boundaries: the address and length of each piece, and where it
 /// starts in the whole.
-fn pieces(at: Address, len: usize) -> impl Iterator<Item = (Address, usize, usize)> {
+fn pieces(at: Address, len: usize, line: usize) -> impl Iterator<Item = (Address, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let (start, here) = (done, at.plus(done as u32));
-        let room = LINE - here.offset as usize % LINE;
+        let room = line.min(CHUNK);
+        let room = room - here.offset as usize % room;
         let piece = room.min(len - done);
         done += piece;
         (piece > 0).then_some((here, piece, start))
     })
 }
 
-impl UncachedMemory for SimCore {
+impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
     const PUBLISH: usize = 4;
 
     #[inline]
@@ -157,8 +162,8 @@ impl UncachedMemory for SimCore {
 
     #[track_caller]
     fn store_bytes(&self, at: Address, from: &[u8]) {
-        for (here, piece, start) in pieces(at, from.len()) {
-            let mut bytes = [0; LINE];
+        for (here, piece, start) in pieces(at, from.len(), LINE) {
+            let mut bytes = [0; CHUNK];
             bytes[..piece].copy_from_slice(&from[start..start + piece]);
             let len = piece as u8;
             let combine = Access::Combine { len, bytes };
@@ -195,10 +200,10 @@ impl UncachedMemory for SimCore {
     }
 }
 
-impl CachedMemory for SimCore {
+impl<const LINE: usize> CachedMemory for SimCore<LINE> {
     #[track_caller]
     fn read(&self, at: Address, into: &mut [u8]) {
-        for (here, piece, start) in pieces(at, into.len()) {
+        for (here, piece, start) in pieces(at, into.len(), LINE) {
             let len = piece as u8;
             let reply = self.ask_at(Access::Read { len }, here, len.into());
             into[start..start + piece].copy_from_slice(&reply.bytes[..piece]);
@@ -207,8 +212,8 @@ impl CachedMemory for SimCore {
 
     #[track_caller]
     fn write(&self, at: Address, from: &[u8]) {
-        for (here, piece, start) in pieces(at, from.len()) {
-            let mut bytes = [0; LINE];
+        for (here, piece, start) in pieces(at, from.len(), LINE) {
+            let mut bytes = [0; CHUNK];
             bytes[..piece].copy_from_slice(&from[start..start + piece]);
             let len = piece as u8;
             self.ask_at(Access::Write { len, bytes }, here, len.into());
@@ -225,18 +230,18 @@ impl CachedMemory for SimCore {
 // S5. Each access is a call through an opaque stack switch; the compiler moves nothing across it, and
 //     simulated memory is not this program's memory in any case.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
-unsafe impl Coherence for SimCore {
+unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
     const LINE: usize = LINE;
     const INVALIDATE_WRITES_BACK: bool = false;
 
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {
-        self.ask_at_lines(Access::WriteBack, spans);
+        self.ask_at_lines(|len| Access::WriteBack { len }, spans);
     }
 
     #[track_caller]
     fn invalidate(&self, spans: &[Lines]) {
-        self.ask_at_lines(Access::Invalidate, spans);
+        self.ask_at_lines(|len| Access::Invalidate { len }, spans);
     }
 
     #[track_caller]
@@ -250,7 +255,7 @@ unsafe impl Coherence for SimCore {
     }
 }
 
-impl TestAndSet for SimCore {
+impl<const LINE: usize> TestAndSet for SimCore<LINE> {
     #[track_caller]
     fn test_and_set(&self, of: CoreId) -> bool {
         self.ask(Access::TestAndSet(self.number(of))).word != 0
@@ -262,13 +267,13 @@ impl TestAndSet for SimCore {
     }
 }
 
-impl MessageBuffer for SimCore {
+impl<const LINE: usize> MessageBuffer for SimCore<LINE> {
     fn message_buffer_size(&self) -> u32 {
         self.shape.buffer
     }
 }
 
-impl Topology for SimCore {
+impl<const LINE: usize> Topology for SimCore<LINE> {
     fn cores(&self) -> u16 {
         self.shape.cores
     }
@@ -286,7 +291,7 @@ impl Topology for SimCore {
     }
 }
 
-impl Clock for SimCore {
+impl<const LINE: usize> Clock for SimCore<LINE> {
     /// Steps of the run so far, and an hour more for each time budget that was made to expire. Takes a
     /// step itself.
     #[track_caller]
@@ -299,7 +304,7 @@ impl Clock for SimCore {
     }
 }
 
-impl Relax for SimCore {
+impl<const LINE: usize> Relax for SimCore<LINE> {
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         for &Watch { at, seen } in watched {
@@ -309,14 +314,14 @@ impl Relax for SimCore {
     }
 }
 
-impl NativeAtomics for SimCore {
+impl<const LINE: usize> NativeAtomics for SimCore<LINE> {
     #[track_caller]
     fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
         self.ask_at_word(Access::Atomic(operation), at).word as u32
     }
 }
 
-impl Doorbell for SimCore {
+impl<const LINE: usize> Doorbell for SimCore<LINE> {
     #[track_caller]
     fn ring(&self, core: CoreId) {
         self.ask(Access::Ring(self.number(core)));

@@ -7,10 +7,11 @@ use std::panic::Location;
 
 use flagpost_hal::Atomic;
 
-use crate::shape::LINE;
+/// How many bytes an access moves at most.
+pub(crate) const CHUNK: usize = 32;
 
-/// Room for the bytes of one line.
-pub(crate) type Bytes = [u8; LINE];
+/// Room for the bytes that an access moves.
+pub(crate) type Bytes = [u8; CHUNK];
 
 /// One access, and who asked for it.
 #[derive(Copy, Clone)]
@@ -24,7 +25,8 @@ pub(crate) struct Op {
     pub(crate) place: &'static Location<'static>,
 }
 
-/// Kinds of accesses. None spans more than one line; longer ones are split by the handle.
+/// Kinds of accesses. None spans more than one line or moves more than [`CHUNK`] bytes; longer ones are
+/// split by the handle.
 #[derive(Copy, Clone)]
 pub(crate) enum Access {
     /// Uncached load of `width` bytes (1 or 4), aligned.
@@ -42,10 +44,10 @@ pub(crate) enum Access {
     Read { len: u8 },
     /// Cached store to part of a line.
     Write { len: u8, bytes: Bytes },
-    /// Writes the line back if it is dirty.
-    WriteBack,
-    /// Drops the line.
-    Invalidate,
+    /// Writes the first dirty line of these back. Replies how many of the bytes are left to look at.
+    WriteBack { len: u32 },
+    /// Drops the first of these lines that is cached. Replies as above.
+    Invalidate { len: u32 },
     /// Places some of what is on its way to memory. Replies 1 while something is left.
     Drain,
     /// Orders loads.
@@ -83,7 +85,7 @@ impl Reply {
     pub(crate) const fn word(word: u64) -> Self {
         Self {
             word,
-            bytes: [0; LINE],
+            bytes: [0; CHUNK],
         }
     }
 }

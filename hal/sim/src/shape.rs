@@ -13,8 +13,8 @@
 
 use flagpost_hal::{Address, CoreId, Kind, Position, Region};
 
-/// Bytes per cache line, as on the SCC.
-pub(crate) const LINE: usize = 32;
+/// Bytes of the largest cache line that can be simulated.
+pub(crate) const LINE_MAX: usize = 64;
 
 /// Sizes and places of everything; the same on all cores.
 #[derive(Copy, Clone, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Shape {
     pub(crate) cores: u16,
     pub(crate) memory: u32,
     pub(crate) buffer: u32,
+    /// Binary logarithm of the line's size.
+    line_shift: u32,
     /// Tiles per row of the mesh.
     columns: u16,
 }
@@ -31,11 +33,15 @@ impl Shape {
     ///
     /// # Panics
     /// If there is no core, a size is not a multiple of a line, or all memory together exceeds 4 GiB.
-    pub(crate) fn new(cores: u16, memory: u32, buffer: u32) -> Self {
+    pub(crate) fn new(cores: u16, memory: u32, buffer: u32, line: u32) -> Self {
         assert!(cores > 0, "a chip has at least one core");
         assert!(
-            (memory as usize).is_multiple_of(LINE) && (buffer as usize).is_multiple_of(LINE),
-            "memory_size and buffer_size must be multiples of {LINE}"
+            line.is_power_of_two() && (4..=LINE_MAX as u32).contains(&line),
+            "a line has 4, 8, 16, 32 or 64 bytes, not {line}"
+        );
+        assert!(
+            memory.is_multiple_of(line) && buffer.is_multiple_of(line),
+            "memory_size and buffer_size must be multiples of the line's {line} bytes"
         );
         let bytes = u64::from(cores) * (u64::from(memory) + u64::from(buffer));
         assert!(bytes < 1 << 32, "more than 4 GiB of simulated memory");
@@ -48,13 +54,44 @@ impl Shape {
             cores,
             memory,
             buffer,
+            line_shift: line.trailing_zeros(),
             columns,
         }
     }
 
     /// How many lines the chip's memory has.
     pub(crate) fn lines(&self) -> usize {
-        usize::from(self.cores) * (self.memory as usize + self.buffer as usize) / LINE
+        (usize::from(self.cores) * (self.memory as usize + self.buffer as usize)) >> self.line_shift
+    }
+
+    /// Bytes per line.
+    #[inline]
+    pub(crate) const fn line(&self) -> u32 {
+        1 << self.line_shift
+    }
+
+    /// The line of a flat index, and the byte in it.
+    #[inline]
+    pub(crate) const fn split(&self, flat: u32) -> (u32, usize) {
+        (flat >> self.line_shift, (flat & (self.line() - 1)) as usize)
+    }
+
+    /// Flat index of a line's first byte.
+    #[inline]
+    pub(crate) const fn start(&self, line: u32) -> u32 {
+        line << self.line_shift
+    }
+
+    /// The mask of all bytes of a line.
+    #[inline]
+    pub(crate) const fn whole(&self) -> u64 {
+        u64::MAX >> (LINE_MAX as u32 - self.line())
+    }
+
+    /// Words per line.
+    #[inline]
+    pub(crate) const fn words(&self) -> usize {
+        self.line() as usize / 4
     }
 
     /// Flat index of the `len` bytes at `at`, if they are all inside its region (U1).
@@ -98,7 +135,7 @@ mod tests {
 
     #[test]
     fn flat_and_address_are_inverse() {
-        let shape = Shape::new(3, 64, 32);
+        let shape = Shape::new(3, 64, 32, 32);
         for flat in 0..3 * 96 {
             assert_eq!(shape.flat(shape.address(flat), 1), Some(flat));
         }
@@ -106,7 +143,7 @@ mod tests {
 
     #[test]
     fn nothing_outside_a_region_has_an_index() {
-        let shape = Shape::new(3, 64, 32);
+        let shape = Shape::new(3, 64, 32, 32);
         let last = Region::memory(CoreId::new(2)).at(60);
         assert!(shape.flat(last, 4).is_some());
         assert!(shape.flat(last, 5).is_none());
@@ -118,7 +155,7 @@ mod tests {
 
     #[test]
     fn forty_eight_cores_are_the_scc() {
-        let shape = Shape::new(48, 64, 32);
+        let shape = Shape::new(48, 64, 32, 32);
         assert_eq!(shape.position(CoreId::new(47)), Position { x: 5, y: 3 });
     }
 }

@@ -62,15 +62,25 @@ impl<'a> Sweep<'a> {
 
     /// Adds a case. The configuration's seed does not matter. Names hold no white space.
     pub fn case<E: Debug>(
-        mut self,
+        self,
         name: impl Into<String>,
         config: Config,
         program: impl Fn(SimCore) -> Result<(), E> + Send + Sync + 'a,
     ) -> Self {
+        self.case_with_lines(name, config, program)
+    }
+
+    /// [`case`](Self::case), for a chip with lines of `LINE` bytes.
+    pub fn case_with_lines<const LINE: usize, E: Debug>(
+        mut self,
+        name: impl Into<String>,
+        config: Config,
+        program: impl Fn(SimCore<LINE>) -> Result<(), E> + Send + Sync + 'a,
+    ) -> Self {
         self.cases.push(Case {
             name: name.into(),
             config,
-            program: Box::new(move |sim| sim.run(&program)),
+            program: Box::new(move |sim| sim.run_with_lines(&program)),
         });
         self
     }

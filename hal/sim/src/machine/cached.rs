@@ -20,12 +20,11 @@
 //! Stale bytes that are overwritten are nobody's problem.
 
 use super::caches::Cached;
-use super::memory::{Parcel, WHOLE, WORDS, blend, span, word};
+use super::memory::{Mask, Parcel, blend, span, word};
 
 use super::{DROPPED, Machine, Outcome, own_account};
 use crate::op::{Bytes, Reply};
 use crate::report::Oracle;
-use crate::shape::LINE;
 use crate::trace::{Note, Trace, Verb};
 
 impl Machine {
@@ -62,7 +61,7 @@ impl Machine {
 
     /// Replaces words by their former values where an early load may return those.
     fn fetch_early(&mut self, cached: &mut Cached) {
-        for index in 0..WORDS {
+        for index in 0..self.shape.words() {
             let (value, early) = self.observe(cached.core, cached.line, index);
             if early {
                 let bytes = index * 4..index * 4 + 4;
@@ -76,7 +75,7 @@ impl Machine {
 
     /// Bytes of the cached line that memory has newer.
     #[inline]
-    fn stale(&self, slot: usize) -> u32 {
+    fn stale(&self, slot: usize) -> Mask {
         let cached = self.caches.get(slot);
         let newest = self.memory.newest(cached.line);
         cached.stale(self.memory.stamps(cached.line), newest)
@@ -137,15 +136,33 @@ impl Machine {
         Outcome::shown(value, if hit { Note::Hit } else { Note::Miss })
     }
 
-    /// Writes a line back if it is dirty, and keeps it, clean.
-    pub(super) fn write_back(&mut self, core: u16, line: u32) -> Outcome {
-        let slot = self.caches.find(core, line);
-        let Some(slot) = slot.filter(|&slot| self.caches.get(slot).dirty) else {
+    /// The first line among `len` bytes from `at` that `core` has cached as `wanted` says; and how many of
+    /// the bytes lie behind it.
+    fn first(
+        &self,
+        core: u16,
+        at: u32,
+        len: u32,
+        wanted: impl Fn(&Cached) -> bool,
+    ) -> Option<(usize, u32)> {
+        let lines = self.shape.split(at).0..self.shape.split(at + (len - 1)).0 + 1;
+        let cached = |line| self.caches.find(core, line);
+        lines.clone().find_map(|line| {
+            let slot = cached(line).filter(|&slot| wanted(self.caches.get(slot)))?;
+            Some((slot, self.shape.start(lines.end - line - 1)))
+        })
+    }
+
+    /// Writes the first dirty line of these back, and keeps it, clean. Replies how many bytes are left.
+    ///
+    /// Lines that are not dirty take no step: nobody could tell.
+    pub(super) fn write_back(&mut self, core: u16, at: u32, len: u32) -> Outcome {
+        let Some((slot, left)) = self.first(core, at, len, |cached| cached.dirty) else {
             return Outcome::new(0, Note::Nothing);
         };
         self.count(core).write_backs += 1;
         self.clean(slot);
-        Outcome::new(0, Note::Dirty)
+        Outcome::new(left, Note::Dirty)
     }
 
     /// Sends a dirty line off, all of its bytes. It counts as dirty until it arrives (I3).
@@ -154,7 +171,7 @@ impl Machine {
         cached.dirty = false;
         let parcel = Parcel {
             line: cached.line,
-            mask: WHOLE,
+            mask: self.shape.whole(),
             intended: std::mem::take(&mut cached.stored),
             write_back: true,
             bytes: cached.bytes,
@@ -163,20 +180,21 @@ impl Machine {
         self.send(core, parcel);
     }
 
-    /// Drops a line, unsaved stores and all.
-    pub(super) fn invalidate(&mut self, core: u16, line: u32) -> Outcome {
-        let Some(slot) = self.caches.find(core, line) else {
+    /// Drops the first of these lines that is cached, unsaved stores and all. Replies how many bytes are
+    /// left.
+    pub(super) fn invalidate(&mut self, core: u16, at: u32, len: u32) -> Outcome {
+        let Some((slot, left)) = self.first(core, at, len, |_| true) else {
             return Outcome::new(0, Note::Nothing);
         };
         self.count(core).invalidations += 1;
         let gone = self.caches.remove(slot);
-        self.remember(core, line);
+        self.remember(core, gone.line);
         if !gone.dirty {
-            return Outcome::new(0, Note::None);
+            return Outcome::new(left, Note::None);
         }
-        *self.memory.dirty(line) -= 1;
-        self.report(Oracle::LostStore, core, line, gone.stored, None);
-        Outcome::new(0, Note::Dirty)
+        *self.memory.dirty(gone.line) -= 1;
+        self.report(Oracle::LostStore, core, gone.line, gone.stored, None);
+        Outcome::new(left, Note::Dirty)
     }
 
     /// A line leaves a cache on the chip's own account. If it is dirty, all of it goes over memory.
@@ -190,7 +208,7 @@ impl Machine {
         }
         self.caches.remove(slot);
         self.remember(core, line);
-        let mut event = own_account(step, core, Verb::Evict, line * LINE as u32, 0);
+        let mut event = own_account(step, core, Verb::Evict, self.shape.start(line), 0);
         if dirty {
             event.note = Note::Dirty;
         }
@@ -223,7 +241,7 @@ impl Machine {
             step,
             core,
             Verb::Prefetch,
-            line * LINE as u32,
+            self.shape.start(line),
             0,
         ));
     }

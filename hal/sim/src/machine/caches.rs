@@ -9,9 +9,9 @@
 //!
 //! One dense table for all cores makes "evict any line" one draw; a hash index finds (core, line).
 
-use crate::op::Bytes;
+use super::memory::{Bytes, Mask};
 use crate::rng::mix;
-use crate::shape::LINE;
+use crate::shape::LINE_MAX;
 
 /// A line in a core's cache.
 #[derive(Copy, Clone)]
@@ -20,10 +20,10 @@ pub(crate) struct Cached {
     pub(crate) line: u32,
     pub(crate) dirty: bool,
     /// Bytes the core stored to since the last write-back. For oracles only: a chip has no such mask.
-    pub(crate) stored: u32,
+    pub(crate) stored: Mask,
     pub(crate) bytes: Bytes,
     /// Stamp of the store that each byte shows (see `memory.rs`).
-    pub(crate) seen: [u32; LINE],
+    pub(crate) seen: [u32; LINE_MAX],
     /// The line's newest stamp when all bytes were known to be fresh: spares the byte-wise comparison.
     pub(crate) fresh: u32,
 }
@@ -31,11 +31,11 @@ pub(crate) struct Cached {
 impl Cached {
     /// Bytes that memory has newer, given the line's stamps and its newest there.
     #[inline]
-    pub(crate) fn stale(&self, stamps: &[u32; LINE], newest: u32) -> u32 {
+    pub(crate) fn stale(&self, stamps: &[u32; LINE_MAX], newest: u32) -> Mask {
         if self.fresh == newest {
             return 0;
         }
-        let newer = (0..LINE).filter(|&b| stamps[b] > self.seen[b]);
+        let newer = (0..LINE_MAX).filter(|&b| stamps[b] > self.seen[b]);
         newer.fold(0, |mask, b| mask | 1 << b) & !self.stored
     }
 }

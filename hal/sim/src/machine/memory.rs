@@ -10,15 +10,17 @@
 //! arrival that *intended* to change it. The write-back of a line also rewrites bytes that its core
 //! never stored to: their stamps stay, so the oracles see that something older lies there now.
 
-use crate::op::Bytes;
 use crate::rng::mix;
-use crate::shape::LINE;
+use crate::shape::{LINE_MAX, Shape};
 
-/// Words per line.
-pub(crate) const WORDS: usize = LINE / 4;
+/// Room for the words of a line.
+pub(crate) const WORDS: usize = LINE_MAX / 4;
 
-/// A whole line's byte mask.
-pub(crate) const WHOLE: u32 = u32::MAX;
+/// Room for the bytes of a line.
+pub(crate) type Bytes = [u8; LINE_MAX];
+
+/// One bit for each byte of a line.
+pub(crate) type Mask = u64;
 
 /// The word `index` of a line.
 #[inline]
@@ -29,16 +31,16 @@ pub(crate) fn word(bytes: &Bytes, index: usize) -> u32 {
 
 /// The byte mask of `len` bytes from `start`.
 #[inline]
-pub(crate) const fn span(start: usize, len: usize) -> u32 {
+pub(crate) const fn span(start: usize, len: usize) -> Mask {
     match len {
         0 => 0,
-        _ => (WHOLE >> (LINE - len)) << start,
+        _ => (Mask::MAX >> (LINE_MAX - len)) << start,
     }
 }
 
 /// The numbers of the set bits.
 #[inline]
-pub(crate) fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
+pub(crate) fn bits(mut mask: Mask) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = (mask != 0).then(|| mask.trailing_zeros() as usize);
         mask &= mask.wrapping_sub(1);
@@ -48,12 +50,8 @@ pub(crate) fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
 
 /// Copies the masked bytes.
 #[inline]
-pub(crate) fn blend(into: &mut Bytes, from: &Bytes, mask: u32) {
-    if mask == WHOLE {
-        *into = *from;
-    } else {
-        bits(mask).for_each(|bit| into[bit] = from[bit]);
-    }
+pub(crate) fn blend(into: &mut Bytes, from: &Bytes, mask: Mask) {
+    bits(mask).for_each(|bit| into[bit] = from[bit]);
 }
 
 /// Bytes on their way to memory.
@@ -61,9 +59,9 @@ pub(crate) fn blend(into: &mut Bytes, from: &Bytes, mask: u32) {
 pub(crate) struct Parcel {
     pub(crate) line: u32,
     /// The bytes that will be written.
-    pub(crate) mask: u32,
+    pub(crate) mask: Mask,
     /// Those of them that the program stored: all, except in a write-back.
-    pub(crate) intended: u32,
+    pub(crate) intended: Mask,
     pub(crate) write_back: bool,
     pub(crate) bytes: Bytes,
 }
@@ -71,12 +69,13 @@ pub(crate) struct Parcel {
 /// All lines of the chip. Separate tables, zeroed by the host on first touch, not one table of
 /// structs: a large memory then costs only what is used of it.
 pub(crate) struct Memory {
+    shape: Shape,
     run: u32,
     seed: u64,
     ticket: u32,
     touched: Vec<u32>,
     bytes: Vec<Bytes>,
-    stamps: Vec<[u32; LINE]>,
+    stamps: Vec<[u32; LINE_MAX]>,
     /// Largest stamp of the line.
     newest: Vec<u32>,
     /// Core whose store bears it.
@@ -97,14 +96,16 @@ struct Past {
 }
 
 impl Memory {
-    pub(crate) fn new(lines: usize, weak: bool) -> Self {
+    pub(crate) fn new(shape: Shape, weak: bool) -> Self {
+        let lines = shape.lines();
         Self {
+            shape,
             run: 0,
             seed: 0,
             ticket: 0,
             touched: vec![0; lines],
-            bytes: vec![[0; LINE]; lines],
-            stamps: vec![[0; LINE]; lines],
+            bytes: vec![[0; LINE_MAX]; lines],
+            stamps: vec![[0; LINE_MAX]; lines],
             newest: vec![0; lines],
             writer: vec![0; lines],
             dirty: vec![0; lines],
@@ -139,11 +140,12 @@ impl Memory {
     #[cold]
     fn fill_with_garbage(&mut self, index: usize) {
         self.touched[index] = self.run;
-        for (number, chunk) in self.bytes[index].chunks_exact_mut(8).enumerate() {
-            let garbage = mix(self.seed.wrapping_add((index * LINE + number) as u64));
-            chunk.copy_from_slice(&garbage.to_le_bytes());
+        let line = self.shape.line() as usize;
+        for (number, chunk) in self.bytes[index][..line].chunks_mut(8).enumerate() {
+            let garbage = mix(self.seed.wrapping_add((index * line + number) as u64));
+            chunk.copy_from_slice(&garbage.to_le_bytes()[..chunk.len()]);
         }
-        self.stamps[index] = [0; LINE];
+        self.stamps[index] = [0; LINE_MAX];
         self.newest[index] = 0;
         self.dirty[index] = 0;
         if let Some(past) = &mut self.past {
@@ -160,7 +162,7 @@ impl Memory {
 
     /// The bytes' stamps.
     #[inline]
-    pub(crate) fn stamps(&self, line: u32) -> &[u32; LINE] {
+    pub(crate) fn stamps(&self, line: u32) -> &[u32; LINE_MAX] {
         &self.stamps[line as usize]
     }
 
@@ -213,7 +215,7 @@ impl Memory {
         blend(&mut self.bytes[line], &parcel.bytes, parcel.mask);
         let new = &self.bytes[line];
         if let Some(past) = &mut self.past {
-            for index in (0..WORDS).filter(|&w| word(&old, w) != word(new, w)) {
+            for index in (0..self.shape.words()).filter(|&w| word(&old, w) != word(new, w)) {
                 past.value[line][index] = word(&old, index);
                 past.changed[line][index] = ticket;
                 past.by[line][index] = core;
@@ -234,7 +236,7 @@ mod tests {
 
     #[test]
     fn spans_and_bits() {
-        assert_eq!(span(0, LINE), WHOLE);
+        assert_eq!(span(0, LINE_MAX), Mask::MAX);
         assert_eq!(span(4, 4), 0xf0);
         assert_eq!(span(7, 0), 0);
         assert_eq!(bits(0b1010).collect::<Vec<_>>(), [1, 3]);
@@ -242,7 +244,7 @@ mod tests {
 
     #[test]
     fn garbage_depends_on_seed_and_line_and_comes_back() {
-        let mut memory = Memory::new(2, false);
+        let mut memory = Memory::new(Shape::new(1, 64, 0, 32), false);
         memory.reset(1);
         let (first, other) = (*memory.line(0), *memory.line(1));
         assert_ne!(first, other);
@@ -254,17 +256,17 @@ mod tests {
 
     #[test]
     fn only_intended_bytes_are_stamped() {
-        let mut memory = Memory::new(1, false);
+        let mut memory = Memory::new(Shape::new(1, 32, 0, 32), false);
         memory.reset(1);
         let parcel = Parcel {
             line: 0,
-            mask: WHOLE,
+            mask: span(0, 32),
             intended: 0b1,
             write_back: true,
-            bytes: [7; LINE],
+            bytes: [7; LINE_MAX],
         };
         assert_eq!(memory.write(0, &parcel), (1, true));
-        assert_eq!(memory.line(0), &[7; LINE]);
+        assert_eq!(memory.line(0)[..32], [7; 32]);
         assert_eq!(memory.stamps(0)[..2], [1, 0]);
     }
 }

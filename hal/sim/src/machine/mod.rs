@@ -32,15 +32,15 @@ pub(crate) mod waits;
 
 use caches::Caches;
 use early::Early;
-use memory::{Memory, Parcel, bits};
+use memory::{Bytes, Mask, Memory, Parcel, bits};
 pub(crate) use oracle::Hazard;
 use waits::Waits;
 
 use crate::config::{Config, Profile};
-use crate::op::{Access, Bytes, Op, Reply};
+use crate::op::{Access, Op, Reply};
 use crate::report::Counters;
 use crate::rng::{Rng, Stream};
-use crate::shape::{LINE, Shape};
+use crate::shape::{LINE_MAX, Shape};
 use crate::trace::{Event, Note, Trace, Verb};
 
 /// The one-line write-combining buffer.
@@ -48,7 +48,7 @@ use crate::trace::{Event, Note, Trace, Verb};
 struct Combining {
     line: u32,
     /// Bytes that are in it; the buffer is empty if none.
-    mask: u32,
+    mask: Mask,
     bytes: Bytes,
 }
 
@@ -130,13 +130,18 @@ const DROPPED: usize = 1024;
 
 impl Machine {
     pub(crate) fn new(config: &Config) -> Self {
-        let shape = Shape::new(config.cores, config.memory_size, config.buffer_size);
+        let shape = Shape::new(
+            config.cores,
+            config.memory_size,
+            config.buffer_size,
+            config.line,
+        );
         let rate = |on: bool, rate: u16| if on { u64::from(rate.min(1024)) } else { 0 };
         let core = || Core {
             combining: Combining {
                 line: 0,
                 mask: 0,
-                bytes: [0; LINE],
+                bytes: [0; LINE_MAX],
             },
             stores: Vec::new(),
             early: Early::new(),
@@ -152,7 +157,7 @@ impl Machine {
                 drains: rate(config.profile.weak(), config.drains),
             },
             oracles: config.oracles,
-            memory: Memory::new(shape.lines(), config.profile.weak()),
+            memory: Memory::new(shape, config.profile.weak()),
             caches: Caches::new(),
             cores: (0..cores).map(|_| core()).collect(),
             registers: vec![false; cores],
@@ -160,7 +165,7 @@ impl Machine {
             rng: Rng::new(0, Stream::Environment),
             dropped: Vec::new(),
             draining: Vec::new(),
-            waits: Waits::new(shape.lines(), cores),
+            waits: Waits::new(shape),
             hazard: None,
             progress: false,
         }
@@ -196,7 +201,7 @@ impl Machine {
     /// Does what a core asked for. Waiting, bells and time are the engine's.
     #[inline]
     pub(crate) fn execute(&mut self, core: u16, op: &Op) -> Outcome {
-        let (line, byte) = (op.at / LINE as u32, op.at as usize % LINE);
+        let (line, byte) = self.shape.split(op.at);
         match op.access {
             Access::Load { width } => self.load(core, line, byte, width, op.local),
             Access::Store { width, value } => self.store(core, line, byte, width, value, op.local),
@@ -205,8 +210,8 @@ impl Machine {
             Access::Atomic(operation) => self.atomic(core, line, byte, operation),
             Access::Read { len } => self.read(core, line, byte, len),
             Access::Write { len, bytes } => self.write(core, line, byte, len, &bytes),
-            Access::WriteBack => self.write_back(core, line),
-            Access::Invalidate => self.invalidate(core, line),
+            Access::WriteBack { len } => self.write_back(core, op.at, len),
+            Access::Invalidate { len } => self.invalidate(core, op.at, len),
             Access::Drain => self.drain(core),
             Access::Acquire => {
                 self.count(core).acquires += 1;
@@ -330,8 +335,8 @@ impl Machine {
             let count = self.cores[usize::from(core)].stores.len();
             let number = self.rng.below(count);
             let parcel = self.place(core, number);
-            let first = parcel.intended.trailing_zeros() as usize % LINE;
-            let at = parcel.line * LINE as u32 + first as u32;
+            let first = parcel.intended.trailing_zeros() as usize % LINE_MAX;
+            let at = self.shape.start(parcel.line) + first as u32;
             let value = memory::word(&parcel.bytes, first / 4);
             trace.record(own_account(step, core, Verb::Arrive, at, value));
         }
@@ -340,9 +345,9 @@ impl Machine {
 
 /// Whether two parcels touch a common word: their byte masks, rounded out to words, overlap.
 fn share_a_word(a: &Parcel, b: &Parcel) -> bool {
-    let words = |mask: u32| {
+    let words = |mask: Mask| {
         let any = mask | mask >> 1 | mask >> 2 | mask >> 3;
-        (any & 0x1111_1111) * 0xf
+        (any & 0x1111_1111_1111_1111) * 0xf
     };
     a.line == b.line && words(a.mask) & words(b.mask) != 0
 }

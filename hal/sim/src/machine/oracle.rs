@@ -7,8 +7,9 @@
 //! stale, and read bytes of them that nobody changed.
 
 use super::Machine;
-use super::memory::Parcel;
+use super::memory::{Mask, Parcel};
 use crate::report::{Alarm, Oracle};
+use crate::shape::LINE_MAX;
 
 /// What an oracle saw, in the machine's terms.
 pub(crate) struct Hazard {
@@ -31,7 +32,7 @@ impl Machine {
         oracle: Oracle,
         core: u16,
         line: u32,
-        mask: u32,
+        mask: Mask,
         other: Option<u16>,
     ) {
         let on = match oracle {
@@ -51,7 +52,7 @@ impl Machine {
             oracle,
             core,
             other: other.or(last).filter(|&other| other != core),
-            at: line * crate::shape::LINE as u32 + mask.trailing_zeros() % 32,
+            at: self.shape.start(line) + mask.trailing_zeros() % LINE_MAX as u32,
             bytes: mask.count_ones(),
         });
     }

@@ -23,10 +23,10 @@
 
 use flagpost_hal::Atomic;
 
-use super::memory::{self, Parcel, bits, blend, span};
+use super::memory::{self, Bytes, Mask, Parcel, bits, blend, span};
 use super::{Machine, Outcome, STORES};
-use crate::op::Bytes;
-use crate::shape::LINE;
+use crate::op;
+use crate::shape::LINE_MAX;
 use crate::trace::Note;
 
 impl Machine {
@@ -39,7 +39,7 @@ impl Machine {
         if core.stores.is_empty() && (core.combining.mask == 0 || core.combining.line != line) {
             return (shown, false);
         }
-        let mut bytes = [0; LINE];
+        let mut bytes = [0; LINE_MAX];
         bytes[index * 4..index * 4 + 4].copy_from_slice(&shown.to_le_bytes());
         let mut any = 0;
         for parcel in core.stores.iter().filter(|parcel| parcel.line == line) {
@@ -56,7 +56,8 @@ impl Machine {
 
     /// What a core that waits would read at `at`, without the effects of reading.
     pub(crate) fn peek(&mut self, core: u16, at: u32) -> u32 {
-        let (line, index) = (at / LINE as u32, at as usize % LINE / 4);
+        let (line, byte) = self.shape.split(at);
+        let index = byte / 4;
         let shown = memory::word(self.memory.line(line), index);
         self.forward(core, line, index, shown).0
     }
@@ -110,7 +111,7 @@ impl Machine {
             counters.stores_remote += 1;
         }
         let width = usize::from(width);
-        let mut bytes = [0; LINE];
+        let mut bytes = [0; LINE_MAX];
         bytes[byte..byte + width].copy_from_slice(&value.to_le_bytes()[..width]);
         let mask = span(byte, width);
         let combining = &mut self.cores[usize::from(core)].combining;
@@ -129,7 +130,7 @@ impl Machine {
         line: u32,
         byte: usize,
         len: u8,
-        bytes: &Bytes,
+        bytes: &op::Bytes,
     ) -> Outcome {
         let combining = &self.cores[usize::from(core)].combining;
         if combining.mask != 0 && combining.line != line {
@@ -143,7 +144,7 @@ impl Machine {
         combining.line = line;
         combining.mask |= span(byte, len);
         combining.bytes[byte..byte + len].copy_from_slice(&bytes[..len]);
-        let full = combining.mask == memory::WHOLE;
+        let full = combining.mask == self.shape.whole();
         let shown = memory::word(&combining.bytes, byte / 4);
         Outcome {
             value: shown,
@@ -164,7 +165,7 @@ impl Machine {
     fn empty_some(&mut self, core: u16) -> bool {
         // A coin per word; if that chose none that is in the buffer, all of them. Few steps on average, and
         // every grouping possible.
-        let mut group = (0..LINE / 4).fold(0, |mask, w| {
+        let mut group = (0..self.shape.words()).fold(0, |mask, w| {
             mask | if self.rng.next() & 1 == 1 {
                 span(w * 4, 4)
             } else {
@@ -173,7 +174,7 @@ impl Machine {
         });
         let combining = &mut self.cores[usize::from(core)].combining;
         if group & combining.mask == 0 {
-            group = memory::WHOLE;
+            group = Mask::MAX;
         }
         let mask = combining.mask & group;
         combining.mask &= !group;
@@ -182,7 +183,7 @@ impl Machine {
             self.send(core, plain(line, mask, bytes));
             return left;
         }
-        for word in (0..LINE / 4).map(|w| mask & span(w * 4, 4)) {
+        for word in (0..self.shape.words()).map(|w| mask & span(w * 4, 4)) {
             if word != 0 {
                 self.send(core, plain(line, word, bytes));
             }
@@ -244,7 +245,7 @@ impl Machine {
             Atomic::CompareSwap { old: expected, new } if old == expected => new,
             Atomic::CompareSwap { .. } => return Outcome::new(old, Note::None),
         };
-        let mut bytes = [0; LINE];
+        let mut bytes = [0; LINE_MAX];
         bytes[byte..byte + 4].copy_from_slice(&new.to_le_bytes());
         self.progress = true;
         self.deliver(core, &plain(line, mask, bytes));
@@ -253,7 +254,7 @@ impl Machine {
 }
 
 /// A parcel of bytes that the program stored.
-fn plain(line: u32, mask: u32, bytes: Bytes) -> Parcel {
+fn plain(line: u32, mask: Mask, bytes: Bytes) -> Parcel {
     debug_assert!(bits(mask).count() > 0, "a parcel holds at least one byte");
     Parcel {
         line,

@@ -3,7 +3,7 @@
 //! Per line, a list of its watchers, so that a store wakes those that wait there and costs the others
 //! nothing. The lists are threaded through one table of nodes.
 
-use crate::shape::LINE;
+use crate::shape::Shape;
 
 /// A word that a core waits on, and the value it goes on from.
 #[derive(Copy, Clone)]
@@ -25,6 +25,7 @@ const END: u32 = 0;
 
 /// All watchers.
 pub(crate) struct Waits {
+    shape: Shape,
     /// First node of each line.
     heads: Vec<u32>,
     nodes: Vec<Node>,
@@ -36,12 +37,13 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    pub(crate) fn new(lines: usize, cores: usize) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         Self {
-            heads: vec![END; lines],
+            shape,
+            heads: vec![END; shape.lines()],
             nodes: Vec::new(),
             free: END,
-            words: (0..cores).map(|_| Vec::new()).collect(),
+            words: (0..shape.cores).map(|_| Vec::new()).collect(),
             changed: Vec::new(),
         }
     }
@@ -50,7 +52,7 @@ impl Waits {
     pub(crate) fn reset(&mut self) {
         // Only lines of remembered words can have a list: no need to visit all lines.
         for watched in self.words.iter_mut().flat_map(|words| words.drain(..)) {
-            self.heads[watched.at as usize / LINE] = END;
+            self.heads[self.shape.split(watched.at).0 as usize] = END;
         }
         self.nodes.clear();
         self.free = END;
@@ -70,7 +72,7 @@ impl Waits {
     /// Puts `core` into the lists of its words.
     pub(crate) fn block(&mut self, core: u16) {
         for &watched in &self.words[usize::from(core)] {
-            let head = &mut self.heads[watched.at as usize / LINE];
+            let head = &mut self.heads[self.shape.split(watched.at).0 as usize];
             let node = Node {
                 core,
                 watched,
@@ -96,7 +98,7 @@ impl Waits {
     pub(crate) fn unblock(&mut self, core: u16) {
         let mut words = std::mem::take(&mut self.words[usize::from(core)]);
         for watched in words.drain(..) {
-            self.unlink(core, watched.at as usize / LINE);
+            self.unlink(core, self.shape.split(watched.at).0 as usize);
         }
         // Give the allocation back for the next wait.
         self.words[usize::from(core)] = words;
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn lists_hold_exactly_those_who_wait() {
-        let mut waits = Waits::new(2, 3);
+        let mut waits = Waits::new(Shape::new(3, 64, 0, 32));
         for core in 0..3 {
             waits.watch(core, Watched { at: 0, seen: 0 });
             waits.watch(core, Watched { at: 36, seen: 0 });
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_watched_lines_are_reported_as_changed() {
-        let mut waits = Waits::new(2, 1);
+        let mut waits = Waits::new(Shape::new(1, 64, 0, 32));
         waits.changed(0);
         assert_eq!(waits.take_changed(), None);
         waits.watch(0, Watched { at: 0, seen: 0 });
