@@ -3,66 +3,27 @@
 //!
 //! A failure prints the run's timeline and the line that replays it.
 
+use flagpost_explore::{cases, config_for, program, settings_of};
 use flagpost_hal::Topology;
-use flagpost_sim::{Config, Profile, Schedule, SimCore, sweep};
-use flagpost_tests::{Args, Case, Context, Failure, Platform, cases};
-
-struct Simulator;
-
-impl Platform for Simulator {
-    type Machine = SimCore;
-}
+use flagpost_sim::{Profile, sweep};
 
 /// Seeds per case, size and profile: with 4 profiles and at least 2 sizes, over 1,000 seeds per case.
 const SEEDS: u64 = 150;
-
-/// The program that each core runs.
-fn program(case: &Case<Simulator>, core: SimCore) -> Result<(), Failure> {
-    let mut arena = [0; Context::<Simulator>::ARENA_WORDS];
-    (case.run)(&mut Context {
-        machine: core,
-        session: 0x5E55_0001,
-        args: Args::default(),
-        arena: &mut arena,
-        report: &mut |_, _| (),
-    })
-}
-
-/// Core counts to run `case` with.
-fn sizes(case: &Case<Simulator>) -> Vec<u16> {
-    let mut sizes = vec![
-        case.min_cores,
-        case.min_cores.max(2),
-        case.min_cores.max(3),
-        5,
-    ];
-    sizes.retain(|size| (case.min_cores..=case.max_cores).contains(size));
-    sizes.dedup();
-    sizes
-}
 
 /// Runs the cases whose name starts with `prefix`.
 fn group(prefix: &str) {
     let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
     let (mut runs, mut steps) = (0, 0);
-    for case in cases::<Simulator>() {
+    for case in cases() {
         if !case.name.starts_with(prefix) {
             continue;
         }
-        let profiles = |cores| Profile::ALL.map(|profile| (cores, profile));
-        for (first, (cores, profile)) in (0..).zip(sizes(case).into_iter().flat_map(profiles)) {
-            let config = Config {
-                cores,
-                profile,
-                memory_size: 8 * 1024,
-                schedule: Schedule::Mixed,
-                budgets_expire: if prefix == "timeout." { 1000 } else { 0 },
-                ..Config::default()
-            };
-            let name = format!("{}/{cores}/{profile}", case.name);
+        for (first, setting) in (0..).zip(settings_of(case)) {
             // Seeds of their own: each case sees over 1,000 different ones.
             let swept = sweep(first * seeds..(first + 1) * seeds)
-                .case(name, config, |core| program(case, core))
+                .case(setting.to_string(), setting.config(), |core| {
+                    program(case, core)
+                })
                 .run();
             swept.assert_done();
             runs += swept.runs;
@@ -113,7 +74,7 @@ fn every_case_belongs_to_a_group() {
     let groups = [
         "hal.", "world.", "window.", "pscw.", "notify.", "timeout.", "stencil.",
     ];
-    let all = cases::<Simulator>();
+    let all = cases();
     for (index, case) in all.iter().enumerate() {
         let known = groups.iter().any(|prefix| case.name.starts_with(prefix));
         assert!(known, "{}", case.name);
@@ -125,27 +86,13 @@ fn every_case_belongs_to_a_group() {
 #[test]
 fn forty_eight_cores() {
     let mut runs = sweep(0..2);
-    for case in cases::<Simulator>() {
-        let config = Config {
-            cores: 48.min(case.max_cores),
-            profile: Profile::WeakFill,
-            memory_size: 16 * 1024,
-            schedule: Schedule::Mixed,
-            budgets_expire: if case.name.starts_with("timeout.") {
-                1000
-            } else {
-                0
-            },
-            ..Config::default()
-        };
-        runs = runs.case(case.name, config, |core| {
-            assert_eq!(core.cores(), config_cores(case));
+    for case in cases() {
+        let cores = 48.min(case.max_cores);
+        let config = config_for(case, cores, Profile::WeakFill);
+        runs = runs.case(case.name, config, move |core| {
+            assert_eq!(core.cores(), cores);
             program(case, core)
         });
     }
     runs.run().assert_done();
-}
-
-fn config_cores(case: &Case<Simulator>) -> u16 {
-    48.min(case.max_cores)
 }

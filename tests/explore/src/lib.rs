@@ -1,0 +1,113 @@
+//! The conformance cases on the simulator: what every command and test that runs them shares.
+//!
+//! # Mental model
+//! ```text
+//!   case ──► sizes(case): core counts        one *setting* = case, cores, profile
+//!        ──► config_for(case, cores, profile): the chip; its seed and schedule are the caller's
+//!        ──► program(case, core): what each simulated core runs
+//! ```
+//! A setting prints as `case/cores/profile`, such as `pscw.switch/3/weak+fill`; that is the name of a sweep's
+//! case, and what a replay line bears.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use flagpost_sim::{Config, Profile, Schedule, SimCore};
+use flagpost_tests::{Args, Context, Failure, Platform};
+
+/// A conformance case on the simulator.
+pub type Case = flagpost_tests::Case<Simulator>;
+
+/// The simulator, as the cases see it.
+pub struct Simulator;
+
+impl Platform for Simulator {
+    type Machine = SimCore;
+}
+
+/// The conformance table.
+pub fn cases() -> &'static [Case] {
+    flagpost_tests::cases::<Simulator>()
+}
+
+/// The program that each core runs.
+///
+/// # Errors
+/// Why the case failed on this core.
+pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
+    let mut arena = [0; Context::<Simulator>::ARENA_WORDS];
+    (case.run)(&mut Context {
+        machine: core,
+        session: 0x5E55_0001,
+        args: Args::default(),
+        arena: &mut arena,
+        report: &mut |_, _| (),
+    })
+}
+
+/// Core counts to run `case` with: its smallest, and odd shapes above.
+pub fn sizes(case: &Case) -> Vec<u16> {
+    let min = case.min_cores;
+    let mut sizes = vec![min, min.max(2), min.max(3), 5];
+    sizes.retain(|size| (min..=case.max_cores).contains(size));
+    sizes.dedup();
+    sizes
+}
+
+/// The chip on which `case` runs with so many cores: enough memory for its windows, and budgets that expire
+/// for the cases that are about that. Schedules are mixed; the seed is the caller's.
+pub fn config_for(case: &Case, cores: u16, profile: Profile) -> Config {
+    Config {
+        cores,
+        profile,
+        // Fixed parts and windows; from a few cores on both grow with the number of ranks.
+        memory_size: 8 * 1024 + 128 * u32::from(cores.saturating_sub(8)),
+        schedule: Schedule::Mixed,
+        budgets_expire: if case.name.starts_with("timeout.") {
+            1000
+        } else {
+            0
+        },
+        ..Config::default()
+    }
+}
+
+/// A case, how many cores run it, and how their memory behaves.
+#[derive(Copy, Clone)]
+pub struct Setting {
+    /// The case.
+    pub case: &'static Case,
+    /// Number of cores.
+    pub cores: u16,
+    /// How memory behaves.
+    pub profile: Profile,
+}
+
+impl Setting {
+    /// The chip; see [`config_for`].
+    pub fn config(&self) -> Config {
+        config_for(self.case, self.cores, self.profile)
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.case.name, self.cores, self.profile)
+    }
+}
+
+/// All cases at all their sizes, on all profiles: case by case, small first, kind first.
+pub fn settings() -> impl Iterator<Item = Setting> {
+    cases().iter().flat_map(settings_of)
+}
+
+/// One case at all its sizes, on all profiles.
+pub fn settings_of(case: &'static Case) -> impl Iterator<Item = Setting> {
+    sizes(case).into_iter().flat_map(move |cores| {
+        Profile::ALL.map(|profile| Setting {
+            case,
+            cores,
+            profile,
+        })
+    })
+}
