@@ -39,6 +39,13 @@ pub trait Topology {
         let (a, b) = (self.position(from), self.position(to));
         a.x.abs_diff(b.x).saturating_add(a.y.abs_diff(b.y))
     }
+
+    /// The memory controller that `core`'s [`Kind::Memory`](crate::Kind) lies behind: the nearest to it. The
+    /// default is for machines with one.
+    fn controller(&self, core: CoreId) -> u16 {
+        let _ = core;
+        0
+    }
 }
 
 /// A cycle counter.

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::plan::{Controllers, Mesh};
+use crate::timing::Latencies;
+
 /// How the chip's memory behaves.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Profile {
@@ -57,6 +60,9 @@ pub enum Schedule {
     },
     /// `Random`, `Pct` 2 or `Pct` 3, in turn by seed: they are complementary (VERIFICATION 4).
     Mixed,
+    /// The core whose access arrives first in virtual time, by [`Config::latencies`]. Nothing is left to
+    /// chance: rates do not count. Not for weak profiles.
+    Timed,
 }
 
 impl Schedule {
@@ -116,6 +122,12 @@ pub struct Config {
     pub buffer_size: u32,
     /// Bytes per cache line: 4, 8, 16, 32 or 64; that of the program's [`SimCore`](crate::SimCore).
     pub line: u32,
+    /// How large the mesh is. None: as many tiles of two cores as needed, in the SCC's proportions.
+    pub mesh: Option<Mesh>,
+    /// Where the memory controllers are. None: as on the SCC, on both edges of row 0 and the middle row.
+    pub controllers: Option<Controllers>,
+    /// What accesses cost under [`Schedule::Timed`].
+    pub latencies: Latencies,
     /// How memory behaves.
     pub profile: Profile,
     /// Who runs next.
@@ -154,6 +166,9 @@ impl Default for Config {
             memory_size: 4096,
             buffer_size: 512,
             line: 32,
+            mesh: None,
+            controllers: None,
+            latencies: Latencies::SccEas,
             profile: Profile::Scc,
             schedule: Schedule::Random,
             seed: 0,
@@ -184,6 +199,7 @@ impl fmt::Display for Schedule {
             Self::Random => f.write_str("random"),
             Self::Pct { depth } => write!(f, "pct:{depth}"),
             Self::Mixed => f.write_str("mixed"),
+            Self::Timed => f.write_str("timed"),
         }
     }
 }
@@ -230,7 +246,17 @@ impl fmt::Display for Config {
             self.pct_length,
             self.oracles,
             self.timeline
-        )
+        )?;
+        if let Some(mesh) = self.mesh {
+            write!(f, " mesh={mesh}")?;
+        }
+        if let Some(controllers) = &self.controllers {
+            write!(f, " controllers={controllers}")?;
+        }
+        if self.schedule == Schedule::Timed {
+            write!(f, " latencies={}", self.latencies)?;
+        }
+        Ok(())
     }
 }
 
@@ -254,6 +280,7 @@ impl FromStr for Schedule {
             None if text == "round-robin" => Ok(Self::RoundRobin),
             None if text == "random" => Ok(Self::Random),
             None if text == "mixed" => Ok(Self::Mixed),
+            None if text == "timed" => Ok(Self::Timed),
             _ => Err(format!("no schedule is called {text:?}")),
         }
     }
@@ -283,6 +310,9 @@ impl Config {
             "memory" => self.memory_size = number(name, value)?,
             "buffer" => self.buffer_size = number(name, value)?,
             "line" => self.line = number(name, value)?,
+            "mesh" => self.mesh = Some(value.parse()?),
+            "controllers" => self.controllers = Some(value.parse()?),
+            "latencies" => self.latencies = value.parse()?,
             "profile" => self.profile = value.parse()?,
             "schedule" => self.schedule = value.parse()?,
             "seed" => self.seed = number(name, value)?,
@@ -332,6 +362,18 @@ mod tests {
             timeline: 5,
             wakes: 3,
             pct_length: 99,
+            ..Config::default()
+        };
+        assert_eq!(config.to_string().parse(), Ok(config));
+    }
+
+    #[test]
+    fn what_is_printed_of_timed_mode_reads_back() {
+        let config = Config {
+            schedule: Schedule::Timed,
+            latencies: Latencies::SccBarrelfish,
+            mesh: "6x4x2".parse().ok(),
+            controllers: "0.0:5.2".parse().ok(),
             ..Config::default()
         };
         assert_eq!(config.to_string().parse(), Ok(config));

@@ -6,8 +6,9 @@
 //! 3. The access has its effect; cores that waited for that are woken.
 //! 4. The core runs on to its next access, its return or its panic.
 //!
-//! Time is the number of steps. Nothing else (host time, addresses, hash order) enters anywhere, so the
-//! configuration decides the run.
+//! Time is the number of steps, or virtual time ([`Schedule::Timed`](crate::Schedule)): then the core goes next
+//! whose access arrives first, and nothing is left to chance. Nothing else (host time, addresses, hash order)
+//! enters anywhere, so the configuration decides the run.
 //!
 //! # Waiting
 //! `relax` with words takes the core out of the schedule until one of them differs. So "nobody can go on"
@@ -34,6 +35,7 @@ use crate::pick::Picker;
 use crate::report::{End, Failure, Report};
 use crate::rng::{Rng, Stream};
 use crate::strand::{Outcome, Strand};
+use crate::timing::Clocks;
 use crate::trace::{Event, Note, Trace, Verb};
 
 /// Cycles that pass when time budgets expire: more than an hour.
@@ -106,6 +108,7 @@ impl Sim {
         };
         let mut run = Run {
             picker: Picker::new(&self.config),
+            clocks: Clocks::new(&self.config, &shape),
             cores: (0..self.config.cores)
                 .map(|core| Running::new(strand(core)))
                 .collect(),
@@ -166,6 +169,8 @@ struct Run<'s, 'p> {
     machine: &'s mut Machine,
     trace: &'s mut Trace,
     picker: Picker,
+    /// Virtual time, which then decides who goes next, not the picker.
+    clocks: Option<Clocks>,
     cores: Vec<Running<'p>>,
     /// Cores that have not ended.
     live: usize,
@@ -205,7 +210,11 @@ impl Run<'_, '_> {
             if self.steps >= self.config.max_steps {
                 return self.failed().unwrap_or(End::StepBound);
             }
-            match self.picker.next() {
+            let next = match &mut self.clocks {
+                None => self.picker.next(),
+                Some(clocks) => clocks.next(),
+            };
+            match next {
                 Some(core) => self.step(core),
                 None if self.settle() => {}
                 None if !self.failures.is_empty() || !self.expire() => {
@@ -230,10 +239,12 @@ impl Run<'_, '_> {
     #[inline]
     fn step(&mut self, core: u16) {
         self.steps += 1;
-        self.machine.environment(self.steps, self.trace);
-        self.wake();
-        if self.config.wakes > 0 {
-            self.wake_for_no_reason();
+        if self.clocks.is_none() {
+            self.machine.environment(self.steps, self.trace);
+            self.wake();
+            if self.config.wakes > 0 {
+                self.wake_for_no_reason();
+            }
         }
         let index = usize::from(core);
         if self.machine.hazard.is_some() {
@@ -249,7 +260,11 @@ impl Run<'_, '_> {
             Access::Ring(of) => self.ring(core, of, &op),
             Access::Cycles => {
                 self.record(core, &op, 0, Note::None);
-                self.advance(core, Reply::word(self.steps + self.offset));
+                let now = match &self.clocks {
+                    None => self.steps + self.offset,
+                    Some(clocks) => clocks.cycles(core),
+                };
+                self.advance(core, Reply::word(now));
             }
             _ => {
                 let outcome = self.machine.execute(core, &op);
@@ -289,6 +304,9 @@ impl Run<'_, '_> {
         } else {
             self.record(core, op, 0, Note::Waits);
             self.machine.waits.block(core);
+            if let Some(clocks) = &mut self.clocks {
+                clocks.park(core, self.machine.waits.words(core), &self.machine.shape);
+            }
             self.block(core, State::Waits);
         }
     }
@@ -325,6 +343,12 @@ impl Run<'_, '_> {
     /// A waiting core goes on.
     fn unblock(&mut self, core: u16) {
         self.machine.waits.unblock(core);
+        if let Some(clocks) = &mut self.clocks {
+            match self.cores[usize::from(core)].state {
+                State::WaitsForRing => clocks.wake_by_bell(core),
+                _ => clocks.wake(core),
+            }
+        }
         self.cores[usize::from(core)].state = State::Ready;
         self.picker.enable(core);
         self.note(core, Verb::Wake);
@@ -372,6 +396,9 @@ impl Run<'_, '_> {
         };
         self.expiries = left;
         self.offset += JUMP;
+        if let Some(clocks) = &mut self.clocks {
+            clocks.jump();
+        }
         for core in 0..self.config.cores {
             if matches!(
                 self.cores[usize::from(core)].state,
@@ -400,6 +427,9 @@ impl Run<'_, '_> {
                     reply = Reply::default();
                 }
                 Outcome::Wants(op) => {
+                    if let Some(clocks) = &mut self.clocks {
+                        clocks.issue(core, &op, self.machine);
+                    }
                     self.cores[index].next = Some(op);
                     return;
                 }

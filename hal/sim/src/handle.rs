@@ -13,7 +13,8 @@
 //! | `write_back`, `invalidate` | 1 per line that is dirty, or cached; at least 1 per span that is not empty |
 //! | `drain` | 1, and 1 per further parcel or group that is placed |
 //! | `relax` | 1; it may wait after it |
-//! | `cores`, `core`, `position`, `hops`, sizes, `hertz` | 0: they are known |
+//! | `spend` | 1 in timed mode, else 0 |
+//! | `cores`, `core`, `position`, `hops`, `controller`, sizes, `hertz` | 0: they are known |
 //!
 //! Every method is `#[track_caller]`, so that timelines name the line of the kernel or test that asked, not
 //! this file. (Calls that go through the HAL's own code, `try_lock` and the drop of `Held`, name that.)
@@ -59,6 +60,15 @@ impl<const LINE: usize> SimCore<LINE> {
     #[track_caller]
     pub fn mark(&self, label: &'static str) {
         self.ask(Access::Mark(label));
+    }
+
+    /// Charges so many cycles of this core's clock for software that the simulator does not execute. Under
+    /// other schedules than [`Schedule::Timed`](crate::Schedule), nothing, and no step.
+    #[track_caller]
+    pub fn spend(&self, cycles: u32) {
+        if self.shape.timed {
+            self.ask(Access::Spend(cycles));
+        }
     }
 
     /// Asks for something without an address.
@@ -283,7 +293,11 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
     }
 
     fn position(&self, core: CoreId) -> Position {
-        self.shape.position(core)
+        self.shape.plan.position(core)
+    }
+
+    fn controller(&self, core: CoreId) -> u16 {
+        self.shape.plan.controller(core)
     }
 
     fn memory_size(&self) -> u32 {
@@ -292,15 +306,15 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
 }
 
 impl<const LINE: usize> Clock for SimCore<LINE> {
-    /// Steps of the run so far, and an hour more for each time budget that was made to expire. Takes a
-    /// step itself.
+    /// Steps of the run so far, and an hour more for each time budget that was made to expire. Under
+    /// [`Schedule::Timed`](crate::Schedule): cycles of this core's own clock. Takes a step itself.
     #[track_caller]
     fn cycles(&self) -> u64 {
         self.ask(Access::Cycles).word
     }
 
     fn hertz(&self) -> u64 {
-        1_000_000_000
+        self.shape.hertz
     }
 }
 

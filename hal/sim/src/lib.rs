@@ -36,7 +36,8 @@
 //!     │ Op          │ Op          │ Op            (strand, handle, op)
 //!   ┌─▼─────────────▼─────────────▼──────┐
 //!   │ engine: picks one, lets it happen, │ ◄── schedule: round-robin, random, PCT     (pick)
-//!   │ replies, wakes who waited for it   │ ──► timeline, trace hash                   (trace)
+//!   │ replies, wakes who waited for it   │     or virtual time                        (timing)
+//!   │                                    │ ──► timeline, trace hash                   (trace)
 //!   └─┬──────────────────────────────────┘
 //!   ┌─▼──────────────────────────────────┐
 //!   │ machine: caches, buffers, memory,  │ ◄── environment: evictions, late stores, prefetches
@@ -55,7 +56,12 @@
 //! | `+fill` | a line that was dropped may be prefetched again |
 //! | polling | `relax` blocks until a watched word differs, so nobody being able to go on is a deadlock |
 //!
-//! Not modelled: instruction fetch, real latencies, cache geometry, faults of the hardware.
+//! Not modelled: instruction fetch, cache geometry, faults of the hardware.
+//!
+//! # Timed mode
+//! Under [`Schedule::Timed`] nothing is left to chance: cores have clocks, accesses cost what is published of
+//! the chip, and memory controllers and tiles serve one access at a time (`timing/`). The same program takes the
+//! same cycles on any host.
 //!
 //! # Many runs
 //! [`sweep()`] runs cases with many seeds on several threads and returns the first failure. A report ends
@@ -68,15 +74,19 @@ mod handle;
 mod machine;
 mod op;
 mod pick;
+mod plan;
 mod report;
 mod rng;
 mod shape;
 mod strand;
 mod sweep;
+mod timing;
 mod trace;
 
 pub use config::{Config, Oracles, Profile, Schedule};
 pub use engine::Sim;
 pub use handle::SimCore;
+pub use plan::{Controllers, Mesh};
 pub use report::{Alarm, Counters, End, Failure, Oracle, Report, Waiting, Word};
 pub use sweep::{Sweep, Swept, sweep};
+pub use timing::{Costs, Latencies, Trip};

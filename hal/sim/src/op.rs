@@ -66,6 +66,8 @@ pub(crate) enum Access {
     Ring(u16),
     /// Waits for the own bell.
     WaitForRing,
+    /// Time passes, so many cycles of the core's clock.
+    Spend(u32),
     /// Remark in the timeline.
     Mark(&'static str),
 }

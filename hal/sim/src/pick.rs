@@ -103,7 +103,8 @@ impl Picker {
         let cores = usize::from(config.cores);
         let mut rng = Rng::new(config.seed, Stream::Schedule);
         let strategy = match config.schedule.resolve(config.seed) {
-            Schedule::RoundRobin => Strategy::RoundRobin { next: 0 },
+            // Timed: the engine asks its clocks instead.
+            Schedule::RoundRobin | Schedule::Timed => Strategy::RoundRobin { next: 0 },
             Schedule::Pct { depth } => {
                 Strategy::Pct(Pct::new(cores, depth, config.pct_length, &mut rng))
             }

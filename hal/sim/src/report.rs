@@ -148,6 +148,8 @@ pub struct Report {
     pub waiting: Vec<Waiting>,
     /// Steps it took.
     pub steps: u64,
+    /// What each core's clock showed at the end, in cycles; empty unless timed.
+    pub cycles: Vec<u64>,
     /// Hash of all accesses and their results, in order: equal hashes, equal runs.
     pub hash: u64,
     /// What each core did.

@@ -1,4 +1,4 @@
-//! The chip's floor plan: which core owns which bytes, and where the cores are.
+//! Which core owns which bytes.
 //!
 //! Inside the simulator every byte of shared memory has one number, its *flat* index: the `Memory`
 //! regions of all cores one after the other, then the `MessageBuffer` regions.
@@ -11,7 +11,10 @@
 //! ```
 //! Region sizes are multiples of a line, so no line belongs to two cores.
 
-use flagpost_hal::{Address, CoreId, Kind, Position, Region};
+use flagpost_hal::{Address, CoreId, Kind, Region};
+
+use crate::config::{Config, Schedule};
+use crate::plan::Plan;
 
 /// Bytes of the largest cache line that can be simulated.
 pub(crate) const LINE_MAX: usize = 64;
@@ -24,16 +27,26 @@ pub(crate) struct Shape {
     pub(crate) buffer: u32,
     /// Binary logarithm of the line's size.
     line_shift: u32,
-    /// Tiles per row of the mesh.
-    columns: u16,
+    /// Where everything is.
+    pub(crate) plan: Plan,
+    /// Cycles per second of the cores' clocks.
+    pub(crate) hertz: u64,
+    /// Whether time is virtual time, and software can be charged for.
+    pub(crate) timed: bool,
 }
 
 impl Shape {
-    /// A mesh about half as wide again as it is high: 48 cores make the SCC's 6 x 4 tiles.
-    ///
     /// # Panics
-    /// If there is no core, a size is not a multiple of a line, or all memory together exceeds 4 GiB.
-    pub(crate) fn new(cores: u16, memory: u32, buffer: u32, line: u32) -> Self {
+    /// If there is no core, a size is not a multiple of a line, all memory together exceeds 4 GiB, or the
+    /// mesh is too small.
+    pub(crate) fn new(config: &Config) -> Self {
+        let &Config {
+            cores,
+            memory_size: memory,
+            buffer_size: buffer,
+            line,
+            ..
+        } = config;
         assert!(cores > 0, "a chip has at least one core");
         assert!(
             line.is_power_of_two() && (4..=LINE_MAX as u32).contains(&line),
@@ -45,18 +58,32 @@ impl Shape {
         );
         let bytes = u64::from(cores) * (u64::from(memory) + u64::from(buffer));
         assert!(bytes < 1 << 32, "more than 4 GiB of simulated memory");
-        let tiles = u32::from(cores.div_ceil(2));
-        let columns = (1..)
-            .find(|c| c * c * 2 >= tiles * 3)
-            .unwrap_or(1)
-            .min(tiles) as u16;
+        let timed = config.schedule == Schedule::Timed;
         Self {
             cores,
             memory,
             buffer,
             line_shift: line.trailing_zeros(),
-            columns,
+            plan: Plan::new(cores, config.mesh, config.controllers.as_ref()),
+            hertz: if timed {
+                config.latencies.costs().hertz
+            } else {
+                1_000_000_000
+            },
+            timed,
         }
+    }
+
+    /// A shape for tests.
+    #[cfg(test)]
+    pub(crate) fn of(cores: u16, memory_size: u32, buffer_size: u32, line: u32) -> Self {
+        Self::new(&Config {
+            cores,
+            memory_size,
+            buffer_size,
+            line,
+            ..Config::default()
+        })
     }
 
     /// How many lines the chip's memory has.
@@ -118,15 +145,6 @@ impl Shape {
             Region::message_buffer(owner).at(rest % self.buffer)
         }
     }
-
-    /// Tile of a core: two cores per tile, row by row.
-    pub(crate) fn position(&self, core: CoreId) -> Position {
-        let tile = core.get() / 2;
-        Position {
-            x: tile % self.columns,
-            y: tile / self.columns,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -135,7 +153,7 @@ mod tests {
 
     #[test]
     fn flat_and_address_are_inverse() {
-        let shape = Shape::new(3, 64, 32, 32);
+        let shape = Shape::of(3, 64, 32, 32);
         for flat in 0..3 * 96 {
             assert_eq!(shape.flat(shape.address(flat), 1), Some(flat));
         }
@@ -143,7 +161,7 @@ mod tests {
 
     #[test]
     fn nothing_outside_a_region_has_an_index() {
-        let shape = Shape::new(3, 64, 32, 32);
+        let shape = Shape::of(3, 64, 32, 32);
         let last = Region::memory(CoreId::new(2)).at(60);
         assert!(shape.flat(last, 4).is_some());
         assert!(shape.flat(last, 5).is_none());
@@ -151,11 +169,5 @@ mod tests {
         assert!(shape.flat(last, u32::MAX).is_none());
         let nobody = Region::memory(CoreId::new(3)).at(0);
         assert!(shape.flat(nobody, 1).is_none());
-    }
-
-    #[test]
-    fn forty_eight_cores_are_the_scc() {
-        let shape = Shape::new(48, 64, 32, 32);
-        assert_eq!(shape.position(CoreId::new(47)), Position { x: 5, y: 3 });
     }
 }

@@ -67,6 +67,7 @@ pub(crate) enum Verb {
     Arrive,
     Wake,
     BudgetsExpire,
+    Spend,
 }
 
 /// What a timeline shows of a verb's `at` and `value`.
@@ -239,6 +240,7 @@ impl Verb {
             Access::Ring(_) => Self::Ring,
             Access::WaitForRing => Self::WaitForRing,
             Access::Mark(_) => Self::Mark,
+            Access::Spend(_) => Self::Spend,
         }
     }
 
@@ -265,6 +267,7 @@ impl Verb {
             Self::Ring => ("ring", Shows::Core),
             Self::WaitForRing => ("wait for ring", Shows::Nothing),
             Self::Mark => ("mark", Shows::Label),
+            Self::Spend => ("spend", Shows::Nothing),
             Self::Evict => ("EVICTION", Shows::Address),
             Self::Prefetch => ("PREFETCH", Shows::Address),
             Self::Arrive => ("store arrives", Shows::AddressAndValue),

@@ -27,6 +27,10 @@ impl Run<'_, '_> {
             failures: self.failures,
             waiting,
             steps: self.steps,
+            cycles: match &self.clocks {
+                None => Vec::new(),
+                Some(clocks) => cores.clone().map(|core| clocks.cycles(core)).collect(),
+            },
             hash: self.trace.hash(),
             counters: cores.map(|core| *self.machine.count(core)).collect(),
             timeline,

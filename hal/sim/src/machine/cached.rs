@@ -138,7 +138,7 @@ impl Machine {
 
     /// The first line among `len` bytes from `at` that `core` has cached as `wanted` says; and how many of
     /// the bytes lie behind it.
-    fn first(
+    pub(super) fn first(
         &self,
         core: u16,
         at: u32,

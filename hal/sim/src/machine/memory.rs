@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn garbage_depends_on_seed_and_line_and_comes_back() {
-        let mut memory = Memory::new(Shape::new(1, 64, 0, 32), false);
+        let mut memory = Memory::new(Shape::of(1, 64, 0, 32), false);
         memory.reset(1);
         let (first, other) = (*memory.line(0), *memory.line(1));
         assert_ne!(first, other);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn only_intended_bytes_are_stamped() {
-        let mut memory = Memory::new(Shape::new(1, 32, 0, 32), false);
+        let mut memory = Memory::new(Shape::of(1, 32, 0, 32), false);
         memory.reset(1);
         let parcel = Parcel {
             line: 0,

@@ -27,6 +27,7 @@ pub(crate) mod caches;
 mod early;
 pub(crate) mod memory;
 mod oracle;
+pub(crate) mod traffic;
 mod uncached;
 pub(crate) mod waits;
 
@@ -130,13 +131,15 @@ const DROPPED: usize = 1024;
 
 impl Machine {
     pub(crate) fn new(config: &Config) -> Self {
-        let shape = Shape::new(
-            config.cores,
-            config.memory_size,
-            config.buffer_size,
-            config.line,
+        let shape = Shape::new(config);
+        assert!(
+            !(shape.timed && config.profile.weak()),
+            "timed mode knows no weak profile: it has no latencies of store buffers"
         );
-        let rate = |on: bool, rate: u16| if on { u64::from(rate.min(1024)) } else { 0 };
+        let rate = |on: bool, rate: u16| match on && !shape.timed {
+            true => u64::from(rate.min(1024)),
+            false => 0,
+        };
         let core = || Core {
             combining: Combining {
                 line: 0,
@@ -225,6 +228,7 @@ impl Machine {
                 Outcome::new(0, Note::None)
             }
             Access::Mark(_)
+            | Access::Spend(_)
             | Access::Cycles
             | Access::Watch { .. }
             | Access::Relax

@@ -173,7 +173,7 @@ impl Machine {
             }
         });
         let combining = &mut self.cores[usize::from(core)].combining;
-        if group & combining.mask == 0 {
+        if group & combining.mask == 0 || self.shape.timed {
             group = Mask::MAX;
         }
         let mask = combining.mask & group;

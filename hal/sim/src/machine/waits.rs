@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn lists_hold_exactly_those_who_wait() {
-        let mut waits = Waits::new(Shape::new(3, 64, 0, 32));
+        let mut waits = Waits::new(Shape::of(3, 64, 0, 32));
         for core in 0..3 {
             waits.watch(core, Watched { at: 0, seen: 0 });
             waits.watch(core, Watched { at: 36, seen: 0 });
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_watched_lines_are_reported_as_changed() {
-        let mut waits = Waits::new(Shape::new(1, 64, 0, 32));
+        let mut waits = Waits::new(Shape::of(1, 64, 0, 32));
         waits.changed(0);
         assert_eq!(waits.take_changed(), None);
         waits.watch(0, Watched { at: 0, seen: 0 });

@@ -1,0 +1,67 @@
+//! What an access will move between its core and memory, told before it happens.
+//!
+//! Only the core itself changes its cache and its combining buffer in timed mode, so what is told when the core
+//! asks still holds when the access arrives.
+
+use super::Machine;
+use crate::op::{Access, Op};
+
+/// What has to travel for an access.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Traffic {
+    /// Nothing.
+    None,
+    /// A word from or to this flat index.
+    Word(u32),
+    /// A line into the cache.
+    Fetch(u32),
+    /// A line, or part of one, to memory.
+    Line(u32),
+    /// A core's register.
+    Register(u16),
+    /// A core's bell.
+    Bell(u16),
+}
+
+impl Machine {
+    /// What has to travel for `op` of `core`; not for weak profiles.
+    #[inline]
+    pub(crate) fn traffic(&self, core: u16, op: &Op) -> Traffic {
+        let (line, _) = self.shape.split(op.at);
+        match op.access {
+            Access::Load { .. } | Access::Store { .. } | Access::Atomic(_) => Traffic::Word(op.at),
+            Access::Read { .. } | Access::Write { .. } => match self.caches.find(core, line) {
+                Some(_) => Traffic::None,
+                None => Traffic::Fetch(op.at),
+            },
+            Access::Combine { .. } => self.pushed_out(core, |buffered| buffered != line),
+            Access::Empty | Access::Drain => self.pushed_out(core, |_| true),
+            Access::WriteBack { len } => {
+                let dirty = self.first(core, op.at, len, |cached| cached.dirty);
+                dirty.map_or(Traffic::None, |(slot, _)| {
+                    Traffic::Line(self.shape.start(self.caches.get(slot).line))
+                })
+            }
+            Access::TestAndSet(of) | Access::Clear(of) => Traffic::Register(of),
+            Access::Ring(of) => Traffic::Bell(of),
+            Access::Invalidate { .. }
+            | Access::Acquire
+            | Access::Cycles
+            | Access::Watch { .. }
+            | Access::Relax
+            | Access::WaitForRing
+            | Access::Spend(_)
+            | Access::Mark(_) => Traffic::None,
+        }
+    }
+
+    /// The combining buffer's line, if there is one and it has to go.
+    fn pushed_out(&self, core: u16, goes: impl Fn(u32) -> bool) -> Traffic {
+        let combining = &self.cores[usize::from(core)].combining;
+        if combining.mask != 0 && goes(combining.line) {
+            Traffic::Line(self.shape.start(combining.line))
+        } else {
+            Traffic::None
+        }
+    }
+}
