@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::explore::Choices;
 use crate::plan::{Controllers, Mesh};
 use crate::timing::Latencies;
 
@@ -157,6 +158,11 @@ pub struct Config {
     pub oracles: Oracles,
     /// Accesses remembered per core for the account of a failure.
     pub timeline: u16,
+    /// If not empty: exactly these choices are made, as a search found them. Seed, schedule and rates decide
+    /// nothing then but memory's first contents.
+    pub choices: Choices,
+    /// With `choices`: what precedes `mark("go")` is set-up, see [`Bounds::set_up`](crate::Bounds::set_up).
+    pub set_up: bool,
 }
 
 impl Default for Config {
@@ -182,6 +188,8 @@ impl Default for Config {
             pct_length: 0,
             oracles: Oracles::ALL,
             timeline: 16,
+            choices: Choices::default(),
+            set_up: false,
         }
     }
 }
@@ -255,6 +263,9 @@ impl fmt::Display for Config {
         }
         if self.schedule == Schedule::Timed {
             write!(f, " latencies={}", self.latencies)?;
+        }
+        if !self.choices.is_empty() {
+            write!(f, " set_up={} choices={}", self.set_up, self.choices)?;
         }
         Ok(())
     }
@@ -333,6 +344,8 @@ impl Config {
                 }
             }
             "timeline" => self.timeline = number(name, value)?,
+            "set_up" => self.set_up = number(name, value)?,
+            "choices" => self.choices = value.parse()?,
             _ => return Err(format!("no setting is called {name:?}")),
         }
         Ok(())

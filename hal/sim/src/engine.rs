@@ -21,12 +21,16 @@
 //! pass and nobody stores anything, it is a livelock, after the same two remedies.
 
 mod account;
+pub(crate) mod piloted;
 
 use std::fmt::Debug;
 
 use flagpost_hal::CoreId;
 
-use crate::config::Config;
+use crate::config::{Config, Schedule};
+use crate::explore::digest::Digest;
+use crate::explore::search::Follow;
+use crate::explore::{Bounds, Explored, Method, explore};
 use crate::handle::SimCore;
 use crate::machine::Machine;
 use crate::machine::waits::Watched;
@@ -97,9 +101,73 @@ impl Sim {
             "the program is for lines of {LINE} bytes, the chip's have {}",
             self.config.line
         );
+        if self.config.choices.is_empty() {
+            return self.with(&program, |mut run| {
+                let end = run.until_it_ends();
+                run.report(end)
+            });
+        }
+        let mut follow = Follow {
+            rest: self.config.choices.0.clone().into_iter(),
+        };
+        // What is listed was within the bounds once; evictions need no other leave to be repeated.
+        let bounds = Bounds {
+            evictions: u8::MAX,
+            fills: u8::MAX,
+            leaves: u8::MAX,
+            expiries: u8::MAX,
+            refusals: u8::MAX,
+            set_up: self.config.set_up,
+            ..Bounds::default()
+        };
+        self.with(&program, |mut run| {
+            let end = run.piloted(&bounds, &mut follow);
+            run.report(end.unwrap_or(End::Done))
+        })
+    }
+
+    /// Tries all schedules of `program` within `bounds`, evictions and other acts of the chip included; up
+    /// to the first failure, or to the end if it is to `keep_going`.
+    ///
+    /// Rates and budgets of the configuration do not matter then, nor do its schedule and clock.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run), and if the schedule is the timed one.
+    pub fn explore<const LINE: usize, E: Debug>(
+        &mut self,
+        bounds: &Bounds,
+        method: Method,
+        keep_going: bool,
+        program: impl Fn(SimCore<LINE>) -> Result<(), E>,
+    ) -> Explored {
+        assert!(
+            self.config.schedule != Schedule::Timed,
+            "time decides a timed run: there is nothing to explore"
+        );
+        let config = self.config.clone();
+        explore(&config, bounds, method, keep_going, |pilot| {
+            self.with(&program, |mut run| {
+                let end = run.piloted(bounds, pilot);
+                let (steps, heard) = (run.steps, run.heard());
+                (end.map(|end| run.report(end)), steps, heard)
+            })
+        })
+    }
+
+    /// Makes a run ready, every core at its first access, and hands it over.
+    fn with<const LINE: usize, E: Debug, R>(
+        &mut self,
+        program: &impl Fn(SimCore<LINE>) -> Result<(), E>,
+        then: impl FnOnce(Run<'_, '_>) -> R,
+    ) -> R {
+        assert!(
+            self.config.line as usize == LINE,
+            "the program is for lines of {LINE} bytes, the chip's have {}",
+            self.config.line
+        );
         self.machine.reset(self.config.seed);
         self.trace.reset();
-        let (shape, program) = (self.machine.shape, &program);
+        let shape = self.machine.shape;
         let strand = |core| {
             Strand::new(move |port| {
                 let handle = SimCore::new(port, CoreId::new(core), shape);
@@ -120,6 +188,7 @@ impl Sim {
             failures: Vec::new(),
             rng: Rng::new(self.config.seed, Stream::Wakes),
             woken: Vec::new(),
+            jumps: None,
             config: &self.config,
             machine: &mut self.machine,
             trace: &mut self.trace,
@@ -128,8 +197,7 @@ impl Sim {
             run.picker.enable(core);
             run.advance(core, Reply::default());
         }
-        let end = run.until_it_ends();
-        run.report(end)
+        then(run)
     }
 }
 
@@ -151,6 +219,10 @@ struct Running<'p> {
     strand: Strand<'p>,
     next: Option<Op>,
     state: State,
+    /// All that it was told; only with a pilot.
+    heard: Digest,
+    /// Lines it loaded from since its last relax; only with a pilot.
+    loaded: Vec<u32>,
 }
 
 impl<'p> Running<'p> {
@@ -159,6 +231,8 @@ impl<'p> Running<'p> {
             strand,
             next: None,
             state: State::Ready,
+            heard: Digest::new(0),
+            loaded: Vec::new(),
         }
     }
 }
@@ -186,6 +260,8 @@ struct Run<'s, 'p> {
     rng: Rng,
     /// Scratch: watchers of a line that changed.
     woken: Vec<(u16, Watched)>,
+    /// How far each core's clock has jumped, in a run with a pilot.
+    jumps: Option<Vec<u64>>,
 }
 
 impl Run<'_, '_> {
@@ -246,10 +322,16 @@ impl Run<'_, '_> {
                 self.wake_for_no_reason();
             }
         }
-        let index = usize::from(core);
-        if self.machine.hazard.is_some() {
-            return;
+        if self.machine.hazard.is_none() {
+            self.act(core);
+            self.wake();
         }
+    }
+
+    /// What `core` wants happens.
+    #[inline]
+    fn act(&mut self, core: u16) {
+        let index = usize::from(core);
         // Waking may have let this core run on, but a ready core keeps what it wanted.
         let Some(op) = self.cores[index].next else {
             return;
@@ -260,9 +342,10 @@ impl Run<'_, '_> {
             Access::Ring(of) => self.ring(core, of, &op),
             Access::Cycles => {
                 self.record(core, &op, 0, Note::None);
-                let now = match &self.clocks {
-                    None => self.steps + self.offset,
-                    Some(clocks) => clocks.cycles(core),
+                let now = match (&self.clocks, &self.jumps) {
+                    (Some(clocks), _) => clocks.cycles(core),
+                    (None, Some(jumps)) => jumps[index],
+                    (None, None) => self.steps + self.offset,
                 };
                 self.advance(core, Reply::word(now));
             }
@@ -278,7 +361,6 @@ impl Run<'_, '_> {
                 self.advance(core, outcome.reply);
             }
         }
-        self.wake();
     }
 
     /// `core` polled in vain.
@@ -415,6 +497,9 @@ impl Run<'_, '_> {
     #[inline]
     fn advance(&mut self, core: u16, mut reply: Reply) {
         let index = usize::from(core);
+        if self.jumps.is_some() {
+            self.hear(index, &reply);
+        }
         loop {
             match self.cores[index].strand.resume(reply) {
                 Outcome::Wants(Op {
@@ -438,6 +523,37 @@ impl Run<'_, '_> {
                 Outcome::Panicked(message) => return self.ended(core, Some((true, message))),
             }
         }
+    }
+
+    /// Notes what a core is told, and where it looked.
+    #[cold]
+    fn hear(&mut self, index: usize, reply: &Reply) {
+        let running = &mut self.cores[index];
+        match running.next {
+            // What these reply depends on nothing.
+            None
+            | Some(Op {
+                access: Access::Relax | Access::Mark(_),
+                ..
+            }) => return,
+            Some(Op {
+                access: Access::Load { .. },
+                at,
+                ..
+            }) => running.loaded.push(self.machine.shape.split(at).0),
+            Some(_) => {}
+        }
+        running.heard.add(reply.word);
+        running.heard.bytes(&reply.bytes);
+    }
+
+    /// A digest of all that cores were told.
+    fn heard(&self) -> u128 {
+        let mut all = Digest::new(0);
+        for running in &self.cores {
+            all.long(running.heard.value());
+        }
+        all.value()
     }
 
     #[cold]

@@ -68,8 +68,10 @@
 //! with the line that replays it.
 #![deny(unsafe_code)]
 
+mod chance;
 mod config;
 mod engine;
+mod explore;
 mod handle;
 mod machine;
 mod op;
@@ -85,6 +87,7 @@ mod trace;
 
 pub use config::{Config, Oracles, Profile, Schedule};
 pub use engine::Sim;
+pub use explore::{Bounds, Choices, Count, Explored, Method};
 pub use handle::SimCore;
 pub use plan::{Controllers, Mesh};
 pub use report::{Alarm, Counters, End, Failure, Oracle, Report, Waiting, Word};

@@ -26,6 +26,9 @@ pub enum End {
     StepBound,
     /// An oracle saw a hazard.
     Oracle(Alarm),
+    /// [`Config::choices`] says something that could not happen: the program is not the one it was made
+    /// with.
+    Diverged,
 }
 
 /// Which rule an access broke.
@@ -75,8 +78,10 @@ pub struct Failure {
 pub struct Waiting {
     /// The core.
     pub core: CoreId,
-    /// The words it waits for. None: it waits for its bell.
+    /// The words it waits for. None: it waits for a register or its bell.
     pub words: Vec<Word>,
+    /// The core whose register it waits for, in a run of given choices.
+    pub register: Option<CoreId>,
     /// The source line that waits.
     pub place: &'static Location<'static>,
 }
@@ -217,6 +222,7 @@ impl fmt::Display for End {
             Self::Deadlock => f.write_str("DEADLOCK"),
             Self::Livelock => f.write_str("LIVELOCK"),
             Self::StepBound => f.write_str("CUT OFF"),
+            Self::Diverged => f.write_str("DIVERGED from the given choices"),
             Self::Oracle(alarm) => write!(f, "{alarm}"),
         }
     }
@@ -272,8 +278,10 @@ impl fmt::Display for Failure {
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} waits", self.core)?;
-        if self.words.is_empty() {
-            write!(f, " for its bell")?;
+        match self.register {
+            Some(of) => write!(f, " for the register of {of}")?,
+            None if self.words.is_empty() => write!(f, " for its bell")?,
+            None => {}
         }
         for Word { at, seen, now } in &self.words {
             write!(f, " for {at} (seen {seen:#x}, now {now:#x})")?;

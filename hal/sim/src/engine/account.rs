@@ -8,6 +8,7 @@ use flagpost_hal::CoreId;
 
 use super::{Run, State};
 use crate::machine::waits::Watched;
+use crate::op::Access;
 use crate::report::{End, Report, Waiting, Word};
 
 /// Cores whose accesses a timeline shows, at most.
@@ -43,10 +44,20 @@ impl Run<'_, '_> {
     fn waiting(&mut self) -> Vec<Waiting> {
         let mut waiting = Vec::new();
         for (core, running) in (0..).zip(&self.cores) {
-            let (State::Waits | State::WaitsForRing, Some(op)) = (running.state, running.next)
-            else {
+            let Some(op) = running.next.filter(|_| running.state != State::Ended) else {
                 continue;
             };
+            let register = match op.access {
+                Access::TestAndSet(of) => Some(CoreId::new(of)),
+                _ => None,
+            };
+            // With a pilot, nobody blocks: who cannot go on is not chosen.
+            let piloted = self.jumps.is_some();
+            let polls = matches!(op.access, Access::Relax | Access::WaitForRing);
+            let waits = matches!(running.state, State::Waits | State::WaitsForRing);
+            if !waits && !(piloted && (polls || register.is_some())) {
+                continue;
+            }
             let watched = self.machine.waits.words(core).to_vec();
             let word = |Watched { at, seen }| Word {
                 at: self.machine.shape.address(at),
@@ -56,6 +67,7 @@ impl Run<'_, '_> {
             waiting.push(Waiting {
                 core: CoreId::new(core),
                 words: watched.into_iter().map(word).collect(),
+                register,
                 place: op.place,
             });
         }

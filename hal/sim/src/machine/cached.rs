@@ -223,18 +223,22 @@ impl Machine {
         if self.dropped.len() < DROPPED {
             self.dropped.push((core, line));
         } else {
-            let slot = self.rng.below(DROPPED);
+            let slot = self.chance.below(DROPPED);
             self.dropped[slot] = (core, line);
         }
     }
 
     /// Fetches a line that some core had before, if it does not have it now.
     pub(super) fn prefetch(&mut self, step: u64, trace: &mut Trace) {
-        let slot = self.rng.below(self.dropped.len());
+        let slot = self.chance.below(self.dropped.len());
         let (core, line) = self.dropped.swap_remove(slot);
-        if self.caches.find(core, line).is_some() {
-            return;
+        if self.caches.find(core, line).is_none() {
+            self.fetch_ahead(core, line, step, trace);
         }
+    }
+
+    /// Fetches a line that `core` does not have and did not ask for.
+    pub(super) fn fetch_ahead(&mut self, core: u16, line: u32, step: u64, trace: &mut Trace) {
         self.count(core).prefetches += 1;
         self.fetch(core, line);
         trace.record(own_account(

@@ -29,14 +29,19 @@ pub(crate) struct Cached {
 }
 
 impl Cached {
+    /// Bytes that memory has newer, those that the core stored over included.
+    pub(crate) fn older(&self, stamps: &[u32; LINE_MAX]) -> Mask {
+        let newer = (0..LINE_MAX).filter(|&b| stamps[b] > self.seen[b]);
+        newer.fold(0, |mask, b| mask | 1 << b)
+    }
+
     /// Bytes that memory has newer, given the line's stamps and its newest there.
     #[inline]
     pub(crate) fn stale(&self, stamps: &[u32; LINE_MAX], newest: u32) -> Mask {
         if self.fresh == newest {
             return 0;
         }
-        let newer = (0..LINE_MAX).filter(|&b| stamps[b] > self.seen[b]);
-        newer.fold(0, |mask, b| mask | 1 << b) & !self.stored
+        self.older(stamps) & !self.stored
     }
 }
 
@@ -67,6 +72,11 @@ impl Caches {
     #[inline]
     pub(crate) fn find(&self, core: u16, line: u32) -> Option<usize> {
         self.index.find(core, line)
+    }
+
+    /// All lines, in no order.
+    pub(crate) fn all(&self) -> &[Cached] {
+        &self.lines
     }
 
     #[inline]

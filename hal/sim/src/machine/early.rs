@@ -13,7 +13,7 @@
 use super::Machine;
 use super::memory::{WORDS, word};
 
-/// How often a change may go unseen (E4).
+/// How often a change may go unseen (E4); once where every alternative is tried.
 const OLD_ANSWERS: u8 = 3;
 
 /// Changes that a core keeps track of; one more, and its loads catch up, like a full load queue.
@@ -56,7 +56,19 @@ impl Early {
         self.known.clear();
     }
 
+    /// The ticket after which changes may go unseen.
+    pub(super) fn since(&self) -> u32 {
+        self.acquired
+    }
+
     /// How often the change of `word` was answered with the old value.
+    pub(super) fn answers(&self, word: u32, changed: u32) -> u8 {
+        let mut known = self.known.iter();
+        let known = known.find(|known| known.word == word && known.changed == changed);
+        known.map_or(0, |known| known.old)
+    }
+
+    /// A place for how often the change of `word` was answered with the old value.
     fn entry(&mut self, word: u32, changed: u32) -> &mut u8 {
         let position = self.known.iter().position(|k| k.word == word);
         let slot = position.unwrap_or_else(|| {
@@ -91,8 +103,9 @@ impl Machine {
             early.acquire(self.memory.now());
             return (now, false);
         }
+        let most = if self.chance.listed() { 1 } else { OLD_ANSWERS };
         let answers = early.entry(line * WORDS as u32 + index as u32, changed);
-        if *answers < OLD_ANSWERS && self.rng.next() & 1 == 1 {
+        if *answers < most && self.chance.coin() {
             *answers += 1;
             self.count(core).early_loads += 1;
             return (old, true);

@@ -10,6 +10,7 @@
 //! arrival that *intended* to change it. The write-back of a line also rewrites bytes that its core
 //! never stored to: their stamps stay, so the oracles see that something older lies there now.
 
+use crate::explore::digest::Digest;
 use crate::rng::mix;
 use crate::shape::{LINE_MAX, Shape};
 
@@ -74,6 +75,8 @@ pub(crate) struct Memory {
     seed: u64,
     ticket: u32,
     touched: Vec<u32>,
+    /// Lines that were written in this run.
+    written: Vec<u32>,
     bytes: Vec<Bytes>,
     stamps: Vec<[u32; LINE_MAX]>,
     /// Largest stamp of the line.
@@ -93,6 +96,8 @@ struct Past {
     changed: Vec<[u32; WORDS]>,
     /// Who made it.
     by: Vec<[u16; WORDS]>,
+    /// All changes: ticket, line, word.
+    log: Vec<(u32, u32, u8)>,
 }
 
 impl Memory {
@@ -104,6 +109,7 @@ impl Memory {
             seed: 0,
             ticket: 0,
             touched: vec![0; lines],
+            written: Vec::new(),
             bytes: vec![[0; LINE_MAX]; lines],
             stamps: vec![[0; LINE_MAX]; lines],
             newest: vec![0; lines],
@@ -113,6 +119,7 @@ impl Memory {
                 value: vec![[0; WORDS]; lines],
                 changed: vec![[0; WORDS]; lines],
                 by: vec![[0; WORDS]; lines],
+                log: Vec::new(),
             }),
         }
     }
@@ -121,6 +128,10 @@ impl Memory {
     pub(crate) fn reset(&mut self, seed: u64) {
         self.seed = mix(seed ^ 0x6761_7262_6167_6521);
         self.ticket = 0;
+        self.written.clear();
+        if let Some(past) = &mut self.past {
+            past.log.clear();
+        }
         self.run = self.run.checked_add(1).unwrap_or_else(|| {
             self.touched.fill(0);
             1
@@ -206,6 +217,35 @@ impl Memory {
         other.then(|| (past.value[line][index], changed))
     }
 
+    /// Words that changed after ticket `since`, each once: line and index.
+    pub(crate) fn changes_since(&self, since: u32) -> impl Iterator<Item = (u32, usize)> {
+        let log = self.past.as_ref().map_or(&[][..], |past| &past.log);
+        let recent = log
+            .iter()
+            .rev()
+            .take_while(move |(ticket, ..)| *ticket > since);
+        let latest = |&&(ticket, line, index): &&(u32, u32, u8)| {
+            let changed = self
+                .past
+                .as_ref()
+                .map(|past| past.changed[line as usize][usize::from(index)]);
+            changed == Some(ticket)
+        };
+        recent
+            .filter(latest)
+            .map(|&(_, line, index)| (line, usize::from(index)))
+    }
+
+    /// A digest of all bytes that may differ from the garbage at the start.
+    pub(crate) fn digest(&self) -> u128 {
+        let line = self.shape.line() as usize;
+        self.written.iter().fold(0, |all, &number| {
+            let mut one = Digest::new(u64::from(number) << 8);
+            one.bytes(&self.bytes[number as usize][..line]);
+            all ^ one.value()
+        })
+    }
+
     /// Writes what arrives from `core`. Returns the ticket, and whether any byte differs now.
     pub(crate) fn write(&mut self, core: u16, parcel: &Parcel) -> (u32, bool) {
         let line = self.touch(parcel.line);
@@ -219,9 +259,13 @@ impl Memory {
                 past.value[line][index] = word(&old, index);
                 past.changed[line][index] = ticket;
                 past.by[line][index] = core;
+                past.log.push((ticket, parcel.line, index as u8));
             }
         }
         if parcel.intended != 0 {
+            if self.newest[line] == 0 {
+                self.written.push(parcel.line);
+            }
             bits(parcel.intended).for_each(|bit| self.stamps[line][bit] = ticket);
             self.newest[line] = ticket;
             self.writer[line] = core;

@@ -24,7 +24,9 @@
 
 mod cached;
 pub(crate) mod caches;
+mod digest;
 mod early;
+mod listed;
 pub(crate) mod memory;
 mod oracle;
 pub(crate) mod traffic;
@@ -37,6 +39,7 @@ use memory::{Bytes, Mask, Memory, Parcel, bits};
 pub(crate) use oracle::Hazard;
 use waits::Waits;
 
+use crate::chance::Chance;
 use crate::config::{Config, Profile};
 use crate::op::{Access, Op, Reply};
 use crate::report::Counters;
@@ -104,7 +107,7 @@ pub(crate) struct Machine {
     registers: Vec<bool>,
     /// Bells: rung?
     pub(crate) bells: Vec<bool>,
-    rng: Rng,
+    pub(crate) chance: Chance,
     /// Lines that were in a cache and are not now: what may be prefetched.
     dropped: Vec<(u16, u32)>,
     /// Cores whose store buffer is not empty.
@@ -165,7 +168,7 @@ impl Machine {
             cores: (0..cores).map(|_| core()).collect(),
             registers: vec![false; cores],
             bells: vec![false; cores],
-            rng: Rng::new(0, Stream::Environment),
+            chance: Chance::seeded(0),
             dropped: Vec::new(),
             draining: Vec::new(),
             waits: Waits::new(shape),
@@ -187,7 +190,7 @@ impl Machine {
         let mut garbage = Rng::new(seed, Stream::Garbage);
         self.registers.fill_with(|| garbage.next() & 1 == 1);
         self.bells.fill(false);
-        self.rng = Rng::new(seed, Stream::Environment);
+        self.chance = Chance::seeded(seed);
         self.dropped.clear();
         self.draining.clear();
         self.waits.reset();
@@ -312,6 +315,16 @@ impl Machine {
         parcel
     }
 
+    /// The parcels of a core that overtake none if they arrive next.
+    pub(crate) fn free_parcels(&self, core: u16) -> Vec<usize> {
+        let stores = &self.cores[usize::from(core)].stores;
+        let free = |&number: &usize| {
+            let mut older = stores[..number].iter();
+            !older.any(|older| share_a_word(older, &stores[number]))
+        };
+        (0..stores.len()).filter(free).collect()
+    }
+
     /// Lets everything in all store buffers arrive, but not what is in combining buffers: stores get
     /// through in the end, bulk stores only by a drain. Returns whether there was anything.
     pub(crate) fn settle(&mut self) -> bool {
@@ -326,24 +339,29 @@ impl Machine {
     /// at uniformly random steps (anything else spends the events where little is at stake).
     #[inline]
     pub(crate) fn environment(&mut self, step: u64, trace: &mut Trace) {
-        let draw = self.rng.next();
+        let draw = self.chance.bits();
         if draw & 1023 < self.rates.evictions && self.caches.len() > 0 {
-            let slot = self.rng.below(self.caches.len());
+            let slot = self.chance.below(self.caches.len());
             self.evict(slot, step, trace);
         }
         if draw >> 10 & 1023 < self.rates.prefetches && !self.dropped.is_empty() {
             self.prefetch(step, trace);
         }
         if draw >> 20 & 1023 < self.rates.drains && !self.draining.is_empty() {
-            let core = self.draining[self.rng.below(self.draining.len())];
+            let core = self.draining[self.chance.below(self.draining.len())];
             let count = self.cores[usize::from(core)].stores.len();
-            let number = self.rng.below(count);
-            let parcel = self.place(core, number);
-            let first = parcel.intended.trailing_zeros() as usize % LINE_MAX;
-            let at = self.shape.start(parcel.line) + first as u32;
-            let value = memory::word(&parcel.bytes, first / 4);
-            trace.record(own_account(step, core, Verb::Arrive, at, value));
+            let number = self.chance.below(count);
+            self.arrives(core, number, step, trace);
         }
+    }
+
+    /// A buffered store arrives on the chip's own account.
+    fn arrives(&mut self, core: u16, number: usize, step: u64, trace: &mut Trace) {
+        let parcel = self.place(core, number);
+        let first = parcel.intended.trailing_zeros() as usize % LINE_MAX;
+        let at = self.shape.start(parcel.line) + first as u32;
+        let value = memory::word(&parcel.bytes, first / 4);
+        trace.record(own_account(step, core, Verb::Arrive, at, value));
     }
 }
 

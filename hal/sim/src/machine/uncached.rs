@@ -163,19 +163,13 @@ impl Machine {
     /// Nothing bigger than a word arrives whole (`PUBLISH`): who puts a flag and its payload in one
     /// bulk store must see them torn.
     fn empty_some(&mut self, core: u16) -> bool {
-        // A coin per word; if that chose none that is in the buffer, all of them. Few steps on average, and
-        // every grouping possible.
-        let mut group = (0..self.shape.words()).fold(0, |mask, w| {
-            mask | if self.rng.next() & 1 == 1 {
-                span(w * 4, 4)
-            } else {
-                0
-            }
-        });
+        let group = self.draw_group(self.cores[usize::from(core)].combining.mask);
+        self.leave(core, group)
+    }
+
+    /// Lets a group of the combining buffer's words go, together. Returns whether some are left.
+    pub(super) fn leave(&mut self, core: u16, group: Mask) -> bool {
         let combining = &mut self.cores[usize::from(core)].combining;
-        if group & combining.mask == 0 || self.shape.timed {
-            group = Mask::MAX;
-        }
         let mask = combining.mask & group;
         combining.mask &= !group;
         let (left, line, bytes) = (combining.mask != 0, combining.line, combining.bytes);
@@ -191,6 +185,34 @@ impl Machine {
         left
     }
 
+    /// Which bytes leave next, of those in `mask`: perhaps more than are in it, and at least one word.
+    fn draw_group(&mut self, mask: Mask) -> Mask {
+        let words = self.shape.words();
+        let word = |w: usize| span(w * 4, 4);
+        if self.chance.listed() {
+            // One word: to leave together is to leave one by one with nobody looking in between.
+            let present = || (0..words).map(word).filter(|word| word & mask != 0);
+            let number = self.chance.below(present().count());
+            return present().nth(number).unwrap_or(mask);
+        }
+        if self.shape.timed {
+            return Mask::MAX;
+        }
+        // A coin per word; if that chose none that is in the buffer, all of them. Few steps on average,
+        // and every grouping possible.
+        let coin = |group, w| {
+            if self.chance.coin() {
+                group | word(w)
+            } else {
+                group
+            }
+        };
+        match (0..words).fold(0, coin) {
+            group if group & mask == 0 => Mask::MAX,
+            group => group,
+        }
+    }
+
     /// Places some of what is on its way; replies 1 while something is left.
     pub(super) fn drain(&mut self, core: u16) -> Outcome {
         let index = usize::from(core);
@@ -202,7 +224,12 @@ impl Machine {
         // on the order *within* one drain is found out.
         let count = self.cores[index].stores.len();
         if count > 0 {
-            let number = self.rng.below(count.min(STORES));
+            let number = if self.chance.listed() {
+                let free = self.free_parcels(core);
+                free[self.chance.below(free.len())]
+            } else {
+                self.chance.below(count.min(STORES))
+            };
             self.place(core, number);
             left |= count > 1;
         }

@@ -1,0 +1,150 @@
+//! What the chip can do on its own accord, listed one by one: for a search that tries all of it.
+
+use super::{Machine, own_account};
+use crate::explore::Bounds;
+use crate::explore::choice::Transition;
+use crate::explore::footprint::Footprint;
+use crate::machine::memory::{self, bits, span};
+use crate::op::{Access, Op};
+use crate::trace::{Trace, Verb};
+
+impl Machine {
+    /// Whether the register is held.
+    pub(crate) fn held(&self, of: u16) -> bool {
+        self.registers[usize::from(of)]
+    }
+
+    /// The line whose bytes the combining buffer holds.
+    pub(crate) fn combining_line(&self, core: u16) -> u32 {
+        self.cores[usize::from(core)].combining.line
+    }
+
+    /// All loads see all that has arrived: the state after a set-up.
+    pub(crate) fn catch_up(&mut self) {
+        self.settle();
+        let now = self.memory.now();
+        for core in &mut self.cores {
+            core.early.acquire(now);
+        }
+    }
+
+    /// Whether `core`'s `access` has no effect now, and nobody could give it one.
+    pub(crate) fn does_nothing(&self, core: u16, access: Access, at: u32, fills: bool) -> bool {
+        let own = &self.cores[usize::from(core)];
+        match access {
+            Access::Acquire => !self.profile.weak(),
+            Access::Drain => own.combining.mask == 0 && own.stores.is_empty(),
+            Access::WriteBack { len } => self.first(core, at, len, |line| line.dirty).is_none(),
+            Access::Invalidate { len } => {
+                let prefetches = fills && self.profile.fills();
+                !prefetches && self.first(core, at, len, |_| true).is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds what can happen without any core's doing.
+    pub(crate) fn own_accord(&self, bounds: &Bounds, options: &mut Vec<Transition>) {
+        let first = options.len();
+        if bounds.evictions > 0 {
+            options.extend(self.caches.all().iter().map(|cached| Transition::Evict {
+                core: cached.core,
+                line: cached.line,
+            }));
+        }
+        if bounds.fills > 0 && self.profile.fills() {
+            let absent = |&&(core, line): &&(u16, u32)| self.caches.find(core, line).is_none();
+            let dropped = self.dropped.iter().filter(absent);
+            options.extend(dropped.map(|&(core, line)| Transition::Fill { core, line }));
+        }
+        // The tables' orders differ from path to path.
+        options[first..].sort_unstable_by_key(|option| match *option {
+            Transition::Evict { core, line } => (0, core, line),
+            Transition::Fill { core, line } => (1, core, line),
+            _ => (2, 0, 0),
+        });
+        options.dedup();
+        for (number, core) in (0..).zip(&self.cores) {
+            for parcel in self.free_parcels(number) {
+                let parcel = &core.stores[parcel];
+                options.push(Transition::Arrive {
+                    core: number,
+                    line: parcel.line,
+                    byte: parcel.mask.trailing_zeros() as u8,
+                });
+            }
+            if bounds.leaves > 0 {
+                let words =
+                    (0..self.shape.words()).filter(|w| core.combining.mask & span(w * 4, 4) != 0);
+                options.extend(words.map(|word| Transition::Leave {
+                    core: number,
+                    word: word as u8,
+                }));
+            }
+        }
+    }
+
+    /// Lets one of those happen.
+    pub(crate) fn happen(&mut self, transition: Transition, step: u64, trace: &mut Trace) {
+        match transition {
+            Transition::Evict { core, line } => {
+                if let Some(slot) = self.caches.find(core, line) {
+                    self.evict(slot, step, trace);
+                }
+            }
+            Transition::Fill { core, line } => self.fetch_ahead(core, line, step, trace),
+            Transition::Arrive { core, line, byte } => {
+                let wanted = self.free_parcels(core).into_iter().find(|&number| {
+                    let parcel = &self.cores[usize::from(core)].stores[number];
+                    parcel.line == line && parcel.mask.trailing_zeros() == u32::from(byte)
+                });
+                if let Some(number) = wanted {
+                    self.arrives(core, number, step, trace);
+                }
+            }
+            Transition::Leave { core, word } => {
+                let combining = self.cores[usize::from(core)].combining;
+                let group = span(usize::from(word) * 4, 4);
+                self.leave(core, group);
+                let at = self.shape.start(combining.line) + u32::from(word) * 4;
+                let value = memory::word(&combining.bytes, word.into());
+                trace.record(own_account(step, core, Verb::Arrive, at, value));
+            }
+            Transition::Run(_) | Transition::Refuse(_) | Transition::Expire(_) => {}
+        }
+    }
+
+    /// What `core`'s `op` touches.
+    pub(crate) fn touched(&self, core: u16, op: &Op, print: &mut Footprint) {
+        let (line, _) = self.shape.split(op.at);
+        match op.access {
+            Access::Load { .. } | Access::Read { .. } => print.read(&[line]),
+            Access::Store { .. } | Access::Write { .. } | Access::Atomic(_) => print.write(line),
+            Access::Combine { .. } | Access::Empty | Access::Drain => {
+                let own = &self.cores[usize::from(core)];
+                if bits(own.combining.mask).next().is_some() {
+                    print.write(own.combining.line);
+                }
+                own.stores
+                    .iter()
+                    .for_each(|parcel| print.write(parcel.line));
+            }
+            Access::WriteBack { len } | Access::Invalidate { len } => {
+                let last = self.shape.split(op.at + (len - 1)).0;
+                (line..=last)
+                    .filter(|&line| self.caches.find(core, line).is_some())
+                    .for_each(|line| print.write(line));
+            }
+            Access::TestAndSet(of) | Access::Clear(of) => print.register(of),
+            Access::Ring(of) => print.bell(of),
+            Access::WaitForRing => print.bell(core),
+            // Whatever has arrived, anywhere.
+            Access::Acquire => print.everything(),
+            Access::Cycles
+            | Access::Spend(_)
+            | Access::Watch { .. }
+            | Access::Relax
+            | Access::Mark(_) => {}
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Exhaustive search: three searches that must agree, on small programs right and wrong.
+
+mod common;
+
+use common::{Outcome, at, line, wait_for};
+use flagpost_hal::{
+    CachedMemory, Clock, Coherence, CoreId, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+};
+use flagpost_sim::{Bounds, Config, End, Explored, Method, Profile, Sim, SimCore};
+
+type Program = fn(&SimCore) -> Outcome;
+
+fn explore(
+    cores: u16,
+    profile: Profile,
+    bounds: &Bounds,
+    method: Method,
+    program: Program,
+) -> Explored {
+    let config = Config {
+        cores,
+        profile,
+        memory_size: 128,
+        buffer_size: 32,
+        ..Config::default()
+    };
+    Sim::new(config).explore(bounds, method, true, |core: SimCore| program(&core))
+}
+
+/// All words that the programs use are cleared by their owners before `go`.
+fn set_up(core: &SimCore) {
+    for word in 0..32 {
+        core.store_u32(at(core.core().get(), word * 4), 0);
+    }
+    core.drain();
+    core.mark("go");
+}
+
+/// Core 0 sends core 1 a word through its cache. Which of its duties it keeps is in the type.
+fn message<const WRITE_BACK: bool, const DRAIN: bool, const INVALIDATE: bool>(
+    core: &SimCore,
+) -> Outcome {
+    let (data, flag) = (at(1, 0), at(1, 32));
+    let mut bytes = [0; 4];
+    if core.core() == CoreId::new(1) {
+        core.read(data, &mut bytes);
+    }
+    set_up(core);
+    if core.core() == CoreId::new(0) {
+        core.write(data, &7_u32.to_le_bytes());
+        if WRITE_BACK {
+            core.write_back(&line(data));
+        }
+        if DRAIN {
+            core.drain();
+        }
+        core.store_u32(flag, 1);
+        return Ok(());
+    }
+    wait_for(core, flag, 1);
+    core.acquire();
+    if INVALIDATE {
+        core.invalidate(&line(data));
+    }
+    core.read(data, &mut bytes);
+    match u32::from_le_bytes(bytes) {
+        7 => Ok(()),
+        _ => Err("old data".into()),
+    }
+}
+
+/// Each core adds one to a word of core 0, with or without its lock.
+fn count<const LOCK: bool>(core: &SimCore) -> Outcome {
+    set_up(core);
+    let word = at(0, 0);
+    let owner = CoreId::new(0);
+    while LOCK && !core.test_and_set(owner) {
+        core.relax(&[]);
+    }
+    core.acquire();
+    let old = core.load_u32(word);
+    core.store_u32(word, old + 1);
+    core.drain();
+    if LOCK {
+        core.clear(owner);
+    }
+    if core.core() == owner {
+        wait_for(core, word, core.cores().into());
+    }
+    Ok(())
+}
+
+/// Registers hold garbage at the start; a set-up must free them.
+fn free_and<const LOCK: bool>(core: &SimCore) -> Outcome {
+    core.clear(core.core());
+    count::<LOCK>(core)
+}
+
+/// Two words in one bulk store, and a flag.
+fn bulk<const DRAIN: bool>(core: &SimCore) -> Outcome {
+    set_up(core);
+    let (data, flag) = (at(1, 0), at(1, 32));
+    if core.core() == CoreId::new(0) {
+        core.store_bytes(data, &[7; 8]);
+        if DRAIN {
+            core.drain();
+        }
+        core.store_u32(flag, 1);
+        return Ok(());
+    }
+    wait_for(core, flag, 1);
+    core.acquire();
+    match (core.load_u32(data), core.load_u32(data.plus(4))) {
+        (0x0707_0707, 0x0707_0707) => Ok(()),
+        _ => Err("torn".into()),
+    }
+}
+
+/// Name, cores, program, and whether it is right.
+const CASES: [(&str, u16, Program, bool); 10] = [
+    ("message", 2, message::<true, true, true>, true),
+    ("no write-back", 2, message::<false, true, true>, false),
+    ("no drain", 2, message::<true, false, true>, false),
+    ("no invalidate", 2, message::<true, true, false>, false),
+    ("lock", 2, free_and::<true>, true),
+    ("lock of three", 3, free_and::<true>, true),
+    ("no lock", 2, free_and::<false>, false),
+    ("no lock of three", 3, free_and::<false>, false),
+    ("bulk", 2, bulk::<true>, true),
+    ("bulk, no drain", 2, bulk::<false>, false),
+];
+
+fn bounds() -> impl Iterator<Item = Bounds> {
+    let bounds = |evictions, fills, leaves, refusals| Bounds {
+        evictions,
+        fills,
+        leaves,
+        refusals,
+        ..Bounds::default()
+    };
+    [bounds(0, 0, 0, 0), bounds(1, 1, 0, 1), bounds(2, 0, 1, 0)].into_iter()
+}
+
+/// VERIFICATION 10: reductions are wrong in ways that only a comparison shows.
+#[test]
+fn three_searches_agree() {
+    for (name, cores, program, right) in CASES {
+        let mut failing = 0;
+        for profile in Profile::ALL {
+            for bounds in bounds() {
+                let search = |method| explore(cores, profile, &bounds, method, program);
+                let states = search(Method::States);
+                let what = format!("{name}: {states}");
+                assert!(states.complete, "{what}");
+                let limited = Bounds {
+                    max_runs: 3_000,
+                    ..bounds.clone()
+                };
+                let all = explore(cores, profile, &limited, Method::Unreduced, program);
+                if all.complete {
+                    assert_eq!(states.schedules, all.runs.into(), "{what}");
+                    assert_eq!(states.verdicts, all.verdicts, "{what}");
+                    assert_eq!(states.outcomes, all.outcomes, "{what}");
+                }
+                let sleeping = explore(cores, profile, &limited, Method::SleepSets, program);
+                if !sleeping.complete {
+                    continue;
+                }
+                assert!(!all.complete || sleeping.runs <= all.runs, "{what}");
+                assert_eq!(states.verdicts, sleeping.verdicts, "{what}");
+                assert_eq!(states.outcomes, sleeping.outcomes, "{what}");
+                if right {
+                    states.assert_done();
+                }
+                failing += usize::from(states.failure.is_some());
+                println!(
+                    "{what}; unreduced {} ({}), sleep sets {}",
+                    all.runs, all.complete, sleeping.runs
+                );
+            }
+        }
+        assert_eq!(failing == 0, right, "{name}");
+    }
+}
+
+/// A failure's one line repeats it; another program does not follow that line.
+#[test]
+fn failures_replay() {
+    let bounds = Bounds {
+        evictions: 1,
+        ..Bounds::default()
+    };
+    let found = explore(
+        2,
+        Profile::Weak,
+        &bounds,
+        Method::States,
+        message::<true, false, true>,
+    );
+    let report = found.failure.expect("a missing drain shows");
+    let line = report.config.to_string();
+    let config: Config = line.parse().expect("a report's line reads back");
+    let again = Sim::new(config.clone()).run(message_without_drain);
+    assert_eq!((again.end, again.hash), (report.end, report.hash));
+    let other = Sim::new(config).run(|core: SimCore| free_and::<true>(&core));
+    assert_eq!(other.end, End::Diverged);
+}
+
+fn message_without_drain(core: SimCore) -> Outcome {
+    message::<true, false, true>(&core)
+}
+
+/// Core 1 waits for a word that core 0 stores, or for an hour.
+fn patient(core: &SimCore) -> Outcome {
+    set_up(core);
+    let word = at(1, 0);
+    if core.core() == CoreId::new(0) {
+        core.store_u32(word, 1);
+        core.drain();
+        return Ok(());
+    }
+    let start = core.cycles();
+    loop {
+        match core.load_u32(word) {
+            1 => return Ok(()),
+            _ if core.cycles() > start => return Err("timeout".into()),
+            seen => core.relax(&[Watch { at: word, seen }]),
+        }
+    }
+}
+
+/// A budget that may run out does so at each step where its core is blocked, and at no other.
+#[test]
+fn budgets_run_out_within_their_bound() {
+    let search = |expiries| {
+        let bounds = Bounds {
+            expiries,
+            ..Bounds::default()
+        };
+        explore(2, Profile::Scc, &bounds, Method::States, patient)
+    };
+    search(0).assert_done();
+    let verdicts = search(1).verdicts;
+    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
+}
+
+/// What needs two preemptions is not found with one.
+#[test]
+fn preemptions_are_bounded() {
+    let search = |preemptions| {
+        let bounds = Bounds {
+            preemptions,
+            ..Bounds::default()
+        };
+        explore(3, Profile::Scc, &bounds, Method::States, free_and::<false>)
+    };
+    assert!(search(Some(0)).failure.is_none());
+    assert!(search(Some(1)).failure.is_some());
+    let (one, all) = (search(Some(1)), search(None));
+    assert!(one.complete && all.complete && one.states > 0);
+    assert!(one.verdicts.is_subset(&all.verdicts));
+}
+
+/// Programs that nobody can finish are told from those that take turns for ever.
+#[test]
+fn deadlocks_are_found() {
+    let stuck: Program = |core| {
+        set_up(core);
+        wait_for(core, at(0, 0), 1);
+        Ok(())
+    };
+    let found = explore(2, Profile::Scc, &Bounds::default(), Method::States, stuck);
+    let report = found.failure.expect("a deadlock");
+    assert_eq!((report.end, report.waiting.len()), (End::Deadlock, 2));
+}
+
+/// A search that gives up says so.
+#[test]
+fn a_search_that_was_cut_off_is_not_complete() {
+    let bounds = Bounds {
+        max_states: 3,
+        ..Bounds::default()
+    };
+    let found = explore(
+        2,
+        Profile::Scc,
+        &bounds,
+        Method::States,
+        message::<true, true, true>,
+    );
+    assert!(!found.complete && found.failure.is_none());
+    assert_eq!(found.schedules, 0.into());
+}
