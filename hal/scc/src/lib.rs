@@ -1,0 +1,70 @@
+//! Flagpost's port to the Intel SCC: 48 cores, private caches that nothing keeps coherent, message buffers
+//! and lock bits on the chip, four memory controllers.
+//!
+//! The port is at register level, and does everything through a [`Bus`]: physical accesses, each with the memory type
+//! emulated board; the port is the same.
+//!
+//! # Mental model
+//! ```text
+//!   kernel     put, get, post, complete …                     knows HAL traits
+//!   ──────────────────────────────────────────────────────────────────────────
+//!   Scc<B>     locks · doorbell · message data · caches       knows the chip       (this crate)
+//!   ──────────────────────────────────────────────────────────────────────────
+//!   Bus        load/store (physical address, memory type) · CL1INVMB · wbinvd · rdtsc
+//!   ──────────────────────────────────────────────────────────────────────────
+//!   silicon               simulator                emulated board
+//! ```
+//! # Modules
+//! | module | idea |
+//! |---|---|
+//! | [`bus`] | what is under the port |
+//! | [`map`] | where everything is, as physical addresses |
+//! | [`lut`] | how a core's physical address becomes a place on the mesh |
+//! | [`registers`] | register banks, field by field |
+//! | [`lock`] | the test-and-set register's semantics |
+//! | [`message`] | memory types, write-combining buffer, CL1INVMB |
+//! | [`displace`] | writing back normal lines without an instruction for it |
+//! | [`doorbell`] | one bit of the configuration register |
+//! | [`fpga`] | counters and a clock that all cores share |
+//!
+//! # Hazards
+//! The chip's known traps (HARDWARE A7), and where each is dealt with. `tests/hazards.rs` shows each with and
+//! without its remedy.
+//!
+//! | | hazard | remedy |
+//! |---|---|---|
+//! | H1 | the bypass to the own message buffer is not trusted | not used: own buffer like any other's |
+//! | H2 | a store that hits an MPBT line stays in L1, and is discarded | written through; or dropped before each store |
+//! | H3 | a stale line is written over fresh memory | no dirty line with the default mapping; else the kernel's rule |
+//! | H4 | the write-combining buffer keeps the last line | `drain` |
+//! | H5 | uncached and cached views of a line differ | one view per line, `settle` where the port mixes them |
+//! | H6 | a core waits for a register that it holds | interrupts masked; ascending order is the caller's |
+//! | H7 | no protection | the port writes two registers: lock and bit 1 of the configuration |
+//! | H8 | a level interrupt is lost or stuck | set if clear, under the lock; cleared before looking |
+//! | H9 | 16-byte neighbours failed | one line per writer (the kernel's layout) |
+//! | H10 | 64-bit values tear | high, low, high; else words only |
+//!
+//! # What has been run
+//! The arithmetic is tested against the documents' tables for all 48 cores; the port against a model of the chip
+//! with sets, ways and replacement (`tests/`); the conformance cases run over the other buses. Nothing here has
+//!
+//! HARDWARE is a collection of facts from the sources named where they are used: Intel's SCC_API, RCCE, the
+//! kernel drivers of SCC Linux, Barrelfish and its technical note 005, BareMichael.
+#![no_std]
+#![deny(unsafe_code)]
+
+pub mod bus;
+pub mod displace;
+pub mod doorbell;
+pub mod fpga;
+pub mod lock;
+pub mod lut;
+pub mod map;
+pub mod message;
+pub mod registers;
+mod scc;
+
+pub use bus::{Attribute, Bus, Fault, LINE, Physical, Processor, State};
+pub use fpga::{Counter, Fpga};
+pub use map::{Controller, Map, Place};
+pub use scc::{Mapping, Scc};

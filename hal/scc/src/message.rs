@@ -1,0 +1,236 @@
+//! Shared memory: words past the caches, bulk data through the write-combining buffer, cached data.
+//!
+//! # Which access is mapped how
+//! | call | memory type | and |
+//! |---|---|---|
+//! | `load_u8`, `load_u32`, `store_u8`, `store_u32` | uncached | |
+//! | `store_bytes` | MPBT, write through | 32 bytes leave as one packet: 122 cycles to memory, against 779 word by word |
+//! | `load_bytes`, a line or more | MPBT, after CL1INVMB | a line per packet |
+//! | `load_bytes`, less | uncached | spares the message lines in L1 |
+//! | `read`, `write` | as [`Mapping`] says | |
+//!
+//! With [`Mapping::Mpbt`] all of these are MPBT without write-through, and every store is
+//! preceded by CL1INVMB: a store that misses goes out, one that hits would stay in L1 until the next CL1INVMB
+//! discards it (H2).
+//!
+//! # The write-combining buffer
+//! It holds one line, and lets go of it when the line is full or a store to another line comes. Nothing else
+//! empties it: not CL1INVMB, not time, not an uncached access (HARDWARE A4). Hence:
+//! * W1. [`drain`](Coherence::drain) stores to a line of the own message buffer that is kept free for this. Then
+//!   that line is what the buffer holds, and nobody reads it.
+//! * W2. No load looks into the buffer, and an uncached store passes it by. So the port remembers the line
+//!   that it stored to last, and drains before it touches that line in any other way (U5). The memory is one
+//!   word per core, and may say "pending" where nothing is; never the reverse.
+//! * W3. What is less than a line may leave in several packets. Only words are promised whole
+//!   (`PUBLISH` = 4), although a full line is one packet.
+//!
+//! # Which coherence action does what
+//! | | `Mpbt`, `MpbtWriteThrough` | `Normal`, own memory |
+//! |---|---|---|
+//! | `write_back` | nothing: no store stays | [displacement](crate::displace), which drops the lines too |
+//! | `invalidate` | CL1INVMB: all message lines | the same |
+//! | `drain` | W1 | W1 |
+//! | `acquire` | nothing: one access at a time | nothing |
+//!
+//! # Doubt
+//! Whether an uncached load that finds its line in L1 is served from there is not known (HARDWARE A4 says it
+//! passes the caches; the core's ancestors looked). The kernel's polled words share no line with cached data, so
+//! it does not ask.
+
+use flagpost_hal::{Address, CachedMemory, Coherence, Lines, Region, UncachedMemory};
+
+use crate::Scc;
+use crate::bus::{Attribute, Bus, LINE, Physical};
+use crate::scc::Mapping;
+
+impl<B: Bus> Scc<B> {
+    /// Notes that the write-combining buffer may now hold the line of `at`.
+    fn note_pending(&self, at: Physical) {
+        self.bus.state().pending.set(at.line().get() + 1);
+    }
+
+    /// Drains if the write-combining buffer may hold one of these bytes (W2).
+    #[inline]
+    #[track_caller]
+    fn settle(&self, at: Physical, len: usize) {
+        let pending = self.bus.state().pending.get();
+        let from = at.line().get();
+        // A line's number, plus 1, lies in here exactly if the line overlaps the bytes.
+        if pending > from && u64::from(pending) <= u64::from(at.get()) + len as u64 {
+            self.drain();
+        }
+    }
+
+    /// Stores message data, and notes what the write-combining buffer holds then.
+    #[track_caller]
+    fn send(&self, at: Physical, from: &[u8]) {
+        if let Some(last) = from.len().checked_sub(1) {
+            self.bus.store_bytes(at, self.message_type(), from);
+            self.note_pending(at.plus(last as u32));
+        }
+    }
+
+    /// The memory type of message data. A store of it must miss in L1 where it is `Mpbt`: H2.
+    #[track_caller]
+    fn message_type(&self) -> Attribute {
+        match self.mapping {
+            Mapping::Mpbt => {
+                // FLUSH: nothing is lost: no store has ever stayed in L1, because of this line.
+                self.bus.cl1invmb();
+                Attribute::Mpbt
+            }
+            Mapping::Normal | Mapping::MpbtWriteThrough => Attribute::MpbtWriteThrough,
+        }
+    }
+
+    /// The lines of `spans` that are mapped normal, as physical spans.
+    fn normal<'s>(
+        &'s self,
+        spans: &'s [Lines],
+    ) -> impl Iterator<Item = (Physical, u32)> + Clone + 's {
+        let normal = |lines: &&Lines| self.mapped(lines.region()) == Attribute::Normal;
+        spans.iter().filter(normal).map(|lines| {
+            let len = lines.end() - lines.start();
+            (
+                self.locate(lines.region().at(lines.start()), len as usize),
+                len,
+            )
+        })
+    }
+}
+
+impl<B: Bus> UncachedMemory for Scc<B> {
+    const PUBLISH: usize = 4; // W3
+
+    #[inline]
+    #[track_caller]
+    fn load_u8(&self, at: Address) -> u8 {
+        let at = self.locate(at, 1);
+        self.settle(at, 1);
+        self.bus.load_u8(at, Attribute::Uncached)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn store_u8(&self, at: Address, value: u8) {
+        let at = self.locate(at, 1);
+        self.settle(at, 1);
+        self.bus.store_u8(at, Attribute::Uncached, value);
+    }
+
+    #[inline]
+    #[track_caller]
+    fn load_u32(&self, at: Address) -> u32 {
+        let at = self.locate_word(at);
+        self.settle(at, 4);
+        self.bus.load_u32(at, Attribute::Uncached)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn store_u32(&self, at: Address, value: u32) {
+        let at = self.locate_word(at);
+        self.settle(at, 4);
+        self.bus.store_u32(at, Attribute::Uncached, value);
+    }
+
+    #[track_caller]
+    fn store_bytes(&self, at: Address, from: &[u8]) {
+        self.send(self.locate(at, from.len()), from);
+    }
+
+    #[track_caller]
+    fn load_bytes(&self, at: Address, into: &mut [u8]) {
+        let region = at.region;
+        let at = self.locate(at, into.len());
+        self.settle(at, into.len());
+        // Normal lines are not tagged: CL1INVMB would leave an old copy of them in place.
+        let normal = self.mapped(region) == Attribute::Normal;
+        let attribute = if normal || into.len() < LINE as usize {
+            Attribute::Uncached
+        } else {
+            // FLUSH: U3: what is in L1 may be old.
+            self.bus.cl1invmb();
+            self.mapped(region)
+        };
+        self.bus.load_bytes(at, attribute, into);
+    }
+}
+
+impl<B: Bus> CachedMemory for Scc<B> {
+    #[track_caller]
+    fn read(&self, at: Address, into: &mut [u8]) {
+        let attribute = self.mapped(at.region);
+        let at = self.locate(at, into.len());
+        // W2: own stores that are still in the buffer: a load that misses would fetch the line without them.
+        self.settle(at, into.len());
+        self.bus.load_bytes(at, attribute, into);
+    }
+
+    #[track_caller]
+    fn write(&self, at: Address, from: &[u8]) {
+        let normal = self.mapped(at.region) == Attribute::Normal;
+        let at = self.locate(at, from.len());
+        if normal {
+            self.settle(at, from.len());
+            self.bus.store_bytes(at, Attribute::Normal, from);
+        } else {
+            self.send(at, from);
+        }
+    }
+}
+
+// SAFETY: with the accesses of `Bus` doing what `Attribute` says:
+// S1. Message data: no store stays in L1 (written through, or a miss because of `message_type`), and `drain`
+//     takes the last line out of the write-combining buffer. Normal lines: `clean`.
+// S2. CL1INVMB drops all message lines; `clean` drops the normal ones.
+// S3. The core completes each access before it starts the next, but for the write-combining buffer: W1, W2.
+// S4. Loads complete in program order.
+// S5. `Bus` promises that its accesses are kept in order among themselves; `order` keeps all others.
+#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
+unsafe impl<B: Bus> Coherence for Scc<B> {
+    const LINE: usize = LINE as usize;
+
+    /// True for normal lines, while message lines are never dirty: the stricter answer is right for both.
+    const INVALIDATE_WRITES_BACK: bool = false;
+
+    #[track_caller]
+    fn write_back(&self, spans: &[Lines]) {
+        self.bus.order();
+        self.bus.clean(self.normal(spans));
+    }
+
+    #[track_caller]
+    fn invalidate(&self, spans: &[Lines]) {
+        let message = |lines: &Lines| {
+            lines.start() < lines.end() && self.mapped(lines.region()) != Attribute::Normal
+        };
+        if spans.iter().any(message) {
+            self.bus.cl1invmb();
+        }
+        self.bus.clean(self.normal(spans));
+        self.bus.order();
+    }
+
+    #[track_caller]
+    fn drain(&self) {
+        if self.bus.state().pending.replace(0) != 0 {
+            // FLUSH: W1. Never loaded, so that this store cannot hit in L1.
+            let dummy = self.map.dummy_line(self.core);
+            self.bus.store_u32(dummy, self.dummy_type(), 0);
+        }
+        self.bus.order();
+    }
+
+    #[track_caller]
+    fn acquire(&self) {
+        self.bus.order();
+    }
+}
+
+impl<B: Bus> Scc<B> {
+    /// The memory type of the own message buffer, and so of its dummy line.
+    fn dummy_type(&self) -> Attribute {
+        self.mapped(Region::message_buffer(self.core))
+    }
+}

@@ -1,0 +1,558 @@
+//! The chip's known traps (H1 to H10 of HARDWARE A7), each with and without its remedy.
+//!
+//! Two kinds of tests: the trap itself, by raw accesses to the model; and the port in the same situation,
+//! which is not caught. H7 (no protection) and H9 (16-byte neighbours) are not things that a port cures: see the
+//! table in the crate's documentation.
+
+mod chip;
+
+use chip::{Chip, Core, Policy};
+use flagpost_hal::{
+    Address, CachedMemory, Coherence, CoreId, Doorbell, Lines, MessageBuffer, Region, TestAndSet,
+    Topology, UncachedMemory,
+};
+use flagpost_scc::registers::{self, CoreConfig};
+use flagpost_scc::{Attribute, Bus, Counter, Map, Mapping, Physical, Processor, Scc};
+
+const MAP: Map = Map::SCC;
+const ALL: [Mapping; 3] = [Mapping::Normal, Mapping::Mpbt, Mapping::MpbtWriteThrough];
+const MESSAGE: [Mapping; 2] = [Mapping::Mpbt, Mapping::MpbtWriteThrough];
+
+fn chip() -> Chip {
+    Chip::new(Policy::PseudoLru)
+}
+
+fn own(core: u16, offset: u32) -> Address {
+    Region::memory(CoreId::new(core)).at(offset)
+}
+
+fn buffer(core: u16, offset: u32) -> Address {
+    Region::message_buffer(CoreId::new(core)).at(offset)
+}
+
+fn physical(at: Address) -> Physical {
+    MAP.physical(at, 4).unwrap()
+}
+
+fn lines(at: Address, len: u32) -> Lines {
+    Lines::covering::<Scc<Core>>(at, len)
+}
+
+/// What memory holds, whatever any core's caches and buffers say: seen by a core that has none of it.
+fn in_memory(chip: &Chip, at: Address) -> u32 {
+    chip.bus(47).load_u32(physical(at), Attribute::Uncached)
+}
+
+fn read(scc: &Scc<Core>, at: Address) -> u32 {
+    let mut bytes = [0; 4];
+    scc.read(at, &mut bytes);
+    u32::from_le_bytes(bytes)
+}
+
+// ---- H1: the bypass ----
+
+#[test]
+fn h1_no_access_of_the_port_goes_by_the_bypass() {
+    for core in (0..48).map(CoreId::new) {
+        let first = MAP.physical(Region::message_buffer(core).at(0), 1).unwrap();
+        assert!((0xC000_0000..0xD800_0000).contains(&first.get()));
+        assert!((0xC000_0000..0xD800_0000).contains(&MAP.dummy_line(core).get()));
+    }
+}
+
+// ---- H2: a store that hits an MPBT line ----
+
+#[test]
+fn h2_the_trap_a_store_that_hits_is_discarded() {
+    let chip = chip();
+    let core = chip.bus(0);
+    let at = physical(buffer(0, 64));
+    core.load_u32(at, Attribute::Mpbt);
+    core.store_u32(at, Attribute::Mpbt, 7);
+    core.store_u32(MAP.dummy_line(CoreId::new(0)), Attribute::Mpbt, 0);
+    assert_eq!(in_memory(&chip, buffer(0, 64)), 0, "it stayed in L1");
+    core.cl1invmb();
+    assert_eq!(core.load_u32(at, Attribute::Mpbt), 0, "and is lost");
+    // The same with write-through: not caught.
+    core.store_u32(at, Attribute::MpbtWriteThrough, 7);
+    core.store_u32(MAP.dummy_line(CoreId::new(0)), Attribute::Mpbt, 0);
+    core.cl1invmb();
+    assert_eq!(core.load_u32(at, Attribute::Mpbt), 7);
+}
+
+/// Read, modify, write; then refresh: with each mapping, through the cache and in bulk.
+#[test]
+fn h2_the_port_loses_no_store() {
+    for mapping in ALL {
+        let chip = chip();
+        let scc = chip.scc(0, mapping);
+        for at in [own(0, 64), buffer(0, 64)] {
+            for turn in 1..4 {
+                let value = read(&scc, at) + 1;
+                scc.write(at, &value.to_le_bytes());
+                assert_eq!(read(&scc, at), turn, "{mapping:?}: own store");
+                scc.write_back(&[lines(at, 4)]);
+                scc.drain();
+                assert_eq!(in_memory(&chip, at), turn, "{mapping:?}: published");
+                scc.invalidate(&[lines(at, 4)]);
+                assert_eq!(read(&scc, at), turn, "{mapping:?}: refreshed");
+            }
+            read(&scc, at);
+            scc.store_bytes(at, &9_u32.to_le_bytes());
+            scc.drain();
+            scc.invalidate(&[lines(at, 4)]);
+            assert_eq!(
+                read(&scc, at),
+                9,
+                "{mapping:?}: bulk store over a line in L1"
+            );
+        }
+    }
+}
+
+// ---- H3: a stale line over fresh memory ----
+
+#[test]
+fn h3_the_trap_an_evicted_line_destroys_its_neighbours_bytes() {
+    for attribute in [Attribute::Normal, Attribute::Mpbt] {
+        let chip = chip();
+        let core = chip.bus(0);
+        let (mine, theirs) = (own(0, 0), own(0, 4));
+        core.load_u32(physical(mine), attribute);
+        core.store_u32(physical(mine), attribute, 1);
+        chip.bus(1)
+            .store_u32(physical(theirs), Attribute::Uncached, 2);
+        core.evict(physical(mine));
+        assert_eq!(
+            in_memory(&chip, theirs),
+            0,
+            "{attribute:?}: the peer's store is gone"
+        );
+    }
+}
+
+/// With message mappings no line is ever dirty, whatever the kernel does: nothing can travel back.
+#[test]
+fn h3_message_mappings_have_no_dirty_lines() {
+    for mapping in MESSAGE {
+        let chip = chip();
+        let scc = [0, 1].map(|core| chip.scc(core, mapping));
+        for at in [own(0, 0), buffer(0, 0)] {
+            read(&scc[0], at);
+            scc[0].write(at, &[1; 4]);
+            scc[0].drain();
+            scc[1].store_u32(at.plus(4), 2);
+            assert_eq!(scc[0].bus().dirty(|_| true), 0);
+            scc[0].bus().evict(physical(at));
+            assert_eq!(in_memory(&chip, at.plus(4)), 2, "{mapping:?}");
+        }
+    }
+}
+
+// ---- H4: the write-combining buffer keeps the last line ----
+
+#[test]
+fn h4_the_trap_nothing_but_another_line_empties_the_buffer() {
+    let chip = chip();
+    let core = chip.bus(0);
+    let (data, flag) = (own(1, 0), own(1, 32));
+    core.store_u32(physical(data), Attribute::MpbtWriteThrough, 1);
+    core.cl1invmb();
+    core.wbinvd();
+    core.load_u32(physical(flag), Attribute::Uncached);
+    core.store_u32(physical(flag), Attribute::Uncached, 0);
+    assert_eq!(in_memory(&chip, data), 0, "not by all of these");
+    core.store_u32(physical(flag), Attribute::MpbtWriteThrough, 1);
+    assert_eq!(in_memory(&chip, data), 1, "the flag pushes the data out");
+    assert_eq!(in_memory(&chip, flag), 0, "and stays itself");
+}
+
+#[test]
+fn h4_drain_empties_it() {
+    for mapping in ALL {
+        let chip = chip();
+        let scc = chip.scc(0, mapping);
+        scc.store_bytes(own(1, 40), &[1; 4]);
+        assert_eq!(in_memory(&chip, own(1, 40)), 0, "{mapping:?}: still inside");
+        scc.drain();
+        assert_eq!(in_memory(&chip, own(1, 40)), 0x0101_0101, "{mapping:?}");
+    }
+}
+
+/// The dummy line is in nobody's region: draining changes no byte that anybody owns.
+#[test]
+fn h4_the_dummy_line_is_reserved() {
+    let chip = chip();
+    let scc = chip.scc(3, Mapping::default());
+    let size = scc.message_buffer_size();
+    assert_eq!(size, 8160);
+    let all = vec![0xAB; size as usize];
+    scc.store_bytes(buffer(3, 0), &all);
+    scc.drain();
+    scc.store_bytes(own(1, 0), &[5; 5]);
+    scc.drain();
+    let mut seen = vec![0; size as usize];
+    chip.scc(4, Mapping::default())
+        .load_bytes(buffer(3, 0), &mut seen);
+    assert!(seen == all);
+}
+
+/// A drain that has nothing to take out is no access at all.
+#[test]
+fn drain_is_free_when_nothing_is_pending() {
+    let chip = chip();
+    let scc = chip.scc(0, Mapping::default());
+    scc.store_u32(own(1, 0), 1);
+    let dummy = MAP.dummy_line(CoreId::new(0));
+    chip.bus(1).store_u32(dummy, Attribute::Uncached, 77);
+    scc.drain();
+    scc.store_bytes(own(1, 0), &[1; 4]);
+    scc.store_bytes(own(1, 0), &[]);
+    let dummy = |_: ()| chip.bus(1).load_u32(dummy, Attribute::Uncached);
+    assert_eq!(dummy(()), 77);
+    scc.drain();
+    scc.store_bytes(own(1, 0), &[1; 4]); // pushes the dummy line out
+    assert_eq!(dummy(()), 0);
+}
+
+// ---- H5: uncached and cached views of one line ----
+
+#[test]
+fn h5_the_trap_an_uncached_store_passes_the_buffer_by() {
+    let chip = chip();
+    let core = chip.bus(0);
+    let at = physical(own(1, 0));
+    core.store_u32(at, Attribute::MpbtWriteThrough, 1); // older
+    core.store_u32(at, Attribute::Uncached, 2); // younger
+    assert_eq!(core.load_u32(at, Attribute::Uncached), 2);
+    core.store_u32(physical(own(1, 32)), Attribute::MpbtWriteThrough, 0);
+    assert_eq!(in_memory(&chip, own(1, 0)), 1, "the older store wins");
+}
+
+/// U5: accesses to the same bytes are in program order, in every combination.
+#[test]
+fn h5_the_port_keeps_the_order_of_accesses_to_the_same_bytes() {
+    for mapping in ALL {
+        let chip = chip();
+        let scc = chip.scc(0, mapping);
+        for at in [own(0, 28), own(1, 28), buffer(0, 28), buffer(1, 28)] {
+            // Two lines: the second one stays in the buffer.
+            let behind = at.plus(4);
+            let bulk = |value: u8| scc.store_bytes(at, &[value; 8]);
+            bulk(1);
+            scc.store_u32(behind, 2);
+            scc.drain();
+            assert_eq!(in_memory(&chip, behind), 2, "{mapping:?}: word over bulk");
+            bulk(3);
+            assert_eq!(
+                scc.load_u32(behind),
+                0x0303_0303,
+                "{mapping:?}: word of bulk"
+            );
+            bulk(4);
+            assert_eq!(scc.load_u8(behind.plus(3)), 4, "{mapping:?}: byte of bulk");
+            bulk(5);
+            scc.store_u8(behind, 6);
+            scc.drain();
+            assert_eq!(
+                in_memory(&chip, behind),
+                0x0505_0506,
+                "{mapping:?}: byte over bulk"
+            );
+            bulk(7);
+            let mut seen = [0; 64];
+            scc.load_bytes(at, &mut seen[..8]);
+            assert_eq!(seen[..8], [7; 8], "{mapping:?}: bulk of bulk");
+            bulk(8);
+            scc.load_bytes(at, &mut seen);
+            assert_eq!(seen[..8], [8; 8], "{mapping:?}: much of bulk");
+            scc.store_u32(behind, 9);
+            bulk(10);
+            scc.drain();
+            assert_eq!(
+                in_memory(&chip, behind),
+                0x0A0A_0A0A,
+                "{mapping:?}: bulk over word"
+            );
+        }
+    }
+}
+
+/// Own cached stores are seen by own cached loads, though a store that misses only goes to the buffer.
+#[test]
+fn h5_a_core_reads_what_it_wrote() {
+    for mapping in ALL {
+        let scc = chip().scc(0, mapping);
+        for at in [own(0, 30), buffer(0, 30)] {
+            scc.write(at, &[1, 2, 3, 4]);
+            let mut seen = [0; 4];
+            scc.read(at, &mut seen);
+            assert_eq!(seen, [1, 2, 3, 4], "{mapping:?}");
+        }
+    }
+}
+
+/// U3: bulk loads return what memory holds, though the same lines are in L1.
+#[test]
+fn h5_bulk_loads_are_fresh() {
+    for mapping in ALL {
+        let chip = chip();
+        let scc = chip.scc(0, mapping);
+        for at in [own(0, 0), own(1, 0), buffer(0, 0), buffer(1, 0)] {
+            for value in 1..4_u8 {
+                read(&scc, at);
+                let peer = chip.scc(2, mapping);
+                peer.store_bytes(at, &[value; 64]);
+                peer.drain();
+                for len in [4, 20, 64] {
+                    let mut seen = [0; 64];
+                    scc.load_bytes(at, &mut seen[..len]);
+                    assert_eq!(seen[..len], [value; 64][..len], "{mapping:?} {at}");
+                }
+            }
+        }
+    }
+}
+
+/// Staleness itself: cached reads are old until `invalidate`, with every mapping.
+#[test]
+fn h5_cached_reads_are_stale_until_invalidate() {
+    for mapping in ALL {
+        let chip = chip();
+        let scc = [0, 1].map(|core| chip.scc(core, mapping));
+        for at in [own(0, 0), buffer(0, 0)] {
+            assert_eq!(read(&scc[0], at), 0);
+            scc[1].store_u32(at, 5);
+            assert_eq!(read(&scc[0], at), 0, "{mapping:?}");
+            scc[0].invalidate(&[lines(at, 0)]);
+            assert_eq!(read(&scc[0], at), 0, "{mapping:?}: no line named");
+            scc[0].invalidate(&[lines(at, 4)]);
+            assert_eq!(read(&scc[0], at), 5, "{mapping:?}");
+        }
+    }
+}
+
+// ---- H6 and the register's semantics ----
+
+fn register(core: u16) -> Physical {
+    let core = CoreId::new(core);
+    MAP.registers(core).plus(registers::lock(core.get() % 2))
+}
+
+#[test]
+fn h6_the_register_is_read_to_take_and_written_to_free() {
+    let chip = chip();
+    let bus = chip.bus(9);
+    let at = register(5);
+    let load = || bus.load_u32(at, Attribute::Uncached);
+    assert_eq!(load(), 0, "held after reset, by nobody");
+    for value in [0, 1, 0xFFFF_FFFF] {
+        bus.store_u32(at, Attribute::Uncached, value);
+        bus.store_u32(at, Attribute::Uncached, value); // twice is once
+        assert_eq!(
+            [load(), load(), load()],
+            [1, 0, 0],
+            "any write frees it: {value}"
+        );
+    }
+    bus.store_u8(at, Attribute::Uncached, 0);
+    assert_eq!([load(), load()], [1, 0], "single bytes, as RCCE does it");
+}
+
+#[test]
+fn h6_the_port_takes_and_frees_every_core_s_register() {
+    let chip = chip();
+    let scc: Vec<_> = (0..48)
+        .map(|core| chip.scc(core, Mapping::default()))
+        .collect();
+    for of in (0..48).map(CoreId::new) {
+        let held = scc[7].try_lock(of).expect("free");
+        assert!(
+            scc.iter().all(|other| other.try_lock(of).is_none()),
+            "not re-entrant"
+        );
+        // All others are free meanwhile.
+        let next = CoreId::new((of.get() + 1) % 48);
+        drop(scc[9].try_lock(next).expect("another register"));
+        drop(held);
+        drop(scc[8].try_lock(of).expect("free again"));
+    }
+}
+
+#[test]
+fn h6_interrupts_are_masked_from_the_first_register_to_the_last() {
+    let chip = chip();
+    let scc = [0, 1].map(|core| chip.scc(core, Mapping::default()));
+    let bus = scc[0].bus();
+    let first = scc[0].try_lock(CoreId::new(0)).unwrap();
+    assert!(!bus.admits_interrupts());
+    let second = scc[0].try_lock(CoreId::new(1)).unwrap();
+    assert!(scc[0].try_lock(CoreId::new(0)).is_none());
+    drop(first);
+    assert!(!bus.admits_interrupts());
+    drop(second);
+    assert!(bus.admits_interrupts());
+    // One that was not to be had leaves them as they were.
+    let other = scc[1].try_lock(CoreId::new(0)).unwrap();
+    assert!(scc[0].try_lock(CoreId::new(0)).is_none());
+    assert!(bus.admits_interrupts());
+    drop(other);
+    // And so do programs that have them off anyway.
+    bus.set_interrupts(false);
+    drop(scc[0].try_lock(CoreId::new(0)));
+    assert!(!bus.admits_interrupts());
+}
+
+// ---- H8: the doorbell ----
+
+fn bell(chip: &Chip, core: u16) -> bool {
+    CoreConfig::from_bits_retain(chip.board().config(core)).contains(CoreConfig::INTR)
+}
+
+#[test]
+fn h8_start_silences_the_bell_and_nothing_else() {
+    let chip = chip();
+    let before = chip.board().config(6);
+    assert!(bell(&chip, 6));
+    chip.scc(6, Mapping::default());
+    assert_eq!(chip.board().config(6), before & !2);
+}
+
+/// The trap: two cores change the register at the same time, and the later one writes back what it read.
+#[test]
+fn h8_the_trap_two_writers_lose_a_bit() {
+    let chip = chip();
+    chip.scc(6, Mapping::default());
+    let (a, b) = (chip.bus(0), chip.bus(1));
+    let at = MAP
+        .registers(CoreId::new(6))
+        .plus(registers::core_config(0));
+    let old = a.load_u32(at, Attribute::Uncached);
+    b.store_u32(at, Attribute::Uncached, old | CoreConfig::INTR.bits());
+    a.store_u32(at, Attribute::Uncached, old | CoreConfig::NMI.bits());
+    assert!(!bell(&chip, 6), "the ring is lost");
+}
+
+/// The port changes it under the target's register: while another holds that, it waits.
+#[test]
+fn h8_the_port_rings_under_the_targets_register() {
+    let chip = chip();
+    let scc = [0, 1, 6].map(|core| chip.scc(core, Mapping::default()));
+    let target = CoreId::new(6);
+    // Core 1 is in its critical section, and sets another bit in it.
+    let writer = chip.bus(1);
+    let at = MAP.registers(target).plus(registers::core_config(0));
+    let held = scc[1].try_lock(target).unwrap();
+    core::mem::forget(held); // freed below, by hand
+    let old = writer.load_u32(at, Attribute::Uncached);
+    // The ringer finds the lock taken; before it looks again, core 1 finishes. A ringer without the lock would
+    // have read the register by then, and now write it back.
+    scc[0].bus().before(2, move || {
+        writer.store_u32(at, Attribute::Uncached, old | CoreConfig::NMI.bits());
+        writer.store_u32(register(6), Attribute::Uncached, 0);
+    });
+    scc[0].ring(target);
+    let config = CoreConfig::from_bits_retain(chip.board().config(6));
+    assert!(
+        config.contains(CoreConfig::INTR | CoreConfig::NMI),
+        "{config:?}"
+    );
+    scc[2].wait_for_ring();
+    assert!(!bell(&chip, 6));
+    assert!(
+        scc[2].try_lock(target).is_some(),
+        "the register is free again"
+    );
+}
+
+/// Rings while one is pending are merged, and a ring after the clear is a new one.
+#[test]
+fn h8_no_ring_is_lost_or_stuck() {
+    let chip = chip();
+    let scc = [0, 6].map(|core| chip.scc(core, Mapping::default()));
+    for _ in 0..3 {
+        scc[0].ring(CoreId::new(6));
+        scc[0].ring(CoreId::new(6));
+        assert!(bell(&chip, 6));
+        scc[1].wait_for_ring();
+        assert!(!bell(&chip, 6));
+    }
+    // It waits: until somebody rings.
+    let ringer = scc[0].clone();
+    scc[1].bus().before(2, move || ringer.ring(CoreId::new(6)));
+    scc[1].wait_for_ring();
+}
+
+// ---- H10: two-step counters ----
+
+#[test]
+fn h10_the_trap_low_then_high_tears() {
+    let chip = chip();
+    chip.board().time.set(0xFFFF_FFFF);
+    let bus = chip.bus(0);
+    let load = |offset| u64::from(bus.load_u32(Map::fpga().plus(offset), Attribute::Uncached));
+    let torn = load(0x8224) | load(0x8228) << 32;
+    assert_eq!(torn, 0x1_FFFF_FFFF, "half a minute ahead of its time");
+}
+
+#[test]
+fn h10_high_low_high_does_not() {
+    let chip = chip();
+    let scc = chip.scc(0, Mapping::default());
+    for start in [0, 0xFFFF_FFFD, 0xFFFF_FFFE, 0xFFFF_FFFF, 0x1_0000_0000] {
+        chip.board().time.set(start);
+        let seen = scc.fpga().time();
+        assert!((start..start + 6).contains(&seen), "{start:#x}: {seen:#x}");
+    }
+}
+
+#[test]
+fn counters_count_when_read_and_not_when_looked_at() {
+    let chip = chip();
+    let scc = [0, 40].map(|core| chip.scc(core, Mapping::default()));
+    for number in [0, 47, 48, 95] {
+        let counter = Counter::new(number).unwrap();
+        scc[0].fpga().set(counter, 5);
+        assert_eq!(scc[1].fpga().increment(counter), 5);
+        assert_eq!(scc[0].fpga().increment(counter), 6);
+        assert_eq!(
+            [scc[0].fpga().get(counter), scc[1].fpga().get(counter)],
+            [7, 7]
+        );
+    }
+}
+
+// ---- Who am I ----
+
+#[test]
+fn every_core_finds_out_its_number() {
+    let chip = chip();
+    for core in 0..48 {
+        let scc = chip.scc(core, Mapping::default());
+        assert_eq!(scc.core(), CoreId::new(core));
+        assert_eq!(scc.cores(), 48);
+    }
+    let scc = chip.scc(0, Mapping::default());
+    assert_eq!(scc.hops(CoreId::new(0), CoreId::new(47)), 8);
+}
+
+/// An address outside its region stops the machine, and touches nothing (U1).
+#[test]
+#[should_panic(expected = "not inside a region")]
+fn addresses_outside_stop_the_machine() {
+    chip()
+        .scc(0, Mapping::default())
+        .store_u32(buffer(1, 8160), 1);
+}
+
+#[test]
+#[should_panic(expected = "not aligned")]
+fn misaligned_words_stop_the_machine() {
+    chip().scc(0, Mapping::default()).load_u32(buffer(1, 2));
+}
+
+#[test]
+#[should_panic(expected = "no such core")]
+fn registers_of_nobody_stop_the_machine() {
+    chip().scc(0, Mapping::default()).clear(CoreId::new(48));
+}
