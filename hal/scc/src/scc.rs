@@ -156,6 +156,10 @@ impl<B: Bus> Topology for Scc<B> {
     fn memory_size(&self) -> u32 {
         self.map.region_size(Kind::Memory)
     }
+
+    fn controller(&self, core: CoreId) -> u16 {
+        self.map.controller(core).0.into()
+    }
 }
 
 impl<B: Bus> Clock for Scc<B> {
