@@ -19,6 +19,11 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// A [`Usage`] that a program we called has told already: nothing is printed.
+pub(crate) fn refused() -> anyhow::Error {
+    usage("")
+}
+
 /// An error that ends the program with status 2.
 pub(crate) fn usage(what: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(what.into()))

@@ -59,6 +59,7 @@ enum Commands {
     Test,
     /// Run everything that must hold before a change goes in
     Ci,
+    Bench(commands::bench::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
     Selftest,
 }
@@ -75,7 +76,10 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) if error.is::<Usage>() => {
-            console.say(&format!("error: {error}"));
+            let what = error.to_string();
+            if !what.is_empty() {
+                console.say(&format!("error: {what}"));
+            }
             ExitCode::from(2)
         }
         Err(error) => {
@@ -92,6 +96,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Doctor => Ok(commands::doctor::run(console)),
         Commands::Test => Ok(commands::test::run(console)),
         Commands::Ci => Ok(commands::ci::run(console)),
+        Commands::Bench(arguments) => commands::bench::run(console, arguments),
         Commands::Selftest => commands::selftest::run(console),
     }
 }

@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+pub(crate) mod bench;
 pub(crate) mod ci;
 pub(crate) mod doctor;
 pub(crate) mod panics;

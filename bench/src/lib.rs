@@ -1,0 +1,51 @@
+//! Flagpost's benchmarks.
+//!
+//! | module | what | unit |
+//! |---|---|---|
+//! | [`pscw`] | Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets | simulated time: exact, on any host |
+//! | [`ring`] | epochs of a ring of cores | simulated time, and how fast the host simulates it |
+//! | [`explore`] | schedules and steps per second of exploration | host time |
+//!
+//! All of them run the real kernel, `flagpost::World`, on the simulator. `docs/calibration.md` of the repository
+//! compares the first with what was published.
+//!
+//! [PSCW-SCC]: flagpost#sources
+#![forbid(unsafe_code)]
+
+mod charged;
+pub mod explore;
+pub mod pscw;
+pub mod ring;
+mod time;
+
+pub use charged::Charged;
+pub use time::{Cycles, median};
+
+/// Why a core of a benchmark stopped.
+#[derive(Debug)]
+pub enum Failure {
+    /// A call into the library failed.
+    Library(flagpost::Error),
+    /// A link refused to start.
+    Link(flagpost_link::Refusal),
+    /// A put arrived with other data than were sent.
+    Data,
+}
+
+impl From<flagpost::Error> for Failure {
+    fn from(error: flagpost::Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl<H> From<flagpost::Unfinished<H>> for Failure {
+    fn from(unfinished: flagpost::Unfinished<H>) -> Self {
+        Self::Library(unfinished.error)
+    }
+}
+
+impl From<flagpost_link::Refusal> for Failure {
+    fn from(refusal: flagpost_link::Refusal) -> Self {
+        Self::Link(refusal)
+    }
+}

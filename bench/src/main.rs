@@ -1,0 +1,264 @@
+//! `flagpost-bench`: runs a benchmark and prints it. `cargo xtask bench` builds and calls it.
+//!
+//! Results go to standard output, as a table or as JSON lines; what is wrong with the arguments is one line on
+//! standard error, and exit status 2.
+
+mod output;
+
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use flagpost_bench::{explore, pscw, ring};
+use flagpost_sim::{Latencies, Oracles, Report, Schedule};
+use output::{Json, out, say, table};
+
+#[derive(Parser, Debug)]
+#[command(
+    name = "cargo xtask bench",
+    bin_name = "cargo xtask bench",
+    about = "Flagpost's benchmarks"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Commands,
+}
+
+#[derive(Subcommand, Debug)]
+enum Commands {
+    Pscw(Pscw),
+    Explore(Explore),
+}
+
+/// Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets, in simulated time.
+///
+/// Prints medians over 1001 epochs in microseconds; total is start + complete, the origin's share. The same
+/// arguments give the same digits on any host.
+#[derive(Args, Debug)]
+struct Pscw {
+    /// The machine to run on
+    #[arg(long, value_enum, default_value = "sim")]
+    on: Machine,
+    /// Numbers of targets: K, or A..B with both ends, within 1..47
+    #[arg(long, value_name = "A..B", default_value = "1..31", value_parser = targets, allow_negative_numbers = true)]
+    targets: RangeInclusive<u16>,
+    /// Core cycles charged per target and loop for code that the model does not execute
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
+    software_cycles: u32,
+    /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
+    #[arg(long, value_name = "NAME", default_value = "scc-eas")]
+    latencies: Latencies,
+    /// One JSON object per number of targets, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(ValueEnum, Copy, Clone, Debug)]
+enum Machine {
+    /// The simulator
+    Sim,
+}
+
+/// How fast the simulator is: exploration by seeds, and virtual time.
+///
+/// Host time on one thread. Exploration runs the case pscw.ring with 2, 8, 48 and 1024 cores; timed mode runs
+/// 1,000 epochs of a ring.
+#[derive(Args, Debug)]
+struct Explore {
+    /// Host milliseconds per row, at least
+    #[arg(long, value_name = "MS", default_value = "500", value_parser = milliseconds, allow_negative_numbers = true)]
+    milliseconds: u64,
+    /// One JSON object per row, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let result = match cli.command {
+        Commands::Pscw(arguments) => run_pscw(&arguments),
+        Commands::Explore(arguments) => run_explore(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(report) => {
+            say(&report.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Help goes out as it is; an error is put on one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        out(text.trim_end());
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        say(text.trim_end());
+    } else {
+        // The first paragraph says what is wrong; usage and hints follow.
+        let first = text.split("\n\n").next().unwrap_or_default();
+        let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        say(&format!("{line} (see cargo xtask bench --help)"));
+    }
+    ExitCode::from(2)
+}
+
+fn targets(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let max = pscw::TARGETS_MAX;
+    let number = |text: &str| text.parse::<u16>().ok().filter(|n| (1..=max).contains(n));
+    let range = match text.split_once("..") {
+        None => number(text).map(|n| n..=n),
+        Some((from, to)) => {
+            let to = to.strip_prefix('=').unwrap_or(to);
+            number(from).zip(number(to)).map(|(from, to)| from..=to)
+        }
+    };
+    let range = range.filter(|range| !range.is_empty());
+    range.ok_or_else(|| format!("not K or A..B with 1 <= A <= B <= {max}"))
+}
+
+fn software(text: &str) -> Result<u32, String> {
+    const MAX: u32 = 1_000_000;
+    let cycles = text.parse().ok().filter(|&cycles| cycles <= MAX);
+    cycles.ok_or_else(|| format!("not a number of cycles from 0 to {MAX}"))
+}
+
+fn milliseconds(text: &str) -> Result<u64, String> {
+    let time = text.parse().ok().filter(|ms| (1..=600_000).contains(ms));
+    time.ok_or_else(|| "not a number of milliseconds from 1 to 600000".into())
+}
+
+fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
+    let Machine::Sim = arguments.on;
+    let mut rows = Vec::new();
+    for targets in arguments.targets.clone() {
+        let setup = pscw::Setup {
+            software_cycles: arguments.software_cycles,
+            latencies: arguments.latencies,
+            ..pscw::Setup::new(targets)
+        };
+        let measured = pscw::measure(&setup)?;
+        let times = [
+            ("post_us", measured.post),
+            ("start_us", measured.start),
+            ("complete_us", measured.complete),
+            ("wait_us", measured.wait),
+            ("total_us", measured.origin()),
+        ];
+        if arguments.json {
+            let object = Json::new()
+                .number("targets", targets)
+                .text("strategy", pscw::STRATEGY)
+                .number("software_cycles", arguments.software_cycles);
+            let object = times
+                .iter()
+                .fold(object, |o, (name, time)| o.number(name, time));
+            out(&object.end());
+        } else {
+            let mut row = vec![targets.to_string(), pscw::STRATEGY.to_owned()];
+            row.extend(times.map(|(_, time)| time.to_string()));
+            rows.push(row);
+        }
+    }
+    if !arguments.json {
+        let assumed = match arguments.latencies.assumed() {
+            true => " (assumptions, not published)",
+            false => "",
+        };
+        out(&format!(
+            "latencies {}{assumed}, {} software cycles per target and loop, medians of {} epochs in us",
+            arguments.latencies,
+            arguments.software_cycles,
+            pscw::EPOCHS
+        ));
+        let head = [
+            "targets", "strategy", "post", "start", "complete", "wait", "total",
+        ];
+        table(&head, &rows);
+    }
+    Ok(())
+}
+
+fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
+    let time = Duration::from_millis(arguments.milliseconds);
+    let mut rows = Vec::new();
+    for cores in [2, 8, 48, 1024] {
+        for schedule in [Schedule::Random, Schedule::Pct { depth: 3 }] {
+            for oracles in [true, false] {
+                let setup = explore::Setup {
+                    cores,
+                    schedule,
+                    oracles,
+                };
+                let measured = explore::measure(&setup, time)?;
+                let (schedules, steps) =
+                    (measured.schedules_per_second(), measured.steps_per_second());
+                if arguments.json {
+                    let object = Json::new()
+                        .text("case", explore::CASE)
+                        .number("cores", cores)
+                        .text("schedule", &schedule.to_string())
+                        .number("oracles", oracles)
+                        .number("schedules", measured.schedules)
+                        .number("steps", measured.steps)
+                        .number("schedules_per_s", format_args!("{schedules:.1}"))
+                        .number("steps_per_s", format_args!("{steps:.0}"));
+                    out(&object.end());
+                }
+                rows.push(vec![
+                    explore::CASE.to_owned(),
+                    cores.to_string(),
+                    schedule.to_string(),
+                    if oracles { "all" } else { "none" }.to_owned(),
+                    format!("{schedules:.0}"),
+                    format!("{:.1}", steps / 1e6),
+                ]);
+            }
+        }
+    }
+    for cores in [48, 1024] {
+        let measured = ring::measure(cores, ring::EPOCHS, Latencies::SccEas, Oracles::NONE)?;
+        let seconds = measured.time.as_secs_f64();
+        let steps = measured.report.steps as f64 / seconds;
+        if arguments.json {
+            let object = Json::new()
+                .text("case", "ring, 1000 epochs")
+                .number("cores", cores)
+                .text("schedule", "timed")
+                .number("oracles", false)
+                .number("schedules", 1)
+                .number("steps", measured.report.steps)
+                .number("schedules_per_s", format_args!("{:.3}", 1.0 / seconds))
+                .number("steps_per_s", format_args!("{steps:.0}"));
+            out(&object.end());
+        }
+        rows.push(vec![
+            "ring, 1000 epochs".to_owned(),
+            cores.to_string(),
+            "timed".to_owned(),
+            "none".to_owned(),
+            format!("{:.2}", 1.0 / seconds),
+            format!("{:.1}", steps / 1e6),
+        ]);
+    }
+    if !arguments.json {
+        let head = [
+            "case",
+            "cores",
+            "schedule",
+            "oracles",
+            "schedules/s",
+            "M steps/s",
+        ];
+        table(&head, &rows);
+    }
+    Ok(())
+}

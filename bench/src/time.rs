@@ -1,0 +1,60 @@
+//! Cycles, and what they are in microseconds. Whole numbers only, so that every host prints the same digits.
+
+use std::fmt;
+
+/// So many cycles of a clock of so many hertz. Prints as microseconds with three decimals.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Cycles {
+    /// How many.
+    pub count: u64,
+    /// Of how many a second.
+    pub hertz: u64,
+}
+
+impl Cycles {
+    /// Nanoseconds, rounded to the nearest.
+    pub fn nanoseconds(self) -> u64 {
+        let hertz = u128::from(self.hertz);
+        ((u128::from(self.count) * 1_000_000_000 + hertz / 2) / hertz) as u64
+    }
+}
+
+impl fmt::Display for Cycles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanoseconds = self.nanoseconds();
+        let text = format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
+        f.pad(&text)
+    }
+}
+
+/// The middle value; the lower one of two. 0 if there is none.
+pub fn median(samples: &mut [u64]) -> u64 {
+    if samples.is_empty() {
+        return 0;
+    }
+    let middle = (samples.len() - 1) / 2;
+    *samples.select_nth_unstable(middle).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_print_as_microseconds() {
+        let cycles = |count| Cycles {
+            count,
+            hertz: 533_000_000,
+        };
+        assert_eq!(cycles(533).to_string(), "1.000");
+        assert_eq!(cycles(13_751).to_string(), "25.799");
+        assert_eq!(format!("{:>8}", cycles(1)), "   0.002");
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&mut [5, 1, 9]), 5);
+        assert_eq!(median(&mut [4, 1, 9, 5]), 4);
+        assert_eq!(median(&mut []), 0);
+    }
+}
