@@ -10,7 +10,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Rank, Refusal};
+use flagpost_link::{Link, Rank, Refusal, point};
 
 use crate::{
     Budget, Error, Group, Limits, Missing, Timeout, Waiting, arena::Arena, budget::Deadline,
@@ -68,7 +68,8 @@ impl<'a, L: Link> World<'a, L> {
             collectives: Collectives::new(),
             windows: Cell::new(0),
         };
-        world.meet()?;
+        // ORDER: G1.
+        point!("world.start.meet", world.meet()?);
         Ok(world)
     }
 
@@ -117,7 +118,8 @@ impl<'a, L: Link> World<'a, L> {
     /// Takes what has arrived from the link, as long as there is room. True if anything came.
     pub(crate) fn progress(&self) -> bool {
         let mut any = false;
-        while !self.queue.is_full() {
+        // ROOM: what is taken from the link must be kept.
+        while point!("world.progress.room", !self.queue.is_full(); else true) {
             let Some(immediate) = self.link.progress() else {
                 break;
             };
@@ -141,7 +143,8 @@ impl<'a, L: Link> World<'a, L> {
             if let Some(answer) = poll()? {
                 return Ok(answer);
             }
-            if self.progress() {
+            // PROGRESS: G2.
+            if point!("world.wait.progress", self.progress(); else false) {
                 continue;
             }
             let deadline =

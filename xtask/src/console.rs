@@ -41,6 +41,24 @@ impl Console {
         }
     }
 
+    /// Shows how far a thing is of which the end is known.
+    pub(crate) fn progress(&self, done: u64, total: u64, what: &'static str) {
+        if self.terminal {
+            let mut bar = lock(&self.bar);
+            let bar = bar.get_or_insert_with(spinner);
+            if bar.length() != Some(total) {
+                bar.set_length(total);
+                if let Ok(style) =
+                    ProgressStyle::with_template("[{elapsed}] {bar:40} {pos}/{len} {msg}")
+                {
+                    bar.set_style(style);
+                }
+            }
+            bar.set_message(what);
+            bar.set_position(done);
+        }
+    }
+
     /// Takes the progress line away.
     pub(crate) fn clear(&self) {
         if let Some(bar) = lock(&self.bar).take() {

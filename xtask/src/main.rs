@@ -8,6 +8,8 @@
 //! | `hang`, `monitor`, `symbols` | what a hung image was doing |
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
+//! | `points`, `equivalent` | the mutation points of the sources; those that are argued to be equivalent |
+//! | `explorer` | the program that runs the cases on the simulator, built and called |
 //! | `console`, `error`, `paths` | output, exit status 2, places |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -15,13 +17,16 @@ mod boot;
 mod commands;
 mod console;
 mod deps;
+mod equivalent;
 mod error;
+mod explorer;
 mod hang;
 mod image;
 mod licence;
 mod log;
 mod monitor;
 mod paths;
+mod points;
 mod protocol;
 mod report;
 mod run;
@@ -55,8 +60,9 @@ enum Commands {
     Qemu(commands::qemu::Arguments),
     /// Show which tools are here, which are missing, and how to get them
     Doctor,
-    /// Run the host's tests, then the cases under QEMU at several sizes
+    /// Run the host's tests, a short mutation sweep, then the cases under QEMU at several sizes
     Test,
+    Mutants(commands::mutants::Arguments),
     /// Run everything that must hold before a change goes in
     Ci,
     Bench(commands::bench::Arguments),
@@ -95,6 +101,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Qemu(arguments) => commands::qemu::run(console, arguments),
         Commands::Doctor => Ok(commands::doctor::run(console)),
         Commands::Test => Ok(commands::test::run(console)),
+        Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
         Commands::Ci => Ok(commands::ci::run(console)),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
         Commands::Selftest => commands::selftest::run(console),

@@ -24,6 +24,7 @@
 
 mod link;
 mod match_vector;
+pub mod mutant;
 mod types;
 
 pub use link::Link;

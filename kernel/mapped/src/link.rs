@@ -3,7 +3,11 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Address, CoreId, Held, Machine, Region};
-use flagpost_link::{Key, Link, Rank, Refusal, Slot};
+use flagpost_link::{
+    Key, Link, Rank, Refusal, Slot, lock_point,
+    mutant::{Guard, Site},
+    order, point,
+};
 
 use crate::{
     layout::{Layout, SCRATCH_PER_RANK, SLOTS, round_up},
@@ -42,7 +46,10 @@ impl<M: Machine> Mapped<M> {
             let missing = free.saturating_sub(machine.memory_size());
             return Err(Refusal::NoMemory { missing });
         }
-        machine.release_at_start(machine.core());
+        point!(
+            "mapped.start.release",
+            machine.release_at_start(machine.core())
+        );
         let link = Self {
             machine,
             polled: Polled::new(),
@@ -52,14 +59,24 @@ impl<M: Machine> Mapped<M> {
         };
         // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this memory. One
         // that is evicted later would travel over words and windows of this one.
-        link.machine
-            .write_back(&[link.lines(0, link.machine.memory_size())]);
-        link.clear_ring();
-        link.clear_slots();
-        // DRAIN: before `ready`: no peer may find words of an earlier run.
-        link.machine.drain();
-        link.machine
-            .store_u32(link.own(Self::LAYOUT.ready), session);
+        point!(
+            "mapped.start.write_back",
+            link.machine
+                .write_back(&[link.lines(0, link.machine.memory_size())])
+        );
+        order!(
+            "mapped.start.clear<ready",
+            {
+                link.clear_ring();
+                link.clear_slots();
+            },
+            {
+                // DRAIN: before `ready`: no peer may find words of an earlier run.
+                point!("mapped.start.drain", link.machine.drain());
+                link.machine
+                    .store_u32(link.own(Self::LAYOUT.ready), session);
+            }
+        );
         Ok(link)
     }
 
@@ -111,22 +128,26 @@ impl<M: Machine> Mapped<M> {
     }
 
     /// Takes `owner`'s lock, for one read-modify-write of words that `owner` owns.
-    pub(crate) fn lock(&self, owner: Rank) -> Result<Held<'_, M>, Refusal> {
-        let Some(held) = self.machine.try_lock(CoreId::new(owner.get())) else {
+    pub(crate) fn lock(&self, owner: Rank, site: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
+        let core = CoreId::new(owner.get());
+        let Some(held) = lock_point!(site, self.machine.try_lock(core)) else {
             self.polled.note_unknown();
             return Err(Refusal::Locked(owner));
         };
         // ACQUIRE: the words must not be loaded earlier than the lock was taken.
-        self.machine.acquire();
+        point!("mapped.lock.acquire", self.machine.acquire());
         Ok(held)
     }
 
     /// Frees a lock behind the stores it protects.
-    pub(crate) fn unlock(&self, held: Held<'_, M>) {
-        // DRAIN: the next holder must load what this one stored. `retire` and `post` also promise that
-        // what came before is ordered before what comes after; this is where it is.
-        self.machine.drain();
-        drop(held);
+    pub(crate) fn unlock(&self, held: Guard<Held<'_, M>>, drain: Site) {
+        order!(
+            "mapped.unlock.drain<release",
+            // DRAIN: the next holder must load what this one stored. `retire` and `post` also promise that
+            // what came before is ordered before what comes after; this is where it is.
+            point!(drain, self.machine.drain()),
+            drop(held)
+        );
     }
 }
 
@@ -190,15 +211,20 @@ impl<M: Machine> Link for Mapped<M> {
 
     fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, bytes as usize)?;
-        self.machine.write_back(&[self.lines(start, bytes)]);
-        // DRAIN: the lines are in memory before anything that tells a peer so.
-        self.machine.drain();
+        let lines = [self.lines(start, bytes)];
+        order!(
+            "mapped.publish.write_back<drain",
+            point!("mapped.publish.write_back", self.machine.write_back(&lines)),
+            // DRAIN: the lines are in memory before anything that tells a peer so.
+            point!("mapped.publish.drain", self.machine.drain())
+        );
         Ok(())
     }
 
     fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, bytes as usize)?;
-        self.machine.invalidate(&[self.lines(start, bytes)]);
+        let lines = [self.lines(start, bytes)];
+        point!("mapped.refresh.invalidate", self.machine.invalidate(&lines));
         Ok(())
     }
 
@@ -230,7 +256,7 @@ impl<M: Machine> Link for Mapped<M> {
 
     fn fence(&self) {
         // DRAIN: this is what a fence is.
-        self.machine.drain();
+        point!("mapped.fence.drain", self.machine.drain());
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {

@@ -40,7 +40,7 @@
 //! [PSCW-SCC]: crate#sources
 
 use flagpost_hal::{Address, Machine};
-use flagpost_link::{Key, Link, MatchVector, Rank, Refusal};
+use flagpost_link::{Key, Link, MatchVector, Rank, Refusal, mutant::Site, point, site};
 
 use crate::Mapped;
 
@@ -55,15 +55,22 @@ impl<M: Machine> Mapped<M> {
     }
 
     /// Sets or clears bit `bit` of `owner`'s vector, under `owner`'s lock.
-    fn write_bit(&self, sync: Key, owner: Rank, bit: Rank, set: bool) -> Result<(), Refusal> {
+    fn write_bit(
+        &self,
+        sync: Key,
+        owner: Rank,
+        bit: Rank,
+        set: bool,
+        [lock, drain]: [Site; 2],
+    ) -> Result<(), Refusal> {
         let byte = sync.get().saturating_add(u32::from(bit.get() >> 3));
         let mask = 1_u8.wrapping_shl(u32::from(bit.get() & 7));
         let at = self.region_of(owner)?.at(byte);
-        let held = self.lock(owner)?;
+        let held = self.lock(owner, lock)?;
         let old = self.machine.load_u8(at);
         let new = if set { old | mask } else { old & !mask };
         self.machine.store_u8(at, new);
-        self.unlock(held);
+        self.unlock(held, drain);
         Ok(())
     }
 
@@ -87,7 +94,11 @@ impl<M: Machine> MatchVector for Mapped<M> {
     }
 
     fn post(&self, sync: Key, origin: Rank) -> Result<(), Refusal> {
-        self.write_bit(sync, origin, self.rank(), true)
+        let sites = [
+            site!("mapped.match_vector.post.lock"),
+            site!("mapped.match_vector.post.drain"),
+        ];
+        self.write_bit(sync, origin, self.rank(), true, sites)
     }
 
     fn posted(&self, sync: Key, word: u16) -> u32 {
@@ -95,13 +106,17 @@ impl<M: Machine> MatchVector for Mapped<M> {
         let bits = self.poll(self.own(sync.get().saturating_add(offset)));
         if bits != 0 {
             // ACQUIRE: what the targets published must not be loaded earlier than their bits.
-            self.machine.acquire();
+            point!("mapped.match_vector.posted.acquire", self.machine.acquire());
         }
         bits
     }
 
     fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
-        self.write_bit(sync, self.rank(), target, false)
+        let sites = [
+            site!("mapped.match_vector.retire.lock"),
+            site!("mapped.match_vector.retire.drain"),
+        ];
+        self.write_bit(sync, self.rank(), target, false, sites)
     }
 
     fn expect(&self, sync: Key, origins: u16) {
@@ -113,11 +128,11 @@ impl<M: Machine> MatchVector for Mapped<M> {
 
     fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
         let at = self.region_of(target)?.at(self.counter_offset(sync));
-        let held = self.lock(target)?;
+        let held = self.lock(target, site!("mapped.match_vector.complete.lock"))?;
         let left = self.machine.load_u32(at);
         // An origin that is not expected would wrap the counter round: it is left at 0.
         self.machine.store_u32(at, left.saturating_sub(1));
-        self.unlock(held);
+        self.unlock(held, site!("mapped.match_vector.complete.drain"));
         Ok(())
     }
 
@@ -125,7 +140,10 @@ impl<M: Machine> MatchVector for Mapped<M> {
         let left = self.poll(self.own_counter(sync));
         if left == 0 {
             // ACQUIRE: what the origins put must not be loaded earlier than the counter.
-            self.machine.acquire();
+            point!(
+                "mapped.match_vector.missing.acquire",
+                self.machine.acquire()
+            );
         }
         left
     }

@@ -44,7 +44,7 @@
 //! [NA]: crate#sources
 
 use flagpost_hal::{Lines, Machine};
-use flagpost_link::{Rank, Refusal};
+use flagpost_link::{Rank, Refusal, order, point, site};
 
 use crate::{
     Mapped,
@@ -83,16 +83,17 @@ impl<M: Machine> Mapped<M> {
     fn claim(&self, to: Rank) -> Result<u32, Refusal> {
         let region = self.region_of(to)?;
         let (tail, head) = (region.at(Self::LAYOUT.tail), region.at(Self::LAYOUT.head));
-        let held = self.lock(to)?;
+        let held = self.lock(to, site!("mapped.ring.claim.lock"))?;
         let ticket = self.machine.load_u32(tail);
         let consumed = self.machine.load_u32(head);
-        if ticket.wrapping_sub(consumed) >= ENTRIES {
+        let full = ticket.wrapping_sub(consumed) >= ENTRIES;
+        if point!("mapped.ring.claim.room", full; else false) {
             drop(held);
             self.polled.note(head, consumed);
             return Err(Refusal::Full(to));
         }
         self.machine.store_u32(tail, ticket.wrapping_add(1));
-        self.unlock(held);
+        self.unlock(held, site!("mapped.ring.claim.drain"));
         Ok(ticket)
     }
 
@@ -105,14 +106,21 @@ impl<M: Machine> Mapped<M> {
     ) -> Result<(), Refusal> {
         let region = self.region_of(to)?;
         // The claim comes first: refused, it must not have moved a byte of the data.
-        let ticket = self.claim(to)?;
+        let ticket = order!(
+            "mapped.ring.append.claim<data",
+            self.claim(to)?,
+            self.machine.store_bytes(region.at(place), data)
+        );
         let entry = region.at(Self::entry(ticket));
-
-        self.machine.store_bytes(region.at(place), data);
-        self.machine.store_u32(entry.plus(IMMEDIATE), immediate);
-        // DRAIN: G1, I3: data and entry before the sequence that announces them.
-        self.machine.drain();
-        self.machine.store_u32(entry, ticket.wrapping_add(1));
+        order!(
+            "mapped.ring.append.immediate<sequence",
+            self.machine.store_u32(entry.plus(IMMEDIATE), immediate),
+            {
+                // DRAIN: G1, I3: data and entry before the sequence that announces them.
+                point!("mapped.ring.append.drain", self.machine.drain());
+                self.machine.store_u32(entry, ticket.wrapping_add(1));
+            }
+        );
         Ok(())
     }
 
@@ -124,11 +132,16 @@ impl<M: Machine> Mapped<M> {
             return None;
         }
         // ACQUIRE: G1: immediate and data must not be loaded earlier than the sequence.
-        self.machine.acquire();
-        let immediate = self.machine.load_u32(entry.plus(IMMEDIATE));
-        // DRAIN: G3: the entry is read before a producer may use it again.
-        self.machine.drain();
-        self.machine.store_u32(self.own(Self::LAYOUT.head), next);
+        point!("mapped.ring.take.acquire", self.machine.acquire());
+        let immediate = order!(
+            "mapped.ring.take.read<head",
+            self.machine.load_u32(entry.plus(IMMEDIATE)),
+            {
+                // DRAIN: G3: the entry is read before a producer may use it again.
+                point!("mapped.ring.take.drain", self.machine.drain());
+                self.machine.store_u32(self.own(Self::LAYOUT.head), next);
+            }
+        );
         self.head.set(next);
         Some(immediate)
     }

@@ -20,7 +20,7 @@
 //! [foMPI]: crate#sources
 
 use flagpost_hal::Machine;
-use flagpost_link::{Rank, Refusal, Slot};
+use flagpost_link::{Rank, Refusal, Slot, point};
 
 use crate::{Mapped, layout::SLOTS};
 
@@ -52,7 +52,7 @@ impl<M: Machine> Mapped<M> {
         let reached = (now.wrapping_sub(value) as i32) >= 0;
         if reached {
             // ACQUIRE: G1: what was announced must not be loaded earlier than the slot.
-            self.machine.acquire();
+            point!("mapped.slots.reached.acquire", self.machine.acquire());
         }
         Ok(reached)
     }

@@ -7,7 +7,7 @@
 use core::cell::Cell;
 
 use bytemuck::{Pod, Zeroable};
-use flagpost_link::{Link, Rank};
+use flagpost_link::{Link, Rank, point};
 
 use super::Step;
 use crate::{Error, World};
@@ -87,7 +87,7 @@ impl<L: Link> World<'_, L> {
         let send = |step: Step| {
             link.put(step.to, key, place(step), bytemuck::bytes_of(&heard.get()))?;
             // ORDER: G3: what was heard before the signal that announces it.
-            link.fence();
+            point!("collective.agree.fence", link.fence());
             Ok(())
         };
         let receive = |step: Step| {
@@ -99,7 +99,7 @@ impl<L: Link> World<'_, L> {
         };
         self.collectives.gather.run(self, send, receive)?;
         // I2: nobody may write the scratch memory again before everybody has read.
-        self.barrier()?;
+        point!("collective.agree.barrier", self.barrier()?);
         Ok(heard.get().odd_one(offer))
     }
 }

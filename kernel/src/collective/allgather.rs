@@ -1,7 +1,7 @@
 //! Allgather through the ranks' scratch memory.
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Rank, Refusal};
+use flagpost_link::{Key, Link, Rank, Refusal, point};
 
 use super::Step;
 use crate::{Error, World};
@@ -42,7 +42,8 @@ impl<L: Link> World<'_, L> {
                 self.pass_on(key, size, step)
             };
             state.gather.run(self, send, |_| Ok(()))?;
-            state.arrived.set(true);
+            // BUDGET: a repeated call goes on behind this.
+            point!("collective.allgather.arrived", state.arrived.set(true));
         }
         for rank in (0..self.size()).map(Rank::new) {
             let mut element = mine;
@@ -53,7 +54,7 @@ impl<L: Link> World<'_, L> {
             each(rank, element);
         }
         // I2: nobody may write here again before everybody has read.
-        self.barrier()?;
+        point!("collective.allgather.barrier", self.barrier()?);
         state.arrived.set(false);
         Ok(())
     }
@@ -102,7 +103,7 @@ impl<L: Link> World<'_, L> {
             }
         }
         // ORDER: G2: elements before the signal that announces them.
-        self.link().fence();
+        point!("collective.allgather.fence", self.link().fence());
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ mod allgather;
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Rank, Refusal, Slot};
+use flagpost_link::{Link, Rank, Refusal, Slot, order, point};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -120,18 +120,27 @@ impl Rounds {
             let slot = Slot(self.first_slot.saturating_add(round));
             let from = link.rank().ahead(size.saturating_sub(distance), size);
             if !self.signalled.get() {
-                world.retry(|| send(step))?;
-                link.signal(step.to, slot, number)?;
+                order!(
+                    "collective.round.send<signal",
+                    world.retry(|| send(step))?,
+                    link.signal(step.to, slot, number)?
+                );
                 self.signalled.set(true);
             }
-            world.wait(
-                || Ok(link.reached(slot, number)?.then_some(())),
-                || Timeout {
-                    waiting: Waiting::Collective,
-                    missing: Missing::one(from),
-                },
-            )?;
-            receive(step)?;
+            order!(
+                "collective.round.wait<receive",
+                point!(
+                    "collective.round.wait",
+                    world.wait(
+                        || Ok(link.reached(slot, number)?.then_some(())),
+                        || Timeout {
+                            waiting: Waiting::Collective,
+                            missing: Missing::one(from),
+                        },
+                    )?
+                ),
+                receive(step)?
+            );
             self.signalled.set(false);
             self.round.set(round.saturating_add(1));
         }
@@ -152,7 +161,7 @@ impl<L: Link> World<'_, L> {
         let send = |step: Step| {
             if step.round == 0 {
                 // ORDER: G1: once, before the first signal, is enough: later rounds add nothing.
-                self.link().fence();
+                point!("collective.barrier.fence", self.link().fence());
             }
             Ok(())
         };
@@ -161,7 +170,11 @@ impl<L: Link> World<'_, L> {
 
     /// The first barrier: each peer must be up before it is told anything.
     pub(crate) fn meet(&self) -> Result<(), Error> {
-        let connect = |step: Step| self.link().connect(step.to);
+        let connect = |step: Step| {
+            // ORDER: who starts up clears the words that we are about to store to.
+            point!("collective.meet.connect", self.link().connect(step.to)?);
+            Ok(())
+        };
         self.collectives.barrier.run(self, connect, |_| Ok(()))
     }
 }

@@ -55,7 +55,7 @@
 use core::cell::Cell;
 
 use bytemuck::Pod;
-use flagpost_link::{MatchVector, Rank};
+use flagpost_link::{MatchVector, Rank, order, point};
 
 use crate::{
     Error, Group, Missing, Timeout, Unfinished, Waiting, Window, arena::mask, window::Core,
@@ -175,18 +175,25 @@ impl<'e, L: MatchVector> Posting<'e, L> {
     fn tell(&mut self) -> Result<(), Error> {
         let core = self.core;
         let (world, link) = (core.world, core.world.link());
-        if !self.opened {
-            core.open(&core.exposure_open)?;
-            self.opened = true;
-            // PUBLISH: I3, G2.
-            core.publish(core.all())?;
-            // I2: before the first post.
-            link.expect(core.sync, self.origins.count());
-        }
-        for &origin in self.origins.rest(self.told) {
-            world.retry(|| link.post(core.sync, origin))?;
-            self.told = self.told.saturating_add(1);
-        }
+        order!(
+            "pscw.post.open<tell",
+            if !self.opened {
+                core.open(&core.exposure_open)?;
+                self.opened = true;
+                // PUBLISH: I3, G2.
+                point!("pscw.post.publish", core.publish(core.all())?);
+                // I2: before the first post.
+                point!(
+                    "pscw.post.expect",
+                    link.expect(core.sync, self.origins.count())
+                );
+            },
+            for &origin in self.origins.rest(self.told) {
+                world.retry(|| link.post(core.sync, origin))?;
+                // BUDGET: going on tells the rest only.
+                point!("pscw.post.told", self.told = self.told.saturating_add(1));
+            }
+        );
         Ok(())
     }
 }
@@ -231,7 +238,9 @@ impl<L: MatchVector> Exposure<'_, L> {
     /// Gives the epoch back while origins are missing.
     pub fn test(mut self) -> Result<(), Self> {
         // An origin may be waiting for room in our ring before it completes.
-        self.core.world.progress();
+        point!("pscw.test.progress", {
+            self.core.world.progress();
+        });
         if self.core.world.link().missing(self.core.sync) == 0 && self.finish().is_ok() {
             return Ok(());
         }
@@ -242,18 +251,24 @@ impl<L: MatchVector> Exposure<'_, L> {
         let core = self.core;
         let link = core.world.link();
         let left = Cell::new(0);
-        core.world.wait(
-            || {
-                left.set(link.missing(core.sync));
-                Ok((left.get() == 0).then_some(()))
-            },
-            || Timeout {
-                waiting: Waiting::Completion,
-                missing: Missing::among(self.origins.ranks().iter().copied(), left.get()),
-            },
-        )?;
-        // REFRESH: G1: after the counter was seen; a core may fetch lines ahead at any time before.
-        core.refresh(core.all())?;
+        order!(
+            "pscw.wait.wait<refresh",
+            point!(
+                "pscw.wait.wait",
+                core.world.wait(
+                    || {
+                        left.set(link.missing(core.sync));
+                        Ok((left.get() == 0).then_some(()))
+                    },
+                    || Timeout {
+                        waiting: Waiting::Completion,
+                        missing: Missing::among(self.origins.ranks().iter().copied(), left.get()),
+                    },
+                )?
+            ),
+            // REFRESH: G1: after the counter was seen; a core may fetch lines ahead at any time before.
+            point!("pscw.wait.refresh", core.refresh(core.all())?)
+        );
         core.exposure_open.set(false);
         self.done = true;
         Ok(())
@@ -322,7 +337,8 @@ impl<'e, T: Pod, L: MatchVector> Access<'e, T, L> {
         if !self.ending.targets.ranks().contains(&target) {
             return Err(Error::NotInGroup(target));
         }
-        core.await_post(target)
+        // WAIT: G3.
+        point!("pscw.access.await_post", core.await_post(target); else Ok(()))
     }
 }
 
@@ -357,18 +373,42 @@ impl<L: MatchVector> Completing<'_, L> {
         let core = self.core;
         let (world, link) = (core.world, core.world.link());
         // I1: all bits are cleared before any target is told.
-        for &target in self.targets.rest(self.retired) {
-            core.await_post(target)?;
-            world.retry(|| link.retire(core.sync, target))?;
-            core.admitted.remove(target.get());
-            self.retired = self.retired.saturating_add(1);
-        }
-        // G1: the puts are ordered before the counters that announce them: by `retire`, so that no fence
-        // is needed here.
-        for &target in self.targets.rest(self.told) {
-            world.retry(|| link.complete(core.sync, target))?;
-            self.told = self.told.saturating_add(1);
-        }
+        point!(
+            "pscw.complete.retire<tell",
+            {
+                for &target in self.targets.rest(self.retired) {
+                    // WAIT: the target's counter is valid behind its post.
+                    point!("pscw.complete.await_post", core.await_post(target)?);
+                    world.retry(|| link.retire(core.sync, target))?;
+                    // ORDER: the next epoch waits for the next post.
+                    point!("pscw.complete.forget", core.admitted.remove(target.get()));
+                    // BUDGET: going on clears no bit of a newer post.
+                    point!("pscw.complete.retired", self.retired = self.retired.saturating_add(1));
+                }
+                // G1: the puts are ordered before the counters that announce them: by `retire`, so that
+                // no fence is needed here.
+                for &target in self.targets.rest(self.told) {
+                    world.retry(|| link.complete(core.sync, target))?;
+                    // BUDGET: going on counts nobody down twice.
+                    point!("pscw.complete.told", self.told = self.told.saturating_add(1));
+                }
+            };
+            // For the proof only: told first, bits cleared behind it.
+            else {
+                for &target in self.targets.ranks() {
+                    core.await_post(target)?;
+                }
+                for &target in self.targets.rest(self.told) {
+                    world.retry(|| link.complete(core.sync, target))?;
+                    self.told = self.told.saturating_add(1);
+                }
+                for &target in self.targets.rest(self.retired) {
+                    world.retry(|| link.retire(core.sync, target))?;
+                    core.admitted.remove(target.get());
+                    self.retired = self.retired.saturating_add(1);
+                }
+            }
+        );
         core.access_open.set(false);
         self.done = true;
         Ok(())

@@ -3,7 +3,7 @@
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank};
+use flagpost_link::{Link, Rank, order, point};
 
 use super::{Notification, Tag};
 use crate::{
@@ -150,7 +150,7 @@ impl<L: Link> Request<'_, L> {
             return Err(Error::TooManyRequests { max });
         };
         // PUBLISH: no dirty line is left to be evicted over what arrives.
-        self.core.publish(self.lines())?;
+        point!("notify.start.publish", self.core.publish(self.lines())?);
         open.set(Some(self.lines()));
         self.place = place;
         self.matched = 0;
@@ -169,21 +169,31 @@ impl<L: Link> Request<'_, L> {
             return Err(Error::RequestInactive);
         }
         let world = self.core.world;
-        world.queue.take_if(|immediate| self.takes(immediate));
-        while self.matched < self.expected {
-            if world.queue.has_no_spare() {
-                let capacity = world.queue.capacity();
-                return Err(Error::QueueFull { capacity });
-            }
-            let Some(immediate) = world.link().progress() else {
-                return Ok(None);
-            };
-            if !self.takes(immediate) {
-                world.queue.push(immediate);
-            }
-        }
-        // REFRESH: G1: after the notification was taken; a core may fetch lines ahead before.
-        self.core.refresh(self.lines())?;
+        order!(
+            "notify.test.match<refresh",
+            {
+                // ORDER: G2: what has arrived before comes first.
+                point!(
+                    "notify.test.queue",
+                    world.queue.take_if(|immediate| self.takes(immediate))
+                );
+                while self.matched < self.expected {
+                    // ROOM: what is taken from the link must be kept.
+                    if point!("notify.test.room", world.queue.has_no_spare(); else false) {
+                        let capacity = world.queue.capacity();
+                        return Err(Error::QueueFull { capacity });
+                    }
+                    let Some(immediate) = world.link().progress() else {
+                        return Ok(None);
+                    };
+                    if !self.takes(immediate) {
+                        world.queue.push(immediate);
+                    }
+                }
+            },
+            // REFRESH: G1: after the notification was taken; a core may fetch lines ahead before.
+            point!("notify.test.refresh", self.core.refresh(self.lines())?)
+        );
         self.close();
         let Notification { source, tag, .. } = world.limits().unpack(self.last);
         Ok(Some(Status { source, tag }))
@@ -225,7 +235,8 @@ impl<L: Link> Request<'_, L> {
         if self.place == INACTIVE {
             return Err(Error::RequestInactive);
         }
-        self.core.refresh(self.lines())?;
+        // REFRESH: peers may have put there; own stores must not merge into old lines.
+        point!("notify.cancel.refresh", self.core.refresh(self.lines())?);
         self.close();
         Ok(())
     }

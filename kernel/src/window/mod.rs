@@ -29,7 +29,7 @@ mod local;
 use core::{cell::Cell, marker::PhantomData, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, MatchVector, Rank};
+use flagpost_link::{Key, Link, MatchVector, Rank, point};
 
 use crate::{
     Error, World,
@@ -96,7 +96,12 @@ impl<'w, L: MatchVector> World<'w, L> {
                 .min(0xFFFF);
             element.wrapping_shl(u32::BITS) | u64::from(core.bytes)
         };
-        let differs = self.agree(prepared.as_ref().ok().map(offer))?;
+        // ORDER: no peer accesses the new memory before all have prepared theirs.
+        let differs = point!(
+            "window.allocate.agree",
+            self.agree(prepared.as_ref().ok().map(offer))?;
+            else None
+        );
         match (prepared, differs) {
             (Ok(core), None) => {
                 self.windows.set(self.windows.get().saturating_add(1));
@@ -134,7 +139,7 @@ impl<'w, L: MatchVector> World<'w, L> {
         let sync = link
             .allocate(link.sync_bytes())
             .inspect_err(|_| link.withdraw(key))?;
-        link.reset(sync)?;
+        point!("window.prepare.reset", link.reset(sync)?);
         self.zero(key, bytes)?;
         Ok(Core {
             world: self,
@@ -161,7 +166,8 @@ impl<'w, L: MatchVector> World<'w, L> {
             offset = offset.saturating_add(step);
         }
         // PUBLISH: peers read zeros, and no dirty line is left to travel over their puts.
-        Ok(self.link().publish(key, 0, bytes)?)
+        point!("window.zero.publish", self.link().publish(key, 0, bytes)?);
+        Ok(())
     }
 }
 

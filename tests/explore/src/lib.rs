@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
+use std::str::FromStr;
 
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{Args, Context, Failure, Platform};
@@ -96,6 +97,28 @@ impl fmt::Display for Setting {
     }
 }
 
+impl FromStr for Setting {
+    type Err = String;
+
+    /// Reads what `Display` prints.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.splitn(3, '/');
+        let mut part = |what| parts.next().ok_or(format!("{text}: no {what}"));
+        let (name, cores) = (part("case")?, part("number of cores")?);
+        let profile = part("profile")?.parse()?;
+        let case = cases().iter().find(|case| case.name == name);
+        let case = case.ok_or(format!("no case is called {name:?}"))?;
+        let cores = cores.parse().ok();
+        let cores = cores.filter(|cores| (case.min_cores..=case.max_cores).contains(cores));
+        let cores = cores.ok_or(format!("{text}: {name} does not run on so many cores"))?;
+        Ok(Self {
+            case,
+            cores,
+            profile,
+        })
+    }
+}
+
 /// All cases at all their sizes, on all profiles: case by case, small first, kind first.
 pub fn settings() -> impl Iterator<Item = Setting> {
     cases().iter().flat_map(settings_of)
@@ -110,4 +133,28 @@ pub fn settings_of(case: &'static Case) -> impl Iterator<Item = Setting> {
             profile,
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_read_back() {
+        for setting in settings() {
+            let text = setting.to_string();
+            let again: Setting = text.parse().unwrap();
+            assert_eq!(again.to_string(), text);
+        }
+        for bad in [
+            "",
+            "pscw.ring",
+            "pscw.ring/0/scc",
+            "pscw.ring/2/sc",
+            "no/2/scc",
+            "pscw.switch/2/scc",
+        ] {
+            assert!(bad.parse::<Setting>().is_err(), "{bad}");
+        }
+    }
 }

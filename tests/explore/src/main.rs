@@ -2,6 +2,8 @@
 //! calls it.
 
 mod list;
+#[cfg(mutants)]
+mod mutants;
 
 use std::process::ExitCode;
 
@@ -18,11 +20,15 @@ struct Cli {
 enum Commands {
     /// Print the settings that are explored: case/cores/profile
     List,
+    #[cfg(mutants)]
+    Mutants(mutants::Arguments),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Commands::List => list::run(),
+        #[cfg(mutants)]
+        Commands::Mutants(arguments) => mutants::run(&arguments),
     };
     if done {
         ExitCode::SUCCESS

@@ -77,6 +77,7 @@ impl<P: Platform> Table<P> {
         case("notify.queue_just_full", 2, ANY, |c| {
             notify::queue_just_full(&join(c)?)
         }),
+        case("notify.cancel", 1, ANY, |c| notify::cancel(&join(c)?)),
         case("notify.misuse", 1, ANY, |c| notify::misuse(&join(c)?)),
         case("timeout.post", 2, ANY, |c| timeout::post(&join(c)?)),
         case("timeout.wait", 2, ANY, |c| timeout::wait(&join(c)?)),
@@ -89,6 +90,13 @@ impl<P: Platform> Table<P> {
             timeout::every_call(&join(c)?)
         }),
         case("timeout.lock", 2, ANY, timeout::lock),
+        case("timeout.rest_of_post", 3, ANY, timeout::rest_of_post),
+        case(
+            "timeout.rest_of_complete",
+            3,
+            ANY,
+            timeout::rest_of_complete,
+        ),
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
     ];

@@ -298,6 +298,27 @@ pub(super) fn count<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
     check("what is left", rest.wait()?.tag.0, 7_u32)
 }
 
+/// A request that is cancelled halfway: what was put can be read, and own stores beside it do not undo it.
+pub(super) fn cancel<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(8)?;
+    let local = window.local();
+    let mut two = window.expect(0..8, me.prev(size), Tag(1), 2)?;
+    for round in 1..=2_u32 {
+        two.start()?;
+        check("fetched before the put", local.get(2)? < round, true)?;
+        world.barrier()?; // the neighbour has started, too
+        window.put_notify(me.next(size), 2, &[round], Tag(1))?;
+        world.barrier()?;
+        check("one of two", two.test()?.is_none(), true)?;
+        two.cancel()?;
+        local.set(1, round * 5)?;
+        check("put", local.get(2)?, round)?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
 /// As many unexpected notifications as the queue keeps, and then the wanted one.
 pub(super) fn queue_just_full<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u8>(1)?;

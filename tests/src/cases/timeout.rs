@@ -3,7 +3,7 @@
 //! One rank is made to wait for what its peer does only later, when it is told to go on.
 
 use flagpost::{Budget, Error, Link, MatchVector, Missing, Rank, Tag, Waiting, Window, World};
-use flagpost_hal::TestAndSet;
+use flagpost_hal::{CoreId, Held, Relax, TestAndSet};
 use flagpost_link::Slot;
 
 use super::join;
@@ -295,6 +295,131 @@ fn check_timeout(error: Error) -> Result<(), Failure> {
     }
 }
 
+/// Takes `of`'s lock, as a core does that is slow to give it back.
+fn take<M: TestAndSet + Relax>(machine: &M, of: Rank) -> Held<'_, M> {
+    loop {
+        if let Some(held) = machine.try_lock(CoreId::new(of.get())) {
+            return held;
+        }
+        machine.relax(&[]);
+    }
+}
+
+/// A post that stops halfway, at an origin's lock. Going on tells only the rest: the first origin, whose epoch is
+/// over by then, is not let in a second time.
+pub(super) fn rest_of_post<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let window = world.allocate::<u64>(3)?;
+    let [target, early, late] = [0, 1, 2].map(Rank::new);
+    let (both, only_early, only_target) = ([early, late], [early], [target]);
+    let (both, only_early) = (world.group(&both)?, world.group(&only_early)?);
+    let targets = world.group(&only_target)?;
+    match world.rank().get() {
+        0 => {
+            let held = take(&machine, late);
+            world.set_budget(SHORT);
+            let Err(stopped) = window.post(&both) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(stopped.error, Waiting::Lock, 1, Some(late))?;
+            world.set_budget(Budget::UNLIMITED);
+            await_go(&window, early)?;
+            drop(held);
+            stopped.handle.go_on()?.wait()?;
+            check("early's put", window.local().get(1)?, 10_u64)?;
+            check("late's put", window.local().get(2)?, 20_u64)?;
+            go(&window, early)?;
+            await_go(&window, early)?;
+            window.post(&only_early)?.wait()?;
+            check("early's second put", window.local().get(1)?, 11_u64)
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            let access = window.start(&targets)?;
+            access.put(target, 1, &[10])?;
+            access.complete()?;
+            go(&window, target)?;
+            await_go(&window, target)?;
+            let access = window.start(&targets)?;
+            world.set_budget(SHORT);
+            let Err(closed) = access.put(target, 1, &[11]) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(closed, Waiting::Post, 1, Some(target))?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, target)?;
+            access.put(target, 1, &[11])?;
+            Ok(access.complete()?)
+        }
+        2 => {
+            world.set_budget(Budget::UNLIMITED);
+            let access = window.start(&targets)?;
+            access.put(target, 2, &[20])?;
+            Ok(access.complete()?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A complete that stops halfway, at a target's lock. Going on counts only the rest down: the first target still
+/// waits for its other origin.
+pub(super) fn rest_of_complete<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let window = world.allocate::<u64>(3)?;
+    let [origin, early, late] = [0, 1, 2].map(Rank::new);
+    let (targets, origins) = ([early, late], [origin, late]);
+    let (only_early, only_origin) = ([early], [origin]);
+    let (targets, origins) = (world.group(&targets)?, world.group(&origins)?);
+    let (only_early, only_origin) = (world.group(&only_early)?, world.group(&only_origin)?);
+    world.set_budget(Budget::UNLIMITED);
+    match world.rank().get() {
+        0 => {
+            world.barrier()?; // all posts are made
+            let access = window.start(&targets)?;
+            access.put(early, 0, &[10])?;
+            access.put(late, 0, &[20])?;
+            let held = take(&machine, late);
+            world.set_budget(SHORT);
+            let Err(stopped) = access.complete() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(stopped.error, Waiting::Lock, 1, Some(late))?;
+            drop(held);
+            world.set_budget(Budget::UNLIMITED);
+            stopped.handle.go_on()?;
+            go(&window, early)
+        }
+        1 => {
+            let exposure = window.post(&origins)?;
+            world.barrier()?;
+            await_go(&window, origin)?;
+            world.set_budget(SHORT);
+            let Err(open) = exposure.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(open.error, Waiting::Completion, 1, Some(origin))?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, late)?;
+            open.handle.wait()?;
+            check("origin's put", window.local().get(0)?, 10_u64)?;
+            check("late's put", window.local().get(2)?, 12_u64)
+        }
+        2 => {
+            let exposure = window.post(&only_origin)?;
+            let access = window.start(&only_early)?;
+            world.barrier()?;
+            await_go(&window, early)?;
+            access.put(early, 2, &[12])?;
+            access.complete()?;
+            exposure.wait()?;
+            check("origin's other put", window.local().get(0)?, 20_u64)
+        }
+        _ => Ok(world.barrier()?),
+    }
+}
+
 /// A lock that is not freed: its owner is named.
 pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
@@ -302,13 +427,7 @@ pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fail
     let window = world.allocate::<u64>(1)?;
     let (me, target) = (world.rank(), Rank::new(1));
     if me.get() == 0 {
-        let core = flagpost_hal::CoreId::new(1);
-        let held = loop {
-            if let Some(held) = machine.try_lock(core) {
-                break held;
-            }
-            world.link().relax();
-        };
+        let held = take(&machine, target);
         world.set_budget(SHORT);
         let late = window.put_notify(target, 0, &[1], Tag(1));
         drop(held);

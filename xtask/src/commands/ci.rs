@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::test::{self, Count};
-use super::{doctor, panics, selftest};
+use super::{doctor, mutants, panics, selftest};
 use crate::boot::{self, Setup};
 use crate::console::{Align, Console, out, table};
 use crate::image::{self, Image, Source};
@@ -25,13 +25,14 @@ const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("tools", |console| Ok(Count::one(doctor::run(console)))),
     ("format", |_| cargo(&["fmt", "--all", "--check"])),
     ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
     ("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
     ("documentation", |_| documentation()),
     ("dependencies", dependencies),
+    ("mutation points", mutants::check),
     ("no panic", |_| panics::check()),
     ("tests", |console| Ok(test::all(console))),
     ("100 seeds", seeds),

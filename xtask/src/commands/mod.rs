@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod ci;
 pub(crate) mod doctor;
+pub(crate) mod mutants;
 pub(crate) mod panics;
 pub(crate) mod qemu;
 pub(crate) mod selftest;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the host's tests, then the cases under QEMU at several sizes.
+//! `cargo xtask test`: the host's tests, a short mutation sweep, then the cases under QEMU at several sizes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::mutants;
 use crate::boot::Setup;
 use crate::console::{Console, out};
 use crate::paths;
@@ -21,6 +22,9 @@ const RUNS: [(u32, &[u32]); 5] = [
     (48, &[0]),
     (512, &[0]),
 ];
+
+/// Schedules per mutation point: many times what the hardest takes.
+const SCHEDULES: u64 = 20_000;
 
 /// The board's most takes a minute or two of an idle host; a shared one deserves more.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -74,11 +78,11 @@ pub(crate) fn run(console: &Console) -> bool {
     count.failed == 0
 }
 
-/// Host tests and QEMU runs, without the summary.
+/// Host tests, mutants and QEMU runs, without the summary.
 pub(crate) fn all(console: &Console) -> Count {
     console.release();
     let mut count = Count::default();
-    for part in [host(), qemu(console)] {
+    for part in [host(), mutants(console), qemu(console)] {
         match part {
             Ok(part) => count.add(part),
             Err(why) => {
@@ -132,6 +136,11 @@ fn result(line: &str) -> Option<Count> {
         passed: before("passed")?,
         failed: before("failed")?,
     })
+}
+
+fn mutants(console: &Console) -> Result<Count> {
+    out("\nmutation points:");
+    mutants::all(console, SCHEDULES)
 }
 
 fn qemu(console: &Console) -> Result<Count> {

@@ -1,0 +1,296 @@
+//! `mutants`: breaks one mutation point at a time and looks which case notices.
+//!
+//! Only in builds with `--cfg mutants`; `cargo xtask mutants` makes one, passes the points that it found in the
+//! sources, and prints what comes back: a JSON object per line, a kind (`"is"`) in each.
+//!
+//! # Order of things
+//! 1. *Unbroken*: every setting with some seeds. All must pass, and together reach every point. Which case
+//!    reaches which point is remembered.
+//! 2. Per point: the settings of the cases that reach it, in rounds of more and more seeds (the first round has
+//!    two each, so that easy ones fall at once), until one fails or the cap of schedules is reached. Within a
+//!    round: kind profiles first, then few cores first. So the profile at which a point falls is about
+//!    the kindest that shows it.
+//!
+//! A failed check, an oracle, a deadlock, a livelock or a panic kills. A run that is cut off does not.
+//!
+//! Points are handed out to threads; each is decided by one thread alone. So results do not depend on the threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use flagpost_explore::{Setting, program, settings};
+use flagpost_link::mutant;
+use flagpost_sim::{Config, End, Oracle, Report, Schedule, Sim};
+use serde_json::{Value, json};
+
+/// Seeds per setting of the run without a broken point.
+const UNBROKEN: u64 = 3;
+
+/// Seeds per setting after each round.
+const ROUNDS: [u64; 6] = [2, 6, 20, 100, 500, 2500];
+
+/// Steps after which a broken run is cut off: far more than any case needs.
+const STEPS: u64 = 5_000_000;
+
+/// Breaks mutation points one at a time
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// A mutation point of the sources; may be given several times
+    #[arg(long = "point", value_name = "NAME")]
+    points: Vec<String>,
+    /// Break only points whose name contains this
+    #[arg(long, value_name = "PATTERN", default_value = "")]
+    only: String,
+    /// Schedules per point, at most
+    #[arg(long, value_name = "N", default_value = "100000")]
+    schedules: u64,
+    /// Run one schedule, CASE/CORES/PROFILE:SEED, with the point that `--only` names broken
+    #[arg(long, value_name = "WHICH")]
+    replay: Option<String>,
+    #[arg(long, value_name = "N", default_value = "2")]
+    threads: usize,
+}
+
+/// Runs the command; `false` if the unbroken kernel fails or does not reach a point. Survivors are for the
+/// caller to judge.
+pub(crate) fn run(arguments: &Arguments) -> bool {
+    if let Some(which) = &arguments.replay {
+        return replay(&arguments.only, which);
+    }
+    let settings = match unbroken(arguments) {
+        Ok(settings) => settings,
+        Err(problems) => {
+            problems.iter().for_each(say);
+            return false;
+        }
+    };
+    let points: Vec<&String> = arguments
+        .points
+        .iter()
+        .filter(|name| name.contains(&arguments.only))
+        .collect();
+    say(&json!({"is": "begun", "points": points.len()}));
+    let next = AtomicUsize::new(0);
+    let (send, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..arguments.threads.max(1) {
+            let (send, next, points, settings) = (send.clone(), &next, &points, &settings);
+            scope.spawn(move || {
+                // ORDERING: Relaxed: only that each number is drawn once counts.
+                while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = hunt(point, settings, arguments.schedules);
+                    if send.send((*point, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        in_order(&points, results).for_each(|result| say(&result));
+    });
+    true
+}
+
+/// Prints one line. Who closed the pipe does not want to know.
+fn say(line: &Value) {
+    let _ = writeln!(io::stdout().lock(), "{line}");
+}
+
+/// The results in the order of the points, each as soon as those before it are there.
+fn in_order<'a>(
+    points: &'a [&'a String],
+    results: mpsc::Receiver<(&'a String, Value)>,
+) -> impl Iterator<Item = Value> + 'a {
+    let mut early = BTreeMap::new();
+    let mut results = results.into_iter();
+    points.iter().filter_map(move |point| {
+        while !early.contains_key(*point) {
+            let (name, result) = results.next()?;
+            early.insert(name, result);
+        }
+        early.remove(*point)
+    })
+}
+
+/// A setting, and what the unbroken run told of it.
+struct Known {
+    setting: Setting,
+    config: Config,
+    reaches: BTreeSet<&'static str>,
+}
+
+impl Known {
+    /// Runs `seeds` until one kills. The number of runs made, and the run that killed.
+    fn hunt(&self, seeds: Range<u64>) -> (u64, Option<Report>) {
+        let mut sim = Sim::new(self.config.clone());
+        let mut runs = 0;
+        for seed in seeds {
+            let report = sim
+                .reseed(seed)
+                .run(|core| program(self.setting.case, core));
+            runs += 1;
+            if !matches!(report.end, End::Done | End::StepBound) {
+                return (runs, Some(report));
+            }
+        }
+        (runs, None)
+    }
+}
+
+/// Runs every setting without any point broken.
+///
+/// # Errors
+/// What failed, and which points were not reached, or reached without being listed.
+fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
+    let mut problems = Vec::new();
+    let mut known: Vec<Known> = Vec::new();
+    let mut of_case: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
+    let mut runs = 0;
+    mutant::record(true);
+    for setting in settings() {
+        let config = config(&setting);
+        let mut sim = Sim::new(config.clone());
+        for seed in 0..UNBROKEN {
+            let report = sim.reseed(seed).run(|core| program(setting.case, core));
+            runs += 1;
+            if !report.is_done() {
+                problems.push(json!({
+                    "is": "error",
+                    "error": format!("{setting}:{seed} fails with no point broken:\n{report}"),
+                }));
+            }
+        }
+        of_case
+            .entry(setting.case.name)
+            .or_default()
+            .extend(mutant::reached());
+        known.push(Known {
+            setting,
+            config,
+            reaches: BTreeSet::new(),
+        });
+    }
+    mutant::record(false);
+    let all: BTreeSet<&str> = of_case.values().flatten().copied().collect();
+    for point in &arguments.points {
+        if !all.contains(&**point) {
+            let error = format!("{point}: no case reaches this point");
+            problems.push(json!({"is": "error", "error": error}));
+        }
+    }
+    for name in all {
+        if !arguments.points.iter().any(|point| point == name) {
+            let error =
+                format!("{name}: a case reaches this point, but the sources do not list it");
+            problems.push(json!({"is": "error", "error": error}));
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    for known in &mut known {
+        known.reaches.clone_from(&of_case[known.setting.case.name]);
+    }
+    let profile = |known: &Known| {
+        known.setting.profile.weak() as u8 * 2 + known.setting.profile.fills() as u8
+    };
+    known.sort_by_key(|known| (profile(known), known.setting.cores));
+    say(&json!({"is": "unbroken", "settings": known.len(), "runs": runs}));
+    Ok(known)
+}
+
+/// The setting's chip, told how long its runs are. A function of the setting alone, so that a replay gets the
+/// same.
+fn config(setting: &Setting) -> Config {
+    let config = setting.config();
+    let measured = Config {
+        schedule: Schedule::Random,
+        seed: 0,
+        ..config.clone()
+    };
+    let report = Sim::new(measured).run(|core| program(setting.case, core));
+    Config {
+        pct_length: report.steps.max(1),
+        max_steps: STEPS,
+        ..config
+    }
+}
+
+/// Breaks `point` on this thread and looks for a schedule that notices.
+fn hunt(point: &str, settings: &[Known], schedules: u64) -> Value {
+    mutant::break_point(Some(point));
+    let mut runs = 0;
+    let mut first = 0;
+    let settings: Vec<&Known> = settings
+        .iter()
+        .filter(|known| known.reaches.contains(point))
+        .collect();
+    for end in ROUNDS {
+        for known in &settings {
+            let left = schedules.saturating_sub(runs);
+            let (more, killer) = known.hunt(first..end.min(first.saturating_add(left)));
+            runs += more;
+            if let Some(report) = killer {
+                mutant::break_point(None);
+                return killed(point, &known.setting, runs, &report);
+            }
+        }
+        first = end;
+    }
+    mutant::break_point(None);
+    json!({"is": "result", "point": point, "killed": false, "schedules": runs, "settings": settings.len()})
+}
+
+fn killed(point: &str, setting: &Setting, runs: u64, report: &Report) -> Value {
+    let seed = report.config.seed;
+    json!({
+        "is": "result",
+        "point": point,
+        "killed": true,
+        "case": setting.case.name,
+        "cores": setting.cores,
+        "profile": setting.profile.to_string(),
+        "how": how(&report.end),
+        "schedules": runs,
+        "seed": seed,
+        "replay": format!("{setting}:{seed}"),
+    })
+}
+
+/// How a run ended, in a word or two.
+fn how(end: &End) -> &'static str {
+    match end {
+        End::Oracle(alarm) => match alarm.oracle {
+            Oracle::PendingClobber => "oracle O1",
+            Oracle::StaleRead => "oracle O2",
+            Oracle::StaleMerge => "oracle O3",
+            Oracle::LostStore => "oracle O4",
+        },
+        End::Failed => "failed check",
+        End::Panicked => "panic",
+        End::Deadlock => "deadlock",
+        End::Livelock => "livelock",
+        End::Done | End::StepBound => "not at all",
+    }
+}
+
+/// Runs one schedule again and prints its account; `true` if it passes.
+fn replay(point: &str, which: &str) -> bool {
+    let parsed = which
+        .rsplit_once(':')
+        .and_then(|(setting, seed)| Some((setting.parse::<Setting>().ok()?, seed.parse().ok()?)));
+    let Some((setting, seed)) = parsed else {
+        eprintln!("{which}: not CASE/CORES/PROFILE:SEED");
+        std::process::exit(2);
+    };
+    let mut sim = Sim::new(config(&setting));
+    mutant::break_point((!point.is_empty()).then_some(point));
+    let report = sim.reseed(seed).run(|core| program(setting.case, core));
+    mutant::break_point(None);
+    println!("{report}");
+    report.is_done()
+}

@@ -1,0 +1,107 @@
+//! `flagpost-explore`, built and called: the program that runs the cases on the simulator.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::console::Console;
+use crate::paths;
+
+const PACKAGE: &str = "flagpost-explore";
+const PROFILE: &str = "explore";
+
+/// The built program.
+pub(crate) struct Explorer {
+    program: PathBuf,
+}
+
+impl Explorer {
+    /// Builds it with the kernel as it is.
+    #[expect(dead_code, reason = "for the commands `explore` and `replay`")]
+    pub(crate) fn plain(console: &Console) -> Result<Self> {
+        Self::build(console, &[], "explore")
+    }
+
+    /// Builds it with all mutants in the kernel.
+    pub(crate) fn mutants(console: &Console) -> Result<Self> {
+        Self::build(console, &["--cfg", "mutants"], "mutants")
+    }
+
+    /// Flags differ, so each build has a target directory: neither evicts the other, nor the tests' build.
+    fn build(console: &Console, flags: &[&str], directory: &str) -> Result<Self> {
+        let directory = paths::target().join(directory);
+        console.step(format!("building {PACKAGE}"));
+        let mut child = Command::new(paths::cargo())
+            .args([
+                "build",
+                "--locked",
+                "--package",
+                PACKAGE,
+                "--profile",
+                PROFILE,
+            ])
+            .arg("--target-dir")
+            .arg(&directory)
+            .current_dir(paths::root())
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot run cargo")?;
+        let stderr = child.stderr.take().context("no pipe from cargo")?;
+        let mut said = String::new();
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            console.step(format!("building {PACKAGE}: {}", line.trim()));
+            said += &line;
+            said.push('\n');
+        }
+        if !child.wait()?.success() {
+            bail!("cannot build {PACKAGE}:\n{}", said.trim_end());
+        }
+        let program = directory.join(PROFILE).join(PACKAGE);
+        Ok(Self { program })
+    }
+
+    /// The program, to be called.
+    pub(crate) fn command(&self) -> Command {
+        Command::new(&self.program)
+    }
+
+    /// Calls it and hands on each line of its standard output, a JSON object. Tells whether it ended well.
+    ///
+    /// # Errors
+    /// If it cannot be called, or prints something else.
+    pub(crate) fn lines(
+        &self,
+        arguments: impl IntoIterator<Item = String>,
+        mut take: impl FnMut(Value) -> Result<()>,
+    ) -> Result<bool> {
+        let child = self
+            .command()
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}", self.program.display()))?;
+        let mut child = Running(child);
+        let stdout = child.0.stdout.take().context("no pipe")?;
+        for line in BufReader::new(stdout).lines() {
+            let line = line?;
+            take(serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))?)?;
+        }
+        Ok(child.0.wait()?.success())
+    }
+}
+
+/// Ends the program when this value goes, whatever happens.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
