@@ -133,7 +133,7 @@ impl Known {
                 .reseed(seed)
                 .run(|core| program(self.setting.case, core));
             runs += 1;
-            if !matches!(report.end, End::Done | End::StepBound) {
+            if how(&report.end).is_some() {
                 return (runs, Some(report));
             }
         }
@@ -261,20 +261,21 @@ fn killed(point: &str, setting: &Setting, runs: u64, report: &Report) -> Value {
     })
 }
 
-/// How a run ended, in a word or two.
-fn how(end: &End) -> &'static str {
+/// How a run killed, in a word or two; nothing if it did not.
+fn how(end: &End) -> Option<&'static str> {
     match end {
-        End::Oracle(alarm) => match alarm.oracle {
+        End::Oracle(alarm) => Some(match alarm.oracle {
             Oracle::PendingClobber => "oracle O1",
             Oracle::StaleRead => "oracle O2",
             Oracle::StaleMerge => "oracle O3",
             Oracle::LostStore => "oracle O4",
-        },
-        End::Failed => "failed check",
-        End::Panicked => "panic",
-        End::Deadlock => "deadlock",
-        End::Livelock => "livelock",
-        End::Done | End::StepBound => "not at all",
+        }),
+        End::Failed => Some("failed check"),
+        End::Panicked => Some("panic"),
+        End::Deadlock => Some("deadlock"),
+        End::Livelock => Some("livelock"),
+        // Passed, cut off, or not a run of its own.
+        _ => None,
     }
 }
 

@@ -25,11 +25,12 @@ const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("tools", |console| Ok(Count::one(doctor::run(console)))),
     ("format", |_| cargo(&["fmt", "--all", "--check"])),
     ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
     ("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
+    ("clippy, mutants", |_| clippy_mutants()),
     ("documentation", |_| documentation()),
     ("dependencies", dependencies),
     ("mutation points", mutants::check),
@@ -82,6 +83,23 @@ fn clippy<'a>(packages: &[&'a str], targets: &[&'a str]) -> Vec<&'a str> {
         &["--", "-D", "warnings"],
     ]
     .concat()
+}
+
+/// The code that ordinary builds leave out, in the sweep's own target directory.
+fn clippy_mutants() -> Result<Count> {
+    let mut command = Command::new(paths::cargo());
+    command
+        .args([
+            "clippy",
+            "--locked",
+            "--package",
+            "flagpost-explore",
+            "--target-dir",
+        ])
+        .arg(paths::target().join("mutants"))
+        .args(["--", "-D", "warnings"])
+        .env("CARGO_ENCODED_RUSTFLAGS", "--cfg\u{1f}mutants");
+    run_cargo(&mut command)
 }
 
 /// A cargo command, its output passed on.
