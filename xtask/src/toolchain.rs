@@ -42,11 +42,16 @@ pub(crate) struct Toolchain {
 }
 
 impl Toolchain {
-    /// `cargo build` for the target, before any package is named.
+    /// `cargo build` for the board's target, before any package is named.
     pub(crate) fn build(&self) -> Command {
+        self.build_for(TARGET)
+    }
+
+    /// The same for another target. Only [`from_source`] has what it takes for one that is a file.
+    pub(crate) fn build_for(&self, target: &str) -> Command {
         let mut command = Command::new(&self.cargo);
         command
-            .args(["build", "--release", "--target", TARGET])
+            .args(["build", "--release", "--target", target])
             .args(&self.arguments);
         if self.debian {
             let path = std::env::var_os("PATH").unwrap_or_default();
@@ -146,7 +151,7 @@ pub(crate) fn choose(console: &Console) -> Result<Toolchain> {
             "FLAGPOST_TOOLCHAIN={only}: say rustup or debian, or unset it"
         )));
     }
-    let mut survey = Survey::new();
+    let survey = Survey::new();
     if only != "debian" && survey.rustc.is_some() {
         if survey.target {
             return Ok(rustup(&survey, "installed"));
@@ -156,27 +161,37 @@ pub(crate) fn choose(console: &Console) -> Result<Toolchain> {
         }
     }
     if only != "rustup" {
-        if survey.debian_ready() {
-            return Ok(debian(&survey, "installed"));
-        }
-        if tools::apt().is_some() {
-            tools::apt_install(console, &survey.debian_packages()).map_err(|why| {
-                let why = tools::first_line(&why);
-                usage(format!(
-                    "no Rust for {TARGET}, and apt brought none: {why}; {}",
-                    by_hand()
-                ))
-            })?;
-            survey = Survey::new();
-            if survey.debian_ready() {
-                return Ok(debian(&survey, "installed just now"));
-            }
-        }
+        return from_source(console);
     }
     Err(usage(format!(
         "no Rust toolchain for {TARGET}; {}",
         by_hand()
     )))
+}
+
+/// Way 3: a toolchain that builds `core` along, for whatever target.
+///
+/// # Errors
+/// As [`choose`].
+pub(crate) fn from_source(console: &Console) -> Result<Toolchain> {
+    let survey = Survey::new();
+    if survey.debian_ready() {
+        return Ok(debian(&survey, "installed"));
+    }
+    if tools::apt().is_some() {
+        tools::apt_install(console, &survey.debian_packages()).map_err(|why| {
+            let why = tools::first_line(&why);
+            usage(format!(
+                "no Rust that builds core, and apt brought none: {why}; {}",
+                by_hand()
+            ))
+        })?;
+        let survey = Survey::new();
+        if survey.debian_ready() {
+            return Ok(debian(&survey, "installed just now"));
+        }
+    }
+    Err(usage(format!("no Rust that builds core; {}", by_hand())))
 }
 
 /// The commands a person can type to get a toolchain.

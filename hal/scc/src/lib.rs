@@ -26,6 +26,8 @@
 //! | [`displace`] | writing back normal lines without an instruction for it |
 //! | [`doorbell`] | one bit of the configuration register |
 //! | [`fpga`] | counters and a clock that all cores share |
+//! | [`views`] | virtual addresses: one view per memory type |
+//! | `silicon` | the bus of the chip itself; on its own target only |
 //!
 //! # Hazards
 //! The chip's known traps (HARDWARE A7), and where each is dealt with. `tests/hazards.rs` shows each with and
@@ -47,6 +49,8 @@
 //! # What has been run
 //! The arithmetic is tested against the documents' tables for all 48 cores; the port against a model of the chip
 //! with sets, ways and replacement (`tests/`); the conformance cases run over the other buses. Nothing here has
+//! run on the chip, of which few are left. Its own bus, `silicon`, compiles for bare-metal cores of its kind
+//! (`linker/i586-scc-none.json`), and its machine code holds no instruction that they lack; that is all.
 //!
 //! HARDWARE is a collection of facts from the sources named where they are used: Intel's SCC_API, RCCE, the
 //! kernel drivers of SCC Linux, Barrelfish and its technical note 005, BareMichael.
@@ -63,6 +67,13 @@ pub mod map;
 pub mod message;
 pub mod registers;
 mod scc;
+#[cfg(target_arch = "x86")]
+#[expect(
+    unsafe_code,
+    reason = "registers, instructions and physical memory of the chip"
+)]
+pub mod silicon;
+pub mod views;
 
 pub use bus::{Attribute, Bus, Fault, LINE, Physical, Processor, State};
 pub use fpga::{Counter, Fpga};

@@ -25,7 +25,7 @@ const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     ("tools", |console| Ok(Count::one(doctor::run(console)))),
     ("format", |_| cargo(&["fmt", "--all", "--check"])),
     ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
@@ -40,6 +40,7 @@ const STEPS: [Step; 14] = [
     ("determinism", determinism),
     ("broken images", selftest::all),
     ("example", example),
+    ("SCC image", scc_image),
 ];
 
 /// Runs all steps; `false` if any failed.
@@ -224,4 +225,18 @@ fn example(console: &Console) -> Result<Count> {
         .iter()
         .for_each(|error| console.say(&format!("error: {error}")));
     Ok(Count::one(run.ok()))
+}
+
+/// Compiles and links the kernel over the SCC's own bus. There is nothing to run it on.
+fn scc_image(console: &Console) -> Result<Count> {
+    let toolchain = toolchain::from_source(console)?;
+    let mut command = toolchain.build_for("linker/i586-scc-none.json");
+    command
+        .args(["-Zjson-target-spec", "--locked"])
+        .args(["--package", "flagpost-scc", "--example", "silicon"])
+        .arg("--target-dir")
+        .arg(paths::images())
+        .env("CARGO_ENCODED_RUSTFLAGS", toolchain.flags.join("\u{1f}"));
+    console.step("building the image of examples/silicon.rs");
+    run_cargo(&mut command)
 }
