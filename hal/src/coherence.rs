@@ -66,10 +66,15 @@ impl Lines {
 ///   values, and earlier stores (uncached, bulk, written back) are in memory, before a later store is.
 /// * S4. Loads after `acquire()` (cached or not) are not satisfied earlier than loads before it.
 /// * S5. None of these is moved across other memory accesses by the compiler.
+/// * S6. An `invalidate` that drops more lines than those named loses nothing that is dirty in the others: it
+///   writes them back, or they are never dirty.
+/// * S7. `drain()` and then `acquire()`: this core's earlier stores are in memory before its later loads are
+///   satisfied. (Neither alone promises it. Locks made of plain words need it.)
 ///
 /// # Contract for the caller
 /// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose it
-///   ([`INVALIDATE_WRITES_BACK`](Self::INVALIDATE_WRITES_BACK)).
+///   ([`INVALIDATE_WRITES_BACK`](Self::INVALIDATE_WRITES_BACK)), and neither is wanted: saved, it goes over what
+///   others stored.
 /// * `write_back` may also drop the lines, and either call may act on the whole cache instead of the
 ///   lines named. So calls are batched: hence the slice.
 /// * After a flag was seen: `acquire`, then `invalidate`, in this order, and not before; a core may
@@ -83,7 +88,7 @@ pub unsafe trait Coherence {
     /// for layout.
     const LINE: usize;
 
-    /// Whether `invalidate` writes dirty bytes back first. If false, it loses them.
+    /// Whether `invalidate` is sure to write dirty bytes back first. If false, it may lose them.
     const INVALIDATE_WRITES_BACK: bool;
 
     /// Writes dirty bytes in these lines back to memory. May drop the lines from the cache.

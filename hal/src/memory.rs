@@ -79,7 +79,7 @@ pub trait UncachedMemory {
 ///   [invalidated](crate::Coherence::invalidate), however old.
 /// * C2. A store may stay in the cache until the line is [written
 ///   back](crate::Coherence::write_back), and may also be written back at any moment before
-///   (eviction). A write-back moves the *whole line*, over whatever others stored there.
+///   (eviction), or pass the cache and be on its way to memory until the next [`drain`](crate::Coherence::drain). A write-back moves the *whole line*, over whatever others stored there.
 /// * C3. U1 of [`UncachedMemory`] holds here too.
 ///
 /// Hence the kernel's rule: a line is only ever stored to through the cache of the core that owns its

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::caching::Caching;
 use crate::explore::Choices;
 use crate::plan::{Controllers, Mesh};
 use crate::timing::Latencies;
@@ -131,6 +132,13 @@ pub struct Config {
     pub latencies: Latencies,
     /// How memory behaves.
     pub profile: Profile,
+    /// What caches do where the HAL's contract leaves room.
+    pub caching: Caching,
+    /// Bytes, aligned, that leave the combining buffer in one piece: 4, 8, 16 or 32, and at most a line. Never
+    /// less than the [`PUBLISH`](flagpost_hal::UncachedMemory::PUBLISH) that [`SimCore`](crate::SimCore) promises.
+    pub publish: u32,
+    /// Whether there are test-and-set registers. If not, the core that uses one panics.
+    pub registers: bool,
     /// Who runs next.
     pub schedule: Schedule,
     /// Decides everything that is left to chance.
@@ -141,6 +149,8 @@ pub struct Config {
     pub prefetches: u16,
     /// Rate at which late stores arrive, in the weak profiles.
     pub drains: u16,
+    /// Rate at which bytes leave some core's combining buffer without need.
+    pub leaves: u16,
     /// Rate of wake-ups for no reason, which `relax` and bells may have (R3).
     pub wakes: u16,
     /// How many times, when nobody can go on, the clock jumps more than an hour ahead and everybody is
@@ -176,11 +186,15 @@ impl Default for Config {
             controllers: None,
             latencies: Latencies::SccEas,
             profile: Profile::Scc,
+            caching: Caching::default(),
+            publish: 4,
+            registers: true,
             schedule: Schedule::Random,
             seed: 0,
             evictions: 16,
             prefetches: 32,
             drains: 256,
+            leaves: 0,
             wakes: 0,
             budgets_expire: 0,
             max_steps: 20_000_000,
@@ -255,6 +269,18 @@ impl fmt::Display for Config {
             self.oracles,
             self.timeline
         )?;
+        if self.caching != Caching::default() {
+            write!(f, " caches={}", self.caching)?;
+        }
+        if self.publish != 4 {
+            write!(f, " publish={}", self.publish)?;
+        }
+        if !self.registers {
+            write!(f, " registers=false")?;
+        }
+        if self.leaves != 0 {
+            write!(f, " leaves={}", self.leaves)?;
+        }
         if let Some(mesh) = self.mesh {
             write!(f, " mesh={mesh}")?;
         }
@@ -325,6 +351,10 @@ impl Config {
             "controllers" => self.controllers = Some(value.parse()?),
             "latencies" => self.latencies = value.parse()?,
             "profile" => self.profile = value.parse()?,
+            "caches" => self.caching = value.parse()?,
+            "publish" => self.publish = number(name, value)?,
+            "registers" => self.registers = number(name, value)?,
+            "leaves" => self.leaves = number(name, value)?,
             "schedule" => self.schedule = value.parse()?,
             "seed" => self.seed = number(name, value)?,
             "evictions" => self.evictions = number(name, value)?,
@@ -375,6 +405,10 @@ mod tests {
             timeline: 5,
             wakes: 3,
             pct_length: 99,
+            caching: "saves+around".parse().unwrap_or_default(),
+            publish: 16,
+            registers: false,
+            leaves: 9,
             ..Config::default()
         };
         assert_eq!(config.to_string().parse(), Ok(config));

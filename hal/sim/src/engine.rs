@@ -577,7 +577,9 @@ impl Run<'_, '_> {
             Access::TestAndSet(of) | Access::Clear(of) | Access::Ring(of) => (u32::from(of), ""),
             Access::Mark(label) => (0, label),
             // The one line of the span that it was: `value` is how much of the span lies behind it.
-            Access::WriteBack { len } | Access::Invalidate { len } if note != Note::Nothing => {
+            Access::WriteBack { len } | Access::Invalidate { len }
+                if !matches!(note, Note::Nothing | Note::Others) =>
+            {
                 let behind = op.at + (len - value);
                 (behind - self.machine.shape.line(), "")
             }

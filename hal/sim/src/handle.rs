@@ -9,8 +9,8 @@
 //! | word load or store, atomic, register, bell, clock | 1 |
 //! | `load_bytes` | 1 per word, and per byte at unaligned ends |
 //! | `store_bytes` | 1 per line touched, and 1 per group of words that leaves the combining buffer |
-//! | `read`, `write` | 1 per line touched |
-//! | `write_back`, `invalidate` | 1 per line that is dirty, or cached; at least 1 per span that is not empty |
+//! | `read`, `write` | 1 per line touched; 1 per word where [`Caching::stores`](crate::Caching::stores) goes past the cache |
+//! | `write_back`, `invalidate` | 1 per line that is dirty, or cached; at least 1 per span that is not empty; `invalidate` of everything is 1 |
 //! | `drain` | 1, and 1 per further parcel or group that is placed |
 //! | `relax` | 1; it may wait after it |
 //! | `spend` | 1 in timed mode, else 0 |
@@ -126,15 +126,25 @@ impl<const LINE: usize> SimCore<LINE> {
         assert!(core.get() < self.shape.cores, "there is no {core}");
         core.get()
     }
+
+    /// The number of a core's register, if there are any.
+    #[track_caller]
+    fn register(&self, of: CoreId) -> u16 {
+        assert!(
+            self.shape.registers,
+            "this chip has no test-and-set registers"
+        );
+        self.number(of)
+    }
 }
 
-/// Cuts `len` bytes at `at` at line boundaries: the address and length of each piece, and where it
+/// Cuts `len` bytes at `at` at multiples of `room`: the address and length of each piece, and where it
 /// starts in the whole.
-fn pieces(at: Address, len: usize, line: usize) -> impl Iterator<Item = (Address, usize, usize)> {
+fn pieces(at: Address, len: usize, room: usize) -> impl Iterator<Item = (Address, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let (start, here) = (done, at.plus(done as u32));
-        let room = line.min(CHUNK);
+        let room = room.min(CHUNK);
         let room = room - here.offset as usize % room;
         let piece = room.min(len - done);
         done += piece;
@@ -143,6 +153,7 @@ fn pieces(at: Address, len: usize, line: usize) -> impl Iterator<Item = (Address
 }
 
 impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
+    /// What every chip here keeps; [`Config::publish`](crate::Config::publish) may be more.
     const PUBLISH: usize = 4;
 
     #[inline]
@@ -213,7 +224,8 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
 impl<const LINE: usize> CachedMemory for SimCore<LINE> {
     #[track_caller]
     fn read(&self, at: Address, into: &mut [u8]) {
-        for (here, piece, start) in pieces(at, into.len(), LINE) {
+        let room = self.shape.read_piece as usize;
+        for (here, piece, start) in pieces(at, into.len(), room) {
             let len = piece as u8;
             let reply = self.ask_at(Access::Read { len }, here, len.into());
             into[start..start + piece].copy_from_slice(&reply.bytes[..piece]);
@@ -222,7 +234,8 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
 
     #[track_caller]
     fn write(&self, at: Address, from: &[u8]) {
-        for (here, piece, start) in pieces(at, from.len(), LINE) {
+        let room = self.shape.write_piece as usize;
+        for (here, piece, start) in pieces(at, from.len(), room) {
             let mut bytes = [0; CHUNK];
             bytes[..piece].copy_from_slice(&from[start..start + piece]);
             let len = piece as u8;
@@ -237,11 +250,15 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
 // S2. `Invalidate` removes the line; the next read fetches it from memory.
 // S3. `Drain` returns only when the combining buffer and the store buffer are empty.
 // S4. `Acquire` ends the time from which loads may take former values.
+// S6. `Invalidate` of everything writes what is dirty in other lines than those named back.
+// S7. When `Drain` has returned, stores are in memory; `Acquire` ends the time from which later loads may take
+//     former values.
 // S5. Each access is a call through an opaque stack switch; the compiler moves nothing across it, and
 //     simulated memory is not this program's memory in any case.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
     const LINE: usize = LINE;
+    /// Not on every chip: see [`Caching::invalidate_saves`](crate::Caching::invalidate_saves).
     const INVALIDATE_WRITES_BACK: bool = false;
 
     #[track_caller]
@@ -268,12 +285,12 @@ unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
 impl<const LINE: usize> TestAndSet for SimCore<LINE> {
     #[track_caller]
     fn test_and_set(&self, of: CoreId) -> bool {
-        self.ask(Access::TestAndSet(self.number(of))).word != 0
+        self.ask(Access::TestAndSet(self.register(of))).word != 0
     }
 
     #[track_caller]
     fn clear(&self, of: CoreId) {
-        self.ask(Access::Clear(self.number(of)));
+        self.ask(Access::Clear(self.register(of)));
     }
 }
 

@@ -58,6 +58,17 @@
 //!
 //! Not modelled: instruction fetch, cache geometry, faults of the hardware.
 //!
+//! # Knobs: which chip it is
+//! | [`Config`] | what differs between chips | default |
+//! |---|---|---|
+//! | `profile` | order of stores and loads; prefetching | `scc` |
+//! | `line` | bytes per line: 4 to 64 | 32 |
+//! | `caching` | what `invalidate` and `write_back` do beyond their duty, and where cached stores go: [`Caching`] | `plain` |
+//! | `publish` | bytes of a bulk store that are never torn: 4 to 32 | 4 |
+//! | `registers` | whether there are test-and-set registers | yes |
+//! | `evictions`, `prefetches`, `drains`, `leaves` | how often the chip acts on its own account | 16, 32, 256, 0 |
+//! | `mesh`, `controllers`, `latencies` | places and times | the SCC's |
+//!
 //! # Timed mode
 //! Under [`Schedule::Timed`] nothing is left to chance: cores have clocks, accesses cost what is published of
 //! the chip, and memory controllers and tiles serve one access at a time (`timing/`). The same program takes the
@@ -68,6 +79,7 @@
 //! with the line that replays it.
 #![deny(unsafe_code)]
 
+mod caching;
 mod chance;
 mod config;
 mod engine;
@@ -85,6 +97,7 @@ mod sweep;
 mod timing;
 mod trace;
 
+pub use caching::{Caching, Stores};
 pub use config::{Config, Oracles, Profile, Schedule};
 pub use engine::Sim;
 pub use explore::{Bounds, Choices, Count, Explored, Method};

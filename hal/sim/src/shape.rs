@@ -13,7 +13,10 @@
 
 use flagpost_hal::{Address, CoreId, Kind, Region};
 
+use crate::caching::Stores;
 use crate::config::{Config, Schedule};
+use crate::machine::memory::{Mask, span};
+use crate::op::CHUNK;
 use crate::plan::Plan;
 
 /// Bytes of the largest cache line that can be simulated.
@@ -27,6 +30,14 @@ pub(crate) struct Shape {
     pub(crate) buffer: u32,
     /// Binary logarithm of the line's size.
     line_shift: u32,
+    /// Most bytes of a cached load, and of a cached store, that move in one step: what is in the cache moves by
+    /// lines, what is not by words.
+    pub(crate) read_piece: u32,
+    pub(crate) write_piece: u32,
+    /// Bytes that leave the combining buffer in one piece.
+    pub(crate) publish: u32,
+    /// Whether there are test-and-set registers.
+    pub(crate) registers: bool,
     /// Where everything is.
     pub(crate) plan: Plan,
     /// Cycles per second of the cores' clocks.
@@ -37,16 +48,19 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// # Panics
-    /// If there is no core, a size is not a multiple of a line, all memory together exceeds 4 GiB, or the
-    /// mesh is too small.
+    /// If there is no core, a size is not a multiple of a line, all memory together exceeds 4 GiB, the mesh is
+    /// too small, or the unit of publishing is none.
     pub(crate) fn new(config: &Config) -> Self {
         let &Config {
             cores,
             memory_size: memory,
             buffer_size: buffer,
             line,
+            publish,
+            registers,
             ..
         } = config;
+        let stores = config.caching.stores;
         assert!(cores > 0, "a chip has at least one core");
         assert!(
             line.is_power_of_two() && (4..=LINE_MAX as u32).contains(&line),
@@ -56,6 +70,10 @@ impl Shape {
             memory.is_multiple_of(line) && buffer.is_multiple_of(line),
             "memory_size and buffer_size must be multiples of the line's {line} bytes"
         );
+        assert!(
+            publish.is_power_of_two() && (4..=line.min(CHUNK as u32)).contains(&publish),
+            "what is published at once has 4, 8, 16 or 32 bytes and is no longer than a line, not {publish}"
+        );
         let bytes = u64::from(cores) * (u64::from(memory) + u64::from(buffer));
         assert!(bytes < 1 << 32, "more than 4 GiB of simulated memory");
         let timed = config.schedule == Schedule::Timed;
@@ -64,6 +82,10 @@ impl Shape {
             memory,
             buffer,
             line_shift: line.trailing_zeros(),
+            read_piece: if stores == Stores::Uncached { 4 } else { line },
+            write_piece: if stores == Stores::Allocate { line } else { 4 },
+            publish,
+            registers,
             plan: Plan::new(cores, config.mesh, config.controllers.as_ref()),
             hertz: if timed {
                 config.latencies.costs().hertz
@@ -119,6 +141,19 @@ impl Shape {
     #[inline]
     pub(crate) const fn words(&self) -> usize {
         self.line() as usize / 4
+    }
+
+    /// The bytes of unit of publishing `number` of a line.
+    #[inline]
+    pub(crate) const fn unit(&self, number: usize) -> Mask {
+        let publish = self.publish as usize;
+        span(number * publish, publish)
+    }
+
+    /// Units of publishing per line.
+    #[inline]
+    pub(crate) const fn units(&self) -> usize {
+        (self.line() / self.publish) as usize
     }
 
     /// Flat index of the `len` bytes at `at`, if they are all inside its region (U1).

@@ -32,6 +32,8 @@ pub(crate) enum Note {
     Dirty,
     /// There was nothing to do.
     Nothing,
+    /// It concerned other lines than those named.
+    Others,
     /// More steps of this access follow.
     More,
     /// The core waits.
@@ -208,6 +210,7 @@ impl Note {
             Self::Early => "EARLY: the former value",
             Self::Dirty => "dirty",
             Self::Nothing => "nothing to do",
+            Self::Others => "other lines",
             Self::More => "...",
             Self::Waits => "waits",
         }

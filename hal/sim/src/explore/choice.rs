@@ -10,7 +10,7 @@
 //! | `e3:17` | line 17 leaves core 3's cache |
 //! | `f3:17` | line 17 is prefetched into core 3's cache |
 //! | `a3:17.4` | core 3's buffered store to line 17, from byte 4 on, arrives |
-//! | `l3:2` | word 2 leaves core 3's combining buffer |
+//! | `l3:2` | word 2, and what is published with it, leaves core 3's combining buffer |
 //! | `x3` | core 3's time budget runs out |
 //!
 //! `/1/0` behind one says what the chip decided within it: which of several buffered words left, whether a

@@ -14,6 +14,18 @@
 //! No event of another core changes a core's copy: that is what "no coherence" means. And a line goes to
 //! memory *whole*: bytes that this core never stored to go back to what they were when it was fetched.
 //!
+//! That is a chip with plain caches. [`Caching`](crate::Caching) knows others:
+//!
+//! | knob | what is different |
+//! |---|---|
+//! | `saves` | `invalidate`, D: whole line to memory: I (O4 all the same: the caller must not rely on either) |
+//! | `drops` | `write_back`, C and D: I afterwards |
+//! | `writes-back-all` | `write_back`: the core's other lines as well, before those named |
+//! | `invalidates-all` | `invalidate`: all the core's lines, in one step; D of those not named: to memory |
+//! | `around` | `write`, I: the bytes to memory, still I |
+//! | `through` | `write`: the bytes to memory, and into the copy if there is one: C, never D |
+//! | `uncached` | `write`: the bytes to memory. `read`: fetch, and forget: always I |
+//!
 //! # Oracles here
 //! A byte is stale if memory bears a younger stamp for it than the copy has seen. Stale bytes that are read
 //! are O2; stale bytes *beside* those that are written are O3, because the write-back will carry them.
@@ -23,8 +35,10 @@ use super::caches::Cached;
 use super::memory::{Mask, Parcel, blend, span, word};
 
 use super::{DROPPED, Machine, Outcome, own_account};
+use crate::caching::Stores;
 use crate::op::{Bytes, Reply};
 use crate::report::Oracle;
+use crate::shape::LINE_MAX;
 use crate::trace::{Note, Trace, Verb};
 
 impl Machine {
@@ -51,9 +65,9 @@ impl Machine {
         if self.profile.weak() {
             self.fetch_early(&mut cached);
         }
-        // Own write-backs under way: else a core could lose its own cached stores.
+        // Own cached stores under way: else a core could lose them.
         let stores = &self.cores[usize::from(core)].stores;
-        for parcel in stores.iter().filter(|p| p.write_back && p.line == line) {
+        for parcel in stores.iter().filter(|p| p.cached && p.line == line) {
             blend(&mut cached.bytes, &parcel.bytes, parcel.mask);
         }
         self.caches.insert(cached)
@@ -99,14 +113,53 @@ impl Machine {
         let bytes = &self.caches.get(slot).bytes;
         let mut reply = Reply::default();
         reply.bytes[..len.into()].copy_from_slice(&bytes[byte..byte + usize::from(len)]);
-        Outcome {
-            value: word(bytes, byte / 4),
-            reply,
-            note,
+        let value = word(bytes, byte / 4);
+        if self.caching.stores == Stores::Uncached {
+            self.caches.remove(slot);
+        }
+        Outcome { reply, value, note }
+    }
+
+    /// Whether a cached store to the line goes to memory at once.
+    #[inline]
+    pub(super) fn passes_the_cache(&self, core: u16, line: u32) -> bool {
+        match self.caching.stores {
+            Stores::Allocate => false,
+            Stores::Around => self.caches.find(core, line).is_none(),
+            Stores::Through | Stores::Uncached => true,
         }
     }
 
-    /// Cached store: allocates, and makes the whole line dirty.
+    /// Cached store that goes to memory at once; a copy of the line gets it as well.
+    fn write_past(&mut self, core: u16, line: u32, byte: usize, from: &[u8]) -> Outcome {
+        let mask = span(byte, from.len());
+        let mut bytes = [0; LINE_MAX];
+        bytes[byte..byte + from.len()].copy_from_slice(from);
+        let value = word(&bytes, byte / 4);
+        let combining = &mut self.cores[usize::from(core)].combining;
+        if combining.line == line {
+            // I2: as a word store does.
+            combining.mask &= !mask;
+        }
+        if let Some(slot) = self.caches.find(core, line) {
+            let cached = self.caches.get_mut(slot);
+            blend(&mut cached.bytes, &bytes, mask);
+            // Until it arrives: no older store of a peer makes these bytes stale.
+            cached.stored |= mask;
+        }
+        let parcel = Parcel {
+            line,
+            mask,
+            intended: mask,
+            write_back: false,
+            cached: true,
+            bytes,
+        };
+        let note = self.send(core, parcel);
+        Outcome::shown(value, note)
+    }
+
+    /// Cached store: allocates, and makes the whole line dirty, unless it passes the cache.
     pub(super) fn write(
         &mut self,
         core: u16,
@@ -115,6 +168,10 @@ impl Machine {
         len: u8,
         bytes: &Bytes,
     ) -> Outcome {
+        if self.passes_the_cache(core, line) {
+            self.count(core).writes += 1;
+            return self.write_past(core, line, byte, &bytes[..len.into()]);
+        }
         let (slot, hit) = self.slot(core, line);
         let counters = self.count(core);
         counters.writes += 1;
@@ -153,16 +210,56 @@ impl Machine {
         })
     }
 
+    /// The lines that `core` has cached, in ascending order: the table's order differs from path to path.
+    pub(super) fn all_lines(&self, core: u16) -> impl Iterator<Item = u32> + use<> {
+        let own = self.caches.all().iter().filter(|line| line.core == core);
+        let mut lines: Vec<_> = own.map(|cached| cached.line).collect();
+        lines.sort_unstable();
+        lines.into_iter()
+    }
+
+    /// Whether the line is among `len` bytes from `at`.
+    fn named(&self, line: u32, at: u32, len: u32) -> bool {
+        (self.shape.split(at).0..=self.shape.split(at + (len - 1)).0).contains(&line)
+    }
+
+    /// The line that a `write_back` of `len` bytes from `at` works on next, and how many of the bytes are left
+    /// to look at then: all of them while it works on others.
+    pub(super) fn to_write_back(&self, core: u16, at: u32, len: u32) -> Option<(usize, u32)> {
+        let drops = self.caching.write_back_drops;
+        let wanted = |cached: &Cached| cached.dirty || drops;
+        if self.caching.write_back_all {
+            let others = self.all_lines(core).filter(|&l| !self.named(l, at, len));
+            let mut slots = others.filter_map(|line| self.caches.find(core, line));
+            if let Some(slot) = slots.find(|&slot| wanted(self.caches.get(slot))) {
+                return Some((slot, len));
+            }
+        }
+        self.first(core, at, len, wanted)
+    }
+
     /// Writes the first dirty line of these back, and keeps it, clean. Replies how many bytes are left.
     ///
     /// Lines that are not dirty take no step: nobody could tell.
     pub(super) fn write_back(&mut self, core: u16, at: u32, len: u32) -> Outcome {
-        let Some((slot, left)) = self.first(core, at, len, |cached| cached.dirty) else {
+        let Some((slot, left)) = self.to_write_back(core, at, len) else {
             return Outcome::new(0, Note::Nothing);
         };
-        self.count(core).write_backs += 1;
-        self.clean(slot);
-        Outcome::new(left, Note::Dirty)
+        let Cached { line, dirty, .. } = *self.caches.get(slot);
+        if dirty {
+            self.count(core).write_backs += 1;
+            self.clean(slot);
+        }
+        if self.caching.write_back_drops {
+            self.caches.remove(slot);
+            self.remember(core, line);
+        }
+        let note = match (self.named(line, at, len), dirty) {
+            (false, _) => Note::Others,
+            (true, true) => Note::Dirty,
+            (true, false) => Note::None,
+        };
+        Outcome::new(left, note)
     }
 
     /// Sends a dirty line off, all of its bytes. It counts as dirty until it arrives (I3).
@@ -174,6 +271,7 @@ impl Machine {
             mask: self.shape.whole(),
             intended: std::mem::take(&mut cached.stored),
             write_back: true,
+            cached: true,
             bytes: cached.bytes,
         };
         let core = cached.core;
@@ -183,18 +281,54 @@ impl Machine {
     /// Drops the first of these lines that is cached, unsaved stores and all. Replies how many bytes are
     /// left.
     pub(super) fn invalidate(&mut self, core: u16, at: u32, len: u32) -> Outcome {
-        let Some((slot, left)) = self.first(core, at, len, |_| true) else {
-            return Outcome::new(0, Note::Nothing);
-        };
-        self.count(core).invalidations += 1;
-        let gone = self.caches.remove(slot);
-        self.remember(core, gone.line);
-        if !gone.dirty {
-            return Outcome::new(left, Note::None);
+        if self.caching.invalidate_all {
+            let mut note = Note::Nothing;
+            for line in self.all_lines(core) {
+                if let Some(slot) = self.caches.find(core, line) {
+                    self.discard(slot, self.named(line, at, len));
+                    note = Note::Others;
+                }
+            }
+            return Outcome::new(0, note);
         }
-        *self.memory.dirty(gone.line) -= 1;
-        self.report(Oracle::LostStore, core, gone.line, gone.stored, None);
-        Outcome::new(left, Note::Dirty)
+        match self.first(core, at, len, |_| true) {
+            None => Outcome::new(0, Note::Nothing),
+            Some((slot, left)) => match self.discard(slot, true) {
+                true => Outcome::new(left, Note::Dirty),
+                false => Outcome::new(left, Note::None),
+            },
+        }
+    }
+
+    /// Whether an `invalidate` of `len` bytes from `at` would find no line.
+    pub(super) fn nothing_to_invalidate(&self, core: u16, at: u32, len: u32) -> bool {
+        match self.caching.invalidate_all {
+            true => self.all_lines(core).next().is_none(),
+            false => self.first(core, at, len, |_| true).is_none(),
+        }
+    }
+
+    /// Drops a line by an `invalidate` that named it, or another one. Returns whether it was dirty.
+    fn discard(&mut self, slot: usize, named: bool) -> bool {
+        let Cached {
+            core,
+            line,
+            dirty,
+            stored,
+            ..
+        } = *self.caches.get(slot);
+        self.count(core).invalidations += 1;
+        if dirty && named {
+            self.report(Oracle::LostStore, core, line, stored, None);
+        }
+        if dirty && (!named || self.caching.invalidate_saves) {
+            self.clean(slot);
+        } else if dirty {
+            *self.memory.dirty(line) -= 1;
+        }
+        self.caches.remove(slot);
+        self.remember(core, line);
+        dirty
     }
 
     /// A line leaves a cache on the chip's own account. If it is dirty, all of it goes over memory.

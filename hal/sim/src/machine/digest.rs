@@ -35,6 +35,7 @@ impl Machine {
                 let older = core.stores[..place].iter();
                 one.add(older.filter(|older| share_a_word(older, parcel)).count() as u64);
                 one.add(u64::from(parcel.line) << 1 | u64::from(parcel.write_back));
+                one.add(parcel.cached.into());
                 one.add(parcel.mask);
                 one.add(parcel.intended);
                 one.bytes(&parcel.bytes[..self.shape.line() as usize]);

@@ -4,7 +4,7 @@ use super::{Machine, own_account};
 use crate::explore::Bounds;
 use crate::explore::choice::Transition;
 use crate::explore::footprint::Footprint;
-use crate::machine::memory::{self, bits, span};
+use crate::machine::memory::{self, bits};
 use crate::op::{Access, Op};
 use crate::trace::{Trace, Verb};
 
@@ -34,10 +34,10 @@ impl Machine {
         match access {
             Access::Acquire => !self.profile.weak(),
             Access::Drain => own.combining.mask == 0 && own.stores.is_empty(),
-            Access::WriteBack { len } => self.first(core, at, len, |line| line.dirty).is_none(),
+            Access::WriteBack { len } => self.to_write_back(core, at, len).is_none(),
             Access::Invalidate { len } => {
                 let prefetches = fills && self.profile.fills();
-                !prefetches && self.first(core, at, len, |_| true).is_none()
+                !prefetches && self.nothing_to_invalidate(core, at, len)
             }
             _ => false,
         }
@@ -74,11 +74,11 @@ impl Machine {
                 });
             }
             if bounds.leaves > 0 {
-                let words =
-                    (0..self.shape.words()).filter(|w| core.combining.mask & span(w * 4, 4) != 0);
-                options.extend(words.map(|word| Transition::Leave {
+                let units = 0..self.shape.units();
+                let filled = units.filter(|&unit| core.combining.mask & self.shape.unit(unit) != 0);
+                options.extend(filled.map(|unit| Transition::Leave {
                     core: number,
-                    word: word as u8,
+                    word: (unit as u32 * self.shape.publish / 4) as u8,
                 }));
             }
         }
@@ -104,7 +104,9 @@ impl Machine {
             }
             Transition::Leave { core, word } => {
                 let combining = self.cores[usize::from(core)].combining;
-                let group = span(usize::from(word) * 4, 4);
+                let group = self
+                    .shape
+                    .unit(usize::from(word) * 4 / self.shape.publish as usize);
                 self.leave(core, group);
                 let at = self.shape.start(combining.line) + u32::from(word) * 4;
                 let value = memory::word(&combining.bytes, word.into());
@@ -134,6 +136,9 @@ impl Machine {
                 (line..=last)
                     .filter(|&line| self.caches.find(core, line).is_some())
                     .for_each(|line| print.write(line));
+                if self.caching.write_back_all || self.caching.invalidate_all {
+                    self.all_lines(core).for_each(|line| print.write(line));
+                }
             }
             Access::TestAndSet(of) | Access::Clear(of) => print.register(of),
             Access::Ring(of) => print.bell(of),

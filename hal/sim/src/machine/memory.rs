@@ -63,7 +63,10 @@ pub(crate) struct Parcel {
     pub(crate) mask: Mask,
     /// Those of them that the program stored: all, except in a write-back.
     pub(crate) intended: Mask,
+    /// Whether it is a whole dirty line.
     pub(crate) write_back: bool,
+    /// Whether cached stores made it: a write-back, or a store that passed the cache.
+    pub(crate) cached: bool,
     pub(crate) bytes: Bytes,
 }
 
@@ -307,6 +310,7 @@ mod tests {
             mask: span(0, 32),
             intended: 0b1,
             write_back: true,
+            cached: true,
             bytes: [7; LINE_MAX],
         };
         assert_eq!(memory.write(0, &parcel), (1, true));

@@ -14,10 +14,11 @@
 //! I2. Stores of one core to one word arrive in program order: a parcel never overtakes an older one
 //!     that shares a word with it, and a word store takes its bytes out of the combining buffer.
 //! I3. `memory.dirty(line)` = caches that hold the line dirty + write-backs of it under way.
-//! I4. The combining buffer holds bytes of one line; it is never emptied by time, loads or registers.
+//! I4. The combining buffer holds bytes of one line; it is never emptied by loads or registers.
 //!
 //! # Choices where the HAL's contract leaves room (the less convenient, if a chip could do it)
-//! * Cached writes allocate. `write_back` keeps the line, clean. `invalidate` loses dirty bytes.
+//! * Cached writes allocate, `write_back` keeps the line, clean, and `invalidate` loses dirty bytes: unless
+//!   [`Caching`] says otherwise.
 //! * Uncached loads see the core's own buffered stores, but never its cache. Line fetches see own
 //!   write-backs under way, but no other buffered store: drain before reading through the cache.
 //! * A combining buffer that is emptied lets its words arrive in random groups, over several steps.
@@ -39,6 +40,7 @@ use memory::{Bytes, Mask, Memory, Parcel, bits};
 pub(crate) use oracle::Hazard;
 use waits::Waits;
 
+use crate::caching::Caching;
 use crate::chance::Chance;
 use crate::config::{Config, Profile};
 use crate::op::{Access, Op, Reply};
@@ -98,6 +100,7 @@ impl Outcome {
 pub(crate) struct Machine {
     pub(crate) shape: Shape,
     profile: Profile,
+    caching: Caching,
     rates: Rates,
     oracles: crate::config::Oracles,
     memory: Memory,
@@ -124,6 +127,7 @@ struct Rates {
     evictions: u64,
     prefetches: u64,
     drains: u64,
+    leaves: u64,
 }
 
 /// Entries of a store buffer; one more, and the oldest leaves.
@@ -157,10 +161,12 @@ impl Machine {
         Self {
             shape,
             profile: config.profile,
+            caching: config.caching,
             rates: Rates {
                 evictions: rate(true, config.evictions),
                 prefetches: rate(config.profile.fills(), config.prefetches),
                 drains: rate(config.profile.weak(), config.drains),
+                leaves: rate(true, config.leaves),
             },
             oracles: config.oracles,
             memory: Memory::new(shape, config.profile.weak()),
@@ -259,11 +265,14 @@ impl Machine {
         }
         let newest = self.memory.newest(parcel.line);
         let (ticket, changed) = self.memory.write(core, parcel);
-        if parcel.write_back
+        if parcel.cached
             && let Some(slot) = self.caches.find(core, parcel.line)
         {
-            // The cache already shows what it wrote back.
+            // The cache already shows what it sent.
             let cached = self.caches.get_mut(slot);
+            if !cached.dirty {
+                cached.stored &= !parcel.intended;
+            }
             bits(parcel.intended).for_each(|bit| cached.seen[bit] = ticket);
             if cached.fresh == newest && parcel.intended != 0 {
                 cached.fresh = ticket;
@@ -352,6 +361,9 @@ impl Machine {
             let count = self.cores[usize::from(core)].stores.len();
             let number = self.chance.below(count);
             self.arrives(core, number, step, trace);
+        }
+        if draw >> 30 & 1023 < self.rates.leaves {
+            self.leave_early(step, trace);
         }
     }
 

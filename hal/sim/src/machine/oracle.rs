@@ -59,15 +59,15 @@ impl Machine {
 
     /// O1: bytes of `core` arrive in a line that somebody holds dirty, or is writing back.
     ///
-    /// The core's own dirty copy counts too (U2), but not against its own write-back: that came from
-    /// the same copy. Its own write-backs under way do not count: stores to a word keep their order.
+    /// The core's own dirty copy counts too (U2), but not against what its own cached stores sent: the copy
+    /// has those. Its own write-backs under way do not count: stores to a word keep their order.
     #[cold]
     pub(super) fn check_clobber(&mut self, core: u16, parcel: &Parcel) {
         let holder = (0..self.shape.cores).find(|&other| {
             let slot = self.caches.find(other, parcel.line);
             let dirty = slot.is_some_and(|slot| self.caches.get(slot).dirty);
             if other == core {
-                return dirty && !parcel.write_back;
+                return dirty && !parcel.cached;
             }
             let mut stores = self.cores[usize::from(other)].stores.iter();
             dirty || stores.any(|p| p.write_back && p.line == parcel.line)

@@ -4,6 +4,7 @@
 //! asks still holds when the access arrives.
 
 use super::Machine;
+use crate::caching::Stores;
 use crate::op::{Access, Op};
 
 /// What has to travel for an access.
@@ -30,6 +31,8 @@ impl Machine {
         let (line, _) = self.shape.split(op.at);
         match op.access {
             Access::Load { .. } | Access::Store { .. } | Access::Atomic(_) => Traffic::Word(op.at),
+            Access::Write { .. } if self.passes_the_cache(core, line) => Traffic::Word(op.at),
+            Access::Read { .. } if self.caching.stores == Stores::Uncached => Traffic::Word(op.at),
             Access::Read { .. } | Access::Write { .. } => match self.caches.find(core, line) {
                 Some(_) => Traffic::None,
                 None => Traffic::Fetch(op.at),
@@ -37,9 +40,11 @@ impl Machine {
             Access::Combine { .. } => self.pushed_out(core, |buffered| buffered != line),
             Access::Empty | Access::Drain => self.pushed_out(core, |_| true),
             Access::WriteBack { len } => {
-                let dirty = self.first(core, op.at, len, |cached| cached.dirty);
-                dirty.map_or(Traffic::None, |(slot, _)| {
-                    Traffic::Line(self.shape.start(self.caches.get(slot).line))
+                let line = self.to_write_back(core, op.at, len);
+                let dirty = line.map(|(slot, _)| self.caches.get(slot));
+                let dirty = dirty.filter(|cached| cached.dirty);
+                dirty.map_or(Traffic::None, |cached| {
+                    Traffic::Line(self.shape.start(cached.line))
                 })
             }
             Access::TestAndSet(of) | Access::Clear(of) => Traffic::Register(of),

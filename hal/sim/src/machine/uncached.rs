@@ -8,14 +8,16 @@
 //! # When bulk bytes leave the combining buffer
 //! | event | what leaves |
 //! |---|---|
-//! | bulk store to another line | all, in random groups of words, before the new bytes go in |
-//! | the line is full | all, in random groups of words |
+//! | bulk store to another line | all, in random groups of units, before the new bytes go in |
+//! | the line is full | all, in random groups of units |
 //! | `drain` | all, and then the store buffer |
+//! | its own account ([`Config::leaves`](crate::Config::leaves)) | a random group of units |
 //! | word store to one of the bytes | nothing; the byte is replaced |
 //! | atomic on the word | that word's bytes |
 //! | loads, registers, time, `acquire` | nothing |
 //!
-//! On `weak` profiles "leave" means: into the store buffer, a parcel per word.
+//! A *unit* is what arrives whole: [`Config::publish`](crate::Config::publish) bytes, aligned; by default a word. On
+//! `weak` profiles "leave" means: into the store buffer, a parcel per unit.
 //!
 //! # Steps
 //! Emptying takes a step per group, in which other cores may run. So the accesses here that empty a buffer
@@ -24,10 +26,10 @@
 use flagpost_hal::Atomic;
 
 use super::memory::{self, Bytes, Mask, Parcel, bits, blend, span};
-use super::{Machine, Outcome, STORES};
+use super::{Machine, Outcome, STORES, own_account};
 use crate::op;
 use crate::shape::LINE_MAX;
-use crate::trace::Note;
+use crate::trace::{Note, Trace, Verb};
 
 impl Machine {
     /// The word as `core` reads it past its cache, given what memory shows: its own stores on their
@@ -154,20 +156,24 @@ impl Machine {
 
     /// Empties a full combining buffer, step by step.
     pub(super) fn empty(&mut self, core: u16) -> Outcome {
+        if self.cores[usize::from(core)].combining.mask == 0 {
+            // All of it has left on the chip's own account.
+            return Outcome::new(0, Note::Nothing);
+        }
         let more = self.empty_some(core);
         Outcome::new(more.into(), if more { Note::More } else { Note::None })
     }
 
-    /// Lets a random group of the combining buffer's words go, together. Returns whether some are left.
+    /// Lets a random group of the combining buffer's units go, together. Returns whether some are left.
     ///
-    /// Nothing bigger than a word arrives whole (`PUBLISH`): who puts a flag and its payload in one
+    /// Nothing bigger than a unit arrives whole (`PUBLISH`): who puts a flag and its payload in one
     /// bulk store must see them torn.
     fn empty_some(&mut self, core: u16) -> bool {
         let group = self.draw_group(self.cores[usize::from(core)].combining.mask);
         self.leave(core, group)
     }
 
-    /// Lets a group of the combining buffer's words go, together. Returns whether some are left.
+    /// Lets a group of the combining buffer's units go, together. Returns whether some are left.
     pub(super) fn leave(&mut self, core: u16, group: Mask) -> bool {
         let combining = &mut self.cores[usize::from(core)].combining;
         let mask = combining.mask & group;
@@ -177,37 +183,54 @@ impl Machine {
             self.send(core, plain(line, mask, bytes));
             return left;
         }
-        for word in (0..self.shape.words()).map(|w| mask & span(w * 4, 4)) {
-            if word != 0 {
-                self.send(core, plain(line, word, bytes));
+        let shape = self.shape;
+        for unit in (0..shape.units()).map(|number| mask & shape.unit(number)) {
+            if unit != 0 {
+                self.send(core, plain(line, unit, bytes));
             }
         }
         left
     }
 
-    /// Which bytes leave next, of those in `mask`: perhaps more than are in it, and at least one word.
+    /// A core's combining buffer loses a group of units on the chip's own account.
+    pub(super) fn leave_early(&mut self, step: u64, trace: &mut Trace) {
+        let cores = self.cores.len();
+        let first = self.chance.below(cores);
+        let filled = |&core: &usize| self.cores[core].combining.mask != 0;
+        let found = (first..cores).chain(0..first).find(filled);
+        if let Some(core) = found {
+            let (core, combining) = (core as u16, self.cores[core].combining);
+            self.empty_some(core);
+            let first = combining.mask.trailing_zeros() as usize;
+            let at = self.shape.start(combining.line) + first as u32;
+            let value = memory::word(&combining.bytes, first / 4);
+            trace.record(own_account(step, core, Verb::Arrive, at, value));
+        }
+    }
+
+    /// Which bytes leave next, of those in `mask`: perhaps more than are in it, and at least one unit.
     fn draw_group(&mut self, mask: Mask) -> Mask {
-        let words = self.shape.words();
-        let word = |w: usize| span(w * 4, 4);
+        let (shape, units) = (self.shape, self.shape.units());
+        let unit = |number| shape.unit(number);
         if self.chance.listed() {
-            // One word: to leave together is to leave one by one with nobody looking in between.
-            let present = || (0..words).map(word).filter(|word| word & mask != 0);
+            // One unit: to leave together is to leave one by one with nobody looking in between.
+            let present = || (0..units).map(unit).filter(|unit| unit & mask != 0);
             let number = self.chance.below(present().count());
             return present().nth(number).unwrap_or(mask);
         }
         if self.shape.timed {
             return Mask::MAX;
         }
-        // A coin per word; if that chose none that is in the buffer, all of them. Few steps on average,
+        // A coin per unit; if that chose none that is in the buffer, all of them. Few steps on average,
         // and every grouping possible.
-        let coin = |group, w| {
+        let coin = |group, number| {
             if self.chance.coin() {
-                group | word(w)
+                group | unit(number)
             } else {
                 group
             }
         };
-        match (0..words).fold(0, coin) {
+        match (0..units).fold(0, coin) {
             group if group & mask == 0 => Mask::MAX,
             group => group,
         }
@@ -288,6 +311,7 @@ fn plain(line: u32, mask: Mask, bytes: Bytes) -> Parcel {
         mask,
         intended: mask,
         write_back: false,
+        cached: false,
         bytes,
     }
 }

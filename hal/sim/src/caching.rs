@@ -1,0 +1,129 @@
+//! What caches do where the HAL's contract leaves room.
+//!
+//! [`Coherence`](flagpost_hal::Coherence) promises little: `invalidate` may save or lose what is dirty in the lines
+//! named, `write_back` may drop lines, and both may act on more than was named. [`CachedMemory`] does not say
+//! whether a store stays in the cache at all. Chips differ in all of it (HARDWARE B1, C), so each is a knob, in any
+//! combination; protocols must be right with every one.
+//!
+//! One combination does not exist: an `invalidate` that loses dirty bytes of lines that nobody *named*. No caller
+//! could keep his side of that contract (promise S6).
+//!
+//! [`CachedMemory`]: flagpost_hal::CachedMemory
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a cached store goes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stores {
+    /// Into the cache: a line that is missing is fetched. The line is dirty then.
+    #[default]
+    Allocate,
+    /// Into the cache if the line is there; else past it, as words. P54C.
+    Around,
+    /// To memory, as words, and into the line too if it is there: no line is ever dirty. Blackhole.
+    Through,
+    /// There are no caches: to memory, as words; and loads come from there. RP2040.
+    Uncached,
+}
+
+/// What caches do where the HAL's contract leaves room.
+///
+/// Prints as the names of what differs from the default, joined by `+`: `saves+drops`; or `plain`.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caching {
+    /// `saves`: `invalidate` writes dirty bytes of the lines named back. Else it loses them.
+    pub invalidate_saves: bool,
+    /// `drops`: `write_back` also drops the lines, clean ones too. Else it keeps them.
+    pub write_back_drops: bool,
+    /// `invalidates-all`: `invalidate` drops all lines of the core. It saves what is dirty in those not
+    /// named.
+    pub invalidate_all: bool,
+    /// `writes-back-all`: `write_back` acts on all lines of the core.
+    pub write_back_all: bool,
+    /// `around`, `through`, `uncached`: where a cached store goes.
+    pub stores: Stores,
+}
+
+impl Caching {
+    /// All combinations that differ.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let stores = [Stores::Allocate, Stores::Around, Stores::Through];
+        let of = move |bits: u32| {
+            stores.map(|stores| Self {
+                invalidate_saves: bits & 1 != 0,
+                write_back_drops: bits & 2 != 0,
+                invalidate_all: bits & 4 != 0,
+                write_back_all: bits & 8 != 0,
+                stores,
+            })
+        };
+        let none = Self {
+            stores: Stores::Uncached,
+            ..Self::default()
+        };
+        (0..16).flat_map(of).chain([none])
+    }
+
+    /// The names, and whether they hold.
+    const fn names(&self) -> [(&'static str, bool); 7] {
+        [
+            ("saves", self.invalidate_saves),
+            ("drops", self.write_back_drops),
+            ("invalidates-all", self.invalidate_all),
+            ("writes-back-all", self.write_back_all),
+            ("around", matches!(self.stores, Stores::Around)),
+            ("through", matches!(self.stores, Stores::Through)),
+            ("uncached", matches!(self.stores, Stores::Uncached)),
+        ]
+    }
+}
+
+impl fmt::Display for Caching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.names().into_iter().filter(|(_, holds)| *holds);
+        let names: Vec<_> = names.map(|(name, _)| name).collect();
+        match names.is_empty() {
+            true => f.write_str("plain"),
+            false => f.write_str(&names.join("+")),
+        }
+    }
+}
+
+impl FromStr for Caching {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut caching = Self::default();
+        for name in text.split('+') {
+            match name {
+                "plain" => {}
+                "saves" => caching.invalidate_saves = true,
+                "drops" => caching.write_back_drops = true,
+                "invalidates-all" => caching.invalidate_all = true,
+                "writes-back-all" => caching.write_back_all = true,
+                "around" => caching.stores = Stores::Around,
+                "through" => caching.stores = Stores::Through,
+                "uncached" => caching.stores = Stores::Uncached,
+                _ => return Err(format!("caches do not know {name:?}")),
+            }
+        }
+        Ok(caching)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_combinations_read_back_and_differ() {
+        let all: Vec<_> = Caching::all().collect();
+        for (index, caching) in all.iter().enumerate() {
+            assert_eq!(caching.to_string().parse(), Ok(*caching));
+            assert!(!all[..index].contains(caching));
+        }
+        assert_eq!(Caching::default().to_string(), "plain");
+        assert!("saves+shouts".parse::<Caching>().is_err());
+    }
+}
