@@ -269,7 +269,7 @@ mod tests {
     /// Gives `Lines::covering` its line size; never used as a machine.
     struct Granule;
 
-    // SAFETY: S1 to S5 speak of calls that return; these never do.
+    // SAFETY: S1 to S7 speak of calls that return; these never do.
     #[expect(unsafe_code, reason = "`Lines` are made by naming a `Coherence`")]
     unsafe impl Coherence for Granule {
         const LINE: usize = LINE;

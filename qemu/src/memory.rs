@@ -232,9 +232,9 @@ impl CachedMemory for Hart {
 }
 
 // SAFETY: S1: `write_back` stores the lines' words before it returns. S2: `invalidate` empties their
-// slots, so that the next cached load fetches anew. S3, S4, S5: all memory is reached through relaxed
-// atomics (M1), and a sequentially consistent fence, `fence rw, rw` here, orders those for the compiler
-// and for other harts; the images themselves are this hart's own.
+// slots, so that the next cached load fetches anew; S6: and no others. S3, S4, S5, S7: all memory is
+// reached through relaxed atomics (M1), and a sequentially consistent fence, `fence rw, rw` here, orders
+// those for the compiler and for other harts; the images themselves are this hart's own.
 unsafe impl Coherence for Hart {
     const LINE: usize = LINE;
 

@@ -250,11 +250,11 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
 // S2. `Invalidate` removes the line; the next read fetches it from memory.
 // S3. `Drain` returns only when the combining buffer and the store buffer are empty.
 // S4. `Acquire` ends the time from which loads may take former values.
+// S5. Each access is a call through an opaque stack switch; the compiler moves nothing across it, and
+//     simulated memory is not this program's memory in any case.
 // S6. `Invalidate` of everything writes what is dirty in other lines than those named back.
 // S7. When `Drain` has returned, stores are in memory; `Acquire` ends the time from which later loads may take
 //     former values.
-// S5. Each access is a call through an opaque stack switch; the compiler moves nothing across it, and
-//     simulated memory is not this program's memory in any case.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
     const LINE: usize = LINE;
