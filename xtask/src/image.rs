@@ -49,13 +49,16 @@ pub(crate) struct Source<'a> {
     pub(crate) dir: &'a Path,
     /// Package, binary and features; without them, whatever the directory's package holds.
     pub(crate) bin: Option<[&'a str; 3]>,
+    /// With all mutants in the kernel; in a target directory of its own.
+    pub(crate) mutants: bool,
 }
 
 /// The image of the conformance cases.
-pub(crate) fn cases(console: &Console, toolchain: &Toolchain) -> Result<Image> {
+pub(crate) fn cases(console: &Console, toolchain: &Toolchain, mutants: bool) -> Result<Image> {
     let source = Source {
         dir: &paths::root(),
         bin: Some(["flagpost-qemu", "flagpost-cases", "cases"]),
+        mutants,
     };
     Image::open(&build(console, toolchain, &source)?)
 }
@@ -79,7 +82,10 @@ pub(crate) fn build(
         .current_dir(source.dir)
         .arg("--locked")
         .arg("--target-dir")
-        .arg(paths::images());
+        .arg(match source.mutants {
+            true => paths::images().join("mutants"),
+            false => paths::images(),
+        });
     command.arg("--message-format=json-render-diagnostics");
     if let Some([package, bin, features]) = source.bin {
         command.args(["--package", package, "--bin", bin, "--features", features]);
@@ -90,6 +96,7 @@ pub(crate) fn build(
     let flags: Vec<&str> = FLAGS
         .into_iter()
         .chain(toolchain.flags.iter().map(|f| &**f))
+        .chain(["--cfg", "mutants"].into_iter().filter(|_| source.mutants))
         .collect();
     // The encoded form may hold blanks, and it goes before RUSTFLAGS and config files.
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));

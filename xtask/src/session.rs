@@ -21,10 +21,19 @@ pub(crate) struct Session {
 impl Session {
     /// Finds or installs what is needed, and builds the image.
     pub(crate) fn open(console: &Console) -> Result<Self> {
+        Self::with(console, false)
+    }
+
+    /// [`Session::open`], for the image that holds all mutants.
+    pub(crate) fn mutants(console: &Console) -> Result<Self> {
+        Self::with(console, true)
+    }
+
+    fn with(console: &Console, mutants: bool) -> Result<Self> {
         let qemu = tools::qemu(console)?;
         let toolchain = toolchain::choose(console)?;
         console.hold(toolchain.what.clone());
-        let image = image::cases(console, &toolchain)?;
+        let image = image::cases(console, &toolchain, mutants)?;
         Ok(Self { qemu, image })
     }
 

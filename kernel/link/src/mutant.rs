@@ -129,12 +129,12 @@ mod on {
         }
     }
 
-    /// On a board: one for all harts, set before they begin. Nothing is recorded.
+    /// On a board: one for all harts. Nothing is recorded.
     #[cfg(target_os = "none")]
     mod state {
         use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-        // ORDERING: Relaxed: the board's start-up barrier lies between the only store and the first load.
+        // ORDERING: Relaxed: every hart selects the same point itself, before its first step.
         static SELECTED: AtomicU64 = AtomicU64::new(super::NONE);
 
         pub(super) fn select(hash: u64) {

@@ -10,7 +10,7 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Config, World};
+use flagpost::{Budget, Config, World};
 use flagpost_mapped::Mapped;
 
 use crate::{Case, Context, Failure, Platform};
@@ -116,7 +116,7 @@ const fn case<P: Platform>(
     }
 }
 
-/// Joins the case's world, with what the context lends.
+/// Joins the case's world, with what the context lends. Argument `budget`: how many microseconds its calls wait.
 fn join<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
 ) -> Result<World<'c, Mapped<P::Machine>>, Failure> {
@@ -129,6 +129,12 @@ fn join_as<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
     session: u32,
 ) -> Result<World<'c, Mapped<P::Machine>>, Failure> {
+    let mut config = Config::default();
+    if context.args.text("budget").is_some() {
+        let budget = context.args.number("budget", 0);
+        let budget = budget.ok_or(Failure::Argument("budget is not a number"))?;
+        config.budget = Budget::microseconds(budget.into());
+    }
     let link = Mapped::start(context.machine.clone(), session)?;
-    Ok(World::start(link, context.arena, Config::default())?)
+    Ok(World::start(link, context.arena, config)?)
 }

@@ -36,6 +36,7 @@ const STEPS: [Step; 15] = [
     ("mutation points", mutants::check),
     ("no panic", |_| panics::check()),
     ("tests", |console| Ok(test::all(console))),
+    ("mutants on the board", mutants::on_board),
     ("100 seeds", seeds),
     ("determinism", determinism),
     ("broken images", selftest::all),
@@ -212,6 +213,7 @@ fn example(console: &Console) -> Result<Count> {
         &Source {
             dir: &dir,
             bin: None,
+            mutants: false,
         },
     )?)?;
     let setup = Setup {

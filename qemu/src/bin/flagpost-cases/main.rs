@@ -6,6 +6,7 @@
 //! | `filter=TEXT` | only cases whose name contains TEXT; the `broken` ones only by their full name |
 //! | `seed=S` | delays each core's start by a pseudo-random time; 0, the default: no delay |
 //! | `list=1` | prints the cases and runs none |
+//! | `mutant=NAME` | in a build with `--cfg mutants`: breaks this mutation point |
 //!
 //! All words, these included, reach the cases as their `args`.
 //!
@@ -51,6 +52,8 @@ impl Platform for Qemu {
 /// Runs the selected cases on every hart. All harts compute the same plan and go through it together.
 fn run(hart: Hart) -> Exit {
     let args = Args::new(flagpost_qemu::boot_args());
+    #[cfg(mutants)]
+    flagpost_link::mutant::break_point(args.text("mutant"));
     let plan = Plan::new(args, hart.cores());
     let reports = hart.core().get() == 0;
     if args.text("list") == Some("1") {

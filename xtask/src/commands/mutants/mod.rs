@@ -1,9 +1,11 @@
 //! `cargo xtask mutants`: breaks one cache action, lock or ordering step at a time; a case must notice.
 
+mod board;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::test::Count;
@@ -25,6 +27,9 @@ use crate::{equivalent, points};
 /// A row ends with what repeats it: `--point NAME --replay CASE/CORES/PROFILE:SEED` prints that run.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
+    /// The machine that must notice: qemu stands for a stated subset of the points
+    #[arg(long, value_enum, default_value = "sim")]
+    on: On,
     /// Only points whose name contains PATTERN
     #[arg(long, value_name = "PATTERN")]
     point: Option<String>,
@@ -44,6 +49,13 @@ pub(crate) struct Arguments {
     replay: Option<String>,
 }
 
+/// Which machine.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum On {
+    Sim,
+    Qemu,
+}
+
 /// Runs the command; `false` if a point survives that should not, or the other way round.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     console.release();
@@ -53,22 +65,33 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     }
     let pattern = arguments.point.as_deref().unwrap_or("");
     if let Some(which) = &arguments.replay {
+        if arguments.on == On::Qemu {
+            return Err(usage(
+                "--replay is for the simulator; on the board, --point alone prints the run",
+            ));
+        }
         return replay(console, &sources, pattern, which);
     }
-    let chosen: Vec<&str> = sources
-        .names
+    let names: Vec<&str> = match arguments.on {
+        On::Sim => sources.names.iter().map(String::as_str).collect(),
+        On::Qemu => board::names().collect(),
+    };
+    let chosen: Vec<&str> = names
         .iter()
-        .map(String::as_str)
+        .copied()
         .filter(|name| name.contains(pattern))
         .collect();
     if chosen.is_empty() {
-        let names = sources.names.join(", ");
+        let names = names.join(", ");
         return Err(usage(format!(
             "--point {pattern}: no point has this in its name; points: {names}"
         )));
     }
     let table = Table::new(&chosen, arguments.json);
-    let sweep = simulator(console, &sources, pattern, arguments.schedules, &table)?;
+    let sweep = match arguments.on {
+        On::Sim => simulator(console, &sources, pattern, arguments.schedules, &table)?,
+        On::Qemu => board::sweep(console, &sources, pattern, &table)?,
+    };
     Ok(sweep.verdict(console, &sources, arguments.json))
 }
 
@@ -88,6 +111,25 @@ pub(crate) fn all(console: &Console, schedules: u64) -> Result<Count> {
     let failed = sweep.wrong(&sources).max(usize::from(!ok));
     Ok(Count {
         passed: sources.names.len().saturating_sub(failed),
+        failed,
+    })
+}
+
+/// The board's subset, for `cargo xtask ci`.
+pub(crate) fn on_board(console: &Console) -> Result<Count> {
+    let sources = Sources::read(console)?;
+    let names: Vec<&str> = board::names().collect();
+    let table = Table::new(&names, false);
+    let sweep = board::sweep(console, &sources, "", &table)?;
+    let ok = sweep.verdict(console, &sources, false) && sources.errors == 0;
+    let killed = sweep
+        .results
+        .iter()
+        .filter(|verdict| verdict.killed)
+        .count();
+    let failed = (names.len() - killed).max(usize::from(!ok));
+    Ok(Count {
+        passed: names.len() - failed,
         failed,
     })
 }
