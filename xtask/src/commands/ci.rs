@@ -25,7 +25,7 @@ const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
 
-const STEPS: [Step; 15] = [
+const STEPS: &[Step] = &[
     ("tools", |console| Ok(Count::one(doctor::run(console)))),
     ("format", |_| cargo(&["fmt", "--all", "--check"])),
     ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
@@ -49,7 +49,7 @@ pub(crate) fn run(console: &Console) -> bool {
     console.release();
     let mut rows = vec![["step", "result", "passed", "failed", "seconds"].map(str::to_owned)];
     let mut total = Count::default();
-    for (name, step) in STEPS {
+    for &(name, step) in STEPS {
         out(&format!("\n== {name}"));
         let started = Instant::now();
         let count = step(console).unwrap_or_else(|why| {
