@@ -8,6 +8,9 @@ use crate::Args;
 pub trait Platform: Sized + 'static {
     /// The handle a core holds of its machine. Clones are handles of the same core.
     type Machine: Machine + NativeAtomics + Doorbell + Clone + 'static;
+
+    /// The set-up of a small case is done: what follows is worth trying in every schedule.
+    fn go(_machine: &Self::Machine) {}
 }
 
 /// What a case is called with, on each core.

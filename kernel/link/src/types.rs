@@ -97,6 +97,11 @@ pub enum Refusal {
         /// How many bytes more it would take.
         missing: u32,
     },
+    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768.
+    BadRing {
+        /// How many were asked for.
+        entries: u32,
+    },
     /// There is no such rank.
     NoSuchRank(Rank),
     /// There is no such slot.

@@ -3,13 +3,16 @@
 /// Words of the slots.
 pub(crate) const SLOTS: u8 = 32;
 
-/// Entries of the ring: a power of two, so that tickets may wrap around.
+/// Entries of the ring, unless asked for otherwise.
 pub(crate) const ENTRIES: u32 = 64;
+
+/// Most entries of a ring.
+pub(crate) const MOST_ENTRIES: u32 = 1 << 15;
 
 /// Scratch bytes per rank.
 pub(crate) const SCRATCH_PER_RANK: u32 = 32;
 
-/// Offsets of the fixed part for a machine with lines of `line` bytes.
+/// Offsets of the fixed part for a machine with lines of `line` bytes and a ring of `ring` entries.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) ready: u32,
@@ -18,17 +21,19 @@ pub(crate) struct Layout {
     pub(crate) head: u32,
     pub(crate) entries: u32,
     pub(crate) scratch: u32,
+    /// Entries of the ring: a power of two, so that tickets may wrap around.
+    pub(crate) ring: u32,
 }
 
 impl Layout {
-    /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow).
-    pub(crate) const fn new(line: u32) -> Self {
-        assert!(line.is_power_of_two() && line <= 256);
+    /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow) and a ring
+    /// of `ring` entries.
+    pub(crate) const fn new(line: u32, ring: u32) -> Self {
         let slots = line;
         let tail = round_up(slots.saturating_add((SLOTS as u32).saturating_mul(4)), line);
         let head = tail.saturating_add(line);
         let entries = head.saturating_add(line);
-        let scratch = entries.saturating_add(ENTRIES.saturating_mul(entry_size(line)));
+        let scratch = entries.saturating_add(ring.saturating_mul(entry_size(line)));
         Self {
             ready: 0,
             slots,
@@ -36,6 +41,7 @@ impl Layout {
             head,
             entries,
             scratch,
+            ring,
         }
     }
 
@@ -67,7 +73,7 @@ mod tests {
     #[test]
     fn parts_are_aligned_and_do_not_overlap() {
         for line in [4, 16, 32, 64, 128, 256] {
-            let l = Layout::new(line);
+            let l = Layout::new(line, ENTRIES);
             assert!(l.ready + 4 <= l.slots);
             assert!(l.slots + 4 * u32::from(SLOTS) <= l.tail);
             assert!(l.tail + 4 <= l.head && l.head + 4 <= l.entries);

@@ -10,7 +10,7 @@ use flagpost_link::{
 };
 
 use crate::{
-    layout::{Layout, SCRATCH_PER_RANK, SLOTS, round_up},
+    layout::{ENTRIES, Layout, MOST_ENTRIES, SCRATCH_PER_RANK, SLOTS, round_up},
     poll::Polled,
 };
 
@@ -24,6 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Mapped<M> {
     pub(crate) machine: M,
+    pub(crate) layout: Layout,
     pub(crate) polled: Polled,
     /// Next ticket to take from the own ring; only this rank advances it.
     pub(crate) head: Cell<u32>,
@@ -33,7 +34,8 @@ pub struct Mapped<M> {
 }
 
 impl<M: Machine> Mapped<M> {
-    pub(crate) const LAYOUT: Layout = Layout::new(M::LINE as u32);
+    // Sums of the layout cannot overflow then.
+    const LINE_FITS: () = assert!(M::LINE.is_power_of_two() && M::LINE <= 256);
 
     /// Brings this rank's words into their initial state and announces that it is up. Does not wait for
     /// anybody.
@@ -41,7 +43,21 @@ impl<M: Machine> Mapped<M> {
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores.
     pub fn start(machine: M, session: u32) -> Result<Self, Refusal> {
-        let free = Self::LAYOUT.end(machine.cores(), M::LINE as u32);
+        Self::start_with_ring(machine, session, ENTRIES)
+    }
+
+    /// [`start`](Self::start) with a ring of `entries` lines instead of 64: more for many peers or slow
+    /// consumers, fewer where memory is dear. The same on all ranks.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRing`] unless `entries` is a power of two from 1 to 32,768; [`Refusal::NoMemory`].
+    pub fn start_with_ring(machine: M, session: u32, entries: u32) -> Result<Self, Refusal> {
+        let () = Self::LINE_FITS;
+        if !entries.is_power_of_two() || entries > MOST_ENTRIES {
+            return Err(Refusal::BadRing { entries });
+        }
+        let layout = Layout::new(M::LINE as u32, entries);
+        let free = layout.end(machine.cores(), M::LINE as u32);
         if free > machine.memory_size() {
             let missing = free.saturating_sub(machine.memory_size());
             return Err(Refusal::NoMemory { missing });
@@ -52,6 +68,7 @@ impl<M: Machine> Mapped<M> {
         );
         let link = Self {
             machine,
+            layout,
             polled: Polled::new(),
             head: Cell::new(0),
             free: Cell::new(free),
@@ -73,8 +90,7 @@ impl<M: Machine> Mapped<M> {
             {
                 // DRAIN: before `ready`: no peer may find words of an earlier run.
                 point!("mapped.start.drain", link.machine.drain());
-                link.machine
-                    .store_u32(link.own(Self::LAYOUT.ready), session);
+                link.machine.store_u32(link.own(layout.ready), session);
             }
         );
         Ok(link)
@@ -164,7 +180,7 @@ impl<M: Machine> Link for Mapped<M> {
     }
 
     fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        let ready = self.poll(self.region_of(to)?.at(Self::LAYOUT.ready));
+        let ready = self.poll(self.region_of(to)?.at(self.layout.ready));
         if ready != self.session {
             return Err(Refusal::NotReady(to));
         }
@@ -194,7 +210,7 @@ impl<M: Machine> Link for Mapped<M> {
 
     fn scratch(&self) -> (Key, u32) {
         let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
-        (Key::new(Self::LAYOUT.scratch), bytes)
+        (Key::new(self.layout.scratch), bytes)
     }
 
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {

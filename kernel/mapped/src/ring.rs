@@ -12,13 +12,13 @@
 //!   │ sequence │ immediate│ unused                                        │
 //!   └──────────┴──────────┴──────────────────────────────── ─ ─ ──────────┘
 //! ```
-//! Entry `t % 64` with sequence `t + 1` holds ticket `t`; any other sequence means: not yet. Tickets start
+//! With n entries, entry `t % n` with sequence `t + 1` holds ticket `t`; any other sequence means: not yet. Tickets start
 //! just below the wrap-around of `u32`, so that every run passes it. The data themselves are in the
 //! target's memory before their entry is.
 //!
 //! # Invariants
-//! I1. `tail` is changed only under the owner's lock; `head` only by the owner; `tail - head <= 64`.
-//! I2. Between claiming ticket `t` and writing its sequence, only the claimer writes entry `t % 64`.
+//! I1. `tail` is changed only under the owner's lock; `head` only by the owner; `tail - head <= n`.
+//! I2. Between claiming ticket `t` and writing its sequence, only the claimer writes entry `t % n`.
 //! I3. The sequence is written last, alone, in one word: it can be polled, however the rest arrives.
 //!
 //! # Steps
@@ -34,7 +34,7 @@
 //! `progress`: one load of own memory.
 //!
 //! # Bounds
-//! 64 entries per rank. A slow consumer makes its producers wait, never lose.
+//! 64 entries per rank, or as many as [`Mapped::start_with_ring`] was told. A slow consumer makes its producers wait, never lose.
 //!
 //! # Source
 //! [NA] IV-C (ring of line-sized entries; its inline payload is not here yet: docs/decisions.md, 12) and the notification ring of Barrelfish
@@ -46,10 +46,7 @@
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Rank, Refusal, order, point, site};
 
-use crate::{
-    Mapped,
-    layout::{ENTRIES, entry_size},
-};
+use crate::{Mapped, layout::entry_size};
 
 /// The first ticket: 16 before the numbers wrap around.
 const FIRST: u32 = 0_u32.wrapping_sub(16);
@@ -60,33 +57,33 @@ const IMMEDIATE: u32 = 4;
 impl<M: Machine> Mapped<M> {
     const ENTRY: u32 = entry_size(M::LINE as u32);
 
-    fn entry(ticket: u32) -> u32 {
-        let index = ticket & ENTRIES.wrapping_sub(1);
-        Self::LAYOUT
+    fn entry(&self, ticket: u32) -> u32 {
+        let index = ticket & self.layout.ring.wrapping_sub(1);
+        self.layout
             .entries
             .saturating_add(index.saturating_mul(Self::ENTRY))
     }
 
     /// Empties own ring, before any peer may use it.
     pub(crate) fn clear_ring(&self) {
-        let layout = Self::LAYOUT;
+        let layout = self.layout;
         self.machine.store_u32(self.own(layout.tail), FIRST);
         self.machine.store_u32(self.own(layout.head), FIRST);
         self.head.set(FIRST);
-        for ticket in 0..ENTRIES {
+        for ticket in 0..layout.ring {
             // No ticket of the first round has this sequence: they go from FIRST + 1 upwards.
-            self.machine.store_u32(self.own(Self::entry(ticket)), FIRST);
+            self.machine.store_u32(self.own(self.entry(ticket)), FIRST);
         }
     }
 
     /// Takes a ticket of `to`'s ring.
     fn claim(&self, to: Rank) -> Result<u32, Refusal> {
         let region = self.region_of(to)?;
-        let (tail, head) = (region.at(Self::LAYOUT.tail), region.at(Self::LAYOUT.head));
+        let (tail, head) = (region.at(self.layout.tail), region.at(self.layout.head));
         let held = self.lock(to, site!("mapped.ring.claim.lock"))?;
         let ticket = self.machine.load_u32(tail);
         let consumed = self.machine.load_u32(head);
-        let full = ticket.wrapping_sub(consumed) >= ENTRIES;
+        let full = ticket.wrapping_sub(consumed) >= self.layout.ring;
         if point!("mapped.ring.claim.room", full; else false) {
             drop(held);
             self.polled.note(head, consumed);
@@ -111,7 +108,7 @@ impl<M: Machine> Mapped<M> {
             self.claim(to)?,
             self.machine.store_bytes(region.at(place), data)
         );
-        let entry = region.at(Self::entry(ticket));
+        let entry = region.at(self.entry(ticket));
         order!(
             "mapped.ring.append.immediate<sequence",
             self.machine.store_u32(entry.plus(IMMEDIATE), immediate),
@@ -126,7 +123,7 @@ impl<M: Machine> Mapped<M> {
 
     pub(crate) fn take(&self) -> Option<u32> {
         let ticket = self.head.get();
-        let entry = self.own(Self::entry(ticket));
+        let entry = self.own(self.entry(ticket));
         let next = ticket.wrapping_add(1);
         if self.poll(entry) != next {
             return None;
@@ -139,7 +136,7 @@ impl<M: Machine> Mapped<M> {
             {
                 // DRAIN: G3: the entry is read before a producer may use it again.
                 point!("mapped.ring.take.drain", self.machine.drain());
-                self.machine.store_u32(self.own(Self::LAYOUT.head), next);
+                self.machine.store_u32(self.own(self.layout.head), next);
             }
         );
         self.head.set(next);

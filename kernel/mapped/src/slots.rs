@@ -30,13 +30,13 @@ impl<M: Machine> Mapped<M> {
             return Err(Refusal::NoSuchSlot(slot));
         }
         let words = u32::from(slot.0).saturating_mul(4);
-        Ok(Self::LAYOUT.slots.saturating_add(words))
+        Ok(self.layout.slots.saturating_add(words))
     }
 
     /// Clears own slots, before any peer may signal one.
     pub(crate) fn clear_slots(&self) {
         for slot in 0..u32::from(SLOTS) {
-            let offset = Self::LAYOUT.slots.saturating_add(slot.saturating_mul(4));
+            let offset = self.layout.slots.saturating_add(slot.saturating_mul(4));
             self.machine.store_u32(self.own(offset), 0);
         }
     }

@@ -24,6 +24,10 @@ pub struct Simulator;
 
 impl Platform for Simulator {
     type Machine = SimCore;
+
+    fn go(machine: &SimCore) {
+        machine.mark("go");
+    }
 }
 
 /// The conformance table.

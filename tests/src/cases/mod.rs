@@ -3,6 +3,7 @@
 mod hal;
 mod notify;
 mod pscw;
+mod small;
 mod stencil;
 mod timeout;
 mod window;
@@ -97,6 +98,20 @@ impl<P: Platform> Table<P> {
             ANY,
             timeout::rest_of_complete,
         ),
+        case("small.start", 2, 2, small::start),
+        case("small.barrier", 2, 4, small::barrier),
+        case("small.fan_out", 2, 4, small::fan_out::<P, 1>),
+        case("small.fan_out_twice", 2, 3, small::fan_out::<P, 2>),
+        case("small.fan_in", 3, 3, small::fan_in::<P, 1>),
+        case("small.fan_in_twice", 3, 3, small::fan_in::<P, 2>),
+        case("small.switch", 3, 3, small::switch),
+        case("small.ring", 2, 4, small::ring::<P, 1>),
+        case("small.ring_twice", 2, 3, small::ring::<P, 2>),
+        case("small.get", 2, 2, small::get),
+        case("small.notify", 2, 3, small::notify::<P, 1>),
+        case("small.notify_twice", 2, 3, small::notify::<P, 2>),
+        case("small.notify_full", 2, 2, small::notify::<P, 4>),
+        case("small.ping_pong", 2, 2, small::ping_pong),
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
     ];

@@ -1,0 +1,228 @@
+//! Programs small enough to be tried in every schedule: few words, one or two epochs, a ring of few entries.
+//!
+//! Each says `go` once its world and window are there, so that a search begins where it becomes interesting
+//! ([`Platform::go`]). Elsewhere they are cases like the others.
+//!
+//! Windows hold words of 32 bits, two of which share a line with one that only its owner stores: it shows
+//! whether a line is carried over its neighbours.
+
+use flagpost::{Config, MatchVector, Rank, Tag, Window, World};
+use flagpost_mapped::Mapped;
+
+use crate::{Context, Failure, Platform, context::check};
+
+/// Entries of the notification ring: as few as make a full ring within two puts.
+const RING: u32 = 2;
+
+type Link<P> = Mapped<<P as Platform>::Machine>;
+type Body<P> = for<'w> fn(&World<'w, Link<P>>, &Window<'w, u32, Link<P>>) -> Result<(), Failure>;
+
+/// Sets up a world and a window of 3 words per rank, says `go`, and runs `body`.
+fn run<P: Platform>(context: &mut Context<'_, P>, body: Body<P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let link = Mapped::start_with_ring(machine.clone(), context.session, RING)?;
+    let config = Config {
+        unexpected: 2,
+        ..Config::default()
+    };
+    let world = World::start(link, context.arena, config)?;
+    let window = world.allocate::<u32>(3)?;
+    P::go(&machine);
+    body(&world, &window)
+}
+
+const fn rank(number: u16) -> Rank {
+    Rank::new(number)
+}
+
+/// What rank `from` puts in epoch `epoch`.
+fn value(from: Rank, epoch: u32) -> u32 {
+    0x100 * (u32::from(from.get()) + 1) + epoch + 1
+}
+
+/// The own word, dirty in the cache when the window is exposed.
+const OWN: usize = 2;
+
+/// An exposure epoch to `origins`, each of which puts the word of its place in the group.
+fn expose<L: MatchVector>(
+    world: &World<'_, L>,
+    window: &Window<'_, u32, L>,
+    origins: &[Rank],
+    epoch: u32,
+) -> Result<(), Failure> {
+    window.local().set(OWN, value(world.rank(), epoch))?;
+    window.post(&world.group(origins)?)?.wait()?;
+    settled(world, window, origins, epoch)
+}
+
+/// Checks what `origins` have put, and that the own word is as it was.
+fn settled<L: MatchVector>(
+    world: &World<'_, L>,
+    window: &Window<'_, u32, L>,
+    origins: &[Rank],
+    epoch: u32,
+) -> Result<(), Failure> {
+    for (index, &origin) in origins.iter().enumerate() {
+        check("put", window.local().get(index)?, value(origin, epoch))?;
+    }
+    check(
+        "own word",
+        window.local().get(OWN)?,
+        value(world.rank(), epoch),
+    )
+}
+
+/// An access epoch to `targets`: one word each, at `index`.
+fn access<L: MatchVector>(
+    world: &World<'_, L>,
+    window: &Window<'_, u32, L>,
+    targets: &[Rank],
+    index: usize,
+    epoch: u32,
+) -> Result<(), Failure> {
+    let access = window.start(&world.group(targets)?)?;
+    for &target in targets {
+        access.put(target, index, &[value(world.rank(), epoch)])?;
+    }
+    Ok(access.complete()?)
+}
+
+/// Rank 0 puts to all others.
+pub(super) fn fan_out<P: Platform, const EPOCHS: u32>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
+    run(context, |world, window| {
+        let targets = [rank(1), rank(2), rank(3)];
+        let targets = targets.get(..usize::from(world.size()) - 1);
+        let targets = targets.ok_or(Failure::Argument("small cases take up to 4 cores"))?;
+        for epoch in 0..EPOCHS {
+            match world.rank().get() {
+                0 => access(world, window, targets, 0, epoch)?,
+                _ => expose(world, window, &[rank(0)], epoch)?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Ranks 1 and 2 put to rank 0, into one line.
+pub(super) fn fan_in<P: Platform, const EPOCHS: u32>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
+    run(context, |world, window| {
+        for epoch in 0..EPOCHS {
+            match world.rank().get() {
+                0 => expose(world, window, &[rank(1), rank(2)], epoch)?,
+                own => access(world, window, &[rank(0)], usize::from(own) - 1, epoch)?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Rank 0 has an epoch with rank 1, then one with rank 2, who posted long before.
+pub(super) fn switch<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    run(context, |world, window| match world.rank().get() {
+        0 => {
+            access(world, window, &[rank(1)], 0, 0)?;
+            access(world, window, &[rank(2)], 0, 0)
+        }
+        _ => expose(world, window, &[rank(0)], 0),
+    })
+}
+
+/// Every rank is origin of the next and target of the previous one.
+pub(super) fn ring<P: Platform, const EPOCHS: u32>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
+    run(context, |world, window| {
+        let (me, size) = (world.rank(), world.size());
+        let (next, prev) = ([me.next(size)], [me.prev(size)]);
+        for epoch in 0..EPOCHS {
+            window.local().set(OWN, value(me, epoch))?;
+            let exposure = window.post(&world.group(&prev)?)?;
+            access(world, window, &next, 0, epoch)?;
+            exposure.wait()?;
+            settled(world, window, &prev, epoch)?;
+        }
+        Ok(())
+    })
+}
+
+/// Rank 0 gets what rank 1 has in its cache when it posts.
+pub(super) fn get<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    run(context, |world, window| {
+        if world.rank() == rank(1) {
+            window.local().set(0, 7)?;
+            return Ok(window.post(&world.group(&[rank(0)])?)?.wait()?);
+        }
+        let targets = [rank(1)];
+        let access = window.start(&world.group(&targets)?)?;
+        let mut seen = [0];
+        access.get(rank(1), 0, &mut seen)?;
+        access.complete()?;
+        check("target's word", seen[0], 7_u32)
+    })
+}
+
+/// Rank 0 gets notified puts from all others: words of one line.
+pub(super) fn notify<P: Platform, const PUTS: u32>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
+    run(context, |world, window| {
+        let own = world.rank();
+        let tag = Tag(u32::from(own.get()));
+        if own != rank(0) {
+            for put in 0..PUTS {
+                let index = usize::from(own.get() - 1) & 1;
+                window.put_notify(rank(0), index, &[value(own, put)], tag)?;
+            }
+            return Ok(());
+        }
+        for source in 1..world.size() {
+            let source = rank(source);
+            let index = usize::from(source.get() - 1) & 1;
+            let tag = Tag(u32::from(source.get()));
+            let mut request = window.expect(index..index + 1, source, tag, PUTS as u16)?;
+            request.start()?;
+            check("source", request.wait()?.source.get(), source.get())?;
+            check("put", window.local().get(index)?, value(source, PUTS - 1))?;
+        }
+        Ok(())
+    })
+}
+
+/// A word goes to rank 1 and comes back, notified.
+pub(super) fn ping_pong<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    run(context, |world, window| {
+        let (me, size) = (world.rank(), world.size());
+        let peer = me.next(size);
+        let mut request = window.expect(0..1, peer, Tag(1), 1)?;
+        if me == rank(0) {
+            window.put_notify(peer, 0, &[5], Tag(1))?;
+        }
+        request.start()?;
+        request.wait()?;
+        check("word", window.local().get(0)?, 5_u32)?;
+        if me != rank(0) {
+            window.put_notify(peer, 0, &[5], Tag(1))?;
+        }
+        Ok(())
+    })
+}
+
+/// Two barriers: nobody leaves one that somebody has not entered.
+pub(super) fn barrier<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    run(context, |world, _| {
+        world.barrier()?;
+        Ok(world.barrier()?)
+    })
+}
+
+/// The start of a world, and nothing else.
+pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    P::go(&context.machine);
+    let link = Mapped::start_with_ring(context.machine.clone(), context.session, 1)?;
+    World::start(link, context.arena, Config::default())?;
+    Ok(())
+}
