@@ -64,6 +64,11 @@ fn timeout() {
 }
 
 #[test]
+fn small() {
+    group("small.");
+}
+
+#[test]
 fn stencil() {
     group("stencil.");
 }
@@ -72,7 +77,7 @@ fn stencil() {
 #[test]
 fn every_case_belongs_to_a_group() {
     let groups = [
-        "hal.", "world.", "window.", "pscw.", "notify.", "timeout.", "stencil.",
+        "hal.", "world.", "window.", "pscw.", "notify.", "timeout.", "small.", "stencil.",
     ];
     let all = cases();
     for (index, case) in all.iter().enumerate() {

@@ -132,7 +132,7 @@ impl Sim {
     /// Rates and budgets of the configuration do not matter then, nor do its schedule and clock.
     ///
     /// # Panics
-    /// As [`run`](Self::run), and if the schedule is the timed one.
+    /// As [`run`](Self::run); if the schedule is the timed one; in a build that cannot unwind.
     pub fn explore<const LINE: usize, E: Debug>(
         &mut self,
         bounds: &Bounds,
@@ -140,6 +140,11 @@ impl Sim {
         keep_going: bool,
         program: impl Fn(SimCore<LINE>) -> Result<(), E>,
     ) -> Explored {
+        if cfg!(panic = "abort") {
+            panic!(
+                "a search leaves cores behind, whose stacks would leak: build with panic = \"unwind\""
+            );
+        }
         assert!(
             self.config.schedule != Schedule::Timed,
             "time decides a timed run: there is nothing to explore"
