@@ -1,17 +1,24 @@
 //! What a case gets, and what it gives back.
 
-use flagpost_hal::{Doorbell, Machine, NativeAtomics};
+use flagpost_hal::{Address, Atomic, Doorbell, Machine};
 
 use crate::Args;
 
 /// A platform that runs cases.
 pub trait Platform: Sized + 'static {
     /// The handle a core holds of its machine. Clones are handles of the same core.
-    type Machine: Machine + NativeAtomics + Doorbell + Clone + 'static;
+    type Machine: Machine + Doorbell + Clone + 'static;
+
+    /// The machine's [`NativeAtomics`](flagpost_hal::NativeAtomics), if it has them. Without, the cases that
+    /// need them are skipped: no platform fakes them.
+    const ATOMICS: Option<AtomicU32<Self::Machine>> = None;
 
     /// The set-up of a small case is done: what follows is worth trying in every schedule.
     fn go(_machine: &Self::Machine) {}
 }
+
+/// [`NativeAtomics::atomic_u32`](flagpost_hal::NativeAtomics::atomic_u32) of machine `M`.
+pub type AtomicU32<M> = fn(&M, Address, Atomic) -> u32;
 
 /// What a case is called with, on each core.
 pub struct Context<'a, P: Platform> {
@@ -96,6 +103,16 @@ pub struct Case<P: Platform> {
     pub min_cores: u16,
     /// Most cores it makes sense with (it is quadratic in them, say).
     pub max_cores: u16,
+    /// Whether it needs [`Platform::ATOMICS`].
+    pub atomics: bool,
     /// Called on every core.
     pub run: fn(&mut Context<'_, P>) -> Result<(), Failure>,
+}
+
+impl<P: Platform> Case<P> {
+    /// Whether it can run on so many cores of this platform. The others are skipped, counted and printed.
+    pub const fn admits(&self, cores: u16) -> bool {
+        let atomics = !self.atomics || P::ATOMICS.is_some();
+        self.min_cores <= cores && cores <= self.max_cores && atomics
+    }
 }

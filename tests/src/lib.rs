@@ -11,15 +11,15 @@ pub mod cases;
 mod context;
 
 pub use args::Args;
-pub use context::{Case, Context, Failure, Platform};
+pub use context::{AtomicU32, Case, Context, Failure, Platform};
 
 /// The README's program, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-/// The conformance table. A platform runs every case whose [`Case::min_cores`] and
-/// [`Case::max_cores`] admit the machine, and counts and prints the others as skipped.
+/// The conformance table. A platform runs every case that the machine [admits](Case::admits), and counts and
+/// prints the others as skipped.
 pub const fn cases<P: Platform>() -> &'static [Case<P>] {
     cases::Table::<P>::ALL
 }

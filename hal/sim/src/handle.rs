@@ -56,6 +56,10 @@ impl<const LINE: usize> SimCore<LINE> {
         Self { port, core, shape }
     }
 
+    pub(crate) const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     /// Puts a remark into the timeline. Takes a step.
     #[track_caller]
     pub fn mark(&self, label: &'static str) {
@@ -74,7 +78,7 @@ impl<const LINE: usize> SimCore<LINE> {
     /// Asks for something without an address.
     #[inline]
     #[track_caller]
-    fn ask(&self, access: Access) -> Reply {
+    pub(crate) fn ask(&self, access: Access) -> Reply {
         self.port.call(Op {
             access,
             at: 0,
@@ -86,7 +90,7 @@ impl<const LINE: usize> SimCore<LINE> {
     /// Asks for something at `len` bytes from `at`, which do not cross a line.
     #[inline]
     #[track_caller]
-    fn ask_at(&self, access: Access, at: Address, len: u32) -> Reply {
+    pub(crate) fn ask_at(&self, access: Access, at: Address, len: u32) -> Reply {
         let Some(flat) = self.shape.flat(at, len) else {
             panic!("{len} bytes at {at} are outside of the region (U1)");
         };
@@ -140,7 +144,11 @@ impl<const LINE: usize> SimCore<LINE> {
 
 /// Cuts `len` bytes at `at` at multiples of `room`: the address and length of each piece, and where it
 /// starts in the whole.
-fn pieces(at: Address, len: usize, room: usize) -> impl Iterator<Item = (Address, usize, usize)> {
+pub(crate) fn pieces(
+    at: Address,
+    len: usize,
+    room: usize,
+) -> impl Iterator<Item = (Address, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let (start, here) = (done, at.plus(done as u32));

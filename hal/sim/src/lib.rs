@@ -74,11 +74,16 @@
 //! the chip, and memory controllers and tiles serve one access at a time (`timing/`). The same program takes the
 //! same cycles on any host.
 //!
+//! # The SCC port
+//! [`SimCore::scc`] makes a core the handle of `flagpost-scc`, over a bus of this chip: the port's own code is
+//! explored then, and the kernel above it.
+//!
 //! # Many runs
 //! [`sweep()`] runs cases with many seeds on several threads and returns the first failure. A report ends
 //! with the line that replays it.
 #![deny(unsafe_code)]
 
+mod bus;
 mod caching;
 mod chance;
 mod config;
@@ -97,6 +102,7 @@ mod sweep;
 mod timing;
 mod trace;
 
+pub use bus::{SCC_BUFFER, SccBus};
 pub use caching::{Caching, Stores};
 pub use config::{Config, Oracles, Profile, Schedule};
 pub use engine::Sim;

@@ -7,6 +7,8 @@ use std::panic::Location;
 
 use flagpost_hal::Atomic;
 
+use crate::machine::message::Message;
+
 /// How many bytes an access moves at most.
 pub(crate) const CHUNK: usize = 32;
 
@@ -48,6 +50,8 @@ pub(crate) enum Access {
     WriteBack { len: u32 },
     /// Drops the first of these lines that is cached. Replies as above.
     Invalidate { len: u32 },
+    /// An access of the SCC's message type.
+    Message(Message),
     /// Places some of what is on its way to memory. Replies 1 while something is left.
     Drain,
     /// Orders loads.

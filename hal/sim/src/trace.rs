@@ -70,6 +70,9 @@ pub(crate) enum Verb {
     Wake,
     BudgetsExpire,
     Spend,
+    LoadMessage,
+    StoreMessage,
+    InvalidateMessages,
 }
 
 /// What a timeline shows of a verb's `at` and `value`.
@@ -233,6 +236,7 @@ impl Verb {
             Access::Write { .. } => Self::Write,
             Access::WriteBack { .. } => Self::WriteBack,
             Access::Invalidate { .. } => Self::Invalidate,
+            Access::Message(message) => message.verb(),
             Access::Drain => Self::Drain,
             Access::Acquire => Self::Acquire,
             Access::TestAndSet(_) => Self::TestAndSet,
@@ -271,6 +275,9 @@ impl Verb {
             Self::WaitForRing => ("wait for ring", Shows::Nothing),
             Self::Mark => ("mark", Shows::Label),
             Self::Spend => ("spend", Shows::Nothing),
+            Self::LoadMessage => ("load message", Shows::AddressAndValue),
+            Self::StoreMessage => ("store message", Shows::AddressAndValue),
+            Self::InvalidateMessages => ("CL1INVMB", Shows::Nothing),
             Self::Evict => ("EVICTION", Shows::Address),
             Self::Prefetch => ("PREFETCH", Shows::Address),
             Self::Arrive => ("store arrives", Shows::AddressAndValue),

@@ -13,8 +13,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use flagpost_hal::NativeAtomics;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
-use flagpost_tests::{Args, Context, Failure, Platform};
+use flagpost_tests::{Args, AtomicU32, Context, Failure, Platform};
 
 /// A conformance case on the simulator.
 pub type Case = flagpost_tests::Case<Simulator>;
@@ -24,6 +25,7 @@ pub struct Simulator;
 
 impl Platform for Simulator {
     type Machine = SimCore;
+    const ATOMICS: Option<AtomicU32<SimCore>> = Some(SimCore::atomic_u32);
 
     fn go(machine: &SimCore) {
         machine.mark("go");

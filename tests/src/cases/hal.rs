@@ -4,8 +4,8 @@
 //! must work.
 
 use flagpost_hal::{
-    Atomic, CachedMemory, Clock, Coherence, Delay, Doorbell, Lines, Machine, NativeAtomics, Region,
-    TestAndSet, Topology, UncachedMemory,
+    Atomic, CachedMemory, Clock, Coherence, Delay, Doorbell, Lines, Machine, Region, TestAndSet,
+    Topology, UncachedMemory,
 };
 
 use super::join;
@@ -166,6 +166,9 @@ pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fail
 
 pub(super) fn atomics<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
+    let Some(atomic) = P::ATOMICS else {
+        return Err(Failure::Argument("this platform has no atomics"));
+    };
     let world = join(context)?;
     let at = scratch(&machine, flagpost_hal::CoreId::new(0));
     let me = u32::from(machine.core().get());
@@ -176,15 +179,15 @@ pub(super) fn atomics<P: Platform>(context: &mut Context<'_, P>) -> Result<(), F
         machine.drain();
     }
     world.barrier()?;
-    machine.atomic_u32(at, Atomic::Add(me + 1));
-    machine.atomic_u32(at.plus(4), Atomic::Or(1 << (me % 32)));
+    atomic(&machine, at, Atomic::Add(me + 1));
+    atomic(&machine, at.plus(4), Atomic::Or(1 << (me % 32)));
     // One core, whichever comes first, finds 0 and leaves its number.
     let swap = Atomic::CompareSwap {
         old: 0,
         new: me + 1,
     };
-    if machine.atomic_u32(at.plus(8), swap) == 0 {
-        machine.atomic_u32(at.plus(12), Atomic::Swap(me + 1));
+    if atomic(&machine, at.plus(8), swap) == 0 {
+        atomic(&machine, at.plus(12), Atomic::Swap(me + 1));
     }
     world.barrier()?;
     machine.acquire();

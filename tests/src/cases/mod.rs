@@ -29,7 +29,10 @@ impl<P: Platform> Table<P> {
         case("hal.write_back", 2, ANY, hal::write_back),
         case("hal.invalidate", 2, ANY, hal::invalidate),
         case("hal.lock", 1, ANY, hal::lock),
-        case("hal.atomics", 1, ANY, hal::atomics),
+        Case {
+            atomics: true,
+            ..case("hal.atomics", 1, ANY, hal::atomics)
+        },
         case("hal.doorbell", 1, ANY, hal::doorbell),
         case("world.start", 1, ANY, |c| world::start(&join(c)?)),
         case("world.restart", 1, ANY, world::restart),
@@ -127,6 +130,7 @@ const fn case<P: Platform>(
         name,
         min_cores,
         max_cores,
+        atomics: false,
         run,
     }
 }

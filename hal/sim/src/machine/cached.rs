@@ -350,7 +350,7 @@ impl Machine {
     }
 
     /// Remembers that `core` once had the line, in profiles that prefetch.
-    fn remember(&mut self, core: u16, line: u32) {
+    pub(super) fn remember(&mut self, core: u16, line: u32) {
         if !self.profile.fills() {
             return;
         }

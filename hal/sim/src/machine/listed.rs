@@ -118,7 +118,7 @@ impl Machine {
 
     /// What `core`'s `op` touches.
     pub(crate) fn touched(&self, core: u16, op: &Op, print: &mut Footprint) {
-        let (line, _) = self.shape.split(op.at);
+        let (line, byte) = self.shape.split(op.at);
         match op.access {
             Access::Load { .. } | Access::Read { .. } => print.read(&[line]),
             Access::Store { .. } | Access::Write { .. } | Access::Atomic(_) => print.write(line),
@@ -139,6 +139,9 @@ impl Machine {
                 if self.caching.write_back_all || self.caching.invalidate_all {
                     self.all_lines(core).for_each(|line| print.write(line));
                 }
+            }
+            Access::Message(ref message) => {
+                self.message_touches(core, line, byte, message, print);
             }
             Access::TestAndSet(of) | Access::Clear(of) => print.register(of),
             Access::Ring(of) => print.bell(of),

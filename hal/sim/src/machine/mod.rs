@@ -29,6 +29,7 @@ mod digest;
 mod early;
 mod listed;
 pub(crate) mod memory;
+pub(crate) mod message;
 mod oracle;
 pub(crate) mod traffic;
 mod uncached;
@@ -37,6 +38,7 @@ pub(crate) mod waits;
 use caches::Caches;
 use early::Early;
 use memory::{Bytes, Mask, Memory, Parcel, bits};
+use message::Tags;
 pub(crate) use oracle::Hazard;
 use waits::Waits;
 
@@ -105,6 +107,7 @@ pub(crate) struct Machine {
     oracles: crate::config::Oracles,
     memory: Memory,
     caches: Caches,
+    tags: Tags,
     cores: Vec<Core>,
     /// Test-and-set registers: held?
     registers: Vec<bool>,
@@ -171,6 +174,7 @@ impl Machine {
             oracles: config.oracles,
             memory: Memory::new(shape, config.profile.weak()),
             caches: Caches::new(),
+            tags: Tags::new(),
             cores: (0..cores).map(|_| core()).collect(),
             registers: vec![false; cores],
             bells: vec![false; cores],
@@ -187,6 +191,7 @@ impl Machine {
     pub(crate) fn reset(&mut self, seed: u64) {
         self.memory.reset(seed);
         self.caches.clear();
+        self.tags.clear();
         for core in &mut self.cores {
             core.combining.mask = 0;
             core.stores.clear();
@@ -224,6 +229,7 @@ impl Machine {
             Access::Write { len, bytes } => self.write(core, line, byte, len, &bytes),
             Access::WriteBack { len } => self.write_back(core, op.at, len),
             Access::Invalidate { len } => self.invalidate(core, op.at, len),
+            Access::Message(ref message) => self.message(core, line, byte, message),
             Access::Drain => self.drain(core),
             Access::Acquire => {
                 self.count(core).acquires += 1;
@@ -277,6 +283,9 @@ impl Machine {
             if cached.fresh == newest && parcel.intended != 0 {
                 cached.fresh = ticket;
             }
+        }
+        if !parcel.write_back {
+            self.shown(core, parcel, ticket);
         }
         if changed {
             self.waits.changed(parcel.line);

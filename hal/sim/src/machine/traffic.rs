@@ -47,6 +47,7 @@ impl Machine {
                     Traffic::Line(self.shape.start(cached.line))
                 })
             }
+            Access::Message(ref message) => self.traffic_of(core, op.at, message),
             Access::TestAndSet(of) | Access::Clear(of) => Traffic::Register(of),
             Access::Ring(of) => Traffic::Bell(of),
             Access::Invalidate { .. }
@@ -61,7 +62,7 @@ impl Machine {
     }
 
     /// The combining buffer's line, if there is one and it has to go.
-    fn pushed_out(&self, core: u16, goes: impl Fn(u32) -> bool) -> Traffic {
+    pub(super) fn pushed_out(&self, core: u16, goes: impl Fn(u32) -> bool) -> Traffic {
         let combining = &self.cores[usize::from(core)].combining;
         if combining.mask != 0 && goes(combining.line) {
             Traffic::Line(self.shape.start(combining.line))

@@ -28,6 +28,7 @@ const fn case(name: &'static str, run: fn(&mut Context<'_, Qemu>) -> Result) -> 
         name,
         min_cores: 1,
         max_cores: u16::MAX,
+        atomics: false,
         run,
     }
 }

@@ -29,9 +29,9 @@ mod broken;
 mod plan;
 mod record;
 
-use flagpost_hal::{Clock, Relax, Topology};
+use flagpost_hal::{Clock, NativeAtomics, Relax, Topology};
 use flagpost_qemu::{Exit, Hart, barrier, set_case, set_status};
-use flagpost_tests::{Args, Case, Context, Platform};
+use flagpost_tests::{Args, AtomicU32, Case, Context, Platform};
 
 use plan::Plan;
 use record::Tally;
@@ -47,6 +47,7 @@ pub(crate) struct Qemu;
 
 impl Platform for Qemu {
     type Machine = Hart;
+    const ATOMICS: Option<AtomicU32<Hart>> = Some(Hart::atomic_u32);
 }
 
 /// Runs the selected cases on every hart. All harts compute the same plan and go through it together.

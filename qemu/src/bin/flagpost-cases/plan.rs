@@ -35,7 +35,7 @@ impl<'a> Plan<'a> {
 
     /// Whether this machine has as many cores as `case` needs, and no more than it bears.
     pub(crate) fn admits(&self, case: &Case<Qemu>) -> bool {
-        (case.min_cores..=case.max_cores).contains(&self.cores)
+        case.admits(self.cores)
     }
 
     fn selects(&self, name: &str) -> bool {

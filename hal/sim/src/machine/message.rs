@@ -1,0 +1,191 @@
+//! Message data: what the SCC's MPBT memory type adds to caches and combining buffer.
+//!
+//! | access | the line is not cached | the line is cached |
+//! |---|---|---|
+//! | load | fetched, tagged | from the copy, however old |
+//! | store, written through | into the combining buffer | also into the copy, which stays clean |
+//! | store | into the combining buffer | into the copy *only*, which is dirty now |
+//! | CL1INVMB | | all tagged lines of the core are dropped, unsaved stores and all (O4) |
+//!
+//! Loads never look into the combining buffer, as nobody promises that they do: who wants to read what is in it
+//! drains first.
+//!
+//! A core maps a line in one way, so the tag is kept per core and line, not per copy: a copy that a prefetch
+//! brings back is tagged again.
+
+use std::collections::HashSet;
+
+use super::memory::{Parcel, bits, span};
+use super::traffic::Traffic;
+use super::{Machine, Outcome};
+use crate::explore::footprint::Footprint;
+use crate::op::Bytes;
+use crate::report::Oracle;
+use crate::trace::{Note, Verb};
+
+/// An access of the MPBT memory type.
+#[derive(Copy, Clone)]
+pub(crate) enum Message {
+    /// Load of part of a line.
+    Load { len: u8 },
+    /// Store of part of a line. Replies as [`Access::Combine`](crate::op::Access::Combine).
+    Store {
+        len: u8,
+        bytes: Bytes,
+        through: bool,
+    },
+    /// CL1INVMB.
+    Invalidate,
+}
+
+impl Message {
+    pub(crate) const fn verb(&self) -> Verb {
+        match self {
+            Self::Load { .. } => Verb::LoadMessage,
+            Self::Store { .. } => Verb::StoreMessage,
+            Self::Invalidate => Verb::InvalidateMessages,
+        }
+    }
+}
+
+/// Which lines which cores map as message data, as far as they have loaded them.
+pub(super) struct Tags(HashSet<(u16, u32)>);
+
+impl Tags {
+    pub(super) fn new() -> Self {
+        Self(HashSet::new())
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn has(&self, core: u16, line: u32) -> bool {
+        // Most chips have none, and ask at every arrival.
+        !self.0.is_empty() && self.0.contains(&(core, line))
+    }
+}
+
+impl Machine {
+    pub(super) fn message(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        message: &Message,
+    ) -> Outcome {
+        match *message {
+            Message::Load { len } => {
+                self.tags.0.insert((core, line));
+                self.read(core, line, byte, len)
+            }
+            Message::Store {
+                len,
+                ref bytes,
+                through,
+            } => self.store_message(core, line, byte, len, bytes, through),
+            Message::Invalidate => self.invalidate_messages(core),
+        }
+    }
+
+    fn store_message(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        len: u8,
+        bytes: &Bytes,
+        through: bool,
+    ) -> Outcome {
+        let hit = self.caches.find(core, line);
+        if hit.is_some() && !through {
+            return self.write(core, line, byte, len, bytes);
+        }
+        let outcome = self.combine(core, line, byte, len, bytes);
+        // 1: not yet; it will ask again.
+        if outcome.reply.word != 1
+            && let Some(slot) = hit
+        {
+            let len = usize::from(len);
+            self.caches.get_mut(slot).bytes[byte..byte + len].copy_from_slice(&bytes[..len]);
+        }
+        outcome
+    }
+
+    /// Drops all tagged lines of `core`.
+    fn invalidate_messages(&mut self, core: u16) -> Outcome {
+        let mut any = Note::Nothing;
+        for slot in (0..self.caches.len()).rev() {
+            // From behind: what is taken out is replaced by what has been looked at.
+            let cached = self.caches.get(slot);
+            if cached.core != core || !self.tags.has(core, cached.line) {
+                continue;
+            }
+            let gone = self.caches.remove(slot);
+            self.count(core).invalidations += 1;
+            self.remember(core, gone.line);
+            if any == Note::Nothing {
+                any = Note::None;
+            }
+            if gone.dirty {
+                any = Note::Dirty;
+                *self.memory.dirty(gone.line) -= 1;
+                self.report(Oracle::LostStore, core, gone.line, gone.stored, None);
+            }
+        }
+        Outcome::new(0, any)
+    }
+
+    /// After own bytes that were written through have arrived: a copy that shows them shows what memory has. For
+    /// oracles only.
+    pub(super) fn shown(&mut self, core: u16, parcel: &Parcel, ticket: u32) {
+        if !self.tags.has(core, parcel.line) {
+            return;
+        }
+        if let Some(slot) = self.caches.find(core, parcel.line) {
+            let cached = self.caches.get_mut(slot);
+            bits(parcel.intended)
+                .filter(|&bit| cached.bytes[bit] == parcel.bytes[bit])
+                .for_each(|bit| cached.seen[bit] = ticket);
+        }
+    }
+
+    /// What has to travel for it: see [`Traffic`].
+    pub(super) fn traffic_of(&self, core: u16, at: u32, message: &Message) -> Traffic {
+        let (line, _) = self.shape.split(at);
+        let hit = self.caches.find(core, line).is_some();
+        match message {
+            Message::Load { .. } if !hit => Traffic::Fetch(at),
+            Message::Store { through, .. } if *through || !hit => {
+                self.pushed_out(core, |buffered| buffered != line)
+            }
+            _ => Traffic::None,
+        }
+    }
+
+    /// What it touches: see [`Footprint`].
+    pub(super) fn message_touches(
+        &self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        message: &Message,
+        print: &mut Footprint,
+    ) {
+        match *message {
+            Message::Load { .. } => print.read(&[line]),
+            Message::Store { len, .. } => {
+                debug_assert!(span(byte, len.into()) != 0, "an empty store takes no step");
+                print.write(line);
+                let combining = &self.cores[usize::from(core)].combining;
+                if combining.mask != 0 {
+                    print.write(combining.line);
+                }
+            }
+            Message::Invalidate => {
+                let own = self.caches.all().iter().filter(|line| line.core == core);
+                own.for_each(|cached| print.write(cached.line));
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Every conformance case on the SCC port, over the simulated chip, with each mapping of its windows.
+//! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets.
+//!
+//! The chip has no atomics that reach other cores, so the cases that need them are skipped.
+
+use flagpost_explore::{self as explore, config_for};
+use flagpost_hal::Topology;
+use flagpost_scc::{Mapping, Scc};
+use flagpost_sim::{Config, Profile, SCC_BUFFER, SccBus, SimCore, sweep};
+use flagpost_tests::{Args, Case, Context, Failure, Platform, cases};
+
+/// The port on the simulated chip.
+struct Port;
+
+impl Platform for Port {
+    type Machine = Scc<SccBus>;
+}
+
+/// Seeds per case, size and mapping.
+const SEEDS: u64 = 30;
+
+/// Mappings, and the profiles that each of them is for (see `hal/sim/src/bus.rs`).
+const MAPPINGS: [(Mapping, &[Profile]); 3] = [
+    (Mapping::MpbtWriteThrough, &[Profile::Scc, Profile::SccFill]),
+    (Mapping::Normal, &[Profile::Scc, Profile::SccFill]),
+    (Mapping::Mpbt, &[Profile::Scc]),
+];
+
+fn program(case: &Case<Port>, core: SimCore, mapping: Mapping) -> Result<(), Failure> {
+    let mut arena = [0; Context::<Port>::ARENA_WORDS];
+    (case.run)(&mut Context {
+        machine: core.scc(mapping),
+        session: 0x5E55_0001,
+        args: Args::default(),
+        arena: &mut arena,
+        report: &mut |_, _| (),
+    })
+}
+
+/// The case of the same name on the plain simulator, for its sizes.
+fn plain(case: &Case<Port>) -> &'static explore::Case {
+    let mut all = explore::cases().iter();
+    all.find(|plain| plain.name == case.name)
+        .expect("one table for all platforms")
+}
+
+fn config(case: &Case<Port>, cores: u16, profile: Profile) -> Config {
+    Config {
+        buffer_size: SCC_BUFFER,
+        ..config_for(plain(case), cores, profile)
+    }
+}
+
+/// Runs the cases whose name starts with `prefix`.
+fn group(prefix: &str) {
+    let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
+    let (mut runs, mut steps, mut skipped) = (0, 0, 0);
+    for case in cases::<Port>()
+        .iter()
+        .filter(|case| case.name.starts_with(prefix))
+    {
+        if !case.admits(case.min_cores) {
+            skipped += 1;
+            println!("{}: skipped, this chip has no atomics", case.name);
+            continue;
+        }
+        for cores in explore::sizes(plain(case)) {
+            for (mapping, profiles) in MAPPINGS {
+                for &profile in profiles {
+                    let name = format!("{}/{cores}/{profile}/{mapping:?}", case.name);
+                    let first = u64::from(cores) * seeds;
+                    let swept = sweep(first..first + seeds)
+                        .case(name, config(case, cores, profile), move |core| {
+                            program(case, core, mapping)
+                        })
+                        .run();
+                    swept.assert_done();
+                    runs += swept.runs;
+                    steps += swept.steps;
+                }
+            }
+        }
+    }
+    println!("{prefix} on the SCC port: {runs} runs, {steps} steps, {skipped} cases skipped");
+    assert!(runs > 0);
+}
+
+#[test]
+fn hal() {
+    group("hal.");
+}
+
+#[test]
+fn world_and_window() {
+    group("world.");
+    group("window.");
+}
+
+#[test]
+fn pscw() {
+    group("pscw.");
+}
+
+#[test]
+fn notify() {
+    group("notify.");
+}
+
+#[test]
+fn timeout() {
+    group("timeout.");
+}
+
+#[test]
+fn stencil() {
+    group("stencil.");
+}
+
+/// One case is skipped, and it is the one about atomics.
+#[test]
+fn only_atomics_are_skipped() {
+    let skipped = cases::<Port>()
+        .iter()
+        .filter(|case| !case.admits(case.min_cores));
+    let names: Vec<_> = skipped.map(|case| case.name).collect();
+    assert_eq!(names, ["hal.atomics"]);
+}
+
+/// The whole chip, and a board of more tiles than it has.
+#[test]
+fn forty_eight_cores_and_more() {
+    for (cores, names) in [(48, ""), (130, "pscw.ring"), (130, "notify.ring")] {
+        let mut runs = sweep(0..1);
+        for case in cases::<Port>() {
+            if !case.name.starts_with(names) || !case.admits(cores) {
+                continue;
+            }
+            runs = runs.case(case.name, config(case, cores, Profile::Scc), move |core| {
+                assert_eq!(core.cores(), cores);
+                program(case, core, Mapping::default())
+            });
+        }
+        runs.run().assert_done();
+    }
+}
