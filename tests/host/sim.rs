@@ -3,9 +3,9 @@
 //!
 //! A failure prints the run's timeline and the line that replays it.
 
-use flagpost_explore::{cases, config_for, program, settings_of};
+use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
 use flagpost_hal::Topology;
-use flagpost_sim::{Profile, sweep};
+use flagpost_sim::{Profile, Sim, sweep};
 
 /// Seeds per case, size and profile: with 4 profiles and at least 2 sizes, over 1,000 seeds per case.
 const SEEDS: u64 = 150;
@@ -100,4 +100,20 @@ fn forty_eight_cores() {
         });
     }
     runs.run().assert_done();
+}
+
+/// Loads that finish after later stores of their core, as on Arm and RISC-V.
+#[test]
+fn late_loads() {
+    let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap()) / 5;
+    for case in cases() {
+        let late = late::case(case.name).unwrap();
+        for cores in sizes(case) {
+            let mut sim = Sim::new(config_for(case, cores, Profile::Scc));
+            for seed in 0..seeds {
+                let report = late::run(&mut sim, late, seed);
+                assert!(report.is_done(), "{} with a late load: {report}", case.name);
+            }
+        }
+    }
 }

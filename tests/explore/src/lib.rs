@@ -8,7 +8,9 @@
 //! ```
 //! A setting prints as `case/cores/profile`, such as `pscw.switch/3/weak+fill`; that is the name of a sweep's
 //! case, and what a replay line bears.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+pub mod late;
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,6 +44,11 @@ pub fn cases() -> &'static [Case] {
 /// # Errors
 /// Why the case failed on this core.
 pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
+    run_case(case, core)
+}
+
+/// [`program`] on any platform over the simulator.
+fn run_case<P: Platform>(case: &flagpost_tests::Case<P>, core: P::Machine) -> Result<(), Failure> {
     let mut arena = [0; Context::<Simulator>::ARENA_WORDS];
     (case.run)(&mut Context {
         machine: core,

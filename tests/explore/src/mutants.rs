@@ -9,22 +9,23 @@
 //! 2. Per point: the settings of the cases that reach it, in rounds of more and more seeds (the first round has
 //!    two each, so that easy ones fall at once), until one fails or the cap of schedules is reached. Within a
 //!    round: kind profiles first, then few cores first. So the profile at which a point falls is about
-//!    the kindest that shows it.
+//!    the kindest that shows it. Last comes `scc+late`: loads that finish late, see `flagpost_explore::late`.
 //!
 //! A failed check, an oracle, a deadlock, a livelock or a panic kills. A run that is cut off does not.
 //!
 //! Points are handed out to threads; each is decided by one thread alone. So results do not depend on the threads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use flagpost_explore::{Setting, program, settings};
+use flagpost_explore::{Setting, late, program, settings};
 use flagpost_link::mutant;
-use flagpost_sim::{Config, End, Oracle, Report, Schedule, Sim};
+use flagpost_sim::{Config, End, Oracle, Profile, Report, Schedule, Sim};
 use serde_json::{Value, json};
 
 /// Seeds per setting of the run without a broken point.
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
     /// Schedules per point, at most
     #[arg(long, value_name = "N", default_value = "100000")]
     schedules: u64,
-    /// Run one schedule, CASE/CORES/PROFILE:SEED, with the point that `--only` names broken
+    /// Run one schedule, CASE/CORES/PROFILE:SEED or CASE/CORES/scc+late:SEED, with the point that `--only` names broken
     #[arg(long, value_name = "WHICH")]
     replay: Option<String>,
     #[arg(long, value_name = "N", default_value = "2")]
@@ -119,19 +120,61 @@ fn in_order<'a>(
 /// A setting, and what the unbroken run told of it.
 struct Known {
     setting: Setting,
+    /// Loads may be late.
+    late: Option<&'static late::Case>,
     config: Config,
     reaches: BTreeSet<&'static str>,
 }
 
+/// What a replay names a setting with late loads by.
+const LATE: &str = "+late";
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let late = if self.late.is_some() { LATE } else { "" };
+        write!(f, "{}{late}", self.setting)
+    }
+}
+
 impl Known {
+    fn new(setting: Setting, late: bool) -> Self {
+        Self {
+            setting,
+            late: if late {
+                late::case(setting.case.name)
+            } else {
+                None
+            },
+            config: config(&setting),
+            reaches: BTreeSet::new(),
+        }
+    }
+
+    fn run(&self, sim: &mut Sim, seed: u64) -> Report {
+        match self.late {
+            Some(case) => late::run(sim, case, seed),
+            None => sim
+                .reseed(seed)
+                .run(|core| program(self.setting.case, core)),
+        }
+    }
+
+    /// Kind settings first.
+    fn order(&self) -> (u8, u16) {
+        let profile = self.setting.profile;
+        let kind = match self.late {
+            Some(_) => 4,
+            None => u8::from(profile.weak()) * 2 + u8::from(profile.fills()),
+        };
+        (kind, self.setting.cores)
+    }
+
     /// Runs `seeds` until one kills. The number of runs made, and the run that killed.
     fn hunt(&self, seeds: Range<u64>) -> (u64, Option<Report>) {
         let mut sim = Sim::new(self.config.clone());
         let mut runs = 0;
         for seed in seeds {
-            let report = sim
-                .reseed(seed)
-                .run(|core| program(self.setting.case, core));
+            let report = self.run(&mut sim, seed);
             runs += 1;
             if how(&report.end).is_some() {
                 return (runs, Some(report));
@@ -151,11 +194,15 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     let mut of_case: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
     let mut runs = 0;
     mutant::record(true);
-    for setting in settings() {
-        let config = config(&setting);
-        let mut sim = Sim::new(config.clone());
+    let late =
+        |setting: Setting| (setting.profile == Profile::Scc).then(|| Known::new(setting, true));
+    for setting in settings().flat_map(|setting| {
+        let ordinary = Known::new(setting, false);
+        std::iter::once(ordinary).chain(late(setting))
+    }) {
+        let mut sim = Sim::new(setting.config.clone());
         for seed in 0..UNBROKEN {
-            let report = sim.reseed(seed).run(|core| program(setting.case, core));
+            let report = setting.run(&mut sim, seed);
             runs += 1;
             if !report.is_done() {
                 problems.push(json!({
@@ -165,14 +212,10 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
             }
         }
         of_case
-            .entry(setting.case.name)
+            .entry(setting.setting.case.name)
             .or_default()
             .extend(mutant::reached());
-        known.push(Known {
-            setting,
-            config,
-            reaches: BTreeSet::new(),
-        });
+        known.push(setting);
     }
     mutant::record(false);
     let all: BTreeSet<&str> = of_case.values().flatten().copied().collect();
@@ -195,10 +238,7 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     for known in &mut known {
         known.reaches.clone_from(&of_case[known.setting.case.name]);
     }
-    let profile = |known: &Known| {
-        known.setting.profile.weak() as u8 * 2 + known.setting.profile.fills() as u8
-    };
-    known.sort_by_key(|known| (profile(known), known.setting.cores));
+    known.sort_by_key(Known::order);
     say(&json!({"is": "unbroken", "settings": known.len(), "runs": runs}));
     Ok(known)
 }
@@ -236,7 +276,7 @@ fn hunt(point: &str, settings: &[Known], schedules: u64) -> Value {
             runs += more;
             if let Some(report) = killer {
                 mutant::break_point(None);
-                return killed(point, &known.setting, runs, &report);
+                return killed(point, known, runs, &report);
             }
         }
         first = end;
@@ -245,19 +285,20 @@ fn hunt(point: &str, settings: &[Known], schedules: u64) -> Value {
     json!({"is": "result", "point": point, "killed": false, "schedules": runs, "settings": settings.len()})
 }
 
-fn killed(point: &str, setting: &Setting, runs: u64, report: &Report) -> Value {
-    let seed = report.config.seed;
+fn killed(point: &str, known: &Known, runs: u64, report: &Report) -> Value {
+    let (setting, seed) = (&known.setting, report.config.seed);
+    let late = if known.late.is_some() { LATE } else { "" };
     json!({
         "is": "result",
         "point": point,
         "killed": true,
         "case": setting.case.name,
         "cores": setting.cores,
-        "profile": setting.profile.to_string(),
+        "profile": format!("{}{late}", setting.profile),
         "how": how(&report.end),
         "schedules": runs,
         "seed": seed,
-        "replay": format!("{setting}:{seed}"),
+        "replay": format!("{known}:{seed}"),
     })
 }
 
@@ -281,16 +322,21 @@ fn how(end: &End) -> Option<&'static str> {
 
 /// Runs one schedule again and prints its account; `true` if it passes.
 fn replay(point: &str, which: &str) -> bool {
-    let parsed = which
-        .rsplit_once(':')
-        .and_then(|(setting, seed)| Some((setting.parse::<Setting>().ok()?, seed.parse().ok()?)));
-    let Some((setting, seed)) = parsed else {
+    let parsed = which.rsplit_once(':').and_then(|(setting, seed)| {
+        let ordinary = setting.strip_suffix(LATE);
+        let known = Known::new(
+            ordinary.unwrap_or(setting).parse().ok()?,
+            ordinary.is_some(),
+        );
+        Some((known, seed.parse().ok()?))
+    });
+    let Some((known, seed)) = parsed else {
         eprintln!("{which}: not CASE/CORES/PROFILE:SEED");
         std::process::exit(2);
     };
-    let mut sim = Sim::new(config(&setting));
+    let mut sim = Sim::new(known.config.clone());
     mutant::break_point((!point.is_empty()).then_some(point));
-    let report = sim.reseed(seed).run(|core| program(setting.case, core));
+    let report = known.run(&mut sim, seed);
     mutant::break_point(None);
     println!("{report}");
     report.is_done()
