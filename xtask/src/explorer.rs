@@ -20,7 +20,6 @@ pub(crate) struct Explorer {
 
 impl Explorer {
     /// Builds it with the kernel as it is.
-    #[expect(dead_code, reason = "for the commands `explore` and `replay`")]
     pub(crate) fn plain(console: &Console) -> Result<Self> {
         Self::build(console, &[], "explore")
     }

@@ -63,6 +63,8 @@ enum Commands {
     /// Run the host's tests, a short mutation sweep, then the cases under QEMU at several sizes
     Test,
     Mutants(commands::mutants::Arguments),
+    Explore(commands::explore::Arguments),
+    Replay(commands::replay::Arguments),
     /// Run everything that must hold before a change goes in
     Ci,
     Bench(commands::bench::Arguments),
@@ -102,6 +104,8 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Doctor => Ok(commands::doctor::run(console)),
         Commands::Test => Ok(commands::test::run(console)),
         Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
+        Commands::Explore(arguments) => commands::explore::run(console, arguments),
+        Commands::Replay(arguments) => commands::replay::run(console, arguments),
         Commands::Ci => Ok(commands::ci::run(console)),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
         Commands::Selftest => commands::selftest::run(console),

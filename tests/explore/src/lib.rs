@@ -59,6 +59,11 @@ fn run_case<P: Platform>(case: &flagpost_tests::Case<P>, core: P::Machine) -> Re
     })
 }
 
+/// Whether `case` says `go` when its set-up is done: then it is small enough to be tried in every schedule.
+pub fn has_go(case: &Case) -> bool {
+    case.name.starts_with("small.")
+}
+
 /// Core counts to run `case` with: its smallest, and odd shapes above.
 pub fn sizes(case: &Case) -> Vec<u16> {
     let min = case.min_cores;

@@ -1,9 +1,13 @@
 //! `flagpost-explore`: commands that run the conformance cases on the simulator. `cargo xtask` builds and
 //! calls it.
 
+mod explore;
 mod list;
 #[cfg(mutants)]
 mod mutants;
+mod replay;
+mod shrink;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -20,6 +24,8 @@ struct Cli {
 enum Commands {
     /// Print the settings that are explored: case/cores/profile
     List,
+    Explore(explore::Arguments),
+    Replay(replay::Arguments),
     #[cfg(mutants)]
     Mutants(mutants::Arguments),
 }
@@ -27,6 +33,8 @@ enum Commands {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Commands::List => list::run(),
+        Commands::Explore(arguments) => explore::run(&arguments),
+        Commands::Replay(arguments) => replay::run(&arguments),
         #[cfg(mutants)]
         Commands::Mutants(arguments) => mutants::run(&arguments),
     };

@@ -3,8 +3,10 @@
 pub(crate) mod bench;
 pub(crate) mod ci;
 pub(crate) mod doctor;
+pub(crate) mod explore;
 pub(crate) mod mutants;
 pub(crate) mod panics;
 pub(crate) mod qemu;
+pub(crate) mod replay;
 pub(crate) mod selftest;
 pub(crate) mod test;

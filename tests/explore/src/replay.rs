@@ -1,0 +1,43 @@
+//! `replay`: repeats the run of a trace, to the last step, and prints its account.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::exit;
+
+use flagpost_explore::{Setting, program};
+use flagpost_sim::{Config, Report, Sim};
+
+use crate::trace;
+
+/// Repeats the run of a trace
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    file: PathBuf,
+}
+
+/// One run of a setting.
+pub(crate) fn once(setting: &Setting, config: Config) -> Report {
+    let mut report = Sim::new(config).run(|core| program(setting.case, core));
+    report.case = setting.to_string();
+    report
+}
+
+/// Runs the command: `true` if the run is done, or fails as it did before.
+pub(crate) fn run(arguments: &Arguments) -> bool {
+    let text = fs::read_to_string(&arguments.file).map_err(|error| error.to_string());
+    let trace = match text.and_then(|text| trace::read(&text)) {
+        Ok(trace) => trace,
+        Err(error) => {
+            eprintln!("error: {}: {error}", arguments.file.display());
+            exit(2);
+        }
+    };
+    let report = once(&trace.setting, trace.config);
+    println!("{report}");
+    if format!("{:016x}", report.hash) == trace.hash {
+        println!("the same run as before");
+    } else {
+        println!("NOT the same run as before: the code has changed since");
+    }
+    report.is_done()
+}

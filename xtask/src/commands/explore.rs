@@ -1,0 +1,273 @@
+//! `cargo xtask explore`: the cases under many schedules, or under all of them.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::console::{Console, out};
+use crate::error::usage;
+use crate::explorer::Explorer;
+use crate::paths;
+
+/// How schedules are chosen
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum Strategy {
+    /// A random walk, PCT of depth 2 and PCT of depth 3, in turn by seed
+    Mixed,
+    /// A random walk: any core, at every step
+    Random,
+    /// Random priorities that change at random steps
+    Pct,
+    /// All schedules within the bounds
+    Exhaustive,
+}
+
+/// Run the conformance cases on the simulator under many schedules, or under all of them
+///
+/// Seeded: every case, at several sizes and on every profile, gets its share of the schedules. Exhaustive:
+/// every schedule of the small cases, with up to so many evictions and other acts of the chip; larger cases
+/// too with --preemptions. Two threads; the outcome does not depend on them.
+///
+/// A failing run is printed with its last accesses and the line that repeats it, then searched for anew with
+/// as few cores, evictions and preemptions as possible; both are written as traces for `cargo xtask replay`.
+///
+/// Exit status: 0 if nothing failed (and, if exhaustive, everything was tried); else 1; 2 for bad input.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Only cases whose name contains NAME
+    #[arg(long, value_name = "NAME", default_value = "")]
+    case: String,
+    /// This number of cores, where a case admits it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    cores: Option<u16>,
+    /// Only this profile: scc, scc+fill, weak or weak+fill
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+    /// How many schedules, in all; not for exhaustive
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..))]
+    schedules: u64,
+    /// The first seed
+    #[arg(long, value_name = "S", default_value = "0")]
+    seed: u64,
+    /// How schedules are chosen
+    #[arg(long, value_enum, default_value = "mixed")]
+    strategy: Strategy,
+    /// Exhaustive: lines that leave a cache on the chip's account, at most
+    #[arg(long, value_name = "N", default_value = "0")]
+    evictions: u8,
+    /// Exhaustive: lines that are prefetched, at most
+    #[arg(long, value_name = "N", default_value = "0")]
+    fills: u8,
+    /// Exhaustive: words that leave a combining buffer early, at most
+    #[arg(long, value_name = "N", default_value = "0")]
+    leaves: u8,
+    /// Exhaustive: time budgets that run out, at most
+    #[arg(long, value_name = "N", default_value = "0")]
+    expiries: u8,
+    /// Exhaustive: attempts on a register that is held, at most
+    #[arg(long, value_name = "N", default_value = "0")]
+    refusals: u8,
+    /// Exhaustive: switches away from a core that could go on, at most [default: any number]
+    #[arg(long, value_name = "N")]
+    preemptions: Option<u8>,
+    /// Exhaustive: states after which a search gives up
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
+    states: u64,
+    /// One JSON object per setting, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    /// As the explorer takes them.
+    fn words(&self) -> Vec<String> {
+        let strategy = self.strategy.to_possible_value();
+        let strategy = strategy.map_or(String::new(), |value| value.get_name().to_owned());
+        let mut words = vec!["explore".to_owned()];
+        let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        add("case", self.case.clone());
+        add("schedules", self.schedules.to_string());
+        add("seed", self.seed.to_string());
+        add("strategy", strategy);
+        add("evictions", self.evictions.to_string());
+        add("fills", self.fills.to_string());
+        add("leaves", self.leaves.to_string());
+        add("expiries", self.expiries.to_string());
+        add("refusals", self.refusals.to_string());
+        add("states", self.states.to_string());
+        if let Some(cores) = self.cores {
+            add("cores", cores.to_string());
+        }
+        if let Some(profile) = &self.profile {
+            add("profile", profile.clone());
+        }
+        if let Some(preemptions) = self.preemptions {
+            add("preemptions", preemptions.to_string());
+        }
+        words
+    }
+}
+
+/// Runs the command; `false` if anything failed.
+pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    console.release();
+    let exhaustive = arguments.strategy == Strategy::Exhaustive;
+    let explorer = Explorer::plain(console)?;
+    let mut totals = Totals::default();
+    let what = if exhaustive { "settings" } else { "schedules" };
+    console.step("exploring");
+    let ended = explorer.lines(arguments.words(), |object| {
+        match object["is"].as_str() {
+            Some("progress") => {
+                let number = |name: &str| object[name].as_u64().unwrap_or(0);
+                console.progress(number("done"), number("total"), what);
+            }
+            Some("result") => {
+                totals.add(&object);
+                show(&object, arguments.json, exhaustive);
+            }
+            Some("failure") => {
+                totals.failed = true;
+                console.clear();
+                account(console, &object, "", arguments.json)?;
+                console.step("searching for a simpler one");
+            }
+            Some("shrunk") => {
+                console.clear();
+                let (choices, switches) = (&object["choices"], &object["switches"]);
+                if !arguments.json {
+                    out(&format!(
+                        "\nthe simplest like it that was found: {choices} choices, {switches} switches, {}",
+                        object["bounds"].as_str().unwrap_or_default()
+                    ));
+                }
+                account(console, &object, "-small", arguments.json)?;
+            }
+            Some("unshrunk") if !arguments.json => {
+                console.clear();
+                out("\nno simpler run that fails like it was found");
+            }
+            Some("time") => totals.seconds = object["seconds"].as_f64().unwrap_or(0.0),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    console.clear();
+    if totals.settings == 0 && !totals.failed && !ended {
+        // It has said why.
+        return Err(usage("nothing was explored"));
+    }
+    totals.show(arguments.json, exhaustive);
+    Ok(ended && !totals.failed)
+}
+
+/// What all settings together took.
+#[derive(Default)]
+struct Totals {
+    settings: u64,
+    schedules: u64,
+    steps: u64,
+    seconds: f64,
+    incomplete: u64,
+    failed: bool,
+}
+
+impl Totals {
+    fn add(&mut self, object: &Value) {
+        self.settings += 1;
+        self.steps += object["steps"].as_u64().unwrap_or(0);
+        // Exhaustive searches count schedules beyond 64 bits, and give them as text.
+        let runs = object["runs"].as_u64().or(object["schedules"].as_u64());
+        self.schedules += runs.unwrap_or(0);
+        self.incomplete += u64::from(object["complete"] == false);
+    }
+
+    fn show(&self, json: bool, exhaustive: bool) {
+        let rate = |count: u64| count as f64 / self.seconds.max(1e-9);
+        if json {
+            return out(&json!({
+                "settings": self.settings, "runs": self.schedules, "steps": self.steps,
+                "seconds": self.seconds, "incomplete": self.incomplete, "failed": self.failed,
+            })
+            .to_string());
+        }
+        let what = if exhaustive { "runs" } else { "schedules" };
+        out(&format!(
+            "{} settings, {} {what}, {} steps in {:.1} s: {:.0} {what}/s, {:.1} million steps/s",
+            self.settings,
+            self.schedules,
+            self.steps,
+            self.seconds,
+            rate(self.schedules),
+            rate(self.steps) / 1e6
+        ));
+        if self.incomplete > 0 {
+            out(&format!(
+                "{} settings were NOT tried in every schedule: raise --states",
+                self.incomplete
+            ));
+        }
+        out(if self.failed {
+            "FAILED"
+        } else {
+            "nothing failed"
+        });
+    }
+}
+
+/// One setting's row.
+fn show(object: &Value, json: bool, exhaustive: bool) {
+    if json {
+        return out(&object.to_string());
+    }
+    let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
+    let seconds = object["seconds"].as_f64().unwrap_or(0.0);
+    let setting = text("setting");
+    if exhaustive {
+        let complete = if object["complete"] == true {
+            "all"
+        } else {
+            "NOT all"
+        };
+        out(&format!(
+            "{setting:<36} {complete:>7}  {:>9} states {:>9} runs {seconds:>7.1} s  {}  {} schedules",
+            object["states"].to_string(),
+            object["runs"].to_string(),
+            text("bounds"),
+            text("schedules"),
+        ));
+    } else {
+        let schedules = object["schedules"].as_u64().unwrap_or(0);
+        let steps = object["steps"].as_u64().unwrap_or(0);
+        let each = steps.checked_div(schedules).unwrap_or(0);
+        out(&format!(
+            "{setting:<40} {schedules:>9} schedules of {each:>7} steps  {seconds:>7.1} s"
+        ));
+    }
+}
+
+/// A failing run: its account, and its trace as a file.
+fn account(console: &Console, object: &Value, suffix: &str, json: bool) -> Result<()> {
+    let name = object["setting"]
+        .as_str()
+        .unwrap_or("run")
+        .replace('/', "-");
+    let file = paths::target()
+        .join("traces")
+        .join(format!("{name}{suffix}.json"));
+    fs::create_dir_all(paths::target().join("traces")).context("cannot make a place for traces")?;
+    let trace = serde_json::to_string_pretty(&object["trace"])?;
+    fs::write(&file, trace + "\n").with_context(|| format!("cannot write {}", file.display()))?;
+    if json {
+        out(&object.to_string());
+    } else {
+        out(object["account"].as_str().unwrap_or_default());
+    }
+    console.say(&format!(
+        "repeat it with: cargo xtask replay {}",
+        paths::shorten(&file.display().to_string())
+    ));
+    Ok(())
+}
