@@ -27,13 +27,18 @@ use flagpost_hal::{
     NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
-use flagpost_tests::Platform;
+use flagpost_tests::{AtomicU32, Platform};
 
 /// The simulator with late loads, as the cases see it.
 pub struct LateSimulator;
 
 impl Platform for LateSimulator {
     type Machine = Late;
+    const ATOMICS: Option<AtomicU32<Late>> = Some(Late::atomic_u32);
+
+    fn go(machine: &Late) {
+        machine.0.mark("go");
+    }
 }
 
 /// A case on it.
