@@ -67,6 +67,9 @@ enum Machine {
 /// 1,000 epochs of a ring.
 #[derive(Args, Debug)]
 struct Explore {
+    /// Only exploration with so many cores
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true)]
+    cores: Option<u16>,
     /// Host milliseconds per row, at least
     #[arg(long, value_name = "MS", default_value = "500", value_parser = milliseconds, allow_negative_numbers = true)]
     milliseconds: u64,
@@ -190,7 +193,10 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
 fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
     let time = Duration::from_millis(arguments.milliseconds);
     let mut rows = Vec::new();
-    for cores in [2, 8, 48, 1024] {
+    let sizes = arguments
+        .cores
+        .map_or(vec![2, 8, 48, 1024], |cores| vec![cores]);
+    for cores in sizes {
         for schedule in [Schedule::Random, Schedule::Pct { depth: 3 }] {
             for oracles in [true, false] {
                 let setup = explore::Setup {
@@ -210,7 +216,8 @@ fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
                         .number("schedules", measured.schedules)
                         .number("steps", measured.steps)
                         .number("schedules_per_s", format_args!("{schedules:.1}"))
-                        .number("steps_per_s", format_args!("{steps:.0}"));
+                        .number("steps_per_s", format_args!("{steps:.0}"))
+                        .text("hash", &format!("{:016x}", measured.hash));
                     out(&object.end());
                 }
                 rows.push(vec![
@@ -224,7 +231,7 @@ fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
             }
         }
     }
-    for cores in [48, 1024] {
+    for cores in arguments.cores.map_or(vec![48, 1024], |_| vec![]) {
         let measured = ring::measure(cores, ring::EPOCHS, Latencies::SccEas, Oracles::NONE)?;
         let seconds = measured.time.as_secs_f64();
         let steps = measured.report.steps as f64 / seconds;

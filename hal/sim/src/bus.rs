@@ -152,7 +152,7 @@ impl SccBus {
 
     /// Asks for something at `len` bytes from `at`, which do not cross a line.
     #[track_caller]
-    fn ask(&self, access: Access, at: Address, len: usize) -> crate::op::Reply {
+    fn ask(&self, access: Access, at: Address, len: usize) -> u64 {
         self.core.ask_at(access, at, len as u32)
     }
 
@@ -164,8 +164,8 @@ impl SccBus {
             Attribute::Normal => Access::Read { len },
             _ => Access::Message(Message::Load { len }),
         };
-        let reply = self.ask(access, at, into.len());
-        into.copy_from_slice(&reply.bytes[..into.len()]);
+        self.ask(access, at, into.len());
+        into.copy_from_slice(&self.core.found()[..into.len()]);
     }
 
     /// Cached store to part of a line.
@@ -176,22 +176,19 @@ impl SccBus {
         bytes[..from.len()].copy_from_slice(from);
         let through = attribute == Attribute::MpbtWriteThrough;
         let access = match attribute {
-            Attribute::Normal => Access::Write { len, bytes },
-            _ => Access::Message(Message::Store {
-                len,
-                bytes,
-                through,
-            }),
+            Attribute::Normal => Access::Write { len },
+            _ => Access::Message(Message::Store { len, through }),
         };
+        self.core.bring(bytes);
         let answer = loop {
             // 1: the combining buffer is still busy with another line.
-            match self.ask(access, at, from.len()).word {
+            match self.ask(access, at, from.len()) {
                 1 => continue,
                 answer => break answer,
             }
         };
         if answer == 2 {
-            while self.core.ask(Access::Empty).word != 0 {}
+            while self.core.ask(Access::Empty) != 0 {}
         }
     }
 }

@@ -33,12 +33,13 @@ use crate::explore::search::Follow;
 use crate::explore::{Bounds, Explored, Method, explore};
 use crate::handle::SimCore;
 use crate::machine::Machine;
+use crate::machine::message::Message;
 use crate::machine::waits::Watched;
-use crate::op::{Access, Op, Reply};
+use crate::op::{Access, Op};
 use crate::pick::Picker;
 use crate::report::{End, Failure, Report};
 use crate::rng::{Rng, Stream};
-use crate::strand::{Outcome, Strand};
+use crate::strand::{Last, Strand};
 use crate::timing::Clocks;
 use crate::trace::{Event, Note, Trace, Verb};
 
@@ -200,7 +201,7 @@ impl Sim {
         };
         for core in 0..run.config.cores {
             run.picker.enable(core);
-            run.advance(core, Reply::default());
+            run.advance(core, 0);
         }
         then(run)
     }
@@ -219,10 +220,9 @@ enum State {
     Ended,
 }
 
-/// A core and the access it wants next.
+/// A core.
 struct Running<'p> {
     strand: Strand<'p>,
-    next: Option<Op>,
     state: State,
     /// All that it was told; only with a pilot.
     heard: Digest,
@@ -234,11 +234,16 @@ impl<'p> Running<'p> {
     const fn new(strand: Strand<'p>) -> Self {
         Self {
             strand,
-            next: None,
             state: State::Ready,
             heard: Digest::new(0),
             loaded: Vec::new(),
         }
+    }
+
+    /// What it wants next; once it has ended, what it wanted last.
+    #[inline]
+    fn next(&self) -> Op {
+        self.strand.desk().op.get()
     }
 }
 
@@ -282,7 +287,10 @@ impl Run<'_, '_> {
             if self.live == 0 {
                 return self.failed().unwrap_or(End::Done);
             }
-            if self.quiet > self.config.quiet_turns.saturating_mul(self.live as u64) {
+            // The product is the limit; the first comparison spares it.
+            if self.quiet > self.config.quiet_turns
+                && self.quiet > self.config.quiet_turns.saturating_mul(self.live as u64)
+            {
                 if !self.settle() && !self.expire() {
                     return self.failed().unwrap_or(End::Livelock);
                 }
@@ -316,8 +324,10 @@ impl Run<'_, '_> {
         }
     }
 
-    /// One step of `core`.
-    #[inline]
+    /// One step of `core`. Called in one place, and so is `run_on` here: a core's stack must be entered from the
+    /// main loop itself, since each return to a function that was called before a switch of stacks costs as much
+    /// as the switch.
+    #[inline(always)]
     fn step(&mut self, core: u16) {
         self.steps += 1;
         if self.clocks.is_none() {
@@ -328,19 +338,19 @@ impl Run<'_, '_> {
             }
         }
         if self.machine.hazard.is_none() {
-            self.act(core);
+            if let Some(reply) = self.act(core) {
+                self.run_on(core, reply);
+            }
             self.wake();
         }
     }
 
     /// What `core` wants happens.
     #[inline]
-    fn act(&mut self, core: u16) {
+    fn act(&mut self, core: u16) -> Option<u64> {
         let index = usize::from(core);
         // Waking may have let this core run on, but a ready core keeps what it wanted.
-        let Some(op) = self.cores[index].next else {
-            return;
-        };
+        let op = self.cores[index].next();
         match op.access {
             Access::Relax => self.relax(core, &op),
             Access::WaitForRing => self.wait_for_ring(core, &op),
@@ -352,10 +362,11 @@ impl Run<'_, '_> {
                     (None, Some(jumps)) => jumps[index],
                     (None, None) => self.steps + self.offset,
                 };
-                self.advance(core, Reply::word(now));
+                Some(now)
             }
             _ => {
-                let outcome = self.machine.execute(core, &op);
+                let bytes = &self.cores[index].strand.desk().bytes;
+                let outcome = self.machine.execute(core, &op, bytes);
                 self.record(core, &op, outcome.value, outcome.note);
                 if matches!(op.access, Access::TestAndSet(_)) && outcome.value == 0 {
                     self.turn(core);
@@ -363,7 +374,7 @@ impl Run<'_, '_> {
                 if std::mem::take(&mut self.machine.progress) {
                     self.quiet = 0;
                 }
-                self.advance(core, outcome.reply);
+                Some(outcome.reply)
             }
         }
     }
@@ -375,7 +386,7 @@ impl Run<'_, '_> {
     }
 
     /// Waits for a watched word to differ; or just a turn.
-    fn relax(&mut self, core: u16, op: &Op) {
+    fn relax(&mut self, core: u16, op: &Op) -> Option<u64> {
         self.machine.count(core).relaxes += 1;
         let number = self.machine.waits.words(core).len();
         let mut differs = number == 0;
@@ -387,7 +398,7 @@ impl Run<'_, '_> {
             self.record(core, op, 0, Note::None);
             self.machine.waits.forget(core);
             self.turn(core);
-            self.advance(core, Reply::default());
+            Some(0)
         } else {
             self.record(core, op, 0, Note::Waits);
             self.machine.waits.block(core);
@@ -395,22 +406,24 @@ impl Run<'_, '_> {
                 clocks.park(core, self.machine.waits.words(core), &self.machine.shape);
             }
             self.block(core, State::Waits);
+            None
         }
     }
 
-    fn wait_for_ring(&mut self, core: u16, op: &Op) {
+    fn wait_for_ring(&mut self, core: u16, op: &Op) -> Option<u64> {
         let bell = &mut self.machine.bells[usize::from(core)];
         if std::mem::take(bell) {
             self.record(core, op, 0, Note::None);
-            self.advance(core, Reply::default());
+            Some(0)
         } else {
             self.record(core, op, 0, Note::Waits);
             self.block(core, State::WaitsForRing);
+            None
         }
     }
 
     /// Rings a bell. Its owner goes on at once if it waits; else the bell remembers.
-    fn ring(&mut self, core: u16, of: u16, op: &Op) {
+    fn ring(&mut self, core: u16, of: u16, op: &Op) -> Option<u64> {
         self.machine.count(core).rings += 1;
         self.record(core, op, 0, Note::None);
         self.quiet = 0;
@@ -419,7 +432,7 @@ impl Run<'_, '_> {
         } else {
             self.machine.bells[usize::from(of)] = true;
         }
-        self.advance(core, Reply::default());
+        Some(0)
     }
 
     fn block(&mut self, core: u16, state: State) {
@@ -439,12 +452,18 @@ impl Run<'_, '_> {
         self.cores[usize::from(core)].state = State::Ready;
         self.picker.enable(core);
         self.note(core, Verb::Wake);
-        self.advance(core, Reply::default());
+        self.advance(core, 0);
     }
 
     /// Wakes the cores for which a watched word differs now.
     #[inline]
     fn wake(&mut self) {
+        if self.machine.waits.any_changed() {
+            self.wake_watchers();
+        }
+    }
+
+    fn wake_watchers(&mut self) {
         while let Some(line) = self.machine.waits.take_changed() {
             let mut woken = std::mem::take(&mut self.woken);
             woken.clear();
@@ -499,57 +518,57 @@ impl Run<'_, '_> {
     }
 
     /// Gives `core` its reply and lets it run to its next access.
-    #[inline]
-    fn advance(&mut self, core: u16, mut reply: Reply) {
+    fn advance(&mut self, core: u16, reply: u64) {
+        self.run_on(core, reply);
+    }
+
+    /// [`advance`](Self::advance), for the main loop.
+    #[inline(always)]
+    fn run_on(&mut self, core: u16, mut reply: u64) {
         let index = usize::from(core);
         if self.jumps.is_some() {
-            self.hear(index, &reply);
+            self.hear(index, reply);
         }
         loop {
-            match self.cores[index].strand.resume(reply) {
-                Outcome::Wants(Op {
-                    access: Access::Watch { seen },
-                    at,
-                    ..
-                }) => {
-                    // Not a step: these only say what the relax that follows will wait for.
-                    self.machine.waits.watch(core, Watched { at, seen });
-                    reply = Reply::default();
-                }
-                Outcome::Wants(op) => {
-                    if let Some(clocks) = &mut self.clocks {
-                        clocks.issue(core, &op, self.machine);
+            let running = &mut self.cores[index];
+            match running.strand.resume(reply) {
+                None => {
+                    let Op { access, at, .. } = running.next();
+                    if let Access::Watch { seen } = access {
+                        // Not a step: these only say what the relax that follows will wait for.
+                        self.machine.waits.watch(core, Watched { at, seen });
+                        reply = 0;
+                        continue;
                     }
-                    self.cores[index].next = Some(op);
+                    if let Some(clocks) = &mut self.clocks {
+                        clocks.issue(core, &running.next(), self.machine);
+                    }
                     return;
                 }
-                Outcome::Returned(Ok(())) => return self.ended(core, None),
-                Outcome::Returned(Err(message)) => return self.ended(core, Some((false, message))),
-                Outcome::Panicked(message) => return self.ended(core, Some((true, message))),
+                Some(Last::Returned(Ok(()))) => return self.ended(core, None),
+                Some(Last::Returned(Err(message))) => {
+                    return self.ended(core, Some((false, message)));
+                }
+                Some(Last::Panicked(message)) => return self.ended(core, Some((true, message))),
             }
         }
     }
 
     /// Notes what a core is told, and where it looked.
     #[cold]
-    fn hear(&mut self, index: usize, reply: &Reply) {
+    fn hear(&mut self, index: usize, reply: u64) {
         let running = &mut self.cores[index];
-        match running.next {
+        let Op { access, at, .. } = running.next();
+        match access {
             // What these reply depends on nothing.
-            None
-            | Some(Op {
-                access: Access::Relax | Access::Mark(_),
-                ..
-            }) => return,
-            Some(Op {
-                access: Access::Load { .. },
-                at,
-                ..
-            }) => running.loaded.push(self.machine.shape.split(at).0),
-            Some(_) => {}
+            Access::Relax | Access::Mark(_) => return,
+            Access::Load { .. } => running.loaded.push(self.machine.shape.split(at).0),
+            Access::Read { .. } | Access::Message(Message::Load { .. }) => {
+                running.heard.bytes(&running.strand.desk().bytes.get());
+            }
+            _ => {}
         }
-        running.heard.add(reply.word);
-        running.heard.bytes(&reply.bytes);
+        running.heard.add(reply);
     }
 
     /// A digest of all that cores were told.

@@ -27,7 +27,7 @@ use flagpost_hal::{
     NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
-use crate::op::{Access, CHUNK, Op, Reply};
+use crate::op::{Access, Bytes, CHUNK, Op};
 use crate::shape::Shape;
 use crate::strand::Port;
 
@@ -75,10 +75,22 @@ impl<const LINE: usize> SimCore<LINE> {
         }
     }
 
-    /// Asks for something without an address.
+    /// Lays the bytes out that the next access brings.
     #[inline]
+    pub(crate) fn bring(&self, bytes: Bytes) {
+        self.port.desk().bytes.set(bytes);
+    }
+
+    /// The bytes that the last access found.
+    #[inline]
+    pub(crate) fn found(&self) -> Bytes {
+        self.port.desk().bytes.get()
+    }
+
+    /// Asks for something without an address.
+    #[inline(always)]
     #[track_caller]
-    pub(crate) fn ask(&self, access: Access) -> Reply {
+    pub(crate) fn ask(&self, access: Access) -> u64 {
         self.port.call(Op {
             access,
             at: 0,
@@ -88,9 +100,9 @@ impl<const LINE: usize> SimCore<LINE> {
     }
 
     /// Asks for something at `len` bytes from `at`, which do not cross a line.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
-    pub(crate) fn ask_at(&self, access: Access, at: Address, len: u32) -> Reply {
+    pub(crate) fn ask_at(&self, access: Access, at: Address, len: u32) -> u64 {
         let Some(flat) = self.shape.flat(at, len) else {
             panic!("{len} bytes at {at} are outside of the region (U1)");
         };
@@ -103,9 +115,9 @@ impl<const LINE: usize> SimCore<LINE> {
     }
 
     /// Asks for something at an aligned word.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
-    fn ask_at_word(&self, access: Access, at: Address) -> Reply {
+    fn ask_at_word(&self, access: Access, at: Address) -> u64 {
         assert!(at.offset.is_multiple_of(4), "{at} is not aligned (U1)");
         self.ask_at(access, at, 4)
     }
@@ -119,7 +131,7 @@ impl<const LINE: usize> SimCore<LINE> {
             // An empty span takes no step.
             while len > 0 {
                 let end = lines.end() - len;
-                len = self.ask_at(access(len), lines.region().at(end), len).word as u32;
+                len = self.ask_at(access(len), lines.region().at(end), len) as u32;
             }
         }
     }
@@ -167,7 +179,7 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
     #[inline]
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
-        self.ask_at(Access::Load { width: 1 }, at, 1).word as u8
+        self.ask_at(Access::Load { width: 1 }, at, 1) as u8
     }
 
     #[inline]
@@ -180,7 +192,7 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
     #[inline]
     #[track_caller]
     fn load_u32(&self, at: Address) -> u32 {
-        self.ask_at_word(Access::Load { width: 4 }, at).word as u32
+        self.ask_at_word(Access::Load { width: 4 }, at) as u32
     }
 
     #[inline]
@@ -195,16 +207,16 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
             let mut bytes = [0; CHUNK];
             bytes[..piece].copy_from_slice(&from[start..start + piece]);
             let len = piece as u8;
-            let combine = Access::Combine { len, bytes };
+            self.bring(bytes);
             let answer = loop {
                 // 1: the buffer is still busy with another line.
-                match self.ask_at(combine, here, len.into()).word {
+                match self.ask_at(Access::Combine { len }, here, len.into()) {
                     1 => continue,
                     answer => break answer,
                 }
             };
             if answer == 2 {
-                while self.ask(Access::Empty).word != 0 {}
+                while self.ask(Access::Empty) != 0 {}
             }
         }
     }
@@ -235,8 +247,8 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
         let room = self.shape.read_piece as usize;
         for (here, piece, start) in pieces(at, into.len(), room) {
             let len = piece as u8;
-            let reply = self.ask_at(Access::Read { len }, here, len.into());
-            into[start..start + piece].copy_from_slice(&reply.bytes[..piece]);
+            self.ask_at(Access::Read { len }, here, len.into());
+            into[start..start + piece].copy_from_slice(&self.found()[..piece]);
         }
     }
 
@@ -247,7 +259,8 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
             let mut bytes = [0; CHUNK];
             bytes[..piece].copy_from_slice(&from[start..start + piece]);
             let len = piece as u8;
-            self.ask_at(Access::Write { len, bytes }, here, len.into());
+            self.bring(bytes);
+            self.ask_at(Access::Write { len }, here, len.into());
         }
     }
 }
@@ -281,7 +294,7 @@ unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
 
     #[track_caller]
     fn drain(&self) {
-        while self.ask(Access::Drain).word != 0 {}
+        while self.ask(Access::Drain) != 0 {}
     }
 
     #[track_caller]
@@ -293,7 +306,7 @@ unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
 impl<const LINE: usize> TestAndSet for SimCore<LINE> {
     #[track_caller]
     fn test_and_set(&self, of: CoreId) -> bool {
-        self.ask(Access::TestAndSet(self.register(of))).word != 0
+        self.ask(Access::TestAndSet(self.register(of))) != 0
     }
 
     #[track_caller]
@@ -335,7 +348,7 @@ impl<const LINE: usize> Clock for SimCore<LINE> {
     /// [`Schedule::Timed`](crate::Schedule): cycles of this core's own clock. Takes a step itself.
     #[track_caller]
     fn cycles(&self) -> u64 {
-        self.ask(Access::Cycles).word
+        self.ask(Access::Cycles)
     }
 
     fn hertz(&self) -> u64 {
@@ -356,7 +369,7 @@ impl<const LINE: usize> Relax for SimCore<LINE> {
 impl<const LINE: usize> NativeAtomics for SimCore<LINE> {
     #[track_caller]
     fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
-        self.ask_at_word(Access::Atomic(operation), at).word as u32
+        self.ask_at_word(Access::Atomic(operation), at) as u32
     }
 }
 

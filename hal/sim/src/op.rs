@@ -3,6 +3,7 @@
 //! A core *yields* its `Op` before the op has any effect. So the engine always knows what every core
 //! is about to do, and the state between two steps is complete without looking at any stack.
 
+use std::cell::Cell;
 use std::panic::Location;
 
 use flagpost_hal::Atomic;
@@ -37,7 +38,7 @@ pub(crate) enum Access {
     Store { width: u8, value: u32 },
     /// Bulk store of part of a line. Replies 0 if the bytes are in the combining buffer now, 1 if the
     /// buffer is still being emptied of another line (ask again), 2 if it is now full (`Empty`).
-    Combine { len: u8, bytes: Bytes },
+    Combine { len: u8 },
     /// Places some of the combining buffer's bytes. Replies 1 while some are left.
     Empty,
     /// Indivisible operation on a word.
@@ -45,7 +46,7 @@ pub(crate) enum Access {
     /// Cached load of part of a line.
     Read { len: u8 },
     /// Cached store to part of a line.
-    Write { len: u8, bytes: Bytes },
+    Write { len: u8 },
     /// Writes the first dirty line of these back. Replies how many of the bytes are left to look at.
     WriteBack { len: u32 },
     /// Drops the first of these lines that is cached. Replies as above.
@@ -76,22 +77,30 @@ pub(crate) enum Access {
     Mark(&'static str),
 }
 
-/// The chip's answer.
-#[derive(Copy, Clone, Default)]
-pub(crate) struct Reply {
-    /// Value, flag or time.
-    pub(crate) word: u64,
-    /// Bytes of a cached read.
-    pub(crate) bytes: Bytes,
+/// Where a core and the engine put what they have for each other. Nothing is copied on the way: it is most of what
+/// a step costs.
+pub(crate) struct Desk {
+    /// What the core wants next, or wanted last.
+    pub(crate) op: Cell<Op>,
+    /// The bytes that belong to it: those of a `Combine` or `Write`, or what a `Read` found, zeroes behind it.
+    pub(crate) bytes: Cell<Bytes>,
+    /// The chip's answer: a value, a flag or a time.
+    pub(crate) reply: Cell<u64>,
 }
 
-impl Reply {
-    /// A reply that is one number.
-    #[inline]
-    pub(crate) const fn word(word: u64) -> Self {
+impl Desk {
+    /// As if a core had just made a remark.
+    #[track_caller]
+    pub(crate) const fn new() -> Self {
         Self {
-            word,
-            bytes: [0; CHUNK],
+            op: Cell::new(Op {
+                access: Access::Mark(""),
+                at: 0,
+                local: true,
+                place: Location::caller(),
+            }),
+            bytes: Cell::new([0; CHUNK]),
+            reply: Cell::new(0),
         }
     }
 }

@@ -11,8 +11,8 @@
 //! identity with it before it uses the yielder.
 //!
 //! # Panics and abandoned cores
-//! A panic inside a core unwinds that core's stack only; it is caught at the resume, with the message
-//! and place that the panic hook noted. A core that is left suspended at the end of a run (deadlock) is
+//! A panic inside a core unwinds that core's stack only; it is caught at that stack's bottom, with the
+//! message and place that the panic hook noted. A core that is left suspended at the end of a run (deadlock) is
 //! unwound by force. *While a stack unwinds, accesses have no effect and do not suspend*: a core that
 //! panics stops as it stands, with its locks held, like a crashed core. Also, suspending there would
 //! let other cores run while the thread counts as panicking, where a second panic aborts.
@@ -27,6 +27,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -34,7 +35,7 @@ use std::thread;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::op::{Access, Op, Reply};
+use crate::op::{Access, Desk, Op};
 
 /// Bytes of a core's stack; only what is touched costs memory. Formatting a panic message in a debug
 /// build needs some 20 KiB. A guard page lies below.
@@ -54,8 +55,9 @@ thread_local! {
 /// A core's way to its engine.
 #[derive(Clone)]
 pub(crate) struct Port {
-    yielder: NonNull<Yielder<Reply, Op>>,
+    yielder: NonNull<Yielder<(), ()>>,
     identity: u64,
+    desk: Rc<Desk>,
 }
 
 impl Port {
@@ -63,9 +65,9 @@ impl Port {
     ///
     /// # Panics
     /// If another core, or the host after the run, uses this handle.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
-    pub(crate) fn call(&self, op: Op) -> Reply {
+    pub(crate) fn call(&self, op: Op) -> u64 {
         if thread::panicking() {
             return Self::unwinding(&op);
         }
@@ -73,32 +75,38 @@ impl Port {
             RUNNING.get() == self.identity,
             "a core's handle was used outside of that core"
         );
+        self.desk.op.set(op);
         // SAFETY: `RUNNING` equals our identity only while `Strand::resume` on this thread has this
         // very strand running (identities are never reused). So we are called from within the
         // coroutine that the yielder belongs to: the yielder, which lies on that coroutine's stack,
         // is alive, and suspending it suspends the caller. `NonNull` keeps the port on its thread.
-        unsafe { self.yielder.as_ref() }.suspend(op)
+        unsafe { self.yielder.as_ref() }.suspend(());
+        self.desk.reply.get()
+    }
+
+    /// Where the bytes of accesses are.
+    #[inline]
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
     }
 
     /// Answers without the engine, so that destructors on a dying stack come to an end: registers are
     /// free, and every look at the clock finds an hour gone.
     #[cold]
-    fn unwinding(op: &Op) -> Reply {
+    fn unwinding(op: &Op) -> u64 {
         match op.access {
-            Access::TestAndSet(_) => Reply::word(1),
+            Access::TestAndSet(_) => 1,
             Access::Cycles => {
                 AFTERLIFE.set(AFTERLIFE.get() + 3_600_000_000_000);
-                Reply::word(AFTERLIFE.get())
+                AFTERLIFE.get()
             }
-            _ => Reply::default(),
+            _ => 0,
         }
     }
 }
 
-/// What a strand did when it ran.
-pub(crate) enum Outcome {
-    /// It wants this.
-    Wants(Op),
+/// The last that a strand did.
+pub(crate) enum Last {
     /// Its body returned.
     Returned(Result<(), String>),
     /// Its body panicked: message and place.
@@ -108,8 +116,9 @@ pub(crate) enum Outcome {
 /// A core's coroutine, over a body that may borrow for `'body`.
 pub(crate) struct Strand<'body> {
     /// Absent once finished.
-    coroutine: Option<Coroutine<Reply, Op, Result<(), String>>>,
+    coroutine: Option<Coroutine<(), (), Last>>,
     identity: u64,
+    desk: Rc<Desk>,
     body: PhantomData<&'body ()>,
 }
 
@@ -126,11 +135,22 @@ impl<'body> Strand<'body> {
         let stack = STACKS
             .with_borrow_mut(Vec::pop)
             .unwrap_or_else(|| DefaultStack::new(STACK).expect("no room for another core's stack"));
-        let start = move |yielder: &Yielder<Reply, Op>, _: Reply| {
-            body(Port {
+        let desk = Rc::new(Desk::new());
+        let of_port = Rc::clone(&desk);
+        let start = move |yielder: &Yielder<(), ()>, ()| {
+            let port = Port {
                 yielder: NonNull::from(yielder),
                 identity,
-            })
+                desk: of_port,
+            };
+            // Here and not around each resume: that costs time. It also ends a forced unwind, which is well.
+            match panic::catch_unwind(AssertUnwindSafe(|| body(port))) {
+                Ok(result) => Last::Returned(result),
+                Err(_) => {
+                    let message = PANIC.take();
+                    Last::Panicked(message.unwrap_or_else(|| "a panic without a message".into()))
+                }
+            }
         };
         // SAFETY: what `body` borrows must stay valid until the coroutine has finished. `'body` in
         // our type keeps the borrow alive as long as the strand; our `Drop` finishes the coroutine, or
@@ -139,33 +159,36 @@ impl<'body> Strand<'body> {
         Self {
             coroutine: Some(coroutine),
             identity,
+            desk,
             body: PhantomData,
         }
     }
 
-    /// Runs the strand up to its next access, its return or its panic.
+    /// Where its next access is, and the bytes of its accesses.
+    #[inline]
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// Runs the strand up to its next access, which then lies on its desk; or to its return or its panic.
     ///
     /// # Panics
     /// If it has already returned or panicked.
-    #[inline]
-    pub(crate) fn resume(&mut self, reply: Reply) -> Outcome {
+    #[inline(always)]
+    pub(crate) fn resume(&mut self, reply: u64) -> Option<Last> {
         let coroutine = self
             .coroutine
             .as_mut()
             .expect("a finished core was resumed");
+        self.desk.reply.set(reply);
         let outer = RUNNING.replace(self.identity);
-        let result = panic::catch_unwind(AssertUnwindSafe(|| coroutine.resume(reply)));
+        let result = coroutine.resume(());
         RUNNING.set(outer);
         match result {
-            Ok(CoroutineResult::Yield(op)) => Outcome::Wants(op),
-            Ok(CoroutineResult::Return(result)) => {
+            CoroutineResult::Yield(()) => None,
+            CoroutineResult::Return(last) => {
                 self.recycle();
-                Outcome::Returned(result)
-            }
-            Err(_) => {
-                self.recycle();
-                let message = PANIC.take();
-                Outcome::Panicked(message.unwrap_or_else(|| "a panic without a message".into()))
+                Some(last)
             }
         }
     }

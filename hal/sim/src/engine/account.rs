@@ -44,9 +44,10 @@ impl Run<'_, '_> {
     fn waiting(&mut self) -> Vec<Waiting> {
         let mut waiting = Vec::new();
         for (core, running) in (0..).zip(&self.cores) {
-            let Some(op) = running.next.filter(|_| running.state != State::Ended) else {
+            if running.state == State::Ended {
                 continue;
-            };
+            }
+            let op = running.next();
             let register = match op.access {
                 Access::TestAndSet(of) => Some(CoreId::new(of)),
                 _ => None,

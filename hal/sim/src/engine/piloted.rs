@@ -24,7 +24,7 @@ use crate::explore::Bounds;
 use crate::explore::choice::Transition;
 use crate::explore::digest::Digest;
 use crate::explore::footprint::Footprint;
-use crate::op::{Access, Op, Reply};
+use crate::op::{Access, Op};
 use crate::report::End;
 
 /// The mark that ends the set-up.
@@ -113,14 +113,8 @@ impl Run<'_, '_> {
     /// Runs up to where every core says `go`. False if some cannot get there.
     fn set_up(&mut self) -> bool {
         let at_go = |run: &Self, core: u16| {
-            let next = &run.cores[usize::from(core)].next;
-            matches!(
-                next,
-                Some(Op {
-                    access: Access::Mark(GO),
-                    ..
-                })
-            )
+            let next = run.cores[usize::from(core)].next();
+            matches!(next.access, Access::Mark(GO))
         };
         loop {
             let mut any = false;
@@ -146,13 +140,13 @@ impl Run<'_, '_> {
     /// One step of `core`, which is able to take it.
     fn take_step(&mut self, core: u16) {
         self.steps += 1;
-        let Some(op) = self.cores[usize::from(core)].next else {
-            return;
-        };
+        let op = self.cores[usize::from(core)].next();
         if matches!(op.access, Access::Relax) {
             self.go_on(core, &op);
         } else {
-            self.act(core);
+            if let Some(reply) = self.act(core) {
+                self.advance(core, reply);
+            }
         }
     }
 
@@ -162,16 +156,16 @@ impl Run<'_, '_> {
         self.record(core, op, 0, crate::trace::Note::None);
         self.machine.waits.forget(core);
         self.cores[usize::from(core)].loaded.clear();
-        self.advance(core, Reply::default());
+        self.advance(core, 0);
     }
 
     /// Whether `core` has a next step and nothing blocks it.
     fn able(&mut self, core: u16) -> bool {
         let running = &self.cores[usize::from(core)];
-        let (State::Ready, Some(op)) = (running.state, running.next) else {
+        if running.state != State::Ready {
             return false;
-        };
-        match op.access {
+        }
+        match running.next().access {
             Access::Relax => {
                 let number = self.machine.waits.words(core).len();
                 number == 0
@@ -205,9 +199,7 @@ impl Run<'_, '_> {
 
     /// Whether nobody could tell when `core` takes its next step.
     fn goes_unnoticed(&self, core: u16, bounds: &Bounds) -> bool {
-        let Some(op) = self.cores[usize::from(core)].next else {
-            return false;
-        };
+        let op = self.cores[usize::from(core)].next();
         match op.access {
             Access::Relax | Access::Cycles | Access::Spend(_) | Access::Mark(_) => true,
             access => self
@@ -234,13 +226,7 @@ impl Run<'_, '_> {
                 options.push(Transition::Run(core));
                 continue;
             }
-            let tries = matches!(
-                running.next,
-                Some(Op {
-                    access: Access::TestAndSet(_),
-                    ..
-                })
-            );
+            let tries = matches!(running.next().access, Access::TestAndSet(_));
             if tries && bounds.refusals > 0 {
                 options.push(Transition::Refuse(core));
             }
@@ -338,9 +324,7 @@ impl Run<'_, '_> {
         let mut print = Footprint::new(transition);
         match transition {
             Transition::Run(_) | Transition::Refuse(_) => {
-                if let Some(op) = &running.next {
-                    self.machine.touched(core, op, &mut print);
-                }
+                self.machine.touched(core, &running.next(), &mut print);
                 // A relax that follows looks at what was polled.
                 print.read(&running.loaded);
             }

@@ -31,12 +31,14 @@
 //! are O2; stale bytes *beside* those that are written are O3, because the write-back will carry them.
 //! Stale bytes that are overwritten are nobody's problem.
 
+use std::cell::Cell;
+
 use super::caches::Cached;
 use super::memory::{Mask, Parcel, blend, span, word};
 
 use super::{DROPPED, Machine, Outcome, own_account};
 use crate::caching::Stores;
-use crate::op::{Bytes, Reply};
+use crate::op::{Bytes, CHUNK};
 use crate::report::Oracle;
 use crate::shape::LINE_MAX;
 use crate::trace::{Note, Trace, Verb};
@@ -96,7 +98,14 @@ impl Machine {
     }
 
     /// Cached load.
-    pub(super) fn read(&mut self, core: u16, line: u32, byte: usize, len: u8) -> Outcome {
+    pub(super) fn read(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        len: u8,
+        desk: &Cell<Bytes>,
+    ) -> Outcome {
         let (slot, hit) = self.slot(core, line);
         let counters = self.count(core);
         counters.reads += 1;
@@ -111,13 +120,18 @@ impl Machine {
             (false, false) => Note::Miss,
         };
         let bytes = &self.caches.get(slot).bytes;
-        let mut reply = Reply::default();
-        reply.bytes[..len.into()].copy_from_slice(&bytes[byte..byte + usize::from(len)]);
+        let mut found = [0; CHUNK];
+        found[..len.into()].copy_from_slice(&bytes[byte..byte + usize::from(len)]);
+        desk.set(found);
         let value = word(bytes, byte / 4);
         if self.caching.stores == Stores::Uncached {
             self.caches.remove(slot);
         }
-        Outcome { reply, value, note }
+        Outcome {
+            reply: 0,
+            value,
+            note,
+        }
     }
 
     /// Whether a cached store to the line goes to memory at once.

@@ -273,8 +273,46 @@ impl Memory {
             self.newest[line] = ticket;
             self.writer[line] = core;
         }
-        (ticket, old != *new)
+        (ticket, differ(&old, new))
     }
+
+    /// [`write`](Self::write) of the low `width` bytes of a value, where nobody asks for former values. Returns
+    /// whether any byte differs now.
+    #[inline]
+    pub(crate) fn write_word(
+        &mut self,
+        core: u16,
+        line: u32,
+        byte: usize,
+        width: usize,
+        value: u32,
+    ) -> bool {
+        debug_assert!(self.past.is_none(), "weak profiles remember");
+        let index = self.touch(line);
+        self.ticket += 1;
+        if self.newest[index] == 0 {
+            self.written.push(line);
+        }
+        self.newest[index] = self.ticket;
+        self.writer[index] = core;
+        let (bytes, stamps) = (&mut self.bytes[index], &mut self.stamps[index]);
+        let mut differs = false;
+        let pairs = bytes[byte..byte + width]
+            .iter_mut()
+            .zip(&mut stamps[byte..byte + width]);
+        for ((old, stamp), new) in pairs.zip(value.to_le_bytes()) {
+            differs |= *old != new;
+            (*old, *stamp) = (new, self.ticket);
+        }
+        differs
+    }
+}
+
+/// Whether any byte differs; in place, where `!=` would call a function of the C library.
+#[inline]
+fn differ(a: &Bytes, b: &Bytes) -> bool {
+    let pairs = a.iter().zip(b);
+    pairs.fold(0, |all, (a, b)| all | (a ^ b)) != 0
 }
 
 #[cfg(test)]

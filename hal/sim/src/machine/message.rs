@@ -13,6 +13,7 @@
 //! A core maps a line in one way, so the tag is kept per core and line, not per copy: a copy that a prefetch
 //! brings back is tagged again.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::memory::{Parcel, bits, span};
@@ -29,11 +30,7 @@ pub(crate) enum Message {
     /// Load of part of a line.
     Load { len: u8 },
     /// Store of part of a line. Replies as [`Access::Combine`](crate::op::Access::Combine).
-    Store {
-        len: u8,
-        bytes: Bytes,
-        through: bool,
-    },
+    Store { len: u8, through: bool },
     /// CL1INVMB.
     Invalidate,
 }
@@ -60,9 +57,13 @@ impl Tags {
         self.0.clear();
     }
 
+    /// Whether nobody maps anything as message data: so it is on most chips, which ask at every arrival.
+    pub(super) fn none(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn has(&self, core: u16, line: u32) -> bool {
-        // Most chips have none, and ask at every arrival.
-        !self.0.is_empty() && self.0.contains(&(core, line))
+        !self.none() && self.0.contains(&(core, line))
     }
 }
 
@@ -73,17 +74,16 @@ impl Machine {
         line: u32,
         byte: usize,
         message: &Message,
+        desk: &Cell<Bytes>,
     ) -> Outcome {
         match *message {
             Message::Load { len } => {
                 self.tags.0.insert((core, line));
-                self.read(core, line, byte, len)
+                self.read(core, line, byte, len, desk)
             }
-            Message::Store {
-                len,
-                ref bytes,
-                through,
-            } => self.store_message(core, line, byte, len, bytes, through),
+            Message::Store { len, through } => {
+                self.store_message(core, line, byte, len, &desk.get(), through)
+            }
             Message::Invalidate => self.invalidate_messages(core),
         }
     }
@@ -103,7 +103,7 @@ impl Machine {
         }
         let outcome = self.combine(core, line, byte, len, bytes);
         // 1: not yet; it will ask again.
-        if outcome.reply.word != 1
+        if outcome.reply != 1
             && let Some(slot) = hit
         {
             let len = usize::from(len);

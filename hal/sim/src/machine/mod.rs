@@ -9,7 +9,7 @@
 //!                       store buffer (weak profiles only) ──any time, any order, drain──► memory
 //! ```
 //! # Invariants
-//! I1. Memory changes only in [`Machine::arrive`]: there are the clobber oracle, the stamps and the
+//! I1. Memory changes only in [`Machine::arrive`] and [`Machine::arrive_word`]: there are the clobber oracle, the stamps and the
 //!     wake-ups.
 //! I2. Stores of one core to one word arrive in program order: a parcel never overtakes an older one
 //!     that shares a word with it, and a word store takes its bytes out of the combining buffer.
@@ -35,6 +35,8 @@ pub(crate) mod traffic;
 mod uncached;
 pub(crate) mod waits;
 
+use std::cell::Cell;
+
 use caches::Caches;
 use early::Early;
 use memory::{Bytes, Mask, Memory, Parcel, bits};
@@ -45,7 +47,7 @@ use waits::Waits;
 use crate::caching::Caching;
 use crate::chance::Chance;
 use crate::config::{Config, Profile};
-use crate::op::{Access, Op, Reply};
+use crate::op::{self, Access, Op};
 use crate::report::Counters;
 use crate::rng::{Rng, Stream};
 use crate::shape::{LINE_MAX, Shape};
@@ -71,7 +73,7 @@ struct Core {
 
 /// What an access did.
 pub(crate) struct Outcome {
-    pub(crate) reply: Reply,
+    pub(crate) reply: u64,
     /// The value that a timeline shows.
     pub(crate) value: u32,
     pub(crate) note: Note,
@@ -81,7 +83,7 @@ impl Outcome {
     #[inline]
     const fn new(word: u32, note: Note) -> Self {
         Self {
-            reply: Reply::word(word as u64),
+            reply: word as u64,
             value: word,
             note,
         }
@@ -91,7 +93,7 @@ impl Outcome {
     #[inline]
     const fn shown(value: u32, note: Note) -> Self {
         Self {
-            reply: Reply::word(0),
+            reply: 0,
             value,
             note,
         }
@@ -215,21 +217,21 @@ impl Machine {
         &mut self.cores[usize::from(core)].counters
     }
 
-    /// Does what a core asked for. Waiting, bells and time are the engine's.
+    /// Does what a core asked for. `desk` is where its bytes are, or will be. Waiting, bells and time are the engine's.
     #[inline]
-    pub(crate) fn execute(&mut self, core: u16, op: &Op) -> Outcome {
+    pub(crate) fn execute(&mut self, core: u16, op: &Op, desk: &Cell<op::Bytes>) -> Outcome {
         let (line, byte) = self.shape.split(op.at);
         match op.access {
             Access::Load { width } => self.load(core, line, byte, width, op.local),
             Access::Store { width, value } => self.store(core, line, byte, width, value, op.local),
-            Access::Combine { len, bytes } => self.combine(core, line, byte, len, &bytes),
+            Access::Combine { len } => self.combine(core, line, byte, len, &desk.get()),
             Access::Empty => self.empty(core),
             Access::Atomic(operation) => self.atomic(core, line, byte, operation),
-            Access::Read { len } => self.read(core, line, byte, len),
-            Access::Write { len, bytes } => self.write(core, line, byte, len, &bytes),
+            Access::Read { len } => self.read(core, line, byte, len, desk),
+            Access::Write { len } => self.write(core, line, byte, len, &desk.get()),
             Access::WriteBack { len } => self.write_back(core, op.at, len),
             Access::Invalidate { len } => self.invalidate(core, op.at, len),
-            Access::Message(ref message) => self.message(core, line, byte, message),
+            Access::Message(ref message) => self.message(core, line, byte, message, desk),
             Access::Drain => self.drain(core),
             Access::Acquire => {
                 self.count(core).acquires += 1;
@@ -289,6 +291,19 @@ impl Machine {
         }
         if changed {
             self.waits.changed(parcel.line);
+        }
+    }
+
+    /// [`arrive`](Self::arrive) of a word store that is not buffered: without a parcel, since it is what happens
+    /// most.
+    #[inline]
+    fn arrive_word(&mut self, core: u16, line: u32, byte: usize, width: usize, value: u32) {
+        self.progress = true;
+        if *self.memory.dirty(line) != 0 {
+            self.check_clobber(core, &uncached::word_parcel(line, byte, width, value));
+        }
+        if self.memory.write_word(core, line, byte, width, value) {
+            self.waits.changed(line);
         }
     }
 

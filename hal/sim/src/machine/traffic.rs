@@ -33,19 +33,17 @@ impl Machine {
             Access::Load { .. } | Access::Store { .. } | Access::Atomic(_) => Traffic::Word(op.at),
             Access::Write { .. } if self.passes_the_cache(core, line) => Traffic::Word(op.at),
             Access::Read { .. } if self.caching.stores == Stores::Uncached => Traffic::Word(op.at),
+            Access::Write { .. } if self.passes_the_cache(core, line) => Traffic::Line(op.at),
             Access::Read { .. } | Access::Write { .. } => match self.caches.find(core, line) {
                 Some(_) => Traffic::None,
                 None => Traffic::Fetch(op.at),
             },
             Access::Combine { .. } => self.pushed_out(core, |buffered| buffered != line),
             Access::Empty | Access::Drain => self.pushed_out(core, |_| true),
-            Access::WriteBack { len } => {
-                let line = self.to_write_back(core, op.at, len);
-                let dirty = line.map(|(slot, _)| self.caches.get(slot));
-                let dirty = dirty.filter(|cached| cached.dirty);
-                dirty.map_or(Traffic::None, |cached| {
-                    Traffic::Line(self.shape.start(cached.line))
-                })
+            Access::WriteBack { len } => self.saved(self.to_write_back(core, op.at, len)),
+            // What it saves of lines that were not named is not told.
+            Access::Invalidate { len } if self.caching.invalidate_saves => {
+                self.saved(self.first(core, op.at, len, |_| true))
             }
             Access::Message(ref message) => self.traffic_of(core, op.at, message),
             Access::TestAndSet(of) | Access::Clear(of) => Traffic::Register(of),
@@ -59,6 +57,15 @@ impl Machine {
             | Access::Spend(_)
             | Access::Mark(_) => Traffic::None,
         }
+    }
+
+    /// The line that an action found first, if it is dirty.
+    fn saved(&self, found: Option<(usize, u32)>) -> Traffic {
+        let line = found.map(|(slot, _)| self.caches.get(slot));
+        let dirty = line.filter(|cached| cached.dirty);
+        dirty.map_or(Traffic::None, |cached| {
+            Traffic::Line(self.shape.start(cached.line))
+        })
     }
 
     /// The combining buffer's line, if there is one and it has to go.

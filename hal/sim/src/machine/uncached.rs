@@ -113,15 +113,17 @@ impl Machine {
             counters.stores_remote += 1;
         }
         let width = usize::from(width);
-        let mut bytes = [0; LINE_MAX];
-        bytes[byte..byte + width].copy_from_slice(&value.to_le_bytes()[..width]);
         let mask = span(byte, width);
         let combining = &mut self.cores[usize::from(core)].combining;
         if combining.line == line {
             // I2: the younger store replaces what still waits in the combining buffer.
             combining.mask &= !mask;
         }
-        let note = self.send(core, plain(line, mask, bytes));
+        if !self.profile.weak() && self.tags.none() {
+            self.arrive_word(core, line, byte, width, value);
+            return Outcome::shown(value, Note::None);
+        }
+        let note = self.send(core, word_parcel(line, byte, width, value));
         Outcome::shown(value, note)
     }
 
@@ -301,6 +303,13 @@ impl Machine {
         self.deliver(core, &plain(line, mask, bytes));
         Outcome::new(old, Note::None)
     }
+}
+
+/// The parcel of a word store.
+pub(super) fn word_parcel(line: u32, byte: usize, width: usize, value: u32) -> Parcel {
+    let mut bytes = [0; LINE_MAX];
+    bytes[byte..byte + width].copy_from_slice(&value.to_le_bytes()[..width]);
+    plain(line, span(byte, width), bytes)
 }
 
 /// A parcel of bytes that the program stored.

@@ -128,6 +128,12 @@ impl Waits {
         }
     }
 
+    /// Whether there is a watched line that changed.
+    #[inline]
+    pub(crate) fn any_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
     /// A watched line that changed, once for each change.
     #[inline]
     pub(crate) fn take_changed(&mut self) -> Option<u32> {
