@@ -79,10 +79,7 @@ impl Lines {
 ///   lines named. So calls are batched: hence the slice.
 /// * After a flag was seen: `acquire`, then `invalidate`, in this order, and not before; a core may
 ///   prefetch at any time.
-#[expect(
-    unsafe_code,
-    reason = "the trait is unsafe to implement; this crate implements it nowhere"
-)]
+#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 pub unsafe trait Coherence {
     /// Line size in bytes, a power of two. Where it is known only at run time: an upper bound, used
     /// for layout.

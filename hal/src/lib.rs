@@ -34,7 +34,8 @@
 //! | [`NativeAtomics`] | optional: atomic operations that reach every core | 1 |
 //! | [`Doorbell`] | optional: wake a core | 2 |
 //!
-//! [`Machine`] is the sum of those that a load/store machine needs to run the kernel.
+//! [`Machine`] is the sum of those that a load/store machine needs to run the kernel. [`WithSoftwareLock`] adds
+//! [`TestAndSet`] to a machine that has no registers.
 //!
 //! # For those who port
 //! Implement the traits on the handle that a core holds of itself (it is neither `Send` nor
@@ -49,6 +50,7 @@ pub mod image;
 mod lock;
 mod machine;
 mod memory;
+mod software_lock;
 
 pub use address::{Address, CoreId, Kind, Region};
 pub use coherence::{Coherence, Lines};
@@ -57,3 +59,4 @@ pub use machine::{
     Clock, Delay, Doorbell, Machine, MessageBuffer, Position, Relax, Topology, Watch,
 };
 pub use memory::{Atomic, CachedMemory, NativeAtomics, UncachedMemory};
+pub use software_lock::WithSoftwareLock;

@@ -1,0 +1,320 @@
+//! Locks for machines that have no test-and-set register.
+//!
+//! [`WithSoftwareLock`] is a machine that adds [`TestAndSet`] to another one, by plain uncached words. Hosts that
+//! share a CXL pool need it: their atomic instructions act in their own caches.
+//!
+//! # Guarantee
+//! G1. At most one core holds a lock.
+//! G2. Of cores that try at the same time, one gets in, unless all lose [patience](WithSoftwareLock).
+//!
+//! # Memory layout (the end of each core's region; n cores)
+//! ```text
+//!    memory_size() as this machine tells it                 as the machine below tells it
+//!   ─ ─ ──┬──────────────────────────────────────────────────┬────────┐
+//!         │ flags of this core: lock 0, lock 1, … lock n - 1 │ unused │     n words: n * n on the whole machine
+//!   ─ ─ ──┴──────────────────────────────────────────────────┴────────┘
+//!           only this core ever stores to them
+//! ```
+//! Flag `k` of core `j`: "`j` holds the lock of core `k`, or is trying to". All of a core's flags lie in its own
+//! region, so even a whole line has one writer; this matters where uncached words are made of cached lines. They
+//! are only accessed past the caches.
+//!
+//! # Steps (Lamport's one-bit algorithm, as an attempt that gives up)
+//! | call                  | memory actions, in order                                             |
+//! |-----------------------|----------------------------------------------------------------------|
+//! | `test_and_set`        | load all flags of this lock: any set, the own one included: refused  |
+//! |                       | store own flag; drain; acquire                                       |
+//! |                       | load the flags of lower cores: any set: clear own flag, refused      |
+//! |                       | load the flags of higher cores, each until it is clear: no patience  |
+//! |                       | left: clear own flag, refused                                        |
+//! | `clear`               | clear own flag                                                       |
+//! | `release_at_start`    | write own flags' lines back; drain; clear all own flags              |
+//!
+//! # Why G1 holds
+//! Say that i < k both hold the lock. Each has loaded the other's flag as clear *after* its own was in memory (S7).
+//! If i's flag came to memory first, k found it set; if k's did, i did. Either way one of them did not get in. And
+//! the holder before has left for whoever gets in: a flag that was set and is clear now was cleared behind the
+//! drain that ended the critical section (T4).
+//!
+//! # Why G2 holds, and what starves
+//! Of those whose flags are set, the lowest core meets no set flag below. Each of those above either is in already,
+//! or finds a lower flag set and withdraws; and once a flag is in memory no core sets another, except those that
+//! had looked before. So the lowest has to wait for each higher one once. But nobody's own wait is bounded: a high
+//! core can lose to lower ones for ever, and a low one, out of patience, to those who happen to look at a better
+//! moment. The kernel holds locks for one read-modify-write and tries again.
+//!
+//! Until all cores have called [`release_at_start`](TestAndSet::release_at_start), left-over flags may look set:
+//! attempts are refused, never let in.
+//!
+//! # Bounds
+//! Uncontended: 2n - 1 loads, one store, and one to free it. Refused: at most (2 + `PATIENCE`) n loads and two stores;
+//! while the lock is held, n loads at most and no store. A register costs one access. This is for few cores:
+//! protocols with single writers (slots, rings) do without locks.
+//!
+//! # Source
+//! Lamport, The mutual exclusion problem, part II, J. ACM 1986 (one-bit algorithm). We differ: nobody waits for a lower
+//! core, since an attempt may fail (T2); the first look is ours.
+//!
+//! # Evidence
+//! `hal/sim/tests/software_lock.rs`: all schedules of two and three cores; without the drain, the acquire, or either
+//! half of the looks, some of them fail.
+
+use crate::{
+    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
+    NativeAtomics, Position, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+};
+
+/// A machine with locks in memory, made of one without (or instead of those it has).
+///
+/// `PATIENCE`: for how many loads per core of the machine an attempt waits for other attempts to withdraw. One
+/// that withdraws has to look at a flag per core at most.
+#[derive(Clone, Debug)]
+pub struct WithSoftwareLock<M, const PATIENCE: u32 = 4> {
+    machine: M,
+    /// Where the flags start, in each region.
+    flags: u32,
+}
+
+impl<M, const PATIENCE: u32> WithSoftwareLock<M, PATIENCE>
+where
+    M: UncachedMemory + Coherence + Topology,
+{
+    /// Takes the last bytes of each core's region for the locks. None if they do not fit.
+    ///
+    /// All cores of the machine must do so.
+    pub fn new(machine: M) -> Option<Self> {
+        let bytes = u32::from(machine.cores()).saturating_mul(4);
+        let flags = machine.memory_size().checked_sub(bytes)?;
+        // Whole lines, so that nobody's cached data lie beside them.
+        let flags = flags & !(M::LINE as u32).saturating_sub(1);
+        Some(Self { machine, flags })
+    }
+
+    /// The machine underneath. Its registers, if there are any, are other locks than these.
+    pub const fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// `core`'s flag for the lock of `of`.
+    fn flag(&self, core: CoreId, of: CoreId) -> Address {
+        let offset = u32::from(of.get()).saturating_mul(4);
+        Region::memory(core).at(self.flags.saturating_add(offset))
+    }
+
+    /// Whether `core`'s flag for the lock of `of` is set. Anything but zero is: left-over bytes keep others out.
+    #[track_caller]
+    fn is_set(&self, core: u16, of: CoreId) -> bool {
+        self.machine.load_u32(self.flag(CoreId::new(core), of)) != 0
+    }
+
+    /// Whether this core is in, now that its flag is in memory.
+    #[track_caller]
+    fn gets_in(&self, of: CoreId) -> bool {
+        let (own, cores) = (self.machine.core().get(), self.machine.cores());
+        if (0..own).any(|lower| self.is_set(lower, of)) {
+            return false;
+        }
+        let mut patience = PATIENCE.saturating_mul(u32::from(cores));
+        for higher in own.saturating_add(1)..cores {
+            while self.is_set(higher, of) {
+                let Some(left) = patience.checked_sub(1) else {
+                    return false;
+                };
+                patience = left;
+            }
+        }
+        true
+    }
+}
+
+impl<M, const PATIENCE: u32> TestAndSet for WithSoftwareLock<M, PATIENCE>
+where
+    M: UncachedMemory + Coherence + Topology,
+{
+    #[track_caller]
+    fn test_and_set(&self, of: CoreId) -> bool {
+        let machine = &self.machine;
+        // Whoever would be refused anyway stores nothing: no attempt disturbs a holder, or one that waits for
+        // others to withdraw. The own flag is set if this core holds the lock (T3).
+        if (0..machine.cores()).any(|core| self.is_set(core, of)) {
+            return false;
+        }
+        let own = self.flag(machine.core(), of);
+        machine.store_u32(own, 1);
+        // DRAIN, ACQUIRE: S7: the flag is in memory before the others' are looked at.
+        machine.drain();
+        machine.acquire();
+        let held = self.gets_in(of);
+        if !held {
+            machine.store_u32(own, 0);
+        }
+        held
+    }
+
+    /// Frees the lock of `of` if this core holds it; another core's hold it cannot end.
+    #[track_caller]
+    fn clear(&self, of: CoreId) {
+        self.machine
+            .store_u32(self.flag(self.machine.core(), of), 0);
+    }
+
+    /// Clears all flags of this core, for whosever lock.
+    #[track_caller]
+    fn release_at_start(&self, own: CoreId) {
+        let bytes = self.machine.memory_size().saturating_sub(self.flags);
+        let start = Region::memory(own).at(self.flags);
+        // WRITE BACK, DRAIN: a dirty line that an earlier program left in the cache must not travel over the flags
+        // later.
+        self.machine
+            .write_back(&[Lines::covering::<M>(start, bytes)]);
+        self.machine.drain();
+        for of in 0..self.machine.cores() {
+            self.machine.store_u32(self.flag(own, CoreId::new(of)), 0);
+        }
+    }
+}
+
+// ---- Everything else is the machine's own ----
+
+impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock<M, PATIENCE> {
+    const PUBLISH: usize = M::PUBLISH;
+
+    #[track_caller]
+    fn load_u8(&self, at: Address) -> u8 {
+        self.machine.load_u8(at)
+    }
+
+    #[track_caller]
+    fn store_u8(&self, at: Address, value: u8) {
+        self.machine.store_u8(at, value);
+    }
+
+    #[track_caller]
+    fn load_u32(&self, at: Address) -> u32 {
+        self.machine.load_u32(at)
+    }
+
+    #[track_caller]
+    fn store_u32(&self, at: Address, value: u32) {
+        self.machine.store_u32(at, value);
+    }
+
+    #[track_caller]
+    fn store_bytes(&self, at: Address, from: &[u8]) {
+        self.machine.store_bytes(at, from);
+    }
+
+    #[track_caller]
+    fn load_bytes(&self, at: Address, into: &mut [u8]) {
+        self.machine.load_bytes(at, into);
+    }
+}
+
+impl<M: CachedMemory, const PATIENCE: u32> CachedMemory for WithSoftwareLock<M, PATIENCE> {
+    #[track_caller]
+    fn read(&self, at: Address, into: &mut [u8]) {
+        self.machine.read(at, into);
+    }
+
+    #[track_caller]
+    fn write(&self, at: Address, from: &[u8]) {
+        self.machine.write(at, from);
+    }
+}
+
+// SAFETY: every call is the machine's own, unchanged; so are its promises S1 to S7.
+#[expect(unsafe_code, reason = "passes an implementation on")]
+unsafe impl<M: Coherence, const PATIENCE: u32> Coherence for WithSoftwareLock<M, PATIENCE> {
+    const LINE: usize = M::LINE;
+    const INVALIDATE_WRITES_BACK: bool = M::INVALIDATE_WRITES_BACK;
+
+    #[track_caller]
+    fn write_back(&self, spans: &[Lines]) {
+        self.machine.write_back(spans);
+    }
+
+    #[track_caller]
+    fn invalidate(&self, spans: &[Lines]) {
+        self.machine.invalidate(spans);
+    }
+
+    #[track_caller]
+    fn drain(&self) {
+        self.machine.drain();
+    }
+
+    #[track_caller]
+    fn acquire(&self) {
+        self.machine.acquire();
+    }
+}
+
+impl<M: MessageBuffer, const PATIENCE: u32> MessageBuffer for WithSoftwareLock<M, PATIENCE> {
+    fn message_buffer_size(&self) -> u32 {
+        self.machine.message_buffer_size()
+    }
+}
+
+impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE> {
+    fn cores(&self) -> u16 {
+        self.machine.cores()
+    }
+
+    fn core(&self) -> CoreId {
+        self.machine.core()
+    }
+
+    fn position(&self, core: CoreId) -> Position {
+        self.machine.position(core)
+    }
+
+    /// Less than the machine's own: the flags are behind it.
+    fn memory_size(&self) -> u32 {
+        self.flags
+    }
+
+    fn hops(&self, from: CoreId, to: CoreId) -> u16 {
+        self.machine.hops(from, to)
+    }
+
+    fn controller(&self, core: CoreId) -> u16 {
+        self.machine.controller(core)
+    }
+}
+
+impl<M: Clock, const PATIENCE: u32> Clock for WithSoftwareLock<M, PATIENCE> {
+    #[track_caller]
+    fn cycles(&self) -> u64 {
+        self.machine.cycles()
+    }
+
+    fn hertz(&self) -> u64 {
+        self.machine.hertz()
+    }
+}
+
+impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
+    #[track_caller]
+    fn relax(&self, watched: &[Watch]) {
+        self.machine.relax(watched);
+    }
+}
+
+impl<M: NativeAtomics, const PATIENCE: u32> NativeAtomics for WithSoftwareLock<M, PATIENCE> {
+    #[track_caller]
+    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+        self.machine.atomic_u32(at, operation)
+    }
+}
+
+impl<M: Doorbell, const PATIENCE: u32> Doorbell for WithSoftwareLock<M, PATIENCE> {
+    #[track_caller]
+    fn ring(&self, core: CoreId) {
+        self.machine.ring(core);
+    }
+
+    #[track_caller]
+    fn wait_for_ring(&self) {
+        self.machine.wait_for_ring();
+    }
+}
