@@ -60,8 +60,8 @@
 //! half of the looks, some of them fail.
 
 use crate::{
-    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Position, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Address, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer, Position,
+    Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
 /// A machine with locks in memory, made of one without (or instead of those it has).
@@ -174,7 +174,7 @@ where
     }
 }
 
-// ---- Everything else is the machine's own ----
+// ---- Everything else is the machine's own. (No `NativeAtomics`: who has those needs no such lock.) ----
 
 impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock<M, PATIENCE> {
     const PUBLISH: usize = M::PUBLISH;
@@ -297,13 +297,6 @@ impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         self.machine.relax(watched);
-    }
-}
-
-impl<M: NativeAtomics, const PATIENCE: u32> NativeAtomics for WithSoftwareLock<M, PATIENCE> {
-    #[track_caller]
-    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
-        self.machine.atomic_u32(at, operation)
     }
 }
 

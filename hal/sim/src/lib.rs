@@ -69,6 +69,8 @@
 //! | `evictions`, `prefetches`, `drains`, `leaves` | how often the chip acts on its own account | 16, 32, 256, 0 |
 //! | `mesh`, `controllers`, `latencies` | places and times | the SCC's |
 //!
+//! [`Preset`] names sets of them that stand for chips.
+//!
 //! # Timed mode
 //! Under [`Schedule::Timed`] nothing is left to chance: cores have clocks, accesses cost what is published of
 //! the chip, and memory controllers and tiles serve one access at a time (`timing/`). The same program takes the
@@ -94,6 +96,7 @@ mod machine;
 mod op;
 mod pick;
 mod plan;
+mod preset;
 mod report;
 mod rng;
 mod shape;
@@ -109,6 +112,7 @@ pub use engine::Sim;
 pub use explore::{Bounds, Choices, Count, Explored, Method};
 pub use handle::SimCore;
 pub use plan::{Controllers, Mesh};
+pub use preset::Preset;
 pub use report::{Alarm, Counters, End, Failure, Oracle, Report, Waiting, Word};
 pub use sweep::{Sweep, Swept, sweep};
 pub use timing::{Costs, Latencies, Trip};

@@ -7,10 +7,11 @@
 //!        ──► program(case, core): what each simulated core runs
 //! ```
 //! A setting prints as `case/cores/profile`, such as `pscw.switch/3/weak+fill`; that is the name of a sweep's
-//! case, and what a replay line bears.
+//! case, and what a replay line bears. [`PresetSetting`]s are the same for other chips.
 #![deny(unsafe_code)]
 
 pub mod late;
+mod preset;
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,17 +20,19 @@ use flagpost_hal::NativeAtomics;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{Args, AtomicU32, Context, Failure, Platform};
 
+pub use preset::{NoRegisters, PresetSetting, preset_settings_of};
+
 /// A conformance case on the simulator.
 pub type Case = flagpost_tests::Case<Simulator>;
 
 /// The simulator, as the cases see it.
-pub struct Simulator;
+pub struct Simulator<const LINE: usize = 32>;
 
-impl Platform for Simulator {
-    type Machine = SimCore;
-    const ATOMICS: Option<AtomicU32<SimCore>> = Some(SimCore::atomic_u32);
+impl<const LINE: usize> Platform for Simulator<LINE> {
+    type Machine = SimCore<LINE>;
+    const ATOMICS: Option<AtomicU32<SimCore<LINE>>> = Some(SimCore::atomic_u32);
 
-    fn go(machine: &SimCore) {
+    fn go(machine: &SimCore<LINE>) {
         machine.mark("go");
     }
 }
@@ -48,10 +51,13 @@ pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
 }
 
 /// [`program`] on any platform over the simulator.
-fn run_case<P: Platform>(case: &flagpost_tests::Case<P>, core: P::Machine) -> Result<(), Failure> {
+fn run_case<P: Platform>(
+    case: &flagpost_tests::Case<P>,
+    machine: P::Machine,
+) -> Result<(), Failure> {
     let mut arena = [0; Context::<Simulator>::ARENA_WORDS];
     (case.run)(&mut Context {
-        machine: core,
+        machine,
         session: 0x5E55_0001,
         args: Args::default(),
         arena: &mut arena,

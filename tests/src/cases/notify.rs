@@ -217,25 +217,31 @@ pub(super) fn order<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
 /// stored to until the request is complete.
 pub(super) fn shared_line<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(32)?;
+    // Words per line; the second line is the one that is put to, somewhere in the middle.
+    let words = (L::LINE / 4).max(1) as usize;
+    let (line, put, elsewhere) = (words, words + words / 2, 3 * words);
+    // Where a line is one word there is none beside it: the one before.
+    let beside = if words > 1 { line } else { line - 1 };
+    let window = world.allocate::<u32>(4 * words)?;
     let local = window.local();
-    let mut request = window.expect(2..3, me.prev(size), Tag(1), 1)?;
+    let mut request = window.expect(put..put + 1, me.prev(size), Tag(1), 1)?;
     for round in 1..=3_u32 {
-        local.set(1, round * 5)?;
-        local.set(16, round)?; // another line
+        local.set(beside, round * 5)?;
+        local.set(elsewhere, round)?;
         request.start()?;
-        for (index, data) in [(1, &[0][..]), (7, &[0, 0]), (0, &[0; 9])] {
-            let store = local.copy_in(index, data);
+        for (index, len) in [(put, 1), (line, 1), (2 * words - 1, 2), (0, 3 * words)] {
+            let store = local.copy_in(index, &[0; 3 * 64][..len]);
             refused("store into the line", store, Error::Exposed)?;
         }
-        local.set(8, round)?; // the next line; lines have at most 32 bytes where cases run
-        local.set(16, round * 3)?;
+        local.set(line - 1, round * 5)?;
+        local.set(2 * words, round)?;
+        local.set(elsewhere, round * 3)?;
         world.barrier()?; // the neighbour has started, too
-        window.put_notify(me.next(size), 2, &[round * 7], Tag(1))?;
+        window.put_notify(me.next(size), put, &[round * 7], Tag(1))?;
         request.wait()?;
-        check("put", local.get(2)?, round * 7)?;
-        check("own word beside it", local.get(1)?, round * 5)?;
-        check("own word elsewhere", local.get(16)?, round * 3)?;
+        check("put", local.get(put)?, round * 7)?;
+        check("own word beside it", local.get(beside)?, round * 5)?;
+        check("own word elsewhere", local.get(elsewhere)?, round * 3)?;
         world.barrier()?;
     }
     Ok(())

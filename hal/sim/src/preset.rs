@@ -1,0 +1,181 @@
+//! Other chips, by name: sets of knobs.
+//!
+//! A preset is a *behaviour* that some chip may show, as unkind as its documents allow; it is no model of the chip.
+//! Where sources disagree or say nothing, the less convenient is taken. Facts and sources: HARDWARE B1, B2, B4, C.
+//!
+//! | preset | stands for | what is known | what is assumed |
+//! |---|---|---|---|
+//! | `scc-normal` | SCC, ordinary cached memory | no allocation on write misses; lines are cleaned by displacement, which drops them, and others with them (BF-TN5, sccmem) | which others: all |
+//! | `tensix-bh` | Tenstorrent Blackhole | four lines of 16 bytes, written through; `fence` drops all (TT-cache); 16 bytes travel whole, longer writes in any order (TT-ISA) | that loads may be early |
+//! | `et` | Esperanto ET-SoC-1 | lines of 64 bytes, operations by address; 8 bytes travel whole (ET). Sources disagree about `evict_va`: here it saves | stores and loads as weak as RISC-V allows |
+//! | `cxl` | hosts on a CXL pool, not coherent with each other | lines of 64 bytes, `clflushopt` saves and drops, prefetch at any time, 8 bytes travel whole, no atomic reaches a peer | order as weak as `movnti` and `clflushopt` allow |
+//! | `rp2040` | RP2040 and other small chips | no data caches; accesses in order; spinlocks as registers (RP-PAC) | |
+//! | `arm-m7` | Cortex-M7 and its kind | lines of 32 bytes; invalidating by address loses; prefetch at any time; words travel whole | order as weak as Arm allows |
+//!
+//! The SCC's message-buffer memory has presets with its port, not here. The profiles are the SCC with an exact cache
+//! (`scc`), and what prefetching and weak ordering add to that.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::caching::{Caching, Stores};
+use crate::config::{Config, Profile};
+use crate::timing::Latencies;
+
+/// A chip, by name: the sources are in HARDWARE.md.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// `scc-normal`: the SCC's ordinary cached memory, cleaned by displacement (BF-TN5, sccmem).
+    SccNormal,
+    /// `tensix-bh`: Tenstorrent Blackhole, small caches that are written through (TT-cache, TT-ISA).
+    TensixBh,
+    /// `et`: Esperanto ET-SoC-1, long lines and operations by address (ET).
+    Et,
+    /// `cxl`: hosts that share a CXL pool; no test-and-set registers (cMPI-src).
+    Cxl,
+    /// `rp2040`: RP2040 and other chips without data caches (RP-PAC).
+    Rp2040,
+    /// `arm-m7`: Cortex-M7 and its kind; `invalidate` loses, prefetch at any time (NXP AN12042).
+    ArmM7,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::SccNormal,
+        Self::TensixBh,
+        Self::Et,
+        Self::Cxl,
+        Self::Rp2040,
+        Self::ArmM7,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::SccNormal => "scc-normal",
+            Self::TensixBh => "tensix-bh",
+            Self::Et => "et",
+            Self::Cxl => "cxl",
+            Self::Rp2040 => "rp2040",
+            Self::ArmM7 => "arm-m7",
+        }
+    }
+
+    /// The knobs; what makes a run (cores, sizes, schedule, seed) as by default.
+    pub fn config(self) -> Config {
+        let chip = Config::default();
+        match self {
+            Self::SccNormal => Config {
+                profile: Profile::Scc,
+                caching: Caching {
+                    invalidate_saves: true,
+                    write_back_drops: true,
+                    invalidate_all: true,
+                    write_back_all: true,
+                    stores: Stores::Around,
+                },
+                // Nothing is promised of what stays in the write-combining buffer.
+                leaves: 8,
+                ..chip
+            },
+            Self::TensixBh => Config {
+                profile: Profile::Weak,
+                line: 16,
+                caching: Caching {
+                    invalidate_all: true,
+                    stores: Stores::Through,
+                    ..Caching::default()
+                },
+                publish: 16,
+                // Four lines: every other access evicts one.
+                evictions: 128,
+                leaves: 32,
+                latencies: Latencies::TensixBh,
+                ..chip
+            },
+            Self::Et => Config {
+                profile: Profile::Weak,
+                line: 64,
+                caching: Caching {
+                    invalidate_saves: true,
+                    ..Caching::default()
+                },
+                publish: 8,
+                leaves: 8,
+                latencies: Latencies::Et,
+                ..chip
+            },
+            Self::Cxl => Config {
+                profile: Profile::WeakFill,
+                line: 64,
+                caching: Caching {
+                    invalidate_saves: true,
+                    write_back_drops: true,
+                    ..Caching::default()
+                },
+                publish: 8,
+                registers: false,
+                prefetches: 128,
+                leaves: 32,
+                latencies: Latencies::Cxl,
+                ..chip
+            },
+            Self::Rp2040 => Config {
+                profile: Profile::Scc,
+                line: 4,
+                caching: Caching {
+                    stores: Stores::Uncached,
+                    ..Caching::default()
+                },
+                ..chip
+            },
+            Self::ArmM7 => Config {
+                profile: Profile::WeakFill,
+                prefetches: 64,
+                leaves: 8,
+                ..chip
+            },
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|preset| preset.name() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no preset is called {text:?}; there are {names}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Schedule;
+
+    #[test]
+    fn names_and_chips_read_back_and_differ() {
+        for (index, preset) in Preset::ALL.into_iter().enumerate() {
+            assert_eq!(preset.to_string().parse(), Ok(preset));
+            let config = Config {
+                schedule: Schedule::Timed, // for latencies are printed with that only
+                ..preset.config()
+            };
+            assert_eq!(config.to_string().parse(), Ok(config.clone()));
+            let others = &Preset::ALL[..index];
+            assert!(others.iter().all(|other| other.config() != preset.config()));
+            assert_ne!(preset.config(), Config::default());
+        }
+        let error = "scc".parse::<Preset>();
+        assert!(error.is_err_and(|error| error.contains("tensix-bh")));
+    }
+}

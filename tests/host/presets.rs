@@ -1,0 +1,56 @@
+//! Every conformance case on every preset: other lines, caches, orders and locks than the SCC's.
+//!
+//! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's timeline and the line
+//! that replays it.
+
+use flagpost_explore::{cases, preset_settings_of};
+use flagpost_sim::{Preset, sweep};
+
+/// Seeds per case and size.
+const SEEDS: u64 = 30;
+
+fn on(preset: Preset) {
+    let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
+    let (mut runs, mut steps) = (0, 0);
+    for setting in cases().iter().flat_map(preset_settings_of) {
+        if setting.preset != preset {
+            continue;
+        }
+        let swept = setting.add_to(sweep(0..seeds)).run();
+        swept.assert_done();
+        runs += swept.runs;
+        steps += swept.steps;
+    }
+    println!("{preset}: {runs} runs, {steps} steps");
+}
+
+#[test]
+fn scc_normal() {
+    on(Preset::SccNormal);
+}
+
+#[test]
+fn tensix_bh() {
+    on(Preset::TensixBh);
+}
+
+#[test]
+fn et() {
+    on(Preset::Et);
+}
+
+/// No registers: locks are made of words.
+#[test]
+fn cxl() {
+    on(Preset::Cxl);
+}
+
+#[test]
+fn rp2040() {
+    on(Preset::Rp2040);
+}
+
+#[test]
+fn arm_m7() {
+    on(Preset::ArmM7);
+}
