@@ -22,6 +22,12 @@
 //! * I4. [`invalidate`](PrivateImage::invalidate) loses dirty bytes: a port over this image has
 //!   [`INVALIDATE_WRITES_BACK`](crate::Coherence::INVALIDATE_WRITES_BACK) `= false`.
 //!
+//! # Message data
+//! Some chips tag lines that were loaded as message data, and drop all of these at once; stores to them are written
+//! through, or stay, as the access says. [`read_message`](PrivateImage::read_message),
+//! [`update`](PrivateImage::update) and [`invalidate_messages`](PrivateImage::invalidate_messages) are what a
+//! port needs to show that.
+//!
 //! It never fetches ahead and evicts only on conflict; the simulator does both at any moment.
 //!
 //! # Bounds
@@ -52,6 +58,7 @@ impl Tag {
     const EMPTY: Self = Self(0);
     const VALID: u64 = 1 << 63;
     const DIRTY: u64 = 1 << 62;
+    const MESSAGE: u64 = 1 << 61;
     const BUFFER: u64 = 1 << 48;
 
     const fn clean(line: Address) -> Self {
@@ -63,7 +70,7 @@ impl Tag {
     }
 
     const fn holds(self, line: Address) -> bool {
-        self.0 & !Self::DIRTY == Self::clean(line).0
+        self.0 & !(Self::DIRTY | Self::MESSAGE) == Self::clean(line).0
     }
 
     const fn is_dirty(self) -> bool {
@@ -107,6 +114,8 @@ impl<const LINE: usize> Slot<LINE> {
 /// A private write-back cache of `LINES` lines of `LINE` bytes (a power of two). See the [module](self).
 pub struct PrivateImage<const LINES: usize, const LINE: usize> {
     slots: [Slot<LINE>; LINES],
+    /// Whether any line may be tagged as message data.
+    messages: bool,
 }
 
 impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
@@ -115,17 +124,29 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         assert!(LINES > 0 && LINE.is_power_of_two() && LINE <= 1 << 16);
         Self {
             slots: [Slot::EMPTY; LINES],
+            messages: false,
         }
     };
 
     /// Copies consecutive bytes at `at` into `into`, fetching the lines that are not held.
     pub fn read(&mut self, memory: &impl Backing<LINE>, at: Address, into: &mut [u8]) {
+        self.read_tagged(memory, at, into, 0);
+    }
+
+    /// [`read`](Self::read), of message data: tags the lines.
+    pub fn read_message(&mut self, memory: &impl Backing<LINE>, at: Address, into: &mut [u8]) {
+        self.messages = true;
+        self.read_tagged(memory, at, into, Tag::MESSAGE);
+    }
+
+    fn read_tagged(&mut self, memory: &impl Backing<LINE>, at: Address, into: &mut [u8], tag: u64) {
         let mut at = at;
         let mut rest = into;
         while !rest.is_empty() {
             let (line, start, len) = Self::first_part(at, rest.len());
             let (part, behind) = rest.split_at_mut(len);
             let slot = self.hold(memory, line);
+            slot.tag.0 |= tag;
             part.copy_from_slice(&slot.bytes[start..start + len]);
             (at, rest) = (at.plus(len as u32), behind);
         }
@@ -142,6 +163,40 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
             slot.bytes[start..start + len].copy_from_slice(part);
             slot.tag.0 |= Tag::DIRTY;
             (at, rest) = (at.plus(len as u32), behind);
+        }
+    }
+
+    /// Copies `from` to consecutive bytes at `at`, as far as their lines are held. Makes none dirty: for stores
+    /// that also go to memory.
+    pub fn update(&mut self, at: Address, from: &[u8]) {
+        let mut at = at;
+        let mut rest = from;
+        while !rest.is_empty() {
+            let (line, start, len) = Self::first_part(at, rest.len());
+            let (part, behind) = rest.split_at(len);
+            let slot = &mut self.slots[Self::slot_of(line)];
+            if slot.tag.holds(line) {
+                slot.bytes[start..start + len].copy_from_slice(part);
+            }
+            (at, rest) = (at.plus(len as u32), behind);
+        }
+    }
+
+    /// Whether the line that `at` is in is held.
+    pub fn holds(&self, at: Address) -> bool {
+        let (line, ..) = Self::first_part(at, 1);
+        self.slots[Self::slot_of(line)].tag.holds(line)
+    }
+
+    /// Drops all lines that are tagged as message data, dirty or not.
+    pub fn invalidate_messages(&mut self) {
+        if !core::mem::replace(&mut self.messages, false) {
+            return;
+        }
+        for slot in &mut self.slots {
+            if slot.tag.0 & Tag::MESSAGE != 0 {
+                slot.tag = Tag::EMPTY;
+            }
         }
     }
 
@@ -431,6 +486,47 @@ mod tests {
         assert!(Tag::clean(line).holds(line) && Tag::clean(line).line() == line);
         assert!(!Tag::clean(line).holds(Region::memory(CoreId::new(511)).at(0x1fe0)));
         assert!(!Tag::EMPTY.holds(Region::memory(CoreId::new(0)).at(0)));
+    }
+
+    #[test]
+    fn message_lines_are_dropped_together_and_others_stay() {
+        let (mut image, ram) = (Image::EMPTY, Ram::new());
+        let mut bytes = [0; 32];
+        image.read_message(&ram, at(0), &mut bytes);
+        assert_eq!(byte(&mut image, &ram, 32), 32);
+        image.write(&ram, at(16), &[200]); // a message line: lost below
+        image.write(&ram, at(32), &[201]);
+        for offset in [0, 16, 32] {
+            ram.store(offset, 99);
+        }
+        image.invalidate_messages();
+        assert_eq!([image.holds(at(15)), image.holds(at(47))], [false, true]);
+        assert_eq!(byte(&mut image, &ram, 0), 99);
+        assert_eq!(byte(&mut image, &ram, 16), 99);
+        assert_eq!(byte(&mut image, &ram, 32), 201);
+        // Lines that were read again, not as messages, are none.
+        image.invalidate_messages();
+        assert!(image.holds(at(0)));
+    }
+
+    #[test]
+    fn a_slot_that_is_used_again_has_no_tag() {
+        let (mut image, ram) = (Image::EMPTY, Ram::new());
+        image.read_message(&ram, at(0), &mut [0]);
+        image.write(&ram, at(64), &[200]); // takes the slot
+        image.invalidate_messages();
+        assert_eq!(byte(&mut image, &ram, 64), 200);
+    }
+
+    #[test]
+    fn update_changes_what_is_held_and_makes_nothing_dirty() {
+        let (mut image, ram) = (Image::EMPTY, Ram::new());
+        assert_eq!(byte(&mut image, &ram, 0), 0);
+        image.update(at(14), &[200; 4]);
+        assert_eq!(byte(&mut image, &ram, 15), 200);
+        assert_eq!(byte(&mut image, &ram, 16), 16); // was not held
+        image.write_back(&ram, lines(0, 32));
+        assert_eq!(ram.load(15), 15);
     }
 
     #[test]

@@ -5,8 +5,6 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use flagpost_hal::{Relax, Topology};
-
 use crate::{Hart, set_status, status};
 
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
@@ -29,7 +27,7 @@ pub fn barrier(hart: Hart) {
         GENERATION.store(generation.wrapping_add(1), Ordering::Release);
     } else {
         while GENERATION.load(Ordering::Acquire) == generation {
-            hart.relax(&[]);
+            hart.give_way();
         }
     }
 }

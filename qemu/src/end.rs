@@ -7,8 +7,6 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use flagpost_hal::Topology;
-
 use crate::{Exit, Hart, barrier, boot, devices};
 
 /// Number of the core that is dying, plus 1; 0 while all is well.

@@ -1,116 +1,105 @@
-//! The handle that a hart holds of the machine: where it is, what time it is, how it waits.
+//! The handle that a hart holds of the machine: who it is, what time it is, how it waits.
 
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{Ordering::SeqCst, fence};
 
-use flagpost_hal::{Clock, CoreId, Doorbell, Position, Relax, Topology, UncachedMemory, Watch};
+use flagpost_hal::CoreId;
+use flagpost_scc::{Fault, Map, Mapping, Processor, Scc};
 
-use crate::boot;
+use crate::{boot, memory};
 
-/// Most harts that an image can have: as many as QEMU's board.
+/// Most harts that an image can have: as many as QEMU's board, and as many cores as a map has room for.
 pub const MAX_HARTS: usize = 512;
 
-/// Tiles per row of the mesh, as on the SCC.
-const COLUMNS: u16 = 6;
+/// Cores of the SCC: up to here the board's address map is the chip's own.
+const SCC_CORES: u16 = 48;
 
-/// Cores per tile, as on the SCC.
-const TILE: u16 = 2;
+/// 256 tiles: the largest mesh that the SCC's formats can address, with smaller slots.
+const LARGE: Map = match Map::mesh(16, 16) {
+    Some(map) => map,
+    None => panic!("16 x 16 tiles are a mesh"),
+};
 
-/// Bells: 1 = rung. A bell is a word that its owner polls; the yielding poll is what makes it cheap.
-static BELLS: [AtomicU32; MAX_HARTS] = [const { AtomicU32::new(0) }; MAX_HARTS];
+const _: () = assert!(LARGE.cores() as usize == MAX_HARTS);
 
-/// This hart's handle of the machine.
+/// This hart's handle of the machine: a bus for the SCC port.
 ///
-/// It is neither `Send` nor `Sync`: it names the hart that runs the code that holds it, and the private
-/// image of that hart is reached through it without a lock.
+/// Programs use the port over it, [`Hart::scc`]. The handle is neither `Send` nor `Sync`: it names the hart that
+/// runs the code that holds it, and what is private to that hart is reached through it without a lock.
 #[derive(Copy, Clone)]
 pub struct Hart {
     core: u16,
-    cores: u16,
+    pub(crate) map: Map,
     stays_here: PhantomData<*mut ()>,
 }
 
 impl Hart {
     /// The handle of the hart that calls this. Waits until the device tree has been read.
     pub fn current() -> Self {
+        let harts = boot::board().harts;
+        let map = if harts <= SCC_CORES { Map::SCC } else { LARGE };
         Self {
             core: boot::core_number(),
-            cores: boot::board().harts,
+            map: map.with_cores(harts).with_memory(memory::MEMORY_SIZE),
             stays_here: PhantomData,
         }
     }
 
-    /// Takes back a ring that nobody has waited for.
-    pub(crate) fn silence_bell(self) {
-        BELLS[usize::from(self.core)].store(0, Relaxed);
-    }
-}
-
-impl Topology for Hart {
-    fn cores(&self) -> u16 {
-        self.cores
+    /// The SCC port on this hart, which the kernel runs on. Call it once for each program, before other harts
+    /// count on this one: it silences the bell.
+    #[track_caller]
+    pub fn scc(self, mapping: Mapping) -> Scc<Self> {
+        Scc::start(self, self.map, mapping)
     }
 
-    fn core(&self) -> CoreId {
+    /// Number of this core.
+    pub const fn core(self) -> CoreId {
         CoreId::new(self.core)
     }
 
-    fn position(&self, core: CoreId) -> Position {
-        let tile = core.get() / TILE;
-        Position {
-            x: tile % COLUMNS,
-            y: tile / COLUMNS,
-        }
+    /// How many cores the machine has.
+    pub const fn cores(self) -> u16 {
+        self.map.cores()
     }
 
-    fn memory_size(&self) -> u32 {
-        crate::memory::MEMORY_SIZE
+    /// Cycles so far. With `-icount` these are the instructions of *all* harts, since they share one virtual
+    /// time.
+    pub fn cycles(self) -> u64 {
+        boot::cycles()
+    }
+
+    /// Hands the turn to the next hart.
+    pub fn give_way(self) {
+        boot::yield_core();
     }
 }
 
-impl Clock for Hart {
-    /// With `-icount` this counts the instructions of *all* harts, since they share one virtual time.
-    fn cycles(&self) -> u64 {
-        boot::cycles()
+impl Processor for Hart {
+    fn cl1invmb(&self) {
+        self.drop_messages();
+    }
+
+    /// The port calls it only to displace, which this bus does not: it cleans line by line.
+    fn wbinvd(&self) {
+        unreachable!("lines are cleaned one by one");
+    }
+
+    fn rdtsc(&self) -> u64 {
+        self.cycles()
     }
 
     /// True under `-icount shift=0`: one instruction per virtual nanosecond.
     fn hertz(&self) -> u64 {
         1_000_000_000
     }
-}
 
-/// Turns that a relaxing hart gives away before it returns for no reason (R3).
-const TURNS: u32 = 64;
-
-impl Relax for Hart {
-    /// Gives turns away until a watched word differs, or there have been enough of them. Looking at the
-    /// words here costs a waiting hart some twenty instructions per turn, going back to the caller's loop
-    /// several hundred: with 512 harts, nearly all of them waiting, that is what a run consists of.
-    fn relax(&self, watched: &[Watch]) {
-        boot::yield_core();
-        let same = |watch: &Watch| self.load_u32(watch.at) == watch.seen;
-        for _ in 1..TURNS {
-            if watched.is_empty() || !watched.iter().all(same) {
-                return;
-            }
-            boot::yield_core();
-        }
-    }
-}
-
-impl Doorbell for Hart {
     #[track_caller]
-    fn ring(&self, core: CoreId) {
-        assert!(core.get() < self.cores, "{core}: no such core");
-        // ORDERING: Relaxed: a ring orders nothing; the caller drains first.
-        BELLS[core.index()].store(1, Relaxed);
+    fn stop(&self, fault: Fault) -> ! {
+        panic!("{fault}")
     }
 
-    fn wait_for_ring(&self) {
-        // A swap, not a load and a store: a ring between the two would be lost.
-        while BELLS[usize::from(self.core)].swap(0, Relaxed) == 0 {
-            boot::yield_core();
-        }
+    /// The harts' memory is weakly ordered, the chip's is not.
+    fn order(&self) {
+        fence(SeqCst);
     }
 }

@@ -1,16 +1,18 @@
 //! Flagpost on QEMU's riscv64 `virt` board: 1 to 512 harts, bare metal, M mode.
 //!
 //! QEMU models no cache and its harts are coherent. To be a fair stand-in for the chips meant here,
-//! this board gives every hart a private cache in software ([`flagpost_hal::image`]), lock bits that
-//! behave like the SCC's registers, and memory that starts as garbage. The library under test uses
-//! only the HAL traits of [`Hart`]; the board's own code (logger, start-up, [`barrier`]) is free to use
-//! what the emulated hardware really has: coherent atomics.
+//! this board is a bus of the SCC port ([`flagpost_scc`]): it gives every hart a private cache in software
+//! ([`flagpost_hal::image`]), a write-combining buffer, the SCC's registers, and memory that starts as garbage.
+//! The library under test runs on the port, [`Hart::scc`]; the board's own code (logger, start-up, [`barrier`])
+//! is free to use what the emulated hardware really has: coherent atomics.
+//!
+//! [`Mapping::Normal`] leaves dirty lines in the cache, and so shows most: a write-back, an invalidate or a drain that
+//! is missing. With the message mappings there is nothing to write back.
 //!
 //! # A program
 //! ```ignore
 //! #![no_std]
 //! #![no_main]
-//! use flagpost_hal::Topology;
 //! use flagpost_qemu::{Exit, Hart};
 //!
 //! flagpost_qemu::entry!(main);
@@ -53,12 +55,14 @@
 
 mod barrier;
 mod boot;
+mod bus;
 mod devices;
 mod end;
 mod entry;
 mod hart;
 mod log;
 mod memory;
+mod registers;
 mod status;
 mod trap;
 
@@ -66,6 +70,7 @@ pub use barrier::barrier;
 pub use boot::{boot_args, load_from_zero};
 pub use end::finish;
 pub use entry::{Exit, Outcome};
+pub use flagpost_scc::{Mapping, Scc};
 pub use hart::{Hart, MAX_HARTS};
 pub use memory::LINE;
 pub use status::{FLAGPOST_STATUS, set_case, set_status};

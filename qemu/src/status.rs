@@ -5,7 +5,6 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use flagpost_hal::Topology;
 use spin::mutex::Mutex;
 
 use crate::boot::Yield;

@@ -5,7 +5,7 @@
 
 use flagpost::{Config, Error, MatchVector, Source, Tag, World};
 use flagpost_mapped::Mapped;
-use flagpost_qemu::Hart;
+use flagpost_qemu::{Hart, Mapping};
 
 flagpost_qemu::entry!(main);
 
@@ -15,7 +15,7 @@ const ARENA: usize = 128;
 /// Runs on every core, at the same time. The machine ends when all have returned.
 fn main(hart: Hart) -> Result<(), Error> {
     let mut arena = [0; ARENA];
-    let link = Mapped::start(hart, 1)?; // 1: any number that the last run on this memory did not have
+    let link = Mapped::start(hart.scc(Mapping::Normal), 1)?; // 1: any number that the last run on this memory did not have
     let world = World::start(link, &mut arena, Config::default())?;
     ring(&world)
 }

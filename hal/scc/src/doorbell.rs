@@ -43,7 +43,9 @@ impl<B: Bus> Scc<B> {
             }
             self.bus.relax(core::iter::empty());
         };
+        self.bus.order();
         self.change_config(of, change);
+        self.bus.order();
         drop(held);
     }
 }

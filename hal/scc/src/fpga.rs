@@ -14,8 +14,10 @@
 use crate::bus::{Attribute::Uncached, Bus, Physical};
 use crate::map::Map;
 
-const TIME_LOW: u32 = 0x8224;
-const TIME_HIGH: u32 = 0x8228;
+/// Offset of the low word of the shared clock.
+pub const TIME_LOW: u32 = 0x8224;
+/// Offset of its high word.
+pub const TIME_HIGH: u32 = 0x8228;
 
 /// Ticks of the shared clock per second.
 pub const HERTZ: u64 = 125_000_000;

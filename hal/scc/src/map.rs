@@ -183,17 +183,24 @@ impl Map {
     /// The controller that holds `core`'s memory, the nearest one. Row 1 is as far from the controllers of
     /// row 0 as from those of row 2; the quadrant decides.
     pub const fn controller(&self, core: CoreId) -> Controller {
-        let Position { x, y } = self.position(core);
-        Controller((x >= self.columns / 2) as u8 + 2 * (y >= self.rows / 2) as u8)
+        self.home(core).0
     }
 
     /// Number of `core` among those of its controller.
     pub const fn index(&self, core: CoreId) -> u32 {
+        self.home(core).1
+    }
+
+    /// Controller and index, at once.
+    const fn home(&self, core: CoreId) -> (Controller, u32) {
         let Position { x, y } = self.position(core);
-        let columns = self.columns / 2;
-        let (column, row) = (divide(x, columns).1, divide(y, self.rows / 2).1);
+        let (columns, rows) = (self.columns / 2, self.rows / 2);
+        let (east, south) = (x >= columns, y >= rows);
+        let column = if east { x - columns } else { x };
+        let row = if south { y - rows } else { y };
         let tile = columns as u32 * row as u32 + column as u32;
-        tile * TILE_CORES as u32 + (core.get() % TILE_CORES) as u32
+        let index = tile * TILE_CORES as u32 + (core.get() % TILE_CORES) as u32;
+        (Controller(east as u8 + 2 * south as u8), index)
     }
 
     /// Bytes of a region.
@@ -221,8 +228,8 @@ impl Map {
 
     /// Start of `core`'s share of memory.
     const fn memory(&self, core: CoreId) -> Physical {
-        let slot = MEMORIES + self.controller(core).0 as u32 * SLOT;
-        Physical::new(slot + self.index(core) * self.memory)
+        let (controller, index) = self.home(core);
+        Physical::new(MEMORIES + controller.0 as u32 * SLOT + index * self.memory)
     }
 
     /// Start of `core`'s message buffer.

@@ -36,7 +36,7 @@ use flagpost_scc::bus::State;
 use flagpost_scc::map::{BUFFER, TILE_CORES};
 use flagpost_scc::registers::{self, TileId};
 use flagpost_scc::{
-    Attribute, Bus, Counter, Fault, LINE, Map, Mapping, Physical, Place, Processor, Scc,
+    Attribute, Bus, Counter, Fault, LINE, Map, Mapping, Physical, Place, Processor, Scc, fpga,
 };
 
 use crate::handle::{SimCore, pieces};
@@ -136,8 +136,8 @@ impl SccBus {
     #[track_caller]
     fn behind_fpga(offset: u32) -> Behind {
         match offset {
-            0x8224 => return Behind::Time(0),
-            0x8228 => return Behind::Time(32),
+            fpga::TIME_LOW => return Behind::Time(0),
+            fpga::TIME_HIGH => return Behind::Time(32),
             _ => {}
         }
         let is = |&number: &u32| {

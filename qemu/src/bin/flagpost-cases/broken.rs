@@ -35,7 +35,7 @@ const fn case(name: &'static str, run: fn(&mut Context<'_, Qemu>) -> Result) -> 
 
 /// Calls `act` on the core that misbehaves; the others return and wait for it.
 fn culprit(context: &mut Context<'_, Qemu>, act: fn(&Context<'_, Qemu>)) -> Result {
-    let machine = context.machine;
+    let machine = &context.machine;
     if machine.core().get() == machine.cores().min(2) - 1 {
         act(context);
     }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `filter=TEXT` | only cases whose name contains TEXT; the `broken` ones only by their full name |
 //! | `seed=S` | delays each core's start by a pseudo-random time; 0, the default: no delay |
+//! | `mapping=M` | how windows are mapped: `normal`, the default, `mpbt`, `mpbt-wt` |
 //! | `list=1` | prints the cases and runs none |
 //! | `mutant=NAME` | in a build with `--cfg mutants`: breaks this mutation point |
 //!
@@ -29,9 +30,8 @@ mod broken;
 mod plan;
 mod record;
 
-use flagpost_hal::{Clock, NativeAtomics, Relax, Topology};
-use flagpost_qemu::{Exit, Hart, barrier, set_case, set_status};
-use flagpost_tests::{Args, AtomicU32, Case, Context, Platform};
+use flagpost_qemu::{Exit, Hart, Scc, barrier, set_case, set_status};
+use flagpost_tests::{Args, Case, Context, Platform};
 
 use plan::Plan;
 use record::Tally;
@@ -46,8 +46,7 @@ fn main() {}
 pub(crate) struct Qemu;
 
 impl Platform for Qemu {
-    type Machine = Hart;
-    const ATOMICS: Option<AtomicU32<Hart>> = Some(Hart::atomic_u32);
+    type Machine = Scc<Hart>;
 }
 
 /// Runs the selected cases on every hart. All harts compute the same plan and go through it together.
@@ -96,6 +95,7 @@ fn run_case(hart: Hart, plan: &Plan<'_>, case: &Case<Qemu>, index: u32) -> bool 
     barrier(hart);
     let garbage = mix([session, core.get().into(), !0]);
     hart.reset(garbage);
+    let machine = hart.scc(plan.mapping);
     let mut arena = [garbage; Context::<Qemu>::ARENA_WORDS];
     let mut notes = record::Notes::default();
 
@@ -104,7 +104,7 @@ fn run_case(hart: Hart, plan: &Plan<'_>, case: &Case<Qemu>, index: u32) -> bool 
     set_status(hart, 2 + index);
     delay(hart, plan, session);
     let result = (case.run)(&mut Context {
-        machine: hart,
+        machine,
         session,
         args: plan.args,
         arena: &mut arena,
@@ -129,7 +129,7 @@ fn delay(hart: Hart, plan: &Plan<'_>, session: u32) {
     let cycles = mix([plan.seed, session, hart.core().get().into()]) % span;
     let start = hart.cycles();
     while hart.cycles().wrapping_sub(start) < cycles.into() {
-        hart.relax(&[]);
+        hart.give_way();
     }
 }
 

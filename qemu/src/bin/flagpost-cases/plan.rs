@@ -1,5 +1,6 @@
 //! Which cases run: the table, the broken ones, and what the arguments select of them.
 
+use flagpost_qemu::Mapping;
 use flagpost_tests::{Args, Case};
 
 use crate::{Qemu, broken};
@@ -8,6 +9,7 @@ use crate::{Qemu, broken};
 pub(crate) struct Plan<'a> {
     pub(crate) args: Args<'a>,
     pub(crate) seed: u32,
+    pub(crate) mapping: Mapping,
     filter: &'a str,
     cores: u16,
 }
@@ -20,6 +22,13 @@ impl<'a> Plan<'a> {
             seed: args
                 .number("seed", 0)
                 .unwrap_or_else(|| panic!("seed is not a number")),
+            mapping: match args.text("mapping") {
+                // Dirty lines: a write-back that is missing must show.
+                None | Some("normal") => Mapping::Normal,
+                Some("mpbt") => Mapping::Mpbt,
+                Some("mpbt-wt") => Mapping::MpbtWriteThrough,
+                Some(other) => panic!("{other} is no mapping"),
+            },
             filter: args.text("filter").unwrap_or(""),
             cores,
         }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use flagpost_hal::{CoreId, Topology};
+use flagpost_hal::CoreId;
 use flagpost_qemu::{Exit, Hart, MAX_HARTS};
 use flagpost_tests::{Case, Failure};
 use heapless::Vec;
