@@ -112,6 +112,11 @@ fn timeout() {
 }
 
 #[test]
+fn small() {
+    group("small.");
+}
+
+#[test]
 fn stencil() {
     group("stencil.");
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! @plan cores=8 cases=12 skipped=1 seed=0       once, before the first case
-//! @skip case=NAME cores=48..512                 needs another number of cores
+//! @skip case=NAME needs=48..512                 needs another number of cores
+//! @skip case=NAME needs=atomics                 needs what the machine does not have
 //! @begin case=NAME                              by core 0
 //! @note case=NAME core=C what=TEXT value=N      a measured value
 //! @fail case=NAME core=C why=TEXT               any core, any number of times
@@ -30,7 +31,7 @@ pub(crate) enum Record {
     },
     Skip {
         case: String,
-        cores: String,
+        needs: String,
     },
     Note {
         case: String,
@@ -78,7 +79,7 @@ pub(crate) enum Record {
 const SHAPES: [(&str, &[&str]); 10] = [
     ("plan", &["cores", "cases", "skipped", "seed"]),
     ("begin", &["case"]),
-    ("skip", &["case", "cores"]),
+    ("skip", &["case", "needs"]),
     ("note", &["case", "core", "what", "value"]),
     ("fail", &["case", "core", "why"]),
     ("end", &["case", "ok", "instructions"]),
@@ -144,7 +145,7 @@ impl Fields<'_> {
             },
             "skip" => Record::Skip {
                 case: self.text("case")?,
-                cores: self.text("cores")?,
+                needs: self.text("needs")?,
             },
             "note" => Record::Note {
                 case: self.text("case")?,
@@ -231,10 +232,10 @@ mod tests {
             }
         );
         assert_eq!(
-            parse("@skip case=big cores=48..512"),
+            parse("@skip case=big needs=48..512"),
             Record::Skip {
                 case: "big".into(),
-                cores: "48..512".into()
+                needs: "48..512".into()
             }
         );
         assert_eq!(

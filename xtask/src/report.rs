@@ -85,20 +85,20 @@ fn result(case: &Case) -> String {
         Outcome::Passed => "ok".to_owned(),
         Outcome::Failed(word, _) => (*word).to_owned(),
         Outcome::Running => "UNENDED".to_owned(),
-        Outcome::Skipped(cores) => format!("skipped, needs {}", needs(cores)),
+        Outcome::Skipped(what) => format!("skipped, needs {}", needs(what)),
     }
 }
 
-/// `48..512` for people.
-fn needs(cores: &str) -> String {
-    match cores.split_once("..") {
+/// `48..512` for people, or a word.
+fn needs(what: &str) -> String {
+    match what.split_once("..") {
         Some((min, max)) if min == max => format!("{min} cores"),
         // More than any board has.
         Some((min, max)) if max.parse::<u32>().is_ok_and(|max| max >= 512) => {
             format!("{min} cores or more")
         }
         Some((min, max)) => format!("{min} to {max} cores"),
-        None => format!("{cores} cores"),
+        None => what.to_owned(),
     }
 }
 
@@ -217,6 +217,7 @@ mod tests {
         assert_eq!(needs("48..65535"), "48 cores or more");
         assert_eq!(needs("2..2"), "2 cores");
         assert_eq!(needs("2..16"), "2 to 16 cores");
+        assert_eq!(needs("atomics"), "atomics");
     }
 
     #[test]

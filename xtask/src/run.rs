@@ -133,9 +133,9 @@ impl Run {
                 seed,
             } => self.planned(cores, cases, skipped, seed),
             Record::Begin { case } => self.begin(case),
-            Record::Skip { case, cores } => self.cases.push(Case {
+            Record::Skip { case, needs } => self.cases.push(Case {
                 name: case,
-                outcome: Outcome::Skipped(cores),
+                outcome: Outcome::Skipped(needs),
                 instructions: None,
             }),
             Record::Note {

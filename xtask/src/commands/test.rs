@@ -23,6 +23,10 @@ const RUNS: [(u32, &[u32]); 5] = [
     (512, &[0]),
 ];
 
+/// How windows are mapped in further runs of 8 cores; all others map them normal, which leaves most to be
+/// forgotten.
+const MAPPINGS: [&str; 2] = ["mapping=mpbt", "mapping=mpbt-wt"];
+
 /// Schedules per mutation point: many times what the hardest takes.
 const SCHEDULES: u64 = 20_000;
 
@@ -153,6 +157,17 @@ fn qemu(console: &Console) -> Result<Count> {
             ..Setup::new(cores, 0)
         };
         let runs = session.seeds(console, &setup, seeds)?;
+        count.add(show(console, &runs));
+    }
+    for mapping in MAPPINGS {
+        console.step(format!("8 cores, {mapping}"));
+        let setup = Setup {
+            timeout: PATIENCE,
+            arguments: vec![mapping.to_owned()],
+            ..Setup::new(8, 0)
+        };
+        let runs = session.seeds(console, &setup, &[0])?;
+        out(&format!("\n{mapping}:"));
         count.add(show(console, &runs));
     }
     Ok(count)

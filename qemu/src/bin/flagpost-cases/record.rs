@@ -100,12 +100,16 @@ pub(crate) fn begin(case: &Case<Qemu>) {
 }
 
 pub(crate) fn skip(case: &Case<Qemu>) {
-    defmt::println!(
-        "@skip case={=str} cores={=u16}..{=u16}",
-        case.name,
-        case.min_cores,
-        case.max_cores
-    );
+    if case.atomics {
+        defmt::println!("@skip case={=str} needs=atomics", case.name);
+    } else {
+        defmt::println!(
+            "@skip case={=str} needs={=u16}..{=u16}",
+            case.name,
+            case.min_cores,
+            case.max_cores
+        );
+    }
 }
 
 /// The results of one case: its notes, its failures, its end.
