@@ -5,7 +5,10 @@
 //! | uncached | the word in memory, or a register |
 //! | MPBT | the hart's image, tagged; stores by its write-combining buffer |
 //! | normal | the hart's image |
-//! | cleaning normal lines | line by line: an image has no ways to displace |
+//! | write-back, invalidate of normal lines | line by line, and no more than was asked |
+//!
+//! Displacement on the chip writes back and drops at once. Here lines that are written back stay, and dirty ones that
+//! are dropped are lost: the least that the contract allows.
 //!
 //! The address map is the SCC's own up to 48 harts. More tiles than 24 have smaller slots, at the same addresses:
 //! see [`Map::mesh`](flagpost_scc::Map::mesh).
@@ -152,9 +155,16 @@ impl Bus for Hart {
     }
 
     #[track_caller]
-    fn clean(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
-            self.clean_lines(self.shared(start), len);
+            self.write_back_lines(self.shared(start), len);
+        }
+    }
+
+    #[track_caller]
+    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+        for (start, len) in spans.filter(|(_, len)| *len > 0) {
+            self.drop_lines(self.shared(start), len);
         }
     }
 

@@ -79,9 +79,9 @@ impl Processor for Hart {
         self.drop_messages();
     }
 
-    /// The port calls it only to displace, which this bus does not: it cleans line by line.
+    /// The port calls it only to displace.
     fn wbinvd(&self) {
-        unreachable!("lines are cleaned one by one");
+        unreachable!("no line is displaced here");
     }
 
     fn rdtsc(&self) -> u64 {

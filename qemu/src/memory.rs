@@ -228,13 +228,16 @@ impl Hart {
         self.with_caches(|caches| caches.image.invalidate_messages());
     }
 
-    /// Writes these lines back and drops them.
-    pub(crate) fn clean_lines(&self, at: Address, len: u32) {
+    /// Writes these lines back, and keeps them.
+    pub(crate) fn write_back_lines(&self, at: Address, len: u32) {
         let lines = Lines::covering::<Scc<Self>>(at, len);
-        self.with_caches(|caches| {
-            caches.image.write_back(self, lines);
-            caches.image.invalidate(lines);
-        });
+        self.with_caches(|caches| caches.image.write_back(self, lines));
+    }
+
+    /// Drops these lines, unsaved stores too.
+    pub(crate) fn drop_lines(&self, at: Address, len: u32) {
+        let lines = Lines::covering::<Scc<Self>>(at, len);
+        self.with_caches(|caches| caches.image.invalidate(lines));
     }
 
     /// Puts what this core owns into the undefined state that it has after a reset: memory full of

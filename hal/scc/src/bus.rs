@@ -209,10 +209,18 @@ pub trait Bus: Processor {
         }
     }
 
-    /// Writes back and drops the normally cached lines of these spans (first byte, length; whole lines):
-    /// by displacement, since the chip has no instruction for it. Buses that can name a line override this.
+    /// Writes back the normally cached lines of these spans (first byte, length; whole lines): by displacement,
+    /// which also drops them, since the chip has no instruction for it. Buses that can name a line override
+    /// this, and may keep the lines.
     #[track_caller]
-    fn clean(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+        displace::clean(self, spans);
+    }
+
+    /// Drops these lines: by displacement, which also writes back. Buses that can name a line override this, and
+    /// may lose what is dirty in them.
+    #[track_caller]
+    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
         displace::clean(self, spans);
     }
 

@@ -28,7 +28,7 @@
 //! | | `Mpbt`, `MpbtWriteThrough` | `Normal`, own memory |
 //! |---|---|---|
 //! | `write_back` | nothing: no store stays | [displacement](crate::displace), which drops the lines too |
-//! | `invalidate` | CL1INVMB: all message lines | the same |
+//! | `invalidate` | CL1INVMB: all message lines | the same: it writes back, too |
 //! | `drain` | W1 | W1 |
 //! | `acquire` | nothing: one access at a time | nothing |
 //!
@@ -182,12 +182,12 @@ impl<B: Bus> CachedMemory for Scc<B> {
 
 // SAFETY: with the accesses of `Bus` doing what `Attribute` says:
 // S1. Message data: no store stays in L1 (written through, or a miss because of `message_type`), and `drain`
-//     takes the last line out of the write-combining buffer. Normal lines: `clean`.
-// S2. CL1INVMB drops all message lines; `clean` drops the normal ones.
+//     takes the last line out of the write-combining buffer. Normal lines: `Bus::write_back`.
+// S2. CL1INVMB drops all message lines; `Bus::invalidate` drops the normal ones.
 // S3. The core completes each access before it starts the next, but for the write-combining buffer: W1, W2.
 // S4. Loads complete in program order.
 // S5. `Bus` promises that its accesses are kept in order among themselves; `order` keeps all others.
-// S6. CL1INVMB drops all message lines, none of which is ever dirty (S1); `clean` writes back what it drops.
+// S6. CL1INVMB drops all message lines, none of which is ever dirty (S1); displacement writes back what it drops.
 // S7. As S3 and S4.
 // S6. Message lines are never dirty; `clean` writes normal ones back.
 // S7. As S3: after `drain`, no store is left in the write-combining buffer.
@@ -201,7 +201,7 @@ unsafe impl<B: Bus> Coherence for Scc<B> {
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {
         self.bus.order();
-        self.bus.clean(self.normal(spans));
+        self.bus.write_back(self.normal(spans));
     }
 
     #[track_caller]
@@ -212,7 +212,7 @@ unsafe impl<B: Bus> Coherence for Scc<B> {
         if spans.iter().any(message) {
             self.bus.cl1invmb();
         }
-        self.bus.clean(self.normal(spans));
+        self.bus.invalidate(self.normal(spans));
         self.bus.order();
     }
 

@@ -123,7 +123,7 @@ fn left_of_all(policy: Policy, omit: Omit) -> usize {
         for accesses in [20_000, 1_000, 20_000, 1_000, 1_000] {
             work(&bus.core, &mut rng, accesses);
             assert!(bus.core.dirty(|_| true) > 0, "nothing to clean");
-            bus.clean([(Physical::new(0), WAY)].into_iter());
+            bus.write_back([(Physical::new(0), WAY)].into_iter());
             left += bus.core.dirty(|_| true);
         }
     }
@@ -150,7 +150,7 @@ fn left_of_spans(policy: Policy, omit: Omit) -> usize {
                     .load_u32(Physical::new((line.get() ^ other) % (16 * WAY)), NORMAL);
             }
         }
-        bus.clean([(line, 32)].into_iter());
+        bus.write_back([(line, 32)].into_iter());
         left += bus.core.dirty(|at| at == line);
     }
     left
@@ -188,7 +188,7 @@ fn a_cold_cache_needs_two_passes() {
             bus.core.load_u32(Physical::new(line), NORMAL);
         }
         bus.core.store_u32(Physical::new(WAY), NORMAL, 1);
-        bus.clean([(Physical::new(0), 2 * WAY)].into_iter());
+        bus.write_back([(Physical::new(0), 2 * WAY)].into_iter());
         assert_eq!(bus.core.dirty(|_| true), left, "{omit:?}");
     }
 }
@@ -250,10 +250,10 @@ fn random_replacement_defeats_displacement() {
 #[test]
 fn interrupts_are_off_meanwhile_and_on_again_after() {
     let core = Chip::new(Policy::PseudoLru).bus(0);
-    core.clean([(Physical::new(0), 32)].into_iter());
+    core.write_back([(Physical::new(0), 32)].into_iter());
     assert!(core.admits_interrupts());
     core.set_interrupts(false);
-    core.clean([(Physical::new(0), 32)].into_iter());
+    core.write_back([(Physical::new(0), 32)].into_iter());
     assert!(!core.admits_interrupts());
 }
 
@@ -261,8 +261,8 @@ fn interrupts_are_off_meanwhile_and_on_again_after() {
 #[test]
 fn nothing_to_clean_is_free() {
     let bus = Without::new(Chip::new(Policy::PseudoLru).bus(0), Omit::Nothing);
-    bus.clean([(Physical::new(0), 0)].into_iter());
-    bus.clean(std::iter::empty());
+    bus.write_back([(Physical::new(0), 0)].into_iter());
+    bus.write_back(std::iter::empty());
     assert_eq!((bus.calls.get(), bus.reads.get()), (0, 0));
 }
 

@@ -9,7 +9,7 @@
 //! | MPBT, with and without write-through | message load or store (`machine/message.rs`) |
 //! | normal | cached read or write |
 //! | CL1INVMB | all message lines of the core dropped, in one step |
-//! | cleaning normal lines | write-back and invalidate of just these: exact, where the chip displaces |
+//! | write-back, invalidate of normal lines | of just these, where the chip displaces: see below |
 //! | a lock register | test-and-set |
 //! | configuration registers, FPGA counters | words of a line behind each core's message buffer, in no region |
 //! | tile id | known; no step |
@@ -17,6 +17,9 @@
 //!
 //! That line is why a chip for the port needs `buffer_size` = [`SCC_BUFFER`]. In it the configuration register can be
 //! watched, so that a core that waits for its bell waits in one step, and a deadlock is seen as one.
+//!
+//! Displacement writes back *and* drops, whatever was asked for. The simulator does only what was asked, and loses dirty
+//! bytes when it drops: who relies on more than the contract is found out.
 //!
 //! Only for profiles `scc` and, but for [`Mapping::Mpbt`], `scc+fill`: the port relies on accesses that complete in
 //! program order, and with `Mpbt` a line that is prefetched between CL1INVMB and the store would swallow that. (The
@@ -199,9 +202,9 @@ impl Processor for SccBus {
         self.core.ask(Access::Message(Message::Invalidate));
     }
 
-    /// The port calls it only to displace, which `clean` does not.
+    /// The port calls it only to displace.
     fn wbinvd(&self) {
-        unreachable!("normal lines are cleaned exactly");
+        unreachable!("no line is displaced here");
     }
 
     #[track_caller]
@@ -314,13 +317,21 @@ impl Bus for SccBus {
         }
     }
 
-    /// Exactly these lines: each is written back, then dropped.
+    /// Exactly these lines. They stay, clean: the less convenient of what a write-back may do.
     #[track_caller]
-    fn clean(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
-            let lines = [Lines::covering::<SimCore>(self.shared(start), len)];
-            self.core.write_back(&lines);
-            self.core.invalidate(&lines);
+            let lines = Lines::covering::<SimCore>(self.shared(start), len);
+            self.core.write_back(&[lines]);
+        }
+    }
+
+    /// Exactly these lines, unsaved stores and all, which the caller must not have there.
+    #[track_caller]
+    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+        for (start, len) in spans.filter(|(_, len)| *len > 0) {
+            let lines = Lines::covering::<SimCore>(self.shared(start), len);
+            self.core.invalidate(&[lines]);
         }
     }
 

@@ -3,7 +3,8 @@
 //!
 //! A kill is a case that fails, traps or hangs.
 //!
-//! Not among them: drains and acquires (the board's memory is coherent and strong below the images), and races whose
+//! Not among them: drains and acquires (the board's memory is coherent and strong below images and combining
+//! buffers; a drain that nothing else makes up for would show), and races whose
 //! window a hart only leaves when QEMU happens to end its turn there.
 
 use std::collections::BTreeSet;
