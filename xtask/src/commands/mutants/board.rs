@@ -45,7 +45,7 @@ const SUBSET: [(&str, &str); 31] = [
     ("notify.test.queue", "pscw.full_ring"),
     ("notify.test.refresh", "notify.shared_line"),
     ("notify.test.room", "notify.queue_full"),
-    ("pscw.access.await_post", "pscw.ring"),
+    ("pscw.access.await_post", "pscw.get"),
     ("pscw.complete.await_post", "world.dirty_restart"),
     ("pscw.complete.forget", "pscw.ring"),
     ("pscw.post.expect", "pscw.ring"),
