@@ -62,10 +62,6 @@ impl<M: Machine> Mapped<M> {
             let missing = free.saturating_sub(machine.memory_size());
             return Err(Refusal::NoMemory { missing });
         }
-        point!(
-            "mapped.start.release",
-            machine.release_at_start(machine.core())
-        );
         let link = Self {
             machine,
             layout,
@@ -74,24 +70,35 @@ impl<M: Machine> Mapped<M> {
             free: Cell::new(free),
             session,
         };
-        // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this memory. One
-        // that is evicted later would travel over words and windows of this one.
-        point!(
-            "mapped.start.write_back",
-            link.machine
-                .write_back(&[link.lines(0, link.machine.memory_size())])
-        );
         order!(
-            "mapped.start.clear<ready",
-            {
-                link.clear_ring();
-                link.clear_slots();
-            },
-            {
-                // DRAIN: before `ready`: no peer may find words of an earlier run.
-                point!("mapped.start.drain", link.machine.drain());
-                link.machine.store_u32(link.own(layout.ready), session);
-            }
+            "mapped.start.release<ready",
+            // RELEASE: the register's state is undefined; a peer that knew us to be up might hold it.
+            point!(
+                "mapped.start.release",
+                link.machine.release_at_start(link.machine.core())
+            ),
+            order!(
+                "mapped.start.write_back<clear",
+                // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this memory.
+                // One that is evicted later would travel over words and windows of this one.
+                point!(
+                    "mapped.start.write_back",
+                    link.machine
+                        .write_back(&[link.lines(0, link.machine.memory_size())])
+                ),
+                order!(
+                    "mapped.start.clear<ready",
+                    {
+                        link.clear_ring();
+                        link.clear_slots();
+                    },
+                    {
+                        // DRAIN: before `ready`: no peer may find words of an earlier run.
+                        point!("mapped.start.drain", link.machine.drain());
+                        link.machine.store_u32(link.own(layout.ready), session);
+                    }
+                )
+            )
         );
         Ok(link)
     }

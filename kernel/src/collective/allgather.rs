@@ -1,7 +1,7 @@
 //! Allgather through the ranks' scratch memory.
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Rank, Refusal, point};
+use flagpost_link::{Key, Link, Rank, Refusal, order, point};
 
 use super::Step;
 use crate::{Error, World};
@@ -45,16 +45,19 @@ impl<L: Link> World<'_, L> {
             // BUDGET: a repeated call goes on behind this.
             point!("collective.allgather.arrived", state.arrived.set(true));
         }
-        for rank in (0..self.size()).map(Rank::new) {
-            let mut element = mine;
-            if rank != self.rank() {
-                let into = bytemuck::bytes_of_mut(&mut element);
-                link.get(self.rank(), key, place(rank), into)?;
-            }
-            each(rank, element);
-        }
-        // I2: nobody may write here again before everybody has read.
-        point!("collective.allgather.barrier", self.barrier()?);
+        order!(
+            "collective.allgather.read<barrier",
+            for rank in (0..self.size()).map(Rank::new) {
+                let mut element = mine;
+                if rank != self.rank() {
+                    let into = bytemuck::bytes_of_mut(&mut element);
+                    link.get(self.rank(), key, place(rank), into)?;
+                }
+                each(rank, element);
+            },
+            // I2: nobody may write here again before everybody has read.
+            point!("collective.allgather.barrier", self.barrier()?)
+        );
         state.arrived.set(false);
         Ok(())
     }

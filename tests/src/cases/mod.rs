@@ -37,6 +37,7 @@ impl<P: Platform> Table<P> {
         case("world.start", 1, ANY, |c| world::start(&join(c)?)),
         case("world.restart", 1, ANY, world::restart),
         case("world.dirty_restart", 1, ANY, world::dirty_restart),
+        case("world.early_peers", 2, ANY, world::early_peers),
         case("world.groups", 1, ANY, |c| world::groups(&join(c)?)),
         case("world.barrier", 2, ANY, |c| world::barrier(&join(c)?)),
         case("world.allgather", 1, ANY, |c| world::allgather(&join(c)?)),

@@ -1,6 +1,8 @@
 //! Start-up, groups and collectives.
 
 use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
+use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
+use flagpost_mapped::Mapped;
 
 use super::{join, join_as};
 use crate::{Context, Failure, Platform, context::check};
@@ -53,8 +55,56 @@ pub(super) fn restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), F
     check("and data", window.local().get(0)?, 77_u32)
 }
 
-/// A second world puts its words where the first has left dirty lines in its owner's cache.
+/// Peers that use a rank's lock and ring as soon as that rank says that it is up, before any barrier.
+pub(super) fn early_peers<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let link = Mapped::start(machine.clone(), context.session)?;
+    let first = Rank::new(0);
+    let me = u32::from(link.rank().get());
+    if link.rank() == first {
+        let mut sum = 0;
+        for _ in 1..link.size() {
+            sum += loop {
+                match link.progress() {
+                    Some(immediate) => break immediate,
+                    None => link.relax(),
+                }
+            };
+        }
+        let others = u32::from(link.size()) - 1;
+        return check("one from each", sum, others * (others + 1) / 2);
+    }
+    while link.connect(first).is_err() {
+        link.relax();
+    }
+    let core = CoreId::new(first.get());
+    let held = loop {
+        match machine.try_lock(core) {
+            Some(held) => break held,
+            None => machine.relax(&[]),
+        }
+    };
+    for _ in 0..8 {
+        check("nobody frees it", machine.try_lock(core).is_none(), true)?;
+    }
+    drop(held);
+    let (key, _) = link.scratch();
+    loop {
+        match link.put_immediate(first, key, 0, &[], me) {
+            Err(refusal) if refusal.is_transient() => link.relax(),
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Worlds put their words where an earlier program, and an earlier world, have left dirty lines in their owner's
+/// cache.
 pub(super) fn dirty_restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let own = Region::memory(machine.core());
+    for line in 0..32 {
+        machine.write(own.at(32 * line), &[0xFF; 4]);
+    }
     {
         let first = join(context)?;
         let window = first.allocate::<u64>(8)?;
