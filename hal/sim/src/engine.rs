@@ -130,7 +130,7 @@ impl Sim {
     /// Tries all schedules of `program` within `bounds`, evictions and other acts of the chip included; up
     /// to the first failure, or to the end if it is to `keep_going`.
     ///
-    /// Rates and budgets of the configuration do not matter then, nor do its schedule and clock.
+    /// Rates of the configuration do not matter then, nor do its schedule and clock.
     ///
     /// # Panics
     /// As [`run`](Self::run); if the schedule is the timed one; in a build that cannot unwind.

@@ -244,6 +244,36 @@ fn budgets_run_out_within_their_bound() {
     assert_eq!(verdicts.len(), 2, "{verdicts:?}");
 }
 
+/// Time that passes when nobody can go on ends a wait for what never comes, and no other.
+#[test]
+fn time_passes_for_those_who_are_stuck() {
+    let alone: Program = |core| {
+        if core.core() == CoreId::new(0) {
+            core.mark("go");
+            return Ok(());
+        }
+        patient(core)
+    };
+    let search = |program: Program, budgets_expire, method| {
+        let config = Config {
+            budgets_expire,
+            memory_size: 128,
+            ..Config::default()
+        };
+        let program = |core: SimCore| program(&core);
+        Sim::new(config).explore(&Bounds::default(), method, true, program)
+    };
+    for method in [Method::States, Method::SleepSets] {
+        search(patient, 1, method).assert_done();
+        let ends = |budgets_expire| {
+            let report = search(alone, budgets_expire, method).failure;
+            report.map(|report| report.end)
+        };
+        assert_eq!(ends(0), Some(End::Deadlock));
+        assert_eq!(ends(1), Some(End::Failed));
+    }
+}
+
 /// What needs two preemptions is not found with one.
 #[test]
 fn preemptions_are_bounded() {

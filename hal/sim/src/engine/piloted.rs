@@ -12,7 +12,8 @@
 //! (unless the bounds let it be refused). So a loop that polls makes no endless path.
 //!
 //! # Time
-//! A core's clock stands still, except that its budget may run out while it is blocked (`Expire`).
+//! A core's clock stands still, except that its budget may run out while it is blocked (`Expire`); and when nobody
+//! can go on any more, time passes for all ([`Config::budgets_expire`](crate::Config::budgets_expire) times).
 //!
 //! # Set-up
 //! If the program says `mark("go")`, all that comes before it happens in turns, with an environment that
@@ -235,7 +236,24 @@ impl Run<'_, '_> {
             }
         }
         self.machine.own_accord(bounds, &mut options);
+        let stuck = !options.iter().any(|option| option.guaranteed());
+        if stuck && self.expiries > 0 && self.failures.is_empty() {
+            options.push(Transition::Elapse);
+        }
         options
+    }
+
+    /// Time passes while nobody can go on.
+    fn elapse(&mut self) {
+        self.expiries -= 1;
+        for core in 0..self.config.cores {
+            let blocked = self.cores[usize::from(core)].state == State::Ready && !self.able(core);
+            let access = self.cores[usize::from(core)].next().access;
+            if blocked && matches!(access, Access::Relax | Access::TestAndSet(_)) {
+                self.jump(core);
+                self.take_step(core);
+            }
+        }
     }
 
     /// Lets `transition` happen.
@@ -268,10 +286,11 @@ impl Run<'_, '_> {
             Transition::Fill { .. } => spend(&mut bounds.fills),
             Transition::Leave { .. } => spend(&mut bounds.leaves),
             Transition::Arrive { .. } => {}
+            Transition::Elapse => self.elapse(),
         }
         let own_accord = !matches!(
             transition,
-            Transition::Run(_) | Transition::Refuse(_) | Transition::Expire(_)
+            Transition::Run(_) | Transition::Refuse(_) | Transition::Expire(_) | Transition::Elapse
         );
         if own_accord {
             self.steps += 1;
@@ -301,6 +320,7 @@ impl Run<'_, '_> {
         ] {
             digest.add(budget.into());
         }
+        digest.add(self.expiries.into());
         if let Some(preemptions) = bounds.preemptions {
             digest.add(preemptions.into());
             digest.add(last.map_or(u64::MAX, u64::from));
@@ -329,6 +349,7 @@ impl Run<'_, '_> {
                 print.read(&running.loaded);
             }
             Transition::Expire(_) => print.read(&running.loaded),
+            Transition::Elapse => print.everything(),
             Transition::Evict { line, .. }
             | Transition::Fill { line, .. }
             | Transition::Arrive { line, .. } => print.write(line),

@@ -12,6 +12,7 @@
 //! | `a3:17.4` | core 3's buffered store to line 17, from byte 4 on, arrives |
 //! | `l3:2` | word 2, and what is published with it, leaves core 3's combining buffer |
 //! | `x3` | core 3's time budget runs out |
+//! | `t` | time passes: the budgets of all who are blocked run out |
 //!
 //! `/1/0` behind one says what the chip decided within it: which of several buffered words left, whether a
 //! load was early.
@@ -29,12 +30,14 @@ pub(crate) enum Transition {
     Arrive { core: u16, line: u32, byte: u8 },
     Leave { core: u16, word: u8 },
     Expire(u16),
+    Elapse,
 }
 
 impl Transition {
-    /// The core that takes a step, or whose hardware acts.
+    /// The core that takes a step, or whose hardware acts; any, if all do.
     pub(crate) const fn core(self) -> u16 {
         match self {
+            Self::Elapse => 0,
             Self::Run(core) | Self::Refuse(core) | Self::Expire(core) => core,
             Self::Evict { core, .. }
             | Self::Fill { core, .. }
@@ -45,7 +48,10 @@ impl Transition {
 
     /// Whether it happens some time, if nothing else can: an eviction may never do.
     pub(crate) const fn guaranteed(self) -> bool {
-        matches!(self, Self::Run(_) | Self::Arrive { .. } | Self::Expire(_))
+        matches!(
+            self,
+            Self::Run(_) | Self::Arrive { .. } | Self::Expire(_) | Self::Elapse
+        )
     }
 }
 
@@ -92,6 +98,7 @@ impl fmt::Display for Transition {
             Self::Arrive { core, line, byte } => write!(f, "a{core}:{line}.{byte}"),
             Self::Leave { core, word } => write!(f, "l{core}:{word}"),
             Self::Expire(core) => write!(f, "x{core}"),
+            Self::Elapse => f.write_str("t"),
         }
     }
 }
@@ -134,6 +141,7 @@ impl FromStr for Transition {
                 word: number(place)?,
             },
             'x' => Self::Expire(number(core)?),
+            't' if rest.is_empty() => Self::Elapse,
             _ => return Err(()),
         })
     }
@@ -200,10 +208,10 @@ mod tests {
 
     #[test]
     fn choices_read_back() {
-        let text = "0*3,1/0/2,e0:17,f1:3,a1:8.4,0!,l0:2,x1,0";
+        let text = "0*3,1/0/2,e0:17,f1:3,a1:8.4,0!,l0:2,x1,t,0";
         let choices: Choices = text.parse().unwrap();
         assert_eq!(choices.to_string(), text);
-        assert_eq!((choices.len(), choices.switches()), (11, 2));
+        assert_eq!((choices.len(), choices.switches()), (12, 2));
     }
 
     #[test]

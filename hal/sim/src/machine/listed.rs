@@ -112,7 +112,10 @@ impl Machine {
                 let value = memory::word(&combining.bytes, word.into());
                 trace.record(own_account(step, core, Verb::Arrive, at, value));
             }
-            Transition::Run(_) | Transition::Refuse(_) | Transition::Expire(_) => {}
+            Transition::Run(_)
+            | Transition::Refuse(_)
+            | Transition::Expire(_)
+            | Transition::Elapse => {}
         }
     }
 

@@ -1,0 +1,108 @@
+//! The hazards of machines without coherence, one by one: each is shown to fail without its remedy and to be
+//! harmless with it, by trying everything within small bounds.
+//!
+//! # What is claimed of a hazard ([`Hazard`](bench::Hazard))
+//! On its profiles, and for all numbers of evictions, prefetches and so on up to its own bounds:
+//! 1. With the remedy no schedule fails, and no oracle objects.
+//! 2. Without it and without oracles, exactly its consequences show where they are said to show: old data, lost
+//!    puts, deadlocks. Elsewhere (no eviction, no prefetch, no weak memory) leaving the remedy out is
+//!    equivalent: no schedule fails.
+//! 3. Without it and with oracles, its oracle sees it, if it is one that an oracle can see, and exactly where it
+//!    is said to; where the consequence takes an eviction, the oracle needs none.
+//! 4. Explicit states and sleep sets find the same verdicts and the same outcomes, where the latter end.
+//!
+//! `cargo test -p flagpost-tests --test hazards -- --nocapture` prints the table.
+#![allow(unreachable_pub, reason = "a test's modules have no outside")]
+
+mod bench;
+mod budgets;
+mod caches;
+mod profiles;
+mod ring;
+mod words;
+
+use std::time::Instant;
+
+use bench::Hazard;
+use flagpost_sim::Profile;
+
+/// Shows all hazards of a table, and prints what it took.
+fn show(hazards: &[Hazard]) {
+    for hazard in hazards {
+        let started = Instant::now();
+        let effort = hazard.show();
+        println!(
+            "{}: {}\n    shows on: {}\n    tried: cores={} {}; {effort}, {:.1?}",
+            hazard.name,
+            hazard.consequences.join(" or "),
+            hazard.needs(),
+            hazard.cores,
+            hazard.most,
+            started.elapsed(),
+        );
+    }
+}
+
+#[test]
+fn caches() {
+    show(caches::ALL);
+}
+
+#[test]
+fn words() {
+    show(words::ALL);
+}
+
+#[test]
+fn ring() {
+    show(ring::ALL);
+}
+
+#[test]
+fn profiles() {
+    show(profiles::ALL);
+}
+
+#[test]
+fn budgets() {
+    show(budgets::ALL);
+}
+
+#[test]
+fn stopped_peers() {
+    for stop in budgets::STOPS {
+        let started = Instant::now();
+        let account = stop.show();
+        let profiles: Vec<String> = stop.profiles.iter().map(Profile::to_string).collect();
+        println!(
+            "{}\n    tried: cores={} on {}; {account}, {:.1?}",
+            stop.name,
+            stop.cores,
+            profiles.join(", "),
+            started.elapsed()
+        );
+    }
+}
+
+/// The list has 22 hazards.
+#[test]
+fn none_is_left_out() {
+    let tables = [
+        caches::ALL,
+        words::ALL,
+        ring::ALL,
+        profiles::ALL,
+        budgets::ALL,
+    ];
+    let names = tables
+        .iter()
+        .flat_map(|table| table.iter().map(|hazard| hazard.name));
+    let names = names.chain(budgets::STOPS.iter().map(|stop| stop.name));
+    let number = |name: &str| -> Option<u32> {
+        let (number, _) = name.split_once(' ')?;
+        number.trim_end_matches(char::is_alphabetic).parse().ok()
+    };
+    let mut numbers: Vec<Option<u32>> = names.map(number).collect();
+    numbers.dedup();
+    assert_eq!(numbers, (1..=22).map(Some).collect::<Vec<_>>());
+}
