@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`pscw`] | Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets | simulated time: exact, on any host |
 //! | [`ring`] | epochs of a ring of cores | simulated time, and how fast the host simulates it |
-//! | [`explore`] | schedules and steps per second of exploration | host time |
+//! | [`explore`] | schedules and steps per second of exploration | the host's processor time |
 //!
 //! All of them run the real kernel, `flagpost::World`, on the simulator. `docs/calibration.md` of the repository
 //! compares the first with what was published.
@@ -19,7 +19,7 @@ pub mod ring;
 mod time;
 
 pub use charged::Charged;
-pub use time::{Cycles, median};
+pub use time::{Cycles, median, processor_time};
 
 /// Why a core of a benchmark stopped.
 #[derive(Debug)]

@@ -63,14 +63,14 @@ enum Machine {
 
 /// How fast the simulator is: exploration by seeds, and virtual time.
 ///
-/// Host time on one thread. Exploration runs the case pscw.ring with 2, 8, 48 and 1024 cores; timed mode runs
+/// Processor time of one thread. Exploration runs the case pscw.ring with 2, 8, 48 and 1024 cores; timed mode runs
 /// 1,000 epochs of a ring.
 #[derive(Args, Debug)]
 struct Explore {
     /// Only exploration with so many cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true)]
     cores: Option<u16>,
-    /// Host milliseconds per row, at least
+    /// Processor milliseconds per row, at least
     #[arg(long, value_name = "MS", default_value = "500", value_parser = milliseconds, allow_negative_numbers = true)]
     milliseconds: u64,
     /// One JSON object per row, a line each

@@ -3,13 +3,13 @@
 //! An epoch of a core is a cached store to the own piece, `post`, `start`, a `put` of 8 bytes, `complete`, `wait` and
 //! a cached load of what came.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flagpost::{Config as WorldConfig, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
 
-use crate::Failure;
+use crate::{Failure, processor_time};
 
 /// Bytes of shared memory of a core in a world of so many: the link's fixed part, and a line or two per rank.
 fn memory(cores: u16) -> u32 {
@@ -20,7 +20,7 @@ fn memory(cores: u16) -> u32 {
 /// Epochs that are run to see how fast the host simulates them.
 pub const EPOCHS: u64 = 1000;
 
-/// A run, and the host time it took.
+/// A run, and the processor time it took.
 #[derive(Debug)]
 pub struct Measured {
     /// The run.
@@ -39,9 +39,9 @@ pub fn measure(
     latencies: Latencies,
     oracles: Oracles,
 ) -> Result<Measured, Box<Report>> {
-    let start = Instant::now();
+    let start = processor_time();
     let report = run(cores, epochs, latencies, oracles);
-    let time = start.elapsed();
+    let time = processor_time().saturating_sub(start);
     match report.is_done() {
         true => Ok(Measured { report, time }),
         false => Err(Box::new(report)),
