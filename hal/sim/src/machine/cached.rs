@@ -216,6 +216,10 @@ impl Machine {
         len: u32,
         wanted: impl Fn(&Cached) -> bool,
     ) -> Option<(usize, u32)> {
+        if !self.caches.holds_any(core) {
+            // Start-up writes back whole regions.
+            return None;
+        }
         let lines = self.shape.split(at).0..self.shape.split(at + (len - 1)).0 + 1;
         let cached = |line| self.caches.find(core, line);
         lines.clone().find_map(|line| {

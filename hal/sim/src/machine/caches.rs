@@ -49,6 +49,8 @@ impl Cached {
 pub(crate) struct Caches {
     lines: Vec<Cached>,
     index: Index,
+    /// How many lines each core holds, as far as any did.
+    held: Vec<u32>,
 }
 
 impl Caches {
@@ -56,10 +58,12 @@ impl Caches {
         Self {
             lines: Vec::new(),
             index: Index::new(),
+            held: Vec::new(),
         }
     }
 
     pub(crate) fn clear(&mut self) {
+        self.held.fill(0);
         self.lines.clear();
         self.index.clear();
     }
@@ -72,6 +76,11 @@ impl Caches {
     #[inline]
     pub(crate) fn find(&self, core: u16, line: u32) -> Option<usize> {
         self.index.find(core, line)
+    }
+
+    /// Whether `core` holds any line.
+    pub(crate) fn holds_any(&self, core: u16) -> bool {
+        self.held.get(usize::from(core)).is_some_and(|&n| n > 0)
     }
 
     /// All lines, in no order.
@@ -91,7 +100,11 @@ impl Caches {
 
     /// Adds a line that its core does not hold yet.
     pub(crate) fn insert(&mut self, cached: Cached) -> usize {
-        let slot = self.lines.len();
+        let (slot, core) = (self.lines.len(), usize::from(cached.core));
+        if core >= self.held.len() {
+            self.held.resize(core + 1, 0);
+        }
+        self.held[core] += 1;
         self.index.insert(cached.core, cached.line, slot);
         self.lines.push(cached);
         slot
@@ -100,6 +113,7 @@ impl Caches {
     /// Takes a line out. The last line moves to its slot.
     pub(crate) fn remove(&mut self, slot: usize) -> Cached {
         let gone = self.lines.swap_remove(slot);
+        self.held[usize::from(gone.core)] -= 1;
         self.index.remove(gone.core, gone.line);
         if let Some(moved) = self.lines.get(slot) {
             self.index.set(moved.core, moved.line, slot);

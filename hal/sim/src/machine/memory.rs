@@ -70,6 +70,15 @@ pub(crate) struct Parcel {
     pub(crate) bytes: Bytes,
 }
 
+/// The run that a line was first touched in.
+const RUN: usize = 0;
+/// Largest stamp of a line.
+const NEWEST: usize = 1;
+/// Core whose store bears it.
+const WRITER: usize = 2;
+/// How many caches (and write-backs under way) hold a line dirty.
+const DIRTY: usize = 3;
+
 /// All lines of the chip. Separate tables, zeroed by the host on first touch, not one table of
 /// structs: a large memory then costs only what is used of it.
 pub(crate) struct Memory {
@@ -77,17 +86,12 @@ pub(crate) struct Memory {
     run: u32,
     seed: u64,
     ticket: u32,
-    touched: Vec<u32>,
+    /// What is known of each line: see `RUN` and the others. In one place, as most accesses want all of it.
+    about: Vec<[u32; 4]>,
     /// Lines that were written in this run.
     written: Vec<u32>,
     bytes: Vec<Bytes>,
     stamps: Vec<[u32; LINE_MAX]>,
-    /// Largest stamp of the line.
-    newest: Vec<u32>,
-    /// Core whose store bears it.
-    writer: Vec<u16>,
-    /// How many caches (and write-backs under way) hold the line dirty.
-    dirty: Vec<u32>,
     /// Former values of words; only in weak profiles.
     past: Option<Past>,
 }
@@ -111,13 +115,10 @@ impl Memory {
             run: 0,
             seed: 0,
             ticket: 0,
-            touched: vec![0; lines],
+            about: vec![[0; 4]; lines],
             written: Vec::new(),
             bytes: vec![[0; LINE_MAX]; lines],
             stamps: vec![[0; LINE_MAX]; lines],
-            newest: vec![0; lines],
-            writer: vec![0; lines],
-            dirty: vec![0; lines],
             past: weak.then(|| Past {
                 value: vec![[0; WORDS]; lines],
                 changed: vec![[0; WORDS]; lines],
@@ -136,7 +137,7 @@ impl Memory {
             past.log.clear();
         }
         self.run = self.run.checked_add(1).unwrap_or_else(|| {
-            self.touched.fill(0);
+            self.about.fill([0; 4]);
             1
         });
     }
@@ -145,7 +146,7 @@ impl Memory {
     #[inline]
     fn touch(&mut self, line: u32) -> usize {
         let index = line as usize;
-        if self.touched[index] != self.run {
+        if self.about[index][RUN] != self.run {
             self.fill_with_garbage(index);
         }
         index
@@ -153,15 +154,14 @@ impl Memory {
 
     #[cold]
     fn fill_with_garbage(&mut self, index: usize) {
-        self.touched[index] = self.run;
+        self.about[index] = [0; 4];
+        self.about[index][RUN] = self.run;
         let line = self.shape.line() as usize;
         for (number, chunk) in self.bytes[index][..line].chunks_mut(8).enumerate() {
             let garbage = mix(self.seed.wrapping_add((index * line + number) as u64));
             chunk.copy_from_slice(&garbage.to_le_bytes()[..chunk.len()]);
         }
         self.stamps[index] = [0; LINE_MAX];
-        self.newest[index] = 0;
-        self.dirty[index] = 0;
         if let Some(past) = &mut self.past {
             past.changed[index] = [0; WORDS];
         }
@@ -183,12 +183,12 @@ impl Memory {
     /// The largest stamp in the line.
     #[inline]
     pub(crate) fn newest(&self, line: u32) -> u32 {
-        self.newest[line as usize]
+        self.about[line as usize][NEWEST]
     }
 
     /// The core that stored last to the line.
     pub(crate) fn last_writer(&self, line: u32) -> Option<u16> {
-        (self.newest(line) != 0).then(|| self.writer[line as usize])
+        (self.newest(line) != 0).then(|| self.about[line as usize][WRITER] as u16)
     }
 
     /// The ticket of the last arrival anywhere.
@@ -201,7 +201,7 @@ impl Memory {
     #[inline]
     pub(crate) fn dirty(&mut self, line: u32) -> &mut u32 {
         let index = self.touch(line);
-        &mut self.dirty[index]
+        &mut self.about[index][DIRTY]
     }
 
     /// The word's former value and the ticket of its latest change, if another core made that change
@@ -266,12 +266,12 @@ impl Memory {
             }
         }
         if parcel.intended != 0 {
-            if self.newest[line] == 0 {
+            if self.about[line][NEWEST] == 0 {
                 self.written.push(parcel.line);
             }
             bits(parcel.intended).for_each(|bit| self.stamps[line][bit] = ticket);
-            self.newest[line] = ticket;
-            self.writer[line] = core;
+            self.about[line][NEWEST] = ticket;
+            self.about[line][WRITER] = core.into();
         }
         (ticket, differ(&old, new))
     }
@@ -290,11 +290,12 @@ impl Memory {
         debug_assert!(self.past.is_none(), "weak profiles remember");
         let index = self.touch(line);
         self.ticket += 1;
-        if self.newest[index] == 0 {
+        let about = &mut self.about[index];
+        if about[NEWEST] == 0 {
             self.written.push(line);
         }
-        self.newest[index] = self.ticket;
-        self.writer[index] = core;
+        about[NEWEST] = self.ticket;
+        about[WRITER] = core.into();
         let (bytes, stamps) = (&mut self.bytes[index], &mut self.stamps[index]);
         let mut differs = false;
         let pairs = bytes[byte..byte + width]
