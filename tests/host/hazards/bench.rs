@@ -7,16 +7,15 @@ use flagpost_hal::{
     Address, CachedMemory, Coherence, CoreId, Lines, Region, Relax, TestAndSet, Topology,
     UncachedMemory, Watch,
 };
-use flagpost_sim::{Bounds, Config, Explored, Method, Oracle, Oracles, Profile, Sim, SimCore};
+use flagpost_sim::{
+    Bounds, Config, Explored, Method, Oracle, Oracles, Profile, SCC_BUFFER, Sim, SimCore,
+};
 
 /// Lines of two words: a word and its neighbour are all that a hazard of lines takes.
 pub type Core = SimCore<8>;
 
 /// What a program returns: what was wrong.
 pub type Outcome = Result<(), &'static str>;
-
-/// What each core runs, with the remedy or without.
-pub type Program = fn(&Core, bool) -> Outcome;
 
 /// How much the chip does on its own accord, at most.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -56,8 +55,9 @@ pub const NOTHING: Acts = Acts {
     expiries: 0,
 };
 
-/// A hazard, as a program with a switch; and what is claimed of it.
-pub struct Hazard {
+/// A hazard, as a program with a switch; and what is claimed of it. Lines of 32 bytes mean a chip for the SCC
+/// port.
+pub struct Hazard<const LINE: usize = 8> {
     /// Number in the list, and a letter if it takes several programs.
     pub name: &'static str,
     /// Number of cores.
@@ -65,7 +65,8 @@ pub struct Hazard {
     /// Bytes of memory per core.
     pub memory: u32,
     pub profiles: &'static [Profile],
-    pub program: Program,
+    /// What each core runs, with the remedy or without.
+    pub program: fn(&SimCore<LINE>, bool) -> Outcome,
     /// The most that the chip may do of each kind.
     pub most: Acts,
     /// What goes wrong in the end, all of it: `DEADLOCK`, or what a core says.
@@ -122,7 +123,7 @@ pub struct Effort {
 /// Runs after which the second opinion is not waited for.
 const SECOND_OPINION: u64 = 2_000;
 
-impl Hazard {
+impl<const LINE: usize> Hazard<LINE> {
     fn search(
         &self,
         remedy: bool,
@@ -135,9 +136,9 @@ impl Hazard {
             cores: self.cores,
             profile,
             oracles,
-            line: 8,
+            line: LINE as u32,
             memory_size: self.memory,
-            buffer_size: 0,
+            buffer_size: if LINE == 32 { SCC_BUFFER } else { 0 },
             ..Config::default()
         };
         let bounds = Bounds {
@@ -220,14 +221,14 @@ impl Hazard {
 }
 
 /// Tries everything, and has it tried again by the search that remembers nothing.
-pub fn explore(
+pub fn explore<const LINE: usize>(
     config: &Config,
     bounds: &Bounds,
     effort: &mut Effort,
-    program: impl Fn(&Core) -> Outcome,
+    program: impl Fn(&SimCore<LINE>) -> Outcome,
 ) -> Explored {
     let mut sim = Sim::new(config.clone());
-    let program = |core: Core| program(&core);
+    let program = |core: SimCore<LINE>| program(&core);
     let states = sim.explore(bounds, Method::States, true, program);
     assert!(states.complete, "{states}");
     effort.searches += 1;

@@ -19,6 +19,7 @@ mod budgets;
 mod caches;
 mod profiles;
 mod ring;
+mod tagged;
 mod words;
 
 use std::time::Instant;
@@ -27,7 +28,7 @@ use bench::Hazard;
 use flagpost_sim::Profile;
 
 /// Shows all hazards of a table, and prints what it took.
-fn show(hazards: &[Hazard]) {
+fn show<const LINE: usize>(hazards: &[Hazard<LINE>]) {
     for hazard in hazards {
         let started = Instant::now();
         let effort = hazard.show();
@@ -56,6 +57,11 @@ fn words() {
 #[test]
 fn ring() {
     show(ring::ALL);
+}
+
+#[test]
+fn tagged() {
+    show(tagged::ALL);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Hazards 12 to 17: bulk stores that stay in the combining buffer, and rings of entries.
 //!
-//! Where the list says CL1INVMB, an `invalidate` stands here: the simulator's caches have no lines that
-//! are tagged as message buffer.
+//! Here all caches are alike, and an entry is read after an `invalidate`; `tagged` has the SCC's message data.
 
 use flagpost_hal::{Coherence, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};
