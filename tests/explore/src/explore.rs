@@ -5,10 +5,13 @@
 
 use std::io::{self, Write};
 use std::process::exit;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Instant;
 
 use flagpost_explore::{Setting, cases, has_go, program, settings_of};
-use flagpost_sim::{Bounds, Config, Method, Profile, Report, Schedule, Sim, sweep};
+use flagpost_sim::{Bounds, Config, Explored, Method, Profile, Report, Schedule, Sim, sweep};
 use serde_json::{Value, json};
 
 use crate::{shrink, trace};
@@ -177,46 +180,71 @@ fn seeded(arguments: &Arguments, settings: &[Setting]) -> bool {
     true
 }
 
-/// Every setting in every schedule within the bounds.
+/// Every setting in every schedule within the bounds. Threads take one setting after the other.
 fn exhaustive(arguments: &Arguments, settings: &[Setting]) -> bool {
-    let mut complete = true;
-    for (index, setting) in settings.iter().enumerate() {
-        let bounds = Bounds {
-            evictions: arguments.evictions,
-            fills: arguments.fills,
-            leaves: arguments.leaves,
-            expiries: arguments.expiries,
-            refusals: arguments.refusals,
-            preemptions: arguments.preemptions,
-            set_up: has_go(setting.case),
-            max_states: arguments.states,
-            ..Bounds::default()
-        };
-        let begun = Instant::now();
-        let config = Config {
-            schedule: Schedule::Random,
-            seed: arguments.seed,
-            ..setting.config()
-        };
-        let found = Sim::new(config).explore(&bounds, Method::States, false, |core| {
-            program(setting.case, core)
-        });
-        if let Some(mut report) = found.failure {
-            report.case = setting.to_string();
-            failed(setting, &report, found.runs);
-            return false;
+    let next = AtomicUsize::new(0);
+    let (send, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..arguments.threads.max(1) {
+            let (send, next) = (send.clone(), &next);
+            scope.spawn(move || {
+                // ORDERING: Relaxed: only that each number is drawn once counts.
+                while let Some(setting) = settings.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let begun = Instant::now();
+                    let found = search(arguments, setting);
+                    if send.send((*setting, found, begun.elapsed())).is_err() {
+                        return;
+                    }
+                }
+            });
         }
-        complete &= found.complete;
-        say(&json!({
-            "is": "result", "setting": setting.to_string(), "case": setting.case.name,
-            "cores": setting.cores, "profile": setting.profile.to_string(),
-            "bounds": bounds.to_string(), "complete": found.complete, "states": found.states,
-            "runs": found.runs, "steps": found.steps,
-            "schedules": found.schedules.to_string(), "seconds": begun.elapsed().as_secs_f64(),
-        }));
-        say(&json!({"is": "progress", "done": index + 1, "total": settings.len()}));
-    }
-    complete
+        drop(send);
+        let mut done = 0;
+        let mut complete = true;
+        for (setting, found, time) in results {
+            if let Some(mut report) = found.failure {
+                report.case = setting.to_string();
+                // Nobody draws another.
+                next.store(settings.len(), Ordering::Relaxed);
+                failed(&setting, &report, found.runs);
+                return false;
+            }
+            complete &= found.complete;
+            say(&json!({
+                "is": "result", "setting": setting.to_string(), "case": setting.case.name,
+                "cores": setting.cores, "profile": setting.profile.to_string(),
+                "bounds": found.bounds.to_string(), "complete": found.complete,
+                "states": found.states, "runs": found.runs, "steps": found.steps,
+                "schedules": found.schedules.to_string(), "seconds": time.as_secs_f64(),
+            }));
+            done += 1;
+            say(&json!({"is": "progress", "done": done, "total": settings.len()}));
+        }
+        complete
+    })
+}
+
+/// Tries all of one setting.
+fn search(arguments: &Arguments, setting: &Setting) -> Explored {
+    let bounds = Bounds {
+        evictions: arguments.evictions,
+        fills: arguments.fills,
+        leaves: arguments.leaves,
+        expiries: arguments.expiries,
+        refusals: arguments.refusals,
+        preemptions: arguments.preemptions,
+        set_up: has_go(setting.case),
+        max_states: arguments.states,
+        ..Bounds::default()
+    };
+    let config = Config {
+        schedule: Schedule::Random,
+        seed: arguments.seed,
+        ..setting.config()
+    };
+    Sim::new(config).explore(&bounds, Method::States, false, |core| {
+        program(setting.case, core)
+    })
 }
 
 /// Tells of a failure, and of the simplest one like it.

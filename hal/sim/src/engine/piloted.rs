@@ -33,6 +33,11 @@ pub(crate) const GO: &str = "go";
 
 /// Makes the choices of a run.
 pub(crate) trait Pilot {
+    /// What happens next, if that was found possible in an earlier run with the same beginning.
+    fn known(&mut self) -> Option<(Transition, Vec<u32>)> {
+        None
+    }
+
     /// What happens next: one of `state.options`, and the chip's decisions within it, as far as they are
     /// prescribed. None: the run is of no more interest.
     fn choose(&mut self, state: &mut Choosing<'_, '_, '_>) -> Option<(Transition, Vec<u32>)>;
@@ -91,19 +96,25 @@ impl Run<'_, '_> {
             if self.steps >= self.config.max_steps {
                 return Some(self.failed().unwrap_or(End::StepBound));
             }
-            let options = self.options(&left);
-            if !options.iter().any(|option| option.guaranteed()) {
-                return Some(self.failed().unwrap_or(End::Deadlock));
-            }
-            let mut state = Choosing {
-                run: self,
-                left: &left,
-                options,
+            let (chosen, picks) = match pilot.known() {
+                Some(known) => known,
+                None => {
+                    let options = self.options(&left);
+                    if !options.iter().any(|option| option.guaranteed()) {
+                        return Some(self.failed().unwrap_or(End::Deadlock));
+                    }
+                    let mut state = Choosing {
+                        run: self,
+                        left: &left,
+                        options,
+                    };
+                    let (chosen, picks) = pilot.choose(&mut state)?;
+                    if !state.options.contains(&chosen) {
+                        return Some(End::Diverged);
+                    }
+                    (chosen, picks)
+                }
             };
-            let (chosen, picks) = pilot.choose(&mut state)?;
-            if !state.options.contains(&chosen) {
-                return Some(End::Diverged);
-            }
             self.perform(chosen, picks, &mut left);
             if let Chance::Listed(list) = &self.machine.chance {
                 pilot.decided(&list.made);

@@ -242,10 +242,11 @@ impl Search {
 }
 
 impl Pilot for Search {
+    fn known(&mut self) -> Option<(Transition, Vec<u32>)> {
+        self.follow()
+    }
+
     fn choose(&mut self, state: &mut Choosing<'_, '_, '_>) -> Option<(Transition, Vec<u32>)> {
-        if self.depth < self.path.len() {
-            return self.follow();
-        }
         let options = std::mem::take(&mut state.options);
         let node = match self.method {
             Method::States => {
