@@ -228,6 +228,8 @@ struct Running<'p> {
     heard: Digest,
     /// Lines it loaded from since its last relax; only with a pilot.
     loaded: Vec<u32>,
+    /// The step since which it has only polled in vain.
+    vain: Option<u64>,
 }
 
 impl<'p> Running<'p> {
@@ -237,6 +239,7 @@ impl<'p> Running<'p> {
             state: State::Ready,
             heard: Digest::new(0),
             loaded: Vec::new(),
+            vain: None,
         }
     }
 
@@ -297,7 +300,7 @@ impl Run<'_, '_> {
                 self.quiet = 0;
             }
             if self.steps >= self.config.max_steps {
-                return self.failed().unwrap_or(End::StepBound);
+                return self.failed().unwrap_or(self.cut_off());
             }
             let next = match &mut self.clocks {
                 None => self.picker.next(),
@@ -368,19 +371,43 @@ impl Run<'_, '_> {
                 let bytes = &self.cores[index].strand.desk().bytes;
                 let outcome = self.machine.execute(core, &op, bytes);
                 self.record(core, &op, outcome.value, outcome.note);
-                if matches!(op.access, Access::TestAndSet(_)) && outcome.value == 0 {
-                    self.turn(core);
+                if matches!(op.access, Access::TestAndSet(_)) {
+                    match outcome.value {
+                        0 => self.turn(core),
+                        _ => self.cores[index].vain = None,
+                    }
                 }
                 if std::mem::take(&mut self.machine.progress) {
                     self.quiet = 0;
+                    self.cores[index].vain = None;
                 }
                 Some(outcome.reply)
             }
         }
     }
 
+    /// Notes since when `core` gets nowhere.
+    fn polls_in_vain(&mut self, core: u16) {
+        let vain = &mut self.cores[usize::from(core)].vain;
+        *vain = vain.or(Some(self.steps));
+    }
+
+    /// Why the run is cut off: somebody has got nowhere for more than half of it, or there is just too much
+    /// to do.
+    fn cut_off(&self) -> End {
+        let starves = |running: &Running<'_>| {
+            let since = running.vain.filter(|_| running.state != State::Ended);
+            since.is_some_and(|since| self.steps - since > self.config.max_steps / 2)
+        };
+        match self.cores.iter().position(starves) {
+            Some(core) => End::Starvation(CoreId::new(core as u16)),
+            None => End::StepBound,
+        }
+    }
+
     /// `core` polled in vain.
     fn turn(&mut self, core: u16) {
+        self.polls_in_vain(core);
         self.quiet += 1;
         self.picker.yields(core);
     }
@@ -401,6 +428,7 @@ impl Run<'_, '_> {
             Some(0)
         } else {
             self.record(core, op, 0, Note::Waits);
+            self.polls_in_vain(core);
             self.machine.waits.block(core);
             if let Some(clocks) = &mut self.clocks {
                 clocks.park(core, self.machine.waits.words(core), &self.machine.shape);
@@ -417,6 +445,7 @@ impl Run<'_, '_> {
             Some(0)
         } else {
             self.record(core, op, 0, Note::Waits);
+            self.polls_in_vain(core);
             self.block(core, State::WaitsForRing);
             None
         }

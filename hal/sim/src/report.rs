@@ -24,6 +24,9 @@ pub enum End {
     Livelock,
     /// The run had not ended after [`Config::max_steps`].
     StepBound,
+    /// Nor had it ended then, and this core had got nowhere for more than half of the run, while others
+    /// went on. See [`Report::waiting`].
+    Starvation(CoreId),
     /// An oracle saw a hazard.
     Oracle(Alarm),
     /// [`Config::choices`] says something that could not happen: the program is not the one it was made
@@ -78,10 +81,12 @@ pub struct Failure {
 pub struct Waiting {
     /// The core.
     pub core: CoreId,
-    /// The words it waits for. None: it waits for a register or its bell.
+    /// The words it waits for.
     pub words: Vec<Word>,
-    /// The core whose register it waits for, in a run of given choices.
+    /// The core whose register it waits for.
     pub register: Option<CoreId>,
+    /// Whether it waits for its bell.
+    pub bell: bool,
     /// The source line that waits.
     pub place: &'static Location<'static>,
 }
@@ -222,6 +227,7 @@ impl fmt::Display for End {
             Self::Deadlock => f.write_str("DEADLOCK"),
             Self::Livelock => f.write_str("LIVELOCK"),
             Self::StepBound => f.write_str("CUT OFF"),
+            Self::Starvation(core) => write!(f, "STARVATION of {core}"),
             Self::Diverged => f.write_str("DIVERGED from the given choices"),
             Self::Oracle(alarm) => write!(f, "{alarm}"),
         }
@@ -280,7 +286,7 @@ impl fmt::Display for Waiting {
         write!(f, "{} waits", self.core)?;
         match self.register {
             Some(of) => write!(f, " for the register of {of}")?,
-            None if self.words.is_empty() => write!(f, " for its bell")?,
+            None if self.bell => write!(f, " for its bell")?,
             None => {}
         }
         for Word { at, seen, now } in &self.words {

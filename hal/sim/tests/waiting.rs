@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use flagpost_hal::{Clock, Delay, Doorbell, Relax, TestAndSet, Topology, UncachedMemory, Watch};
+use flagpost_hal::{
+    Clock, CoreId, Delay, Doorbell, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+};
 use flagpost_sim::{Config, End, Schedule, SimCore};
 
 /// Each core waits for a word that nobody stores.
@@ -131,6 +133,41 @@ fn endless_progress_is_cut_off() {
         }
     });
     assert_eq!((report.end, report.steps), (End::StepBound, 1000));
+}
+
+#[test]
+fn who_gets_nowhere_while_others_go_on_starves() {
+    // Core 1 wants a register that core 0 never frees, or a word that it never stores.
+    for lock in [true, false] {
+        let program = |core: SimCore| {
+            let owner = CoreId::new(0);
+            if core.core() == owner {
+                core.store_u32(at(0, 0), 0);
+                loop {
+                    core.store_u32(at(0, 64), 1);
+                }
+            }
+            if lock {
+                core.release_at_start(owner);
+                std::mem::forget(core.try_lock(owner));
+            }
+            loop {
+                match core.load_u32(at(0, 0)) {
+                    1 => return Ok(()),
+                    _ if lock && core.try_lock(owner).is_some() => return Ok(()),
+                    _ if lock => core.relax(&[]),
+                    seen => core.relax(&[Watch { at: at(0, 0), seen }]),
+                }
+            }
+        };
+        let config = Config {
+            max_steps: 10_000,
+            ..Config::default()
+        };
+        let report = run(config, program);
+        assert_eq!(report.end, End::Starvation(CoreId::new(1)), "{report}");
+        assert_eq!(report.waiting.len(), 1, "{report}");
+    }
 }
 
 #[test]

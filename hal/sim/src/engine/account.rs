@@ -56,10 +56,17 @@ impl Run<'_, '_> {
             let piloted = self.jumps.is_some();
             let polls = matches!(op.access, Access::Relax | Access::WaitForRing);
             let waits = matches!(running.state, State::Waits | State::WaitsForRing);
-            if !waits && !(piloted && (polls || register.is_some())) {
+            let vain = running.vain.is_some();
+            if !waits && !vain && !(piloted && (polls || register.is_some())) {
                 continue;
             }
-            let watched = self.machine.waits.words(core).to_vec();
+            let (place, bell) = (op.place, matches!(op.access, Access::WaitForRing));
+            let mut watched = self.machine.waits.words(core).to_vec();
+            if let (true, Access::Load { .. }, at) = (watched.is_empty(), op.access, op.at & !3) {
+                // A loop that nobody can see through: this is the word it looks at now.
+                let seen = self.machine.peek(core, at);
+                watched.push(Watched { at, seen });
+            }
             let word = |Watched { at, seen }| Word {
                 at: self.machine.shape.address(at),
                 seen,
@@ -69,7 +76,8 @@ impl Run<'_, '_> {
                 core: CoreId::new(core),
                 words: watched.into_iter().map(word).collect(),
                 register,
-                place: op.place,
+                bell,
+                place,
             });
         }
         waiting
