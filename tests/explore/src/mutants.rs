@@ -11,7 +11,7 @@
 //!    round: kind profiles first, then few cores first. So the profile at which a point falls is about
 //!    the kindest that shows it. Last comes `scc+late`: loads that finish late, see `flagpost_explore::late`.
 //!
-//! A failed check, an oracle, a deadlock, a livelock or a panic kills. A run that is cut off does not.
+//! A failed check, an oracle, a deadlock, a livelock, starvation or a panic kills. A run that is cut off does not.
 //!
 //! Points are handed out to threads; each is decided by one thread alone. So results do not depend on the threads.
 
@@ -315,6 +315,7 @@ fn how(end: &End) -> Option<&'static str> {
         End::Panicked => Some("panic"),
         End::Deadlock => Some("deadlock"),
         End::Livelock => Some("livelock"),
+        End::Starvation(_) => Some("starvation"),
         // Passed, cut off, or not a run of its own.
         _ => None,
     }

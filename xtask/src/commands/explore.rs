@@ -1,11 +1,13 @@
 //! `cargo xtask explore`: the cases under many schedules, or under all of them.
 
 use std::fs;
+use std::iter;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::test::Count;
 use crate::console::{Console, out};
 use crate::error::usage;
 use crate::explorer::Explorer;
@@ -110,15 +112,70 @@ impl Arguments {
     }
 }
 
+/// What `cargo xtask test` explores, in about two minutes of an idle host: everything by seeds, then small cases
+/// in every schedule.
+const SHORT: [&str; 5] = [
+    "--schedules 200000",
+    "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1",
+    "--strategy exhaustive --case small.notify_twice --cores 2 --evictions 1 --fills 1",
+    "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",
+    "--strategy exhaustive --case small.switch --cores 3 --profile scc+fill",
+];
+
+/// What is printed of an exploration.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Show {
+    Rows,
+    Json,
+    Total,
+}
+
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     console.release();
-    let exhaustive = arguments.strategy == Strategy::Exhaustive;
     let explorer = Explorer::plain(console)?;
-    let mut totals = Totals::default();
+    let show = if arguments.json {
+        Show::Json
+    } else {
+        Show::Rows
+    };
+    let words = arguments.words();
+    let (totals, ended) = explore(console, &explorer, words, show)?;
+    if totals.settings == 0 && !totals.failed && !ended {
+        // It has said why.
+        return Err(usage("nothing was explored"));
+    }
+    Ok(ended && !totals.failed)
+}
+
+/// The short exploration: each setting counts as a check.
+pub(crate) fn short(console: &Console) -> Result<Count> {
+    let explorer = Explorer::plain(console)?;
+    let mut count = Count::default();
+    for words in SHORT {
+        out(&format!("cargo xtask explore {words}"));
+        let words = words.split_whitespace().map(str::to_owned);
+        let words = iter::once("explore".to_owned()).chain(words).collect();
+        let (totals, ended) = explore(console, &explorer, words, Show::Total)?;
+        count.passed += totals.settings as usize;
+        count.failed += usize::from(totals.failed || !ended);
+    }
+    Ok(count)
+}
+
+/// Calls the explorer and prints what it says.
+fn explore(
+    console: &Console,
+    explorer: &Explorer,
+    words: Vec<String>,
+    show: Show,
+) -> Result<(Totals, bool)> {
+    let exhaustive = words.iter().any(|word| word == "exhaustive");
     let what = if exhaustive { "settings" } else { "schedules" };
+    let json = show == Show::Json;
+    let mut totals = Totals::default();
     console.step("exploring");
-    let ended = explorer.lines(arguments.words(), |object| {
+    let ended = explorer.lines(words, |object| {
         match object["is"].as_str() {
             Some("progress") => {
                 let number = |name: &str| object[name].as_u64().unwrap_or(0);
@@ -126,26 +183,30 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
             }
             Some("result") => {
                 totals.add(&object);
-                show(&object, arguments.json, exhaustive);
+                match show {
+                    Show::Rows => row(&object, exhaustive),
+                    Show::Json => out(&object.to_string()),
+                    Show::Total => {}
+                }
             }
             Some("failure") => {
                 totals.failed = true;
                 console.clear();
-                account(console, &object, "", arguments.json)?;
+                account(console, &object, "", json)?;
                 console.step("searching for a simpler one");
             }
             Some("shrunk") => {
                 console.clear();
                 let (choices, switches) = (&object["choices"], &object["switches"]);
-                if !arguments.json {
+                if !json {
+                    let bounds = object["bounds"].as_str().unwrap_or_default();
                     out(&format!(
-                        "\nthe simplest like it that was found: {choices} choices, {switches} switches, {}",
-                        object["bounds"].as_str().unwrap_or_default()
+                        "\nthe simplest like it that was found: {choices} choices, {switches} switches, {bounds}"
                     ));
                 }
-                account(console, &object, "-small", arguments.json)?;
+                account(console, &object, "-small", json)?;
             }
-            Some("unshrunk") if !arguments.json => {
+            Some("unshrunk") if !json => {
                 console.clear();
                 out("\nno simpler run that fails like it was found");
             }
@@ -155,12 +216,10 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         Ok(())
     })?;
     console.clear();
-    if totals.settings == 0 && !totals.failed && !ended {
-        // It has said why.
-        return Err(usage("nothing was explored"));
+    if totals.settings > 0 || totals.failed {
+        totals.show(json, exhaustive);
     }
-    totals.show(arguments.json, exhaustive);
-    Ok(ended && !totals.failed)
+    Ok((totals, ended))
 }
 
 /// What all settings together took.
@@ -218,10 +277,7 @@ impl Totals {
 }
 
 /// One setting's row.
-fn show(object: &Value, json: bool, exhaustive: bool) {
-    if json {
-        return out(&object.to_string());
-    }
+fn row(object: &Value, exhaustive: bool) {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let seconds = object["seconds"].as_f64().unwrap_or(0.0);
     let setting = text("setting");

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: the host's tests, a short mutation sweep, then the cases under QEMU at several sizes.
+//! `cargo xtask test`: the host's tests, a short exploration, a short mutation sweep, then the cases under QEMU
+//! at several sizes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::mutants;
+use super::{explore, mutants};
 use crate::boot::Setup;
 use crate::console::{Console, out};
 use crate::paths;
@@ -82,11 +83,16 @@ pub(crate) fn run(console: &Console) -> bool {
     count.failed == 0
 }
 
-/// Host tests, mutants and QEMU runs, without the summary.
+/// Host tests, exploration, mutants and QEMU runs, without the summary.
 pub(crate) fn all(console: &Console) -> Count {
     console.release();
     let mut count = Count::default();
-    for part in [host(), mutants(console), qemu(console)] {
+    for part in [
+        host(),
+        exploration(console),
+        mutants(console),
+        qemu(console),
+    ] {
         match part {
             Ok(part) => count.add(part),
             Err(why) => {
@@ -140,6 +146,11 @@ fn result(line: &str) -> Option<Count> {
         passed: before("passed")?,
         failed: before("failed")?,
     })
+}
+
+fn exploration(console: &Console) -> Result<Count> {
+    out("\nexploration:");
+    explore::short(console)
 }
 
 fn mutants(console: &Console) -> Result<Count> {
