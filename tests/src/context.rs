@@ -13,7 +13,8 @@ pub trait Platform: Sized + 'static {
     /// need them are skipped: no platform fakes them.
     const ATOMICS: Option<AtomicU32<Self::Machine>> = None;
 
-    /// The set-up of a small case is done: what follows is worth trying in every schedule.
+    /// The set-up of a case is done: what follows is worth trying in many schedules. Called once or more; the
+    /// first counts.
     fn go(_machine: &Self::Machine) {}
 }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-use flagpost_explore::{Setting, cases, has_go, program, settings_of};
+use flagpost_explore::{Setting, cases, is_small, program, settings_of};
 use flagpost_sim::{Bounds, Config, Explored, Method, Profile, Report, Schedule, Sim, sweep};
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Setting>, String> {
     settings.retain(|setting| profile.is_none_or(|profile| profile == setting.profile));
     if arguments.strategy == Strategy::Exhaustive && arguments.preemptions.is_none() {
         // Others would not end; with bounded preemptions they may be tried.
-        settings.retain(|setting| has_go(setting.case));
+        settings.retain(|setting| is_small(setting.case));
         if arguments.cores.is_none() {
             settings.retain(|setting| setting.cores <= 4);
         }
@@ -233,7 +233,7 @@ fn search(arguments: &Arguments, setting: &Setting) -> Explored {
         expiries: arguments.expiries,
         refusals: arguments.refusals,
         preemptions: arguments.preemptions,
-        set_up: has_go(setting.case),
+        set_up: true,
         max_states: arguments.states,
         ..Bounds::default()
     };

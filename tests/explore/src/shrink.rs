@@ -3,11 +3,11 @@
 //! Not by leaving things out of the failing run, which mostly breaks it, but by searching anew: few cores before
 //! many, no eviction before one, no preemption before one. Whoever fails first in that order is simplest.
 
-use flagpost_explore::{Setting, has_go, program};
+use flagpost_explore::{Setting, program};
 use flagpost_sim::{Bounds, Config, End, Method, Report, Sim};
 
 /// Runs that each of the searches may take.
-const RUNS: u64 = 5_000;
+const RUNS: u64 = 20_000;
 
 /// Evictions (and prefetches), and preemptions, in the order in which they are allowed.
 const ALLOWED: [(u8, u8); 8] = [
@@ -24,14 +24,17 @@ const ALLOWED: [(u8, u8); 8] = [
 /// A run that fails in the same way as `found`, with bounds as small as can be; none if the searches end
 /// without one.
 pub(crate) fn shrink(setting: &Setting, found: &Report) -> Option<(Report, Bounds)> {
-    for cores in setting.case.min_cores..=setting.cores.min(setting.case.min_cores + 2) {
-        for (evictions, preemptions) in ALLOWED {
+    let fewest = setting.case.min_cores;
+    for cores in fewest..=setting.cores.min(fewest + 2) {
+        let with =
+            |set_up| ALLOWED.map(|(evictions, preemptions)| (set_up, evictions, preemptions));
+        for (set_up, evictions, preemptions) in with(true).into_iter().chain(with(false)) {
             let bounds = Bounds {
                 evictions,
                 fills: evictions,
                 expiries: found.config.budgets_expire.min(2) as u8,
                 preemptions: Some(preemptions),
-                set_up: has_go(setting.case),
+                set_up,
                 max_runs: RUNS,
                 ..Bounds::default()
             };

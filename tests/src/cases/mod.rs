@@ -155,6 +155,9 @@ fn join_as<'c, P: Platform>(
         let budget = budget.ok_or(Failure::Argument("budget is not a number"))?;
         config.budget = Budget::microseconds(budget.into());
     }
-    let link = Mapped::start(context.machine.clone(), session)?;
-    Ok(World::start(link, context.arena, config)?)
+    let machine = context.machine.clone();
+    let link = Mapped::start(machine.clone(), session)?;
+    let world = World::start(link, context.arena, config)?;
+    P::go(&machine);
+    Ok(world)
 }
