@@ -3,8 +3,8 @@
 //! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's timeline and the line
 //! that replays it.
 
-use flagpost_explore::{cases, preset_settings_of};
-use flagpost_sim::{Preset, sweep};
+use flagpost_explore::{PresetSetting, cases, preset_settings_of};
+use flagpost_sim::{Bounds, Preset, sweep};
 
 /// Seeds per case and size.
 const SEEDS: u64 = 30;
@@ -53,4 +53,35 @@ fn rp2040() {
 #[test]
 fn arm_m7() {
     on(Preset::ArmM7);
+}
+
+/// All schedules of cases that are small enough for it on weak chips too, with one eviction, one prefetch or one
+/// unit of bulk bytes that leaves without need. Two cores; registers for locks.
+#[test]
+fn all_schedules_of_small_cases() {
+    let names = [
+        "small.fan_out",
+        "small.get",
+        "small.notify",
+        "small.ping_pong",
+    ];
+    for case in cases().iter().filter(|case| names.contains(&case.name)) {
+        for preset in Preset::ALL {
+            let setting = PresetSetting {
+                case,
+                cores: 2,
+                preset,
+            };
+            for (evictions, fills, leaves) in [(1, 0, 0), (0, 1, 0), (0, 0, 1)] {
+                let explored = setting.explore(&Bounds {
+                    evictions,
+                    fills,
+                    leaves,
+                    ..Bounds::default()
+                });
+                println!("{setting}: {explored}");
+                explored.assert_done();
+            }
+        }
+    }
 }

@@ -73,10 +73,14 @@ impl PresetSetting {
                 sweep.case_with_lines(name, config, program)
             }
         }
-        self.dispatch(Add(sweep, self.to_string(), self.config()))
+        let config = self.config();
+        self.dispatch(config.registers, Add(sweep, self.to_string(), config))
     }
 
     /// Tries all schedules within `bounds`, up to the first failure.
+    ///
+    /// Where there are no registers, locks are registers all the same: an attempt on a lock of words polls, and
+    /// repeating it makes endless paths. That lock has a search of its own, in `hal/sim/tests`.
     pub fn explore(&self, bounds: &Bounds) -> Explored {
         struct Explore<'a>(&'a Bounds, Config);
         impl Use for Explore<'_> {
@@ -90,12 +94,15 @@ impl PresetSetting {
                 Sim::new(config).explore(bounds, Method::States, false, program)
             }
         }
-        self.dispatch(Explore(bounds, self.config()))
+        let config = Config {
+            registers: true,
+            ..self.config()
+        };
+        self.dispatch(true, Explore(bounds, config))
     }
 
-    fn dispatch<U: Use>(&self, then: U) -> U::Result {
-        let chip = self.preset.config();
-        match (chip.line, chip.registers) {
+    fn dispatch<U: Use>(&self, registers: bool, then: U) -> U::Result {
+        match (self.preset.config().line, registers) {
             (4, true) => self.on::<4, Simulator<4>, U>(then, Some),
             (16, true) => self.on::<16, Simulator<16>, U>(then, Some),
             (32, true) => self.on::<32, Simulator, U>(then, Some),

@@ -8,8 +8,8 @@
 
 use flagpost::{Config, Error, Group, MatchVector, Rank, Source, Tag, TagFilter, Window, World};
 use flagpost_hal::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Position, Relax,
-    TestAndSet, Topology, UncachedMemory, Watch,
+    Address, CachedMemory, Clock, Coherence, CoreId, Lines, Machine, MessageBuffer, Position,
+    Relax, TestAndSet, Topology, UncachedMemory, Watch, WithSoftwareLock,
 };
 use flagpost_mapped::Mapped;
 
@@ -155,8 +155,8 @@ fn rank() -> Rank {
 }
 
 /// Every call of the library.
-fn everything(arena: &mut [u32]) -> Result<(), Error> {
-    let link = Mapped::start(Unknown, any())?;
+fn everything<M: Machine>(machine: M, arena: &mut [u32]) -> Result<(), Error> {
+    let link = Mapped::start(machine, any())?;
     let config = Config {
         unexpected: any() as u16,
         ..Config::default()
@@ -231,5 +231,11 @@ fn notifications<L: MatchVector>(window: &Window<'_, u64, L>) -> Result<(), Erro
 pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
     // SAFETY: the caller's promise.
     let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
-    everything(arena).is_ok()
+    if any() != 0 {
+        return everything(Unknown, arena).is_ok();
+    }
+    match WithSoftwareLock::<_>::new(Unknown) {
+        Some(machine) => everything(machine, arena).is_ok(),
+        None => false,
+    }
 }
