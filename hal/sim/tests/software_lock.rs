@@ -255,3 +255,34 @@ fn flags_take_whole_lines_at_the_end() {
         report.assert_done();
     }
 }
+
+/// Who is refused because somebody is in has stored nothing: it keeps nobody waiting.
+#[test]
+fn a_held_lock_is_refused_without_a_store() {
+    let config = Config {
+        registers: false,
+        ..blind(Profile::Weak)
+    };
+    let owner = CoreId::new(0);
+    let taken = at(1, 0);
+    for holder in [0, 1] {
+        let report = run(config.clone(), |core| {
+            let lock = lock::<4>(&core, Lack::Nothing);
+            core.store_u32(at(core.core().get(), 4), 1);
+            core.drain();
+            wait_and_acquire(&core, at(0, 4), 1);
+            wait_and_acquire(&core, at(1, 4), 1);
+            if core.core().get() == holder {
+                std::mem::forget(lock.try_lock(owner).ok_or("refused")?);
+                core.store_u32(taken, 7);
+                return Ok(());
+            }
+            wait_and_acquire(&core, taken, 7);
+            (0..9).try_for_each(|_| check("refused", lock.try_lock(owner).is_none(), true))
+        });
+        report.assert_done();
+        // Two flags and a word at the start.
+        let refused = &report.counters[1 - usize::from(holder)];
+        assert_eq!(refused.stores_local + refused.stores_remote, 3);
+    }
+}
