@@ -22,22 +22,18 @@
 
 mod account;
 pub(crate) mod piloted;
-
-use std::fmt::Debug;
+mod waiting;
 
 use flagpost_hal::CoreId;
 
-use crate::config::{Config, Schedule};
+use crate::config::Config;
 use crate::explore::digest::Digest;
-use crate::explore::search::Follow;
-use crate::explore::{Bounds, Explored, Method, explore};
-use crate::handle::SimCore;
 use crate::machine::Machine;
 use crate::machine::message::Message;
 use crate::machine::waits::Watched;
 use crate::op::{Access, Op};
 use crate::pick::Picker;
-use crate::report::{End, Failure, Report};
+use crate::report::{End, Failure};
 use crate::rng::{Rng, Stream};
 use crate::strand::{Last, Strand};
 use crate::timing::Clocks;
@@ -45,167 +41,6 @@ use crate::trace::{Event, Note, Trace, Verb};
 
 /// Cycles that pass when time budgets expire: more than an hour.
 const JUMP: u64 = 1 << 42;
-
-/// A simulated chip. Runs programs, one after the other, each on a chip fresh from power-on; what the
-/// runs need is kept in between.
-pub struct Sim {
-    config: Config,
-    machine: Machine,
-    trace: Trace,
-}
-
-impl Sim {
-    /// The chip that `config` describes.
-    ///
-    /// # Panics
-    /// If `config` has no core, a region size is not a multiple of 32, or memory exceeds 4 GiB.
-    pub fn new(config: Config) -> Self {
-        Self {
-            machine: Machine::new(&config),
-            trace: Trace::new(config.cores, config.timeline),
-            config,
-        }
-    }
-
-    /// What runs are made of now.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Uses another seed from the next run on.
-    pub fn reseed(&mut self, seed: u64) -> &mut Self {
-        self.config.seed = seed;
-        self
-    }
-
-    /// Runs `program` on every core of a chip with lines of 32 bytes, and tells what came of it.
-    ///
-    /// A core that returns an error or panics stops there, with its locks held; the others go on until
-    /// they are done or cannot.
-    ///
-    /// # Panics
-    /// If the chip's lines have another size, or the host has no memory for the cores' stacks.
-    pub fn run<E: Debug>(&mut self, program: impl Fn(SimCore) -> Result<(), E>) -> Report {
-        self.run_with_lines(program)
-    }
-
-    /// [`run`](Self::run), on a chip with lines of `LINE` bytes.
-    ///
-    /// # Panics
-    /// As `run`.
-    pub fn run_with_lines<const LINE: usize, E: Debug>(
-        &mut self,
-        program: impl Fn(SimCore<LINE>) -> Result<(), E>,
-    ) -> Report {
-        assert!(
-            self.config.line as usize == LINE,
-            "the program is for lines of {LINE} bytes, the chip's have {}",
-            self.config.line
-        );
-        if self.config.choices.is_empty() {
-            return self.with(&program, |mut run| {
-                let end = run.until_it_ends();
-                run.report(end)
-            });
-        }
-        let mut follow = Follow {
-            rest: self.config.choices.0.clone().into_iter(),
-        };
-        // What is listed was within the bounds once; evictions need no other leave to be repeated.
-        let bounds = Bounds {
-            evictions: u8::MAX,
-            fills: u8::MAX,
-            leaves: u8::MAX,
-            expiries: u8::MAX,
-            refusals: u8::MAX,
-            set_up: self.config.set_up,
-            ..Bounds::default()
-        };
-        self.with(&program, |mut run| {
-            let end = run.piloted(&bounds, &mut follow);
-            run.report(end.unwrap_or(End::Done))
-        })
-    }
-
-    /// Tries all schedules of `program` within `bounds`, evictions and other acts of the chip included; up
-    /// to the first failure, or to the end if it is to `keep_going`.
-    ///
-    /// Rates of the configuration do not matter then, nor do its schedule and clock.
-    ///
-    /// # Panics
-    /// As [`run`](Self::run); if the schedule is the timed one; in a build that cannot unwind.
-    pub fn explore<const LINE: usize, E: Debug>(
-        &mut self,
-        bounds: &Bounds,
-        method: Method,
-        keep_going: bool,
-        program: impl Fn(SimCore<LINE>) -> Result<(), E>,
-    ) -> Explored {
-        if cfg!(panic = "abort") {
-            panic!(
-                "a search leaves cores behind, whose stacks would leak: build with panic = \"unwind\""
-            );
-        }
-        assert!(
-            self.config.schedule != Schedule::Timed,
-            "time decides a timed run: there is nothing to explore"
-        );
-        let config = self.config.clone();
-        explore(&config, bounds, method, keep_going, |pilot| {
-            self.with(&program, |mut run| {
-                let end = run.piloted(bounds, pilot);
-                let (steps, heard) = (run.steps, run.heard());
-                (end.map(|end| run.report(end)), steps, heard)
-            })
-        })
-    }
-
-    /// Makes a run ready, every core at its first access, and hands it over.
-    fn with<const LINE: usize, E: Debug, R>(
-        &mut self,
-        program: &impl Fn(SimCore<LINE>) -> Result<(), E>,
-        then: impl FnOnce(Run<'_, '_>) -> R,
-    ) -> R {
-        assert!(
-            self.config.line as usize == LINE,
-            "the program is for lines of {LINE} bytes, the chip's have {}",
-            self.config.line
-        );
-        self.machine.reset(self.config.seed);
-        self.trace.reset();
-        let shape = self.machine.shape;
-        let strand = |core| {
-            Strand::new(move |port| {
-                let handle = SimCore::new(port, CoreId::new(core), shape);
-                program(handle).map_err(|error| format!("{error:?}"))
-            })
-        };
-        let mut run = Run {
-            picker: Picker::new(&self.config),
-            clocks: Clocks::new(&self.config, &shape),
-            cores: (0..self.config.cores)
-                .map(|core| Running::new(strand(core)))
-                .collect(),
-            live: usize::from(self.config.cores),
-            steps: 0,
-            offset: 0,
-            quiet: 0,
-            expiries: self.config.budgets_expire,
-            failures: Vec::new(),
-            rng: Rng::new(self.config.seed, Stream::Wakes),
-            woken: Vec::new(),
-            jumps: None,
-            config: &self.config,
-            machine: &mut self.machine,
-            trace: &mut self.trace,
-        };
-        for core in 0..run.config.cores {
-            run.picker.enable(core);
-            run.advance(core, 0);
-        }
-        then(run)
-    }
-}
 
 /// What a core is doing.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -251,7 +86,7 @@ impl<'p> Running<'p> {
 }
 
 /// A run in progress.
-struct Run<'s, 'p> {
+pub(crate) struct Run<'s, 'p> {
     config: &'s Config,
     machine: &'s mut Machine,
     trace: &'s mut Trace,
@@ -277,12 +112,48 @@ struct Run<'s, 'p> {
     jumps: Option<Vec<u64>>,
 }
 
-impl Run<'_, '_> {
+impl<'s, 'p> Run<'s, 'p> {
+    /// A run of these cores, every one at its first access, on a chip fresh from power-on.
+    pub(crate) fn new(
+        config: &'s Config,
+        machine: &'s mut Machine,
+        trace: &'s mut Trace,
+        cores: impl Iterator<Item = Strand<'p>>,
+    ) -> Self {
+        let mut run = Self {
+            picker: Picker::new(config),
+            clocks: Clocks::new(config, &machine.shape),
+            cores: cores.map(Running::new).collect(),
+            live: usize::from(config.cores),
+            steps: 0,
+            offset: 0,
+            quiet: 0,
+            expiries: config.budgets_expire,
+            failures: Vec::new(),
+            rng: Rng::new(config.seed, Stream::Wakes),
+            woken: Vec::new(),
+            jumps: None,
+            config,
+            machine,
+            trace,
+        };
+        for core in 0..config.cores {
+            run.picker.enable(core);
+            run.advance(core, 0);
+        }
+        run
+    }
+
+    /// Steps so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Steps until there is a reason not to.
     ///
     /// Reasons are looked at in the order in which they explain each other: a hazard explains wrong data,
     /// a failed core explains that others wait for it. So the first one found is the one to report.
-    fn until_it_ends(&mut self) -> End {
+    pub(crate) fn until_it_ends(&mut self) -> End {
         loop {
             if let Some(hazard) = &self.machine.hazard {
                 return End::Oracle(self.machine.alarm(hazard));
@@ -386,166 +257,6 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Notes since when `core` gets nowhere.
-    fn polls_in_vain(&mut self, core: u16) {
-        let vain = &mut self.cores[usize::from(core)].vain;
-        *vain = vain.or(Some(self.steps));
-    }
-
-    /// Why the run is cut off: somebody has got nowhere for more than half of it, or there is just too much
-    /// to do.
-    fn cut_off(&self) -> End {
-        let starves = |running: &Running<'_>| {
-            let since = running.vain.filter(|_| running.state != State::Ended);
-            since.is_some_and(|since| self.steps - since > self.config.max_steps / 2)
-        };
-        match self.cores.iter().position(starves) {
-            Some(core) => End::Starvation(CoreId::new(core as u16)),
-            None => End::StepBound,
-        }
-    }
-
-    /// `core` polled in vain.
-    fn turn(&mut self, core: u16) {
-        self.polls_in_vain(core);
-        self.quiet += 1;
-        self.picker.yields(core);
-    }
-
-    /// Waits for a watched word to differ; or just a turn.
-    fn relax(&mut self, core: u16, op: &Op) -> Option<u64> {
-        self.machine.count(core).relaxes += 1;
-        let number = self.machine.waits.words(core).len();
-        let mut differs = number == 0;
-        for word in 0..number {
-            let Watched { at, seen } = self.machine.waits.words(core)[word];
-            differs |= self.machine.peek(core, at) != seen;
-        }
-        if differs {
-            self.record(core, op, 0, Note::None);
-            self.machine.waits.forget(core);
-            self.turn(core);
-            Some(0)
-        } else {
-            self.record(core, op, 0, Note::Waits);
-            self.polls_in_vain(core);
-            self.machine.waits.block(core);
-            if let Some(clocks) = &mut self.clocks {
-                clocks.park(core, self.machine.waits.words(core), &self.machine.shape);
-            }
-            self.block(core, State::Waits);
-            None
-        }
-    }
-
-    fn wait_for_ring(&mut self, core: u16, op: &Op) -> Option<u64> {
-        let bell = &mut self.machine.bells[usize::from(core)];
-        if std::mem::take(bell) {
-            self.record(core, op, 0, Note::None);
-            Some(0)
-        } else {
-            self.record(core, op, 0, Note::Waits);
-            self.polls_in_vain(core);
-            self.block(core, State::WaitsForRing);
-            None
-        }
-    }
-
-    /// Rings a bell. Its owner goes on at once if it waits; else the bell remembers.
-    fn ring(&mut self, core: u16, of: u16, op: &Op) -> Option<u64> {
-        self.machine.count(core).rings += 1;
-        self.record(core, op, 0, Note::None);
-        self.quiet = 0;
-        if self.cores[usize::from(of)].state == State::WaitsForRing {
-            self.unblock(of);
-        } else {
-            self.machine.bells[usize::from(of)] = true;
-        }
-        Some(0)
-    }
-
-    fn block(&mut self, core: u16, state: State) {
-        self.cores[usize::from(core)].state = state;
-        self.picker.disable(core);
-    }
-
-    /// A waiting core goes on.
-    fn unblock(&mut self, core: u16) {
-        self.machine.waits.unblock(core);
-        if let Some(clocks) = &mut self.clocks {
-            match self.cores[usize::from(core)].state {
-                State::WaitsForRing => clocks.wake_by_bell(core),
-                _ => clocks.wake(core),
-            }
-        }
-        self.cores[usize::from(core)].state = State::Ready;
-        self.picker.enable(core);
-        self.note(core, Verb::Wake);
-        self.advance(core, 0);
-    }
-
-    /// Wakes the cores for which a watched word differs now.
-    #[inline]
-    fn wake(&mut self) {
-        if self.machine.waits.any_changed() {
-            self.wake_watchers();
-        }
-    }
-
-    fn wake_watchers(&mut self) {
-        while let Some(line) = self.machine.waits.take_changed() {
-            let mut woken = std::mem::take(&mut self.woken);
-            woken.clear();
-            self.machine.waits.watchers(line, &mut woken);
-            for &(core, Watched { at, seen }) in &woken {
-                let waits = self.cores[usize::from(core)].state == State::Waits;
-                if waits && self.machine.peek(core, at) != seen {
-                    self.unblock(core);
-                }
-            }
-            self.woken = woken;
-        }
-    }
-
-    /// Perhaps wakes some core for no reason.
-    #[cold]
-    fn wake_for_no_reason(&mut self) {
-        let core = self.rng.below(self.cores.len());
-        let waits = matches!(self.cores[core].state, State::Waits | State::WaitsForRing);
-        if waits && self.rng.next() & 1023 < u64::from(self.config.wakes) {
-            self.unblock(core as u16);
-        }
-    }
-
-    /// Late stores arrive. Returns whether there were any.
-    fn settle(&mut self) -> bool {
-        let any = self.machine.settle();
-        self.wake();
-        any
-    }
-
-    /// Lets a time budget run out, if one is left: time jumps, and everybody who waits looks again.
-    fn expire(&mut self) -> bool {
-        let Some(left) = self.expiries.checked_sub(1) else {
-            return false;
-        };
-        self.expiries = left;
-        self.offset += JUMP;
-        if let Some(clocks) = &mut self.clocks {
-            clocks.jump();
-        }
-        for core in 0..self.config.cores {
-            if matches!(
-                self.cores[usize::from(core)].state,
-                State::Waits | State::WaitsForRing
-            ) {
-                self.note(core, Verb::BudgetsExpire);
-                self.unblock(core);
-            }
-        }
-        true
-    }
-
     /// Gives `core` its reply and lets it run to its next access.
     fn advance(&mut self, core: u16, reply: u64) {
         self.run_on(core, reply);
@@ -601,7 +312,7 @@ impl Run<'_, '_> {
     }
 
     /// A digest of all that cores were told.
-    fn heard(&self) -> u128 {
+    pub(crate) fn heard(&self) -> u128 {
         let mut all = Digest::new(0);
         for running in &self.cores {
             all.long(running.heard.value());

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, thread};
 
 use crate::config::{Config, Schedule};
-use crate::engine::Sim;
 use crate::handle::SimCore;
 use crate::report::Report;
+use crate::sim::Sim;
 
 /// The environment variable that makes sweeps replay one run: the line that a report ends with.
 pub(crate) const REPLAY: &str = "FLAGPOST_SIM_REPLAY";

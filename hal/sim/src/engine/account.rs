@@ -16,7 +16,7 @@ const SHOWN: usize = 12;
 
 impl Run<'_, '_> {
     /// The account of the run, which is over.
-    pub(super) fn report(mut self, end: End) -> Report {
+    pub(crate) fn report(mut self, end: End) -> Report {
         let waiting = self.waiting();
         let timeline = match end {
             End::Done => String::new(),

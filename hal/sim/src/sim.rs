@@ -1,0 +1,159 @@
+//! [`Sim`]: a chip, and the ways to run programs on it.
+
+use std::fmt::Debug;
+
+use flagpost_hal::CoreId;
+
+use crate::config::{Config, Schedule};
+use crate::engine::Run;
+use crate::explore::search::Follow;
+use crate::explore::{Bounds, Explored, Method, explore};
+use crate::handle::SimCore;
+use crate::machine::Machine;
+use crate::report::{End, Report};
+use crate::strand::Strand;
+use crate::trace::Trace;
+
+/// A simulated chip. Runs programs, one after the other, each on a chip fresh from power-on; what the
+/// runs need is kept in between.
+pub struct Sim {
+    config: Config,
+    machine: Machine,
+    trace: Trace,
+}
+
+impl Sim {
+    /// The chip that `config` describes.
+    ///
+    /// # Panics
+    /// If `config` has no core, a region size is not a multiple of 32, or memory exceeds 4 GiB.
+    pub fn new(config: Config) -> Self {
+        Self {
+            machine: Machine::new(&config),
+            trace: Trace::new(config.cores, config.timeline),
+            config,
+        }
+    }
+
+    /// What runs are made of now.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Uses another seed from the next run on.
+    pub fn reseed(&mut self, seed: u64) -> &mut Self {
+        self.config.seed = seed;
+        self
+    }
+
+    /// Runs `program` on every core of a chip with lines of 32 bytes, and tells what came of it.
+    ///
+    /// A core that returns an error or panics stops there, with its locks held; the others go on until
+    /// they are done or cannot.
+    ///
+    /// # Panics
+    /// If the chip's lines have another size, or the host has no memory for the cores' stacks.
+    pub fn run<E: Debug>(&mut self, program: impl Fn(SimCore) -> Result<(), E>) -> Report {
+        self.run_with_lines(program)
+    }
+
+    /// [`run`](Self::run), on a chip with lines of `LINE` bytes.
+    ///
+    /// # Panics
+    /// As `run`.
+    pub fn run_with_lines<const LINE: usize, E: Debug>(
+        &mut self,
+        program: impl Fn(SimCore<LINE>) -> Result<(), E>,
+    ) -> Report {
+        assert!(
+            self.config.line as usize == LINE,
+            "the program is for lines of {LINE} bytes, the chip's have {}",
+            self.config.line
+        );
+        if self.config.choices.is_empty() {
+            return self.with(&program, |mut run| {
+                let end = run.until_it_ends();
+                run.report(end)
+            });
+        }
+        let mut follow = Follow {
+            rest: self.config.choices.0.clone().into_iter(),
+        };
+        // What is listed was within the bounds once; evictions need no other leave to be repeated.
+        let bounds = Bounds {
+            evictions: u8::MAX,
+            fills: u8::MAX,
+            leaves: u8::MAX,
+            expiries: u8::MAX,
+            refusals: u8::MAX,
+            set_up: self.config.set_up,
+            ..Bounds::default()
+        };
+        self.with(&program, |mut run| {
+            let end = run.piloted(&bounds, &mut follow);
+            run.report(end.unwrap_or(End::Done))
+        })
+    }
+
+    /// Tries all schedules of `program` within `bounds`, evictions and other acts of the chip included; up
+    /// to the first failure, or to the end if it is to `keep_going`.
+    ///
+    /// Rates of the configuration do not matter then, nor do its schedule and clock.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run); if the schedule is the timed one; in a build that cannot unwind.
+    pub fn explore<const LINE: usize, E: Debug>(
+        &mut self,
+        bounds: &Bounds,
+        method: Method,
+        keep_going: bool,
+        program: impl Fn(SimCore<LINE>) -> Result<(), E>,
+    ) -> Explored {
+        if cfg!(panic = "abort") {
+            panic!(
+                "a search leaves cores behind, whose stacks would leak: build with panic = \"unwind\""
+            );
+        }
+        assert!(
+            self.config.schedule != Schedule::Timed,
+            "time decides a timed run: there is nothing to explore"
+        );
+        let config = self.config.clone();
+        explore(&config, bounds, method, keep_going, |pilot| {
+            self.with(&program, |mut run| {
+                let end = run.piloted(bounds, pilot);
+                let (steps, heard) = (run.steps(), run.heard());
+                (end.map(|end| run.report(end)), steps, heard)
+            })
+        })
+    }
+
+    /// Makes a run ready, every core at its first access, and hands it over.
+    fn with<const LINE: usize, E: Debug, R>(
+        &mut self,
+        program: &impl Fn(SimCore<LINE>) -> Result<(), E>,
+        then: impl FnOnce(Run<'_, '_>) -> R,
+    ) -> R {
+        assert!(
+            self.config.line as usize == LINE,
+            "the program is for lines of {LINE} bytes, the chip's have {}",
+            self.config.line
+        );
+        self.machine.reset(self.config.seed);
+        self.trace.reset();
+        let shape = self.machine.shape;
+        let strand = |core| {
+            Strand::new(move |port| {
+                let handle = SimCore::new(port, CoreId::new(core), shape);
+                program(handle).map_err(|error| format!("{error:?}"))
+            })
+        };
+        let strands = (0..self.config.cores).map(strand);
+        then(Run::new(
+            &self.config,
+            &mut self.machine,
+            &mut self.trace,
+            strands,
+        ))
+    }
+}
