@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
     let settings = match chosen(arguments) {
         Ok(settings) => settings,
         Err(error) => {
-            eprintln!("error: {error}");
+            say(&json!({"is": "unusable", "why": error}));
             exit(2);
         }
     };

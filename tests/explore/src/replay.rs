@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
     let trace = match text.and_then(|text| trace::read(&text)) {
         Ok(trace) => trace,
         Err(error) => {
-            eprintln!("error: {}: {error}", arguments.file.display());
+            eprintln!("{}: {error}", arguments.file.display());
             exit(2);
         }
     };

@@ -141,10 +141,6 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     };
     let words = arguments.words();
     let (totals, ended) = explore(console, &explorer, words, show)?;
-    if totals.settings == 0 && !totals.failed && !ended {
-        // It has said why.
-        return Err(usage("nothing was explored"));
-    }
     Ok(ended && !totals.failed)
 }
 
@@ -209,6 +205,9 @@ fn explore(
             Some("unshrunk") if !json => {
                 console.clear();
                 out("\nno simpler run that fails like it was found");
+            }
+            Some("unusable") => {
+                return Err(usage(object["why"].as_str().unwrap_or_default()));
             }
             Some("time") => totals.seconds = object["seconds"].as_f64().unwrap_or(0.0),
             _ => {}

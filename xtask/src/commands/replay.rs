@@ -1,6 +1,7 @@
 //! `cargo xtask replay`: a failing run once more.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -27,9 +28,17 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     }
     let explorer = Explorer::plain(console)?;
     console.clear();
-    let status = explorer.command().arg("replay").arg(file).status();
-    match status.context("cannot run the explorer")?.code() {
-        Some(2) => Err(usage(format!("{}: cannot be replayed", file.display()))),
-        code => Ok(code == Some(0)),
+    let mut command = explorer.command();
+    command.arg("replay").arg(file).stdout(Stdio::inherit());
+    let output = command.output().context("cannot run the explorer")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(2) => Err(usage(said.trim())),
+        code => {
+            if !said.is_empty() {
+                console.say(said.trim_end());
+            }
+            Ok(code == Some(0))
+        }
     }
 }
