@@ -116,8 +116,45 @@ fn bulk<const DRAIN: bool>(core: &SimCore) -> Outcome {
     }
 }
 
+/// Both cores store to one word and read it when both have: only memory knows whose store came last.
+fn last_store(core: &SimCore) -> Outcome {
+    set_up(core);
+    let (me, other) = (core.core().get(), 1 - core.core().get());
+    core.store_u32(at(0, 0), u32::from(me) + 1);
+    core.drain();
+    core.store_u32(at(other, 32), 1);
+    core.drain();
+    wait_for(core, at(me, 32), 1);
+    core.acquire();
+    match core.load_u32(at(0, 0)) {
+        1 | 2 => Ok(()),
+        _ => Err("neither".into()),
+    }
+}
+
+/// Core 0 stores what is there already; whether core 1 fetched the line before shows in no byte, but its copy is
+/// old then, and an oracle says so.
+fn same_value(core: &SimCore) -> Outcome {
+    set_up(core);
+    let (data, flag) = (at(1, 0), at(1, 32));
+    if core.core() == CoreId::new(0) {
+        core.store_u32(data, 0);
+        core.drain();
+        core.store_u32(flag, 1);
+        return Ok(());
+    }
+    let mut bytes = [0; 4];
+    core.read(data, &mut bytes);
+    wait_for(core, flag, 1);
+    core.acquire();
+    core.read(data, &mut bytes);
+    Ok(())
+}
+
 /// Name, cores, program, and whether it is right.
-const CASES: [(&str, u16, Program, bool); 10] = [
+const CASES: [(&str, u16, Program, bool); 12] = [
+    ("last store", 2, last_store, true),
+    ("same value", 2, same_value, false),
     ("message", 2, message::<true, true, true>, true),
     ("no write-back", 2, message::<false, true, true>, false),
     ("no drain", 2, message::<true, false, true>, false),
