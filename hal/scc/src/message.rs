@@ -188,9 +188,7 @@ impl<B: Bus> CachedMemory for Scc<B> {
 // S4. Loads complete in program order.
 // S5. `Bus` promises that its accesses are kept in order among themselves; `order` keeps all others.
 // S6. CL1INVMB drops all message lines, none of which is ever dirty (S1); displacement writes back what it drops.
-// S7. As S3 and S4.
-// S6. Message lines are never dirty; `clean` writes normal ones back.
-// S7. As S3: after `drain`, no store is left in the write-combining buffer.
+// S7. As S3 and S4: after `drain`, no store is left in the write-combining buffer.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<B: Bus> Coherence for Scc<B> {
     const LINE: usize = LINE as usize;
