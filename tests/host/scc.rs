@@ -91,9 +91,10 @@ fn hal() {
 }
 
 #[test]
-fn world_and_window() {
+fn world_window_and_link() {
     group("world.");
     group("window.");
+    group("link.");
 }
 
 #[test]

@@ -49,6 +49,11 @@ fn window() {
 }
 
 #[test]
+fn link() {
+    group("link.");
+}
+
+#[test]
 fn pscw() {
     group("pscw.");
 }
@@ -77,7 +82,7 @@ fn stencil() {
 #[test]
 fn every_case_belongs_to_a_group() {
     let groups = [
-        "hal.", "world.", "window.", "pscw.", "notify.", "timeout.", "small.", "stencil.",
+        "hal.", "world.", "window.", "link.", "pscw.", "notify.", "timeout.", "small.", "stencil.",
     ];
     let all = cases();
     for (index, case) in all.iter().enumerate() {

@@ -173,7 +173,7 @@ macro_rules! point {
     ($name:literal, $step:expr $(; else $instead:expr)?) => {
         $step
     };
-    ($site:ident, $step:expr) => {{
+    ($site:ident, $step:expr $(; else $instead:expr)?) => {{
         let _: $crate::mutant::Site = $site;
         $step
     }};
@@ -192,6 +192,13 @@ macro_rules! point {
     };
     ($name:literal, $step:expr) => {
         if !$crate::mutant::broken(const { $crate::mutant::Site::new($name) }) {
+            $step
+        }
+    };
+    ($site:ident, $step:expr; else $instead:expr) => {
+        if $crate::mutant::broken($site) {
+            $instead
+        } else {
             $step
         }
     };

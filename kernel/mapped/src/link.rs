@@ -150,16 +150,55 @@ impl<M: Machine> Mapped<M> {
         value
     }
 
+    /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word announces is not
+    /// loaded earlier than the word.
+    pub(crate) fn poll_for(
+        &self,
+        at: Address,
+        arrived: impl FnOnce(u32) -> bool,
+        [order, acquire]: [Site; 2],
+    ) -> u32 {
+        point!(
+            order,
+            {
+                let value = self.poll(at);
+                if arrived(value) {
+                    // ACQUIRE: behind the load of the word.
+                    point!(acquire, self.machine.acquire());
+                }
+                value
+            };
+            // For the proof only: acquired first, whatever arrives in between.
+            else {
+                self.machine.acquire();
+                self.poll(at)
+            }
+        )
+    }
+
     /// Takes `owner`'s lock, for one read-modify-write of words that `owner` owns.
     pub(crate) fn lock(&self, owner: Rank, site: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
         let core = CoreId::new(owner.get());
-        let Some(held) = lock_point!(site, self.machine.try_lock(core)) else {
+        let held = point!(
+            "mapped.lock.take<acquire",
+            {
+                let held = lock_point!(site, self.machine.try_lock(core));
+                if held.is_some() {
+                    // ACQUIRE: the words must not be loaded earlier than the lock was taken.
+                    point!("mapped.lock.acquire", self.machine.acquire());
+                }
+                held
+            };
+            // For the proof only: acquired first, whoever has the lock in between.
+            else {
+                self.machine.acquire();
+                lock_point!(site, self.machine.try_lock(core))
+            }
+        );
+        held.ok_or_else(|| {
             self.polled.note_unknown();
-            return Err(Refusal::Locked(owner));
-        };
-        // ACQUIRE: the words must not be loaded earlier than the lock was taken.
-        point!("mapped.lock.acquire", self.machine.acquire());
-        Ok(held)
+            Refusal::Locked(owner)
+        })
     }
 
     /// Frees a lock behind the stores it protects.

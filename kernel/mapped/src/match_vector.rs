@@ -40,7 +40,7 @@
 //! [PSCW-SCC]: crate#sources
 
 use flagpost_hal::{Address, Machine};
-use flagpost_link::{Key, Link, MatchVector, Rank, Refusal, mutant::Site, point, site};
+use flagpost_link::{Key, Link, MatchVector, Rank, Refusal, mutant::Site, site};
 
 use crate::Mapped;
 
@@ -103,12 +103,13 @@ impl<M: Machine> MatchVector for Mapped<M> {
 
     fn posted(&self, sync: Key, word: u16) -> u32 {
         let offset = u32::from(word).saturating_mul(4);
-        let bits = self.poll(self.own(sync.get().saturating_add(offset)));
-        if bits != 0 {
-            // ACQUIRE: what the targets published must not be loaded earlier than their bits.
-            point!("mapped.match_vector.posted.acquire", self.machine.acquire());
-        }
-        bits
+        // ACQUIRE: what the targets published must not be loaded earlier than their bits.
+        let sites = [
+            site!("mapped.match_vector.posted.poll<acquire"),
+            site!("mapped.match_vector.posted.acquire"),
+        ];
+        let at = self.own(sync.get().saturating_add(offset));
+        self.poll_for(at, |bits| bits != 0, sites)
     }
 
     fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
@@ -137,14 +138,11 @@ impl<M: Machine> MatchVector for Mapped<M> {
     }
 
     fn missing(&self, sync: Key) -> u32 {
-        let left = self.poll(self.own_counter(sync));
-        if left == 0 {
-            // ACQUIRE: what the origins put must not be loaded earlier than the counter.
-            point!(
-                "mapped.match_vector.missing.acquire",
-                self.machine.acquire()
-            );
-        }
-        left
+        // ACQUIRE: what the origins put must not be loaded earlier than the counter.
+        let sites = [
+            site!("mapped.match_vector.missing.poll<acquire"),
+            site!("mapped.match_vector.missing.acquire"),
+        ];
+        self.poll_for(self.own_counter(sync), |left| left == 0, sites)
     }
 }

@@ -125,11 +125,14 @@ impl<M: Machine> Mapped<M> {
         let ticket = self.head.get();
         let entry = self.own(self.entry(ticket));
         let next = ticket.wrapping_add(1);
-        if self.poll(entry) != next {
+        // ACQUIRE: G1: immediate and data must not be loaded earlier than the sequence.
+        let sites = [
+            site!("mapped.ring.take.poll<acquire"),
+            site!("mapped.ring.take.acquire"),
+        ];
+        if self.poll_for(entry, |sequence| sequence == next, sites) != next {
             return None;
         }
-        // ACQUIRE: G1: immediate and data must not be loaded earlier than the sequence.
-        point!("mapped.ring.take.acquire", self.machine.acquire());
         let immediate = order!(
             "mapped.ring.take.read<head",
             self.machine.load_u32(entry.plus(IMMEDIATE)),

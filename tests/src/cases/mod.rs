@@ -1,6 +1,7 @@
 //! The table, and the cases by what they are about.
 
 mod hal;
+mod link;
 mod notify;
 mod pscw;
 mod small;
@@ -47,6 +48,11 @@ impl<P: Platform> Table<P> {
         case("window.asymmetric", 2, ANY, |c| {
             window::asymmetric(&join(c)?)
         }),
+        case("link.last_byte", 1, ANY, link::last_byte),
+        case("link.post", 2, ANY, link::post),
+        case("link.completion", 2, ANY, link::completion),
+        case("link.signal", 2, ANY, link::signal),
+        case("link.immediate", 2, ANY, link::immediate),
         case("pscw.ring", 1, ANY, |c| pscw::ring(&join(c)?)),
         case("pscw.get", 2, ANY, |c| pscw::get(&join(c)?)),
         case("pscw.fan_in", 2, ANY, |c| pscw::fan_in(&join(c)?)),

@@ -1,0 +1,177 @@
+//! The link by itself: where it lets accesses go, and what it promises behind each way of being told.
+//!
+//! The kernel sleeps between two looks and takes locks for other reasons. Here the waiting rank only looks, so that
+//! whatever a look promises is up to it alone.
+
+use flagpost::{Link as _, MatchVector, Rank};
+use flagpost_hal::{Relax, Topology};
+use flagpost_link::{Key, Refusal, Slot};
+use flagpost_mapped::Mapped;
+
+use super::join;
+use crate::{Context, Failure, Platform, context::check};
+
+type Link<P> = Mapped<<P as Platform>::Machine>;
+
+/// The last byte of the memory that ranks share can be had, and the one behind it cannot.
+pub(super) fn last_byte<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let size = context.machine.memory_size();
+    let world = join(context)?;
+    let (link, me) = (world.link(), world.rank());
+    let next = me.next(world.size());
+    let start = link.allocate(0)?;
+    let rest = size - start.get();
+    let missing = Refusal::NoMemory { missing: 1 };
+    check("too much", link.allocate(rest + 1) == Err(missing), true)?;
+    let key = link.allocate(rest)?;
+    let beyond = Err(Refusal::OutOfRange {
+        end: u64::from(size) + 1,
+        size,
+    });
+    world.barrier()?;
+    let edge = [(rest - 4, Ok(())), (rest - 3, beyond)];
+    let mut word = [0; 4];
+    for (offset, expected) in edge {
+        let put = link.put(next, key, offset, &[7; 4]);
+        let get = link.get(next, key, offset, &mut word);
+        check("a peer's", put == expected && get == expected, true)?;
+    }
+    let notified = link.put_immediate(next, key, rest - 3, &[7; 4], 0);
+    check("a notified put", notified == beyond, true)?;
+    world.barrier()?;
+    for (offset, expected) in edge {
+        let write = link.write_local(key, offset, &[8; 4]);
+        let read = link.read_local(key, offset, &mut word);
+        let publish = link.publish(key, offset, 4);
+        let refresh = link.refresh(key, offset, 4);
+        let all = [write, read, publish, refresh];
+        check("one's own", all.iter().all(|done| *done == expected), true)?;
+    }
+    Ok(world.barrier()?)
+}
+
+/// The ways in which a link announces that something has happened, each by itself.
+#[derive(Copy, Clone)]
+struct Announcement<L> {
+    /// Rank 0 prepares to be told.
+    prepare: fn(&L, Places),
+    /// Rank 1 tells rank 0.
+    tell: fn(&L, Places, u32) -> Result<(), Refusal>,
+    /// Whether rank 0 has been told.
+    told: fn(&L, Places, u32) -> Result<bool, Refusal>,
+    /// Rank 0 is ready to be told again.
+    forget: fn(&L, Places) -> Result<(), Refusal>,
+}
+
+/// Where announcements and what they announce lie.
+#[derive(Copy, Clone)]
+struct Places {
+    words: Key,
+    data: Key,
+}
+
+const FIRST: Rank = Rank::new(0);
+const SECOND: Rank = Rank::new(1);
+
+/// Slots that no collective of the kernel uses.
+const TOLD: Slot = Slot(31);
+const READ: Slot = Slot(30);
+
+/// Repeats `operation` while it is refused for the moment only.
+fn insist<M: Relax>(
+    machine: &M,
+    mut operation: impl FnMut() -> Result<(), Refusal>,
+) -> Result<(), Failure> {
+    loop {
+        match operation() {
+            Err(refusal) if refusal.is_transient() => machine.relax(&[]),
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Rank 1 stores a word and announces it; rank 0, which looks again and again, must not have loaded the word
+/// earlier than the announcement.
+fn announced<P: Platform>(
+    context: &mut Context<'_, P>,
+    announcement: Announcement<Link<P>>,
+) -> Result<(), Failure> {
+    const ROUNDS: u32 = 6;
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let link = world.link();
+    let at = Places {
+        words: link.allocate(link.sync_bytes())?,
+        data: link.allocate(4)?,
+    };
+    link.reset(at.words)?;
+    world.barrier()?;
+    for round in 1..=ROUNDS {
+        if world.rank() == FIRST {
+            (announcement.prepare)(link, at);
+            link.fence();
+            link.signal(SECOND, READ, round)?;
+            // Without sleeping until something changes: every moment between two looks counts.
+            while !(announcement.told)(link, at, round)? {
+                machine.relax(&[]);
+            }
+            let mut seen = [0; 4];
+            link.get(FIRST, at.data, 0, &mut seen)?;
+            check("what was announced", u32::from_le_bytes(seen), round)?;
+            insist(&machine, || (announcement.forget)(link, at))?;
+        } else if world.rank() == SECOND {
+            while !link.reached(READ, round)? {
+                link.relax();
+            }
+            let put = link.put(FIRST, at.data, 0, &round.to_le_bytes());
+            put?;
+            link.fence();
+            insist(&machine, || (announcement.tell)(link, at, round))?;
+        }
+    }
+    Ok(())
+}
+
+/// A bit of the match vector.
+pub(super) fn post<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let announcement = Announcement::<Link<P>> {
+        prepare: |_, _| (),
+        tell: |link, at, _| link.post(at.words, FIRST),
+        told: |link, at, _| Ok(link.posted(at.words, 0) & 0b10 != 0),
+        forget: |link, at| link.retire(at.words, SECOND),
+    };
+    announced(context, announcement)
+}
+
+/// A completion counter that comes to 0.
+pub(super) fn completion<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let announcement = Announcement::<Link<P>> {
+        prepare: |link, at| link.expect(at.words, 1),
+        tell: |link, at, _| link.complete(at.words, FIRST),
+        told: |link, at, _| Ok(link.missing(at.words) == 0),
+        forget: |_, _| Ok(()),
+    };
+    announced(context, announcement)
+}
+
+/// A slot.
+pub(super) fn signal<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let announcement = Announcement::<Link<P>> {
+        prepare: |_, _| (),
+        tell: |link, _, round| link.signal(FIRST, TOLD, round),
+        told: |link, _, round| link.reached(TOLD, round),
+        forget: |_, _| Ok(()),
+    };
+    announced(context, announcement)
+}
+
+/// An entry of the ring.
+pub(super) fn immediate<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let announcement = Announcement::<Link<P>> {
+        prepare: |_, _| (),
+        tell: |link, at, round| link.put_immediate(FIRST, at.data, 0, &[], round),
+        told: |link, _, round| Ok(link.progress() == Some(round)),
+        forget: |_, _| Ok(()),
+    };
+    announced(context, announcement)
+}
