@@ -3,9 +3,13 @@
 //!
 //! A failure prints the run's timeline and the line that replays it.
 
+use std::cell::Cell;
+
+use flagpost::{Budget, Config, Error, Rank, Tag, World};
 use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
-use flagpost_hal::Topology;
-use flagpost_sim::{Profile, Sim, sweep};
+use flagpost_hal::{Clock, Topology};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{End, Profile, Sim, SimCore, sweep};
 
 /// Seeds per case, size and profile: with 4 profiles and at least 2 sizes, over 1,000 seeds per case.
 const SEEDS: u64 = 150;
@@ -121,4 +125,45 @@ fn late_loads() {
             }
         }
     }
+}
+
+/// A budget runs out when so much time has passed, not much earlier and not much later: one jump of the simulated
+/// clock ends one that is a little shorter, and none that is a little longer.
+#[test]
+fn budgets_last_as_long_as_they_say() {
+    const JUMP: u64 = 1 << 42; // cycles
+    fn waits(core: SimCore, budget: Budget) -> Result<(), Error> {
+        let mut arena = [0; 128];
+        let link = Mapped::start(core, 1)?;
+        let world = World::start(link, &mut arena, Config::default())?;
+        let window = world.allocate::<u32>(1)?;
+        world.set_budget(budget);
+        let mut never = window.expect(0..0, Rank::new(0), Tag(0), 1)?;
+        never.start()?;
+        match never.wait() {
+            Err(Error::Timeout(_)) => Ok(()),
+            other => panic!("{other:?}"),
+        }
+    }
+    let config = flagpost_sim::Config {
+        cores: 1,
+        budgets_expire: 1,
+        ..flagpost_sim::Config::default()
+    };
+    let run = |budget| {
+        let mut sim = Sim::new(config.clone());
+        sim.run(|core| waits(core, budget)).end
+    };
+    let hertz = Cell::new(0);
+    Sim::new(config.clone()).run(|core| -> Result<(), Error> {
+        hertz.set(core.hertz());
+        Ok(())
+    });
+    let seconds = (JUMP / hertz.get()) as u32;
+    assert_eq!(run(Budget::seconds(seconds)), End::Done);
+    assert_eq!(run(Budget::seconds(seconds + 1)), End::Deadlock);
+    let microseconds = u64::from(seconds) * 1_000_000;
+    assert_eq!(run(Budget::microseconds(microseconds)), End::Done);
+    let longer = microseconds + 1_000_000;
+    assert_eq!(run(Budget::microseconds(longer)), End::Deadlock);
 }

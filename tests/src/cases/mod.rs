@@ -90,6 +90,10 @@ impl<P: Platform> Table<P> {
         }),
         case("notify.cancel", 1, ANY, |c| notify::cancel(&join(c)?)),
         case("notify.misuse", 1, ANY, |c| notify::misuse(&join(c)?)),
+        case("timeout.start", 2, ANY, timeout::start),
+        case("timeout.second_post", 3, ANY, |c| {
+            timeout::second_post(&join(c)?)
+        }),
         case("timeout.post", 2, ANY, |c| timeout::post(&join(c)?)),
         case("timeout.wait", 2, ANY, |c| timeout::wait(&join(c)?)),
         case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),

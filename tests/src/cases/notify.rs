@@ -65,14 +65,14 @@ pub(super) fn sizes<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
 
 /// Requests pick by tag, in another order than that of arrival.
 pub(super) fn tags<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
-    const TAGS: u32 = 5;
+    // Each differs from the first in one bit.
+    let tags = [0, 1, 2, 16, 128, 256, world.limits().tag / 2 + 1];
     let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(TAGS as usize)?;
-    for tag in 0..TAGS {
-        window.put_notify(me.next(size), tag as usize, &[tag + 100], Tag(tag))?;
+    let window = world.allocate::<u32>(tags.len())?;
+    for (index, tag) in tags.into_iter().enumerate() {
+        window.put_notify(me.next(size), index, &[tag + 100], Tag(tag))?;
     }
-    for tag in (0..TAGS).rev() {
-        let index = tag as usize;
+    for (index, tag) in tags.into_iter().enumerate().rev() {
         let mut request = window.expect(index..index + 1, Source::Any, Tag(tag), 1)?;
         request.start()?;
         let status = request.wait()?;

@@ -2,9 +2,12 @@
 //!
 //! One rank is made to wait for what its peer does only later, when it is told to go on.
 
-use flagpost::{Budget, Error, Link, MatchVector, Missing, Rank, Tag, Waiting, Window, World};
-use flagpost_hal::{CoreId, Held, Relax, TestAndSet};
+use flagpost::{
+    Budget, Config, Error, Link, MatchVector, Missing, Rank, Tag, Waiting, Window, World,
+};
+use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology, UncachedMemory};
 use flagpost_link::Slot;
+use flagpost_mapped::Mapped;
 
 use super::join;
 use super::world::NO_ERROR;
@@ -15,21 +18,58 @@ const SPARE: Slot = Slot(31);
 
 const SHORT: Budget = Budget::microseconds(20);
 
-/// Checks a timeout: what was waited for, how many, and who is named first.
-fn timed_out(
-    error: Error,
-    waiting: Waiting,
-    count: u32,
-    first: Option<Rank>,
-) -> Result<(), Failure> {
+/// Checks a timeout: what was waited for, how many are missing, and who is named.
+fn timed_out(error: Error, waiting: Waiting, count: u32, named: &[Rank]) -> Result<(), Failure> {
     match error {
         Error::Timeout(timeout) if timeout.waiting == waiting => {
             let missing: Missing = timeout.missing;
             check("missing", missing.count(), count)?;
-            check("rank is named", missing.ranks().next() == first, true)
+            let named = named.iter().copied();
+            check("ranks are named", missing.ranks().eq(named), true)
         }
         other => Err(other.into()),
     }
+}
+
+/// A peer that has not started is named. It is told to go on past the link, by a word of an earlier world.
+pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let session = |number: u32| context.session.wrapping_add(number << 30);
+    let (second, third) = (session(1), session(2));
+    let (me, late) = (machine.core().get(), Rank::new(1));
+    let told = {
+        let world = join(context)?;
+        let key = world.link().allocate(4)?;
+        world.link().put(world.rank(), key, 0, &[0; 4])?;
+        world.barrier()?;
+        if me == late.get() {
+            let mut word = [0; 4];
+            while word == [0; 4] {
+                world.link().relax();
+                world.link().get(late, key, 0, &mut word)?;
+            }
+        }
+        Region::memory(CoreId::new(late.get())).at(key.get())
+    };
+    if me == 0 {
+        let link = Mapped::start(machine.clone(), second)?;
+        let config = Config {
+            budget: SHORT,
+            ..Config::default()
+        };
+        let Err(error) = World::start(link, context.arena, config) else {
+            return Err(NO_ERROR);
+        };
+        timed_out(error, Waiting::StartUp, 1, &[late])?;
+        machine.store_u32(told, 1);
+        machine.drain();
+    }
+    let config = Config {
+        budget: Budget::UNLIMITED,
+        ..Config::default()
+    };
+    let link = Mapped::start(machine, third)?;
+    Ok(World::start(link, context.arena, config)?.barrier()?)
 }
 
 /// Tells `to` to go on, and waits to be told.
@@ -57,7 +97,7 @@ pub(super) fn post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
             let Err(late) = access.put(target, 0, &[1]) else {
                 return Err(NO_ERROR);
             };
-            timed_out(late, Waiting::Post, 1, Some(target))?;
+            timed_out(late, Waiting::Post, 1, &[target])?;
             world.set_budget(Budget::UNLIMITED);
             go(&window, target)?;
             access.put(target, 0, &[2])?;
@@ -69,7 +109,7 @@ pub(super) fn post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
             let Err(late) = access.complete() else {
                 return Err(NO_ERROR);
             };
-            timed_out(late.error, Waiting::Post, 1, Some(target))?;
+            timed_out(late.error, Waiting::Post, 1, &[target])?;
             let still_open = window.start(&targets).err();
             check("still open", still_open == Some(Error::EpochOpen), true)?;
             world.set_budget(Budget::UNLIMITED);
@@ -89,6 +129,47 @@ pub(super) fn post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
     Ok(())
 }
 
+/// An origin whose first target has posted and whose second has not: the second is named, and going on clears its bit
+/// too.
+pub(super) fn second_post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+    let [origin, early, late] = [0, 1, 2].map(Rank::new);
+    let (only_origin, both) = ([origin], [early, late]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
+    let window = world.allocate::<u64>(1)?;
+    world.set_budget(Budget::UNLIMITED);
+    for epoch in 1..=2_u64 {
+        match world.rank().get() {
+            0 => {
+                let access = window.start(&targets)?;
+                access.put(early, 0, &[epoch])?;
+                world.set_budget(SHORT);
+                let Err(closed) = access.put(late, 0, &[epoch]) else {
+                    return Err(NO_ERROR);
+                };
+                timed_out(closed, Waiting::Post, 1, &[late])?;
+                let Err(stopped) = access.complete() else {
+                    return Err(NO_ERROR);
+                };
+                timed_out(stopped.error, Waiting::Post, 1, &[late])?;
+                world.set_budget(Budget::UNLIMITED);
+                go(&window, late)?;
+                stopped.handle.go_on()?;
+            }
+            1 => {
+                window.post(&origins)?.wait()?;
+                check("put", window.local().get(0)?, epoch)?;
+            }
+            2 => {
+                await_go(&window, origin)?;
+                window.post(&origins)?.wait()?;
+                check("no put", window.local().get(0)?, 0_u64)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// A target that waits for its origins.
 pub(super) fn wait<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
     let (target, origin) = (Rank::new(0), Rank::new(1));
@@ -102,7 +183,7 @@ pub(super) fn wait<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
             let Err(late) = exposure.wait() else {
                 return Err(NO_ERROR);
             };
-            timed_out(late.error, Waiting::Completion, 1, Some(origin))?;
+            timed_out(late.error, Waiting::Completion, 1, &[origin])?;
             let still_open = window.local().set(0, 1).err();
             check("still exposed", still_open == Some(Error::Exposed), true)?;
             world.set_budget(Budget::UNLIMITED);
@@ -121,19 +202,21 @@ pub(super) fn wait<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
     }
 }
 
-/// A request that nobody answers yet.
+/// A request that is answered in part.
 pub(super) fn request<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
     let (here, there) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(2)?;
     match world.rank().get() {
         0 => {
-            let mut request = window.expect(1..2, there, Tag(4), 2)?;
+            let mut request = window.expect(1..2, there, Tag(4), 20)?;
             request.start()?;
+            world.set_budget(Budget::UNLIMITED);
+            await_go(&window, there)?; // behind the first
             world.set_budget(SHORT);
             let Err(late) = request.wait() else {
                 return Err(NO_ERROR);
             };
-            timed_out(late, Waiting::Notification, 2, Some(there))?;
+            timed_out(late, Waiting::Notification, 19, &[there])?;
             world.set_budget(Budget::UNLIMITED);
             go(&window, there)?;
             request.wait()?;
@@ -141,15 +224,20 @@ pub(super) fn request<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
         }
         1 => {
             world.set_budget(Budget::UNLIMITED);
-            await_go(&window, here)?;
             window.put_notify(here, 1, &[8], Tag(4))?;
+            go(&window, here)?;
+            await_go(&window, here)?;
+            for _ in 0..18 {
+                window.put_notify(here, 1, &[8], Tag(4))?;
+            }
             Ok(window.put_notify(here, 1, &[9], Tag(4))?)
         }
         _ => Ok(()),
     }
 }
 
-/// A barrier that the others enter later is gone on with, not begun anew.
+/// A barrier that the others enter later is gone on with, not begun anew. Who is waited for in the second round is
+/// named there.
 pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(1)?;
     let (me, first) = (world.rank(), Rank::new(0));
@@ -160,9 +248,23 @@ pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
                 return Err(NO_ERROR);
             };
             let from = Rank::new(world.size() - 1);
-            timed_out(late, Waiting::Collective, 1, Some(from))?;
+            timed_out(late, Waiting::Collective, 1, &[from])?;
             world.set_budget(Budget::UNLIMITED);
-            for rank in 1..world.size() {
+            go(&window, from)?;
+            if world.size() > 2 {
+                world.set_budget(SHORT);
+                let second = loop {
+                    match world.barrier() {
+                        Ok(()) => return Err(NO_ERROR),
+                        Err(Error::Timeout(late)) if late.missing.ranks().eq([from]) => {}
+                        Err(late) => break late,
+                    }
+                };
+                let from = Rank::new(world.size() - 2);
+                timed_out(second, Waiting::Collective, 1, &[from])?;
+                world.set_budget(Budget::UNLIMITED);
+            }
+            for rank in 1..from.get() {
                 go(&window, Rank::new(rank))?;
             }
         } else {
@@ -193,7 +295,7 @@ pub(super) fn ring_space<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
                     Err(error) => break error,
                 }
             };
-            timed_out(late, Waiting::RingSpace, 1, Some(target))?;
+            timed_out(late, Waiting::RingSpace, 1, &[target])?;
             // Past the ring: tells how many were sent, which also says "go on".
             world.set_budget(Budget::UNLIMITED);
             let put = world.link().put(target, key, 0, &sent.to_le_bytes());
@@ -322,7 +424,7 @@ pub(super) fn rest_of_post<P: Platform>(context: &mut Context<'_, P>) -> Result<
             let Err(stopped) = window.post(&both) else {
                 return Err(NO_ERROR);
             };
-            timed_out(stopped.error, Waiting::Lock, 1, Some(late))?;
+            timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
             world.set_budget(Budget::UNLIMITED);
             await_go(&window, early)?;
             drop(held);
@@ -346,7 +448,7 @@ pub(super) fn rest_of_post<P: Platform>(context: &mut Context<'_, P>) -> Result<
             let Err(closed) = access.put(target, 1, &[11]) else {
                 return Err(NO_ERROR);
             };
-            timed_out(closed, Waiting::Post, 1, Some(target))?;
+            timed_out(closed, Waiting::Post, 1, &[target])?;
             world.set_budget(Budget::UNLIMITED);
             go(&window, target)?;
             access.put(target, 1, &[11])?;
@@ -385,7 +487,7 @@ pub(super) fn rest_of_complete<P: Platform>(context: &mut Context<'_, P>) -> Res
             let Err(stopped) = access.complete() else {
                 return Err(NO_ERROR);
             };
-            timed_out(stopped.error, Waiting::Lock, 1, Some(late))?;
+            timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
             drop(held);
             world.set_budget(Budget::UNLIMITED);
             stopped.handle.go_on()?;
@@ -399,7 +501,8 @@ pub(super) fn rest_of_complete<P: Platform>(context: &mut Context<'_, P>) -> Res
             let Err(open) = exposure.wait() else {
                 return Err(NO_ERROR);
             };
-            timed_out(open.error, Waiting::Completion, 1, Some(origin))?;
+            // Which of the two it is, a counter does not tell.
+            timed_out(open.error, Waiting::Completion, 1, origins.ranks())?;
             world.set_budget(Budget::UNLIMITED);
             go(&window, late)?;
             open.handle.wait()?;
@@ -434,7 +537,7 @@ pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fail
         let Err(late) = late else {
             return Err(NO_ERROR);
         };
-        timed_out(late, Waiting::Lock, 1, Some(target))?;
+        timed_out(late, Waiting::Lock, 1, &[target])?;
         world.set_budget(Budget::UNLIMITED);
         go(&window, target)?;
     } else if me == target {

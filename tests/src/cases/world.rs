@@ -179,6 +179,13 @@ pub(super) fn allgather<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             return Err(NO_ERROR);
         }
     }
+    for round in 0..rounds as u8 {
+        let mut wrong = 0_u32;
+        world.allgather_with(me as u8 ^ round, |rank, element| {
+            wrong += u32::from(element != rank.get() as u8 ^ round);
+        })?;
+        check("small elements that are wrong", wrong, 0_u32)?;
+    }
     let mut none: [u32; 0] = [];
     match world.allgather(1_u32, &mut none) {
         Err(Error::OutOfRange { .. }) => {}
