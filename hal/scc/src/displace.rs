@@ -65,7 +65,7 @@ pub(crate) fn clean<B: Bus + ?Sized>(
     if !warm {
         (0..SETS).for_each(|set| displace(bus, set));
     }
-    // From here on it is as cheap to clean the whole cache.
+    // From here on it is as cheap to clean the whole cache: a matter of cost alone.
     if !warm || total >= STRIDE {
         (0..SETS).for_each(|set| displace(bus, set));
     } else {

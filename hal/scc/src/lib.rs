@@ -2,7 +2,8 @@
 //! and lock bits on the chip, four memory controllers.
 //!
 //! The port is at register level, and does everything through a [`Bus`]: physical accesses, each with the memory type
-//! emulated board; the port is the same.
+//! of its page, and a few instructions. Under the bus is the silicon, the simulated chip or the emulated board; the
+//! port is the same.
 //!
 //! # Mental model
 //! ```text
@@ -30,8 +31,8 @@
 //! | `silicon` | the bus of the chip itself; on its own target only |
 //!
 //! # Hazards
-//! The chip's known traps (HARDWARE A7), and where each is dealt with. `tests/hazards.rs` shows each with and
-//! without its remedy.
+//! The chip's known traps (HARDWARE A7), and where each is dealt with. `tests/hazards.rs` and `tests/registers.rs`
+//! show each with and without its remedy.
 //!
 //! | | hazard | remedy |
 //! |---|---|---|

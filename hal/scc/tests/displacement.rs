@@ -266,6 +266,23 @@ fn nothing_to_clean_is_free() {
     assert_eq!((bus.calls.get(), bus.reads.get()), (0, 0));
 }
 
+/// What cleaning costs, in reads: as the module says. More would still be right, and slower.
+#[test]
+fn reads_are_as_few_as_promised() {
+    let bus = Without::new(Chip::new(Policy::PseudoLru).bus(0), Omit::Nothing);
+    let reads = |spans: &[(u32, u32)]| {
+        let spans = spans.iter().map(|&(at, len)| (Physical::new(at), len));
+        bus.write_back(spans);
+        bus.reads.get()
+    };
+    assert_eq!(reads(&[(0, 32)]), 16_384, "the first time");
+    assert_eq!(reads(&[(0, 32)]), 4);
+    assert_eq!(reads(&[(0, 4096), (WAY, 4096)]), 4 * 256);
+    assert_eq!(reads(&[(0, WAY - 32)]), 4 * 2047);
+    assert_eq!(reads(&[(0, WAY / 2), (WAY, WAY / 2)]), 8192);
+    assert_eq!(reads(&[(0, 16 * WAY)]), 8192, "never more");
+}
+
 /// The whole port with normal pages: what one core writes back, the other sees; what it then stores past the
 /// caches, the first sees after an invalidate.
 #[test]
