@@ -17,8 +17,10 @@
 mod bench;
 mod budgets;
 mod caches;
+mod mortal;
 mod profiles;
 mod ring;
+mod stops;
 mod tagged;
 mod words;
 
@@ -76,7 +78,7 @@ fn budgets() {
 
 #[test]
 fn stopped_peers() {
-    for stop in budgets::STOPS {
+    for stop in stops::ALL {
         let started = Instant::now();
         let account = stop.show();
         let profiles: Vec<String> = stop.profiles.iter().map(Profile::to_string).collect();
@@ -103,7 +105,7 @@ fn none_is_left_out() {
     let names = tables
         .iter()
         .flat_map(|table| table.iter().map(|hazard| hazard.name));
-    let names = names.chain(budgets::STOPS.iter().map(|stop| stop.name));
+    let names = names.chain(stops::ALL.iter().map(|stop| stop.name));
     let number = |name: &str| -> Option<u32> {
         let (number, _) = name.split_once(' ')?;
         number.trim_end_matches(char::is_alphabetic).parse().ok()
