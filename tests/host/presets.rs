@@ -3,7 +3,7 @@
 //! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's timeline and the line
 //! that replays it.
 
-use flagpost_explore::{PresetSetting, cases, preset_settings_of};
+use flagpost_explore::{Chip, Setting, cases, preset_settings_of};
 use flagpost_sim::{Bounds, Preset, sweep};
 
 /// Seeds per case and size.
@@ -13,10 +13,10 @@ fn on(preset: Preset) {
     let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
     let (mut runs, mut steps) = (0, 0);
     for setting in cases().iter().flat_map(preset_settings_of) {
-        if setting.preset != preset {
+        if setting.chip != Chip::Preset(preset) {
             continue;
         }
-        let swept = setting.add_to(sweep(0..seeds)).run();
+        let swept = setting.add_to(sweep(0..seeds), setting.config()).run();
         swept.assert_done();
         runs += swept.runs;
         steps += swept.steps;
@@ -67,18 +67,21 @@ fn all_schedules_of_small_cases() {
     ];
     for case in cases().iter().filter(|case| names.contains(&case.name)) {
         for preset in Preset::ALL {
-            let setting = PresetSetting {
+            let setting = Setting {
                 case,
                 cores: 2,
-                preset,
+                chip: Chip::Preset(preset),
             };
             for (evictions, fills, leaves) in [(1, 0, 0), (0, 1, 0), (0, 0, 1)] {
-                let explored = setting.explore(&Bounds {
-                    evictions,
-                    fills,
-                    leaves,
-                    ..Bounds::default()
-                });
+                let explored = setting.explore(
+                    &Bounds {
+                        evictions,
+                        fills,
+                        leaves,
+                        ..Bounds::default()
+                    },
+                    setting.config(),
+                );
                 println!("{setting}: {explored}");
                 explored.assert_done();
             }

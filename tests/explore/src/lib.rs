@@ -2,16 +2,16 @@
 //!
 //! # Mental model
 //! ```text
-//!   case ──► sizes(case): core counts        one *setting* = case, cores, profile
-//!        ──► config_for(case, cores, profile): the chip; its seed and schedule are the caller's
+//!   case ──► sizes(case): core counts        one *setting* = case, cores, chip
+//!        ──► Setting::config(): the chip; its seed and schedule are the caller's
 //!        ──► program(case, core): what each simulated core runs
 //! ```
-//! A setting prints as `case/cores/profile`, such as `pscw.switch/3/weak+fill`; that is the name of a sweep's
-//! case, and what a replay line bears. [`PresetSetting`]s are the same for other chips.
+//! A setting prints as `case/cores/chip`, such as `pscw.switch/3/weak+fill` or `pscw.switch/3/et`; that is the name
+//! of a sweep's case, and what a replay line bears.
 #![deny(unsafe_code)]
 
+mod chip;
 pub mod late;
-mod preset;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ use flagpost_hal::NativeAtomics;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{Args, AtomicU32, Context, Failure, Platform};
 
-pub use preset::{NoRegisters, PresetSetting, preset_settings_of};
+pub use chip::{Chip, NoRegisters, preset_settings_of};
 
 /// A conformance case on the simulator.
 pub type Case = flagpost_tests::Case<Simulator>;
@@ -97,27 +97,20 @@ pub fn config_for(case: &Case, cores: u16, profile: Profile) -> Config {
     }
 }
 
-/// A case, how many cores run it, and how their memory behaves.
+/// A case, how many cores run it, and on which chip.
 #[derive(Copy, Clone)]
 pub struct Setting {
     /// The case.
     pub case: &'static Case,
     /// Number of cores.
     pub cores: u16,
-    /// How memory behaves.
-    pub profile: Profile,
-}
-
-impl Setting {
-    /// The chip; see [`config_for`].
-    pub fn config(&self) -> Config {
-        config_for(self.case, self.cores, self.profile)
-    }
+    /// The chip.
+    pub chip: Chip,
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.case.name, self.cores, self.profile)
+        write!(f, "{}/{}/{}", self.case.name, self.cores, self.chip)
     }
 }
 
@@ -129,17 +122,13 @@ impl FromStr for Setting {
         let mut parts = text.splitn(3, '/');
         let mut part = |what| parts.next().ok_or(format!("{text}: no {what}"));
         let (name, cores) = (part("case")?, part("number of cores")?);
-        let profile = part("profile")?.parse()?;
+        let chip = part("chip")?.parse()?;
         let case = cases().iter().find(|case| case.name == name);
         let case = case.ok_or(format!("no case is called {name:?}"))?;
         let cores = cores.parse().ok();
         let cores = cores.filter(|cores| (case.min_cores..=case.max_cores).contains(cores));
         let cores = cores.ok_or(format!("{text}: {name} does not run on so many cores"))?;
-        Ok(Self {
-            case,
-            cores,
-            profile,
-        })
+        Ok(Self { case, cores, chip })
     }
 }
 
@@ -154,7 +143,7 @@ pub fn settings_of(case: &'static Case) -> impl Iterator<Item = Setting> {
         Profile::ALL.map(|profile| Setting {
             case,
             cores,
-            profile,
+            chip: Chip::Profile(profile),
         })
     })
 }
@@ -165,7 +154,8 @@ mod tests {
 
     #[test]
     fn settings_read_back() {
-        for setting in settings() {
+        let others = cases().iter().flat_map(preset_settings_of);
+        for setting in settings().chain(others) {
             let text = setting.to_string();
             let again: Setting = text.parse().unwrap();
             assert_eq!(again.to_string(), text);

@@ -5,6 +5,7 @@ mod explore;
 mod list;
 #[cfg(mutants)]
 mod mutants;
+mod options;
 mod replay;
 mod shrink;
 mod trace;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use flagpost_explore::{Setting, late, program, settings};
+use flagpost_explore::{Chip, Setting, late, program, settings};
 use flagpost_link::mutant;
 use flagpost_sim::{Config, End, Oracle, Profile, Report, Schedule, Sim};
 use serde_json::{Value, json};
@@ -126,6 +126,9 @@ struct Known {
     reaches: BTreeSet<&'static str>,
 }
 
+/// The chip that loads are late on.
+const KINDEST: Chip = Chip::Profile(Profile::Scc);
+
 /// What a replay names a setting with late loads by.
 const LATE: &str = "+late";
 
@@ -161,7 +164,7 @@ impl Known {
 
     /// Kind settings first.
     fn order(&self) -> (u8, u16) {
-        let profile = self.setting.profile;
+        let profile = self.config.profile;
         let kind = match self.late {
             Some(_) => 4,
             None => u8::from(profile.weak()) * 2 + u8::from(profile.fills()),
@@ -194,8 +197,7 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     let mut of_case: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
     let mut runs = 0;
     mutant::record(true);
-    let late =
-        |setting: Setting| (setting.profile == Profile::Scc).then(|| Known::new(setting, true));
+    let late = |setting: Setting| (setting.chip == KINDEST).then(|| Known::new(setting, true));
     for setting in settings().flat_map(|setting| {
         let ordinary = Known::new(setting, false);
         std::iter::once(ordinary).chain(late(setting))
@@ -294,7 +296,7 @@ fn killed(point: &str, known: &Known, runs: u64, report: &Report) -> Value {
         "killed": true,
         "case": setting.case.name,
         "cores": setting.cores,
-        "profile": format!("{}{late}", setting.profile),
+        "profile": format!("{}{late}", setting.chip),
         "how": how(&report.end),
         "schedules": runs,
         "seed": seed,
@@ -325,10 +327,9 @@ fn how(end: &End) -> Option<&'static str> {
 fn replay(point: &str, which: &str) -> bool {
     let parsed = which.rsplit_once(':').and_then(|(setting, seed)| {
         let ordinary = setting.strip_suffix(LATE);
-        let known = Known::new(
-            ordinary.unwrap_or(setting).parse().ok()?,
-            ordinary.is_some(),
-        );
+        let setting: Setting = ordinary.unwrap_or(setting).parse().ok()?;
+        let profile = matches!(setting.chip, Chip::Profile(_));
+        let known = profile.then(|| Known::new(setting, ordinary.is_some()))?;
         Some((known, seed.parse().ok()?))
     });
     let Some((known, seed)) = parsed else {

@@ -4,22 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::exit;
 
-use flagpost_explore::{Setting, program};
-use flagpost_sim::{Config, Report, Sim};
-
 use crate::trace;
 
 /// Repeats the run of a trace
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     file: PathBuf,
-}
-
-/// One run of a setting.
-pub(crate) fn once(setting: &Setting, config: Config) -> Report {
-    let mut report = Sim::new(config).run(|core| program(setting.case, core));
-    report.case = setting.to_string();
-    report
 }
 
 /// Runs the command: `true` if the run is done, or fails as it did before.
@@ -32,7 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
             exit(2);
         }
     };
-    let report = once(&trace.setting, trace.config);
+    let report = trace.setting.run(trace.config);
     println!("{report}");
     if format!("{:016x}", report.hash) == trace.hash {
         println!("the same run as before");

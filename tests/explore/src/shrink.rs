@@ -3,8 +3,8 @@
 //! Not by leaving things out of the failing run, which mostly breaks it, but by searching anew: few cores before
 //! many, no eviction before one, no preemption before one. Whoever fails first in that order is simplest.
 
-use flagpost_explore::{Setting, program};
-use flagpost_sim::{Bounds, Config, End, Method, Report, Sim};
+use flagpost_explore::Setting;
+use flagpost_sim::{Bounds, Config, End, Report};
 
 /// Runs that each of the searches may take.
 const RUNS: u64 = 20_000;
@@ -44,13 +44,12 @@ pub(crate) fn shrink(setting: &Setting, found: &Report) -> Option<(Report, Bound
                 choices: Default::default(),
                 ..found.config.clone()
             };
-            let explored = Sim::new(config).explore(&bounds, Method::States, false, |core| {
-                program(setting.case, core)
-            });
+            let setting = Setting { cores, ..*setting };
+            let explored = setting.explore(&bounds, config);
             if let Some(mut report) = explored.failure
                 && alike(&report.end, &found.end)
             {
-                report.case = Setting { cores, ..*setting }.to_string();
+                report.case = setting.to_string();
                 return Some((report, bounds));
             }
         }

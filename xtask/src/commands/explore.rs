@@ -4,31 +4,23 @@ use std::fs;
 use std::iter;
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum as _};
 use serde_json::{Value, json};
 
+use self::options::Options;
 use super::test::Count;
 use crate::console::{Console, out};
 use crate::error::usage;
 use crate::explorer::Explorer;
 use crate::paths;
 
-/// How schedules are chosen
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-enum Strategy {
-    /// A random walk, PCT of depth 2 and PCT of depth 3, in turn by seed
-    Mixed,
-    /// A random walk: any core, at every step
-    Random,
-    /// Random priorities that change at random steps
-    Pct,
-    /// All schedules within the bounds
-    Exhaustive,
-}
+#[path = "../../../tests/explore/src/options.rs"]
+mod options;
 
 /// Run the conformance cases on the simulator under many schedules, or under all of them
 ///
-/// Seeded: every case, at several sizes and on every profile, gets its share of the schedules. Exhaustive:
+/// Seeded: every case, at several sizes and on every profile (or on the one
+/// preset), gets its share of the schedules. Exhaustive:
 /// every schedule of the small cases, with up to so many evictions and other acts of the chip; larger cases
 /// too with --preemptions. Two threads; the outcome does not depend on them.
 ///
@@ -38,78 +30,44 @@ enum Strategy {
 /// Exit status: 0 if nothing failed (and, if exhaustive, everything was tried); else 1; 2 for bad input.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Only cases whose name contains NAME
-    #[arg(long, value_name = "NAME", default_value = "")]
-    case: String,
-    /// This number of cores, where a case admits it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    cores: Option<u16>,
-    /// Only this profile: scc, scc+fill, weak or weak+fill
-    #[arg(long, value_name = "PROFILE")]
-    profile: Option<String>,
-    /// How many schedules, in all; not for exhaustive
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..))]
-    schedules: u64,
-    /// The first seed
-    #[arg(long, value_name = "S", default_value = "0")]
-    seed: u64,
-    /// How schedules are chosen
-    #[arg(long, value_enum, default_value = "mixed")]
-    strategy: Strategy,
-    /// Exhaustive: lines that leave a cache on the chip's account, at most
-    #[arg(long, value_name = "N", default_value = "0")]
-    evictions: u8,
-    /// Exhaustive: lines that are prefetched, at most
-    #[arg(long, value_name = "N", default_value = "0")]
-    fills: u8,
-    /// Exhaustive: words that leave a combining buffer early, at most
-    #[arg(long, value_name = "N", default_value = "0")]
-    leaves: u8,
-    /// Exhaustive: time budgets that run out, at most
-    #[arg(long, value_name = "N", default_value = "0")]
-    expiries: u8,
-    /// Exhaustive: attempts on a register that is held, at most
-    #[arg(long, value_name = "N", default_value = "0")]
-    refusals: u8,
-    /// Exhaustive: switches away from a core that could go on, at most [default: any number]
-    #[arg(long, value_name = "N")]
-    preemptions: Option<u8>,
-    /// Exhaustive: states after which a search gives up
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
-    states: u64,
+    #[command(flatten)]
+    options: Options,
     /// One JSON object per setting, a line each
     #[arg(long)]
     json: bool,
 }
 
-impl Arguments {
-    /// As the explorer takes them.
-    fn words(&self) -> Vec<String> {
-        let strategy = self.strategy.to_possible_value();
-        let strategy = strategy.map_or(String::new(), |value| value.get_name().to_owned());
-        let mut words = vec!["explore".to_owned()];
-        let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-        add("case", self.case.clone());
-        add("schedules", self.schedules.to_string());
-        add("seed", self.seed.to_string());
-        add("strategy", strategy);
-        add("evictions", self.evictions.to_string());
-        add("fills", self.fills.to_string());
-        add("leaves", self.leaves.to_string());
-        add("expiries", self.expiries.to_string());
-        add("refusals", self.refusals.to_string());
-        add("states", self.states.to_string());
-        if let Some(cores) = self.cores {
-            add("cores", cores.to_string());
+/// `options` as the explorer takes them.
+fn words(options: &Options) -> Vec<String> {
+    let strategy = options.strategy.to_possible_value();
+    let strategy = strategy.map_or(String::new(), |value| value.get_name().to_owned());
+    let mut words = vec!["explore".to_owned()];
+    let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    add("case", options.case.clone());
+    add("schedules", options.schedules.to_string());
+    add("seed", options.seed.to_string());
+    add("strategy", strategy);
+    add("evictions", options.evictions.to_string());
+    add("fills", options.fills.to_string());
+    add("leaves", options.leaves.to_string());
+    add("expiries", options.expiries.to_string());
+    add("refusals", options.refusals.to_string());
+    add("states", options.states.to_string());
+    let optional = [
+        ("cores", options.cores.map(|cores| cores.to_string())),
+        ("profile", options.profile.clone()),
+        ("preset", options.preset.clone()),
+        (
+            "preemptions",
+            options.preemptions.map(|most| most.to_string()),
+        ),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            add(name, value);
         }
-        if let Some(profile) = &self.profile {
-            add("profile", profile.clone());
-        }
-        if let Some(preemptions) = self.preemptions {
-            add("preemptions", preemptions.to_string());
-        }
-        words
     }
+    words
 }
 
 /// What `cargo xtask test` explores, in about two minutes of an idle host: everything by seeds, then small cases
@@ -139,7 +97,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     } else {
         Show::Rows
     };
-    let words = arguments.words();
+    let words = words(&arguments.options);
     let (totals, ended) = explore(console, &explorer, words, show)?;
     Ok(ended && !totals.failed)
 }
