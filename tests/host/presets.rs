@@ -3,6 +3,8 @@
 //! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's timeline and the line
 //! that replays it.
 
+mod groups;
+
 use flagpost_explore::{Chip, Setting, cases, preset_settings_of};
 use flagpost_sim::{Bounds, Preset, sweep};
 
@@ -10,7 +12,7 @@ use flagpost_sim::{Bounds, Preset, sweep};
 const SEEDS: u64 = 30;
 
 fn on(preset: Preset) {
-    let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
+    let seeds = groups::seeds(SEEDS);
     let (mut runs, mut steps) = (0, 0);
     for setting in cases().iter().flat_map(preset_settings_of) {
         if setting.chip != Chip::Preset(preset) {

@@ -3,6 +3,9 @@
 //!
 //! The chip has no atomics that reach other cores, so the cases that need them are skipped.
 
+#[macro_use]
+mod groups;
+
 use flagpost_explore::{self as explore, config_for};
 use flagpost_hal::Topology;
 use flagpost_scc::{Mapping, Scc};
@@ -53,7 +56,7 @@ fn config(case: &Case<Port>, cores: u16, profile: Profile) -> Config {
 
 /// Runs the cases whose name starts with `prefix`.
 fn group(prefix: &str) {
-    let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
+    let seeds = groups::seeds(SEEDS);
     let (mut runs, mut steps, mut skipped) = (0, 0, 0);
     for case in cases::<Port>()
         .iter()
@@ -85,42 +88,7 @@ fn group(prefix: &str) {
     assert!(runs > 0);
 }
 
-#[test]
-fn hal() {
-    group("hal.");
-}
-
-#[test]
-fn world_window_and_link() {
-    group("world.");
-    group("window.");
-    group("link.");
-}
-
-#[test]
-fn pscw() {
-    group("pscw.");
-}
-
-#[test]
-fn notify() {
-    group("notify.");
-}
-
-#[test]
-fn timeout() {
-    group("timeout.");
-}
-
-#[test]
-fn small() {
-    group("small.");
-}
-
-#[test]
-fn stencil() {
-    group("stencil.");
-}
+groups!(group);
 
 /// One case is skipped, and it is the one about atomics.
 #[test]

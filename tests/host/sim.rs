@@ -3,6 +3,9 @@
 //!
 //! A failure prints the run's timeline and the line that replays it.
 
+#[macro_use]
+mod groups;
+
 use std::cell::Cell;
 
 use flagpost::{Budget, Config, Error, Rank, Tag, World};
@@ -16,7 +19,7 @@ const SEEDS: u64 = 150;
 
 /// Runs the cases whose name starts with `prefix`.
 fn group(prefix: &str) {
-    let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
+    let seeds = groups::seeds(SEEDS);
     let (mut runs, mut steps) = (0, 0);
     for case in cases() {
         if !case.name.starts_with(prefix) {
@@ -37,60 +40,14 @@ fn group(prefix: &str) {
     println!("{prefix}: {runs} runs, {steps} steps");
 }
 
-#[test]
-fn hal() {
-    group("hal.");
-}
-
-#[test]
-fn world() {
-    group("world.");
-}
-
-#[test]
-fn window() {
-    group("window.");
-}
-
-#[test]
-fn link() {
-    group("link.");
-}
-
-#[test]
-fn pscw() {
-    group("pscw.");
-}
-
-#[test]
-fn notify() {
-    group("notify.");
-}
-
-#[test]
-fn timeout() {
-    group("timeout.");
-}
-
-#[test]
-fn small() {
-    group("small.");
-}
-
-#[test]
-fn stencil() {
-    group("stencil.");
-}
+groups!(group);
 
 /// No case is left out above, and names are unique.
 #[test]
 fn every_case_belongs_to_a_group() {
-    let groups = [
-        "hal.", "world.", "window.", "link.", "pscw.", "notify.", "timeout.", "small.", "stencil.",
-    ];
     let all = cases();
     for (index, case) in all.iter().enumerate() {
-        let known = groups.iter().any(|prefix| case.name.starts_with(prefix));
+        let known = GROUPS.iter().any(|prefix| case.name.starts_with(prefix));
         assert!(known, "{}", case.name);
         assert!(all[..index].iter().all(|other| other.name != case.name));
     }
@@ -114,7 +71,7 @@ fn forty_eight_cores() {
 /// Loads that finish after later stores of their core, as on Arm and RISC-V.
 #[test]
 fn late_loads() {
-    let seeds = std::env::var("FLAGPOST_SEEDS").map_or(SEEDS, |n| n.parse().unwrap()) / 5;
+    let seeds = groups::seeds(SEEDS) / 5;
     for case in cases() {
         let late = late::case(case.name).unwrap();
         for cores in sizes(case) {
