@@ -101,6 +101,6 @@ fn one(case: &Case, sim: &mut Sim) -> Result<Report, Box<Report>> {
 }
 
 fn ring() -> &'static Case {
-    let found = cases().iter().find(|case| case.name == CASE);
+    let found = cases().find(|case| case.name == CASE);
     found.expect("the table has this case")
 }

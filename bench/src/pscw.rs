@@ -12,7 +12,7 @@
 
 use std::cell::RefCell;
 
-use flagpost::{Config as WorldConfig, Rank, World};
+use flagpost::{Config as WorldConfig, MatchVector, Rank, World};
 use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Counters, Latencies, Mesh, Oracles, Report, Schedule, Sim, SimCore};
@@ -139,15 +139,12 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
 /// What each core runs.
 fn program(core: SimCore, setup: &Setup, samples: &RefCell<Samples>) -> Result<(), Failure> {
     let clock = core.clone();
-    let link = Charged::new(
-        Mapped::start(core.clone(), 1)?,
-        core.clone(),
-        setup.software_cycles,
-    );
+    let link = Mapped::start(core.clone(), 1)?;
     let mut arena = [0; 128];
     let world = World::start(link, &mut arena, WorldConfig::default())?;
     // A line, so that post and wait have one to keep coherent.
-    let window = world.allocate::<u64>(4)?;
+    let options = (setup.software_cycles, ());
+    let window = world.allocate_with::<u64, Charged<MatchVector<'_>>>(4, options)?;
     let origin = [Rank::new(0)];
     let targets: Vec<Rank> = (1..core.cores()).map(Rank::new).collect();
     let (origins, targets) = (world.group(&origin)?, world.group(&targets)?);

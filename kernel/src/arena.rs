@@ -1,49 +1,53 @@
-//! Memory that the user lends to a world, carved from the front and never given back.
+//! Memory that the user lends to a world.
 
 use core::cell::Cell;
 
+use flagpost_link::{Full, Heap, Place};
+
 use crate::Error;
 
-/// The user's words, and how many of them are carved already.
+/// The user's words, and which of them are in use.
 #[derive(Debug)]
 pub(crate) struct Arena<'a> {
     words: &'a [Cell<u32>],
-    used: Cell<usize>,
+    heap: Heap,
 }
 
 impl<'a> Arena<'a> {
     pub(crate) fn new(words: &'a mut [u32]) -> Self {
+        let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
         Self {
             words: Cell::from_mut(words).as_slice_of_cells(),
-            used: Cell::new(0),
+            heap: Heap::new(0, count, 1),
         }
     }
 
     /// Takes `count` words, set to 0.
     pub(crate) fn take(&self, count: usize) -> Result<&'a [Cell<u32>], Error> {
-        let start = self.used.get();
-        let end = start.saturating_add(count);
-        let Some(taken) = self.words.get(start..end) else {
-            let missing = end.saturating_sub(self.words.len());
-            return Err(Error::ArenaFull {
-                missing_words: u32::try_from(missing).unwrap_or(u32::MAX),
-            });
+        let units = u32::try_from(count).unwrap_or(u32::MAX);
+        let start = match self.heap.take(units, Place::Symmetric) {
+            Ok(start) => start as usize,
+            Err(Full::Missing { units }) => {
+                return Err(Error::ArenaFull {
+                    missing_words: units,
+                });
+            }
+            Err(Full::Pieces { max }) => return Err(Error::TooManyPieces { max }),
         };
-        self.used.set(end);
+        let end = start.saturating_add(count);
+        let taken = self.words.get(start..end).unwrap_or(&[]);
         for word in taken {
             word.set(0);
         }
         Ok(taken)
     }
 
-    /// How much is used now, to go back to by [`Arena::restore`].
-    pub(crate) fn save(&self) -> usize {
-        self.used.get()
-    }
-
-    /// Gives back what was taken since `saved`. Only for the one who took it and kept none of it.
-    pub(crate) fn restore(&self, saved: usize) {
-        self.used.set(saved);
+    /// Gives back what [`Arena::take`] gave.
+    pub(crate) fn give_back(&self, taken: &[Cell<u32>]) {
+        let start = taken.as_ptr().addr();
+        let bytes = start.wrapping_sub(self.words.as_ptr().addr());
+        // Words have 4 bytes; there are not more than a u32 counts.
+        self.heap.give_back(bytes.wrapping_shr(2) as u32);
     }
 }
 
@@ -59,6 +63,11 @@ impl<'a> RankSet<'a> {
 
     pub(crate) fn new(words: &'a [Cell<u32>]) -> Self {
         Self(words)
+    }
+
+    /// The words it was made of.
+    pub(crate) fn into_words(self) -> &'a [Cell<u32>] {
+        self.0
     }
 
     pub(crate) fn contains(self, rank: u16) -> bool {
@@ -96,7 +105,10 @@ mod tests {
         assert_eq!(arena.take(3).unwrap().len(), 3);
         let full = arena.take(3).unwrap_err();
         assert_eq!(full, Error::ArenaFull { missing_words: 2 });
-        assert_eq!(arena.take(1).unwrap()[0].get(), 0);
+        let last = arena.take(1).unwrap();
+        assert_eq!(last[0].get(), 0);
+        arena.give_back(last);
+        assert_eq!(arena.take(1).unwrap().as_ptr(), last.as_ptr());
     }
 
     #[test]

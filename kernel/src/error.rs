@@ -24,6 +24,11 @@ pub enum Error {
         /// Bytes that it should have more.
         missing_bytes: u32,
     },
+    /// The world's arena, or this rank's shared memory, is in as many pieces as can be remembered: free a window first.
+    TooManyPieces {
+        /// How many that is.
+        max: u32,
+    },
     /// Elements up to `end` were named, and the window has `len`.
     OutOfRange {
         /// Index behind the last element that was named.
@@ -31,6 +36,8 @@ pub enum Error {
         /// Elements in the window.
         len: u64,
     },
+    /// The rank does not answer any more.
+    PeerLost(Rank),
     /// There is no such rank.
     NoSuchRank {
         /// The rank.
@@ -94,6 +101,8 @@ impl From<Refusal> for Error {
             Refusal::NoMemory { missing } => Self::MemoryFull {
                 missing_bytes: missing,
             },
+            Refusal::TooManyPieces { max } => Self::TooManyPieces { max },
+            Refusal::PeerLost(rank) => Self::PeerLost(rank),
             other => Self::Link(other),
         }
     }
@@ -127,6 +136,8 @@ pub enum Waiting {
     RingSpace,
     /// For notifications that match a request.
     Notification,
+    /// For an answer from the named rank's memory, or for earlier operations to be placed there.
+    Answer,
 }
 
 /// Ranks that a call waited for.
@@ -178,6 +189,8 @@ impl fmt::Display for Error {
             Self::MemoryFull { missing_bytes } => {
                 write!(f, "shared memory needs {missing_bytes} more bytes")
             }
+            Self::TooManyPieces { max } => write!(f, "more than {max} pieces of memory"),
+            Self::PeerLost(rank) => write!(f, "{rank} does not answer any more"),
             Self::OutOfRange { end, len } => {
                 write!(f, "access up to element {end} of a window of {len}")
             }
@@ -213,6 +226,7 @@ impl fmt::Display for Timeout {
             Waiting::Lock => "the lock owned",
             Waiting::RingSpace => "room in the ring owned",
             Waiting::Notification => "a notification",
+            Waiting::Answer => "an answer",
         };
         write!(f, "timed out waiting for {what} by")?;
         let mut any = false;

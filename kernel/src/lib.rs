@@ -42,13 +42,16 @@ pub mod epoch;
 mod error;
 mod group;
 pub mod notify;
+pub mod rma;
 mod window;
 mod world;
 
 pub use budget::Budget;
+pub use epoch::{EpochSlots, MatchVector};
 pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
-pub use flagpost_link::{Link, MatchVector, Rank};
+pub use flagpost_link::{Link, Rank, VectorLink};
 pub use group::Group;
 pub use notify::{Limits, Request, Source, Status, Tag, TagFilter};
+pub use rma::Rma;
 pub use window::{Local, Window};
 pub use world::{Config, World};

@@ -6,7 +6,8 @@
 //!     queue has room, so that two ranks that wait for each other's rings both go on.
 //!
 //! # Bounds
-//! Words of the arena: the unexpected queue, and `ceil(p / 32)` per window.
+//! Words of the arena: the unexpected queue, and per window what its strategy says
+//! ([`Strategy`](crate::epoch::Strategy)).
 
 use core::cell::Cell;
 
@@ -44,13 +45,15 @@ pub struct World<'a, L> {
     pub(crate) arena: Arena<'a>,
     pub(crate) queue: UnexpectedQueue<'a>,
     pub(crate) collectives: Collectives,
-    pub(crate) windows: Cell<u16>,
+    /// One bit per window that there is.
+    pub(crate) windows: Cell<u64>,
 }
 
 impl<'a, L: Link> World<'a, L> {
     /// Joins the world: collective over all ranks. Waits until all have joined.
     ///
-    /// `arena` is working memory: `config.unexpected + 1` words and `ceil(p / 32)` per window.
+    /// `arena` is working memory: `config.unexpected + 1` words, and per window `2 p + ceil(p / 32)` (with the default
+    /// strategy).
     ///
     /// # Errors
     /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all ranks
@@ -170,6 +173,7 @@ impl<'a, L: Link> World<'a, L> {
                         Refusal::NotReady(rank) => (Waiting::StartUp, rank),
                         Refusal::Full(rank) => (Waiting::RingSpace, rank),
                         Refusal::Locked(rank) => (Waiting::Lock, rank),
+                        Refusal::Busy(rank) => (Waiting::Answer, rank),
                         other => return Err(other.into()),
                     });
                     Ok(None)

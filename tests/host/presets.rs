@@ -14,7 +14,7 @@ const SEEDS: u64 = 30;
 fn on(preset: Preset) {
     let seeds = groups::seeds(SEEDS);
     let (mut runs, mut steps) = (0, 0);
-    for setting in cases().iter().flat_map(preset_settings_of) {
+    for setting in cases().flat_map(preset_settings_of) {
         if setting.chip != Chip::Preset(preset) {
             continue;
         }
@@ -67,7 +67,7 @@ fn all_schedules_of_small_cases() {
         "small.notify",
         "small.ping_pong",
     ];
-    for case in cases().iter().filter(|case| names.contains(&case.name)) {
+    for case in cases().filter(|case| names.contains(&case.name)) {
         for preset in Preset::ALL {
             let setting = Setting {
                 case,

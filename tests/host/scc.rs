@@ -10,14 +10,23 @@ use flagpost_explore::{self as explore, config_for};
 use flagpost_hal::Topology;
 use flagpost_scc::{Mapping, Scc};
 use flagpost_sim::{Config, Profile, SCC_BUFFER, SccBus, SimCore, sweep};
-use flagpost_tests::{Args, Case, Context, Failure, Platform, cases};
+use flagpost_tests::{
+    Args, Case, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, cases, mapped,
+};
 
 /// The port on the simulated chip.
 struct Port;
 
 impl Platform for Port {
     type Machine = Scc<SccBus>;
+    type Link = Mapped<Scc<SccBus>>;
+
+    fn link(machine: &Scc<SccBus>, session: u32, ring: Option<u32>) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
 }
+
+impl MachinePlatform for Port {}
 
 /// Seeds per case, size and mapping.
 const SEEDS: u64 = 30;
@@ -30,7 +39,7 @@ const MAPPINGS: [(Mapping, &[Profile]); 3] = [
 ];
 
 fn program(case: &Case<Port>, core: SimCore, mapping: Mapping) -> Result<(), Failure> {
-    let mut arena = [0; Context::<Port>::ARENA_WORDS];
+    let mut arena = vec![0; Context::<Port>::arena_words(core.cores())];
     (case.run)(&mut Context {
         machine: core.scc(mapping),
         session: 0x5E55_0001,
@@ -42,7 +51,7 @@ fn program(case: &Case<Port>, core: SimCore, mapping: Mapping) -> Result<(), Fai
 
 /// The case of the same name on the plain simulator, for its sizes.
 fn plain(case: &Case<Port>) -> &'static explore::Case {
-    let mut all = explore::cases().iter();
+    let mut all = explore::cases();
     all.find(|plain| plain.name == case.name)
         .expect("one table for all platforms")
 }
@@ -58,10 +67,7 @@ fn config(case: &Case<Port>, cores: u16, profile: Profile) -> Config {
 fn group(prefix: &str) {
     let seeds = groups::seeds(SEEDS);
     let (mut runs, mut steps, mut skipped) = (0, 0, 0);
-    for case in cases::<Port>()
-        .iter()
-        .filter(|case| case.name.starts_with(prefix))
-    {
+    for case in cases::<Port>().filter(|case| case.name.starts_with(prefix)) {
         if !case.admits(case.min_cores) {
             skipped += 1;
             println!("{}: skipped, this chip has no atomics", case.name);
@@ -93,9 +99,7 @@ groups!(group);
 /// One case is skipped, and it is the one about atomics.
 #[test]
 fn only_atomics_are_skipped() {
-    let skipped = cases::<Port>()
-        .iter()
-        .filter(|case| !case.admits(case.min_cores));
+    let skipped = cases::<Port>().filter(|case| !case.admits(case.min_cores));
     let names: Vec<_> = skipped.map(|case| case.name).collect();
     assert_eq!(names, ["hal.atomics"]);
 }

@@ -45,7 +45,7 @@ groups!(group);
 /// No case is left out above, and names are unique.
 #[test]
 fn every_case_belongs_to_a_group() {
-    let all = cases();
+    let all: Vec<_> = cases().collect();
     for (index, case) in all.iter().enumerate() {
         let known = GROUPS.iter().any(|prefix| case.name.starts_with(prefix));
         assert!(known, "{}", case.name);

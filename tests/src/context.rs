@@ -1,21 +1,58 @@
 //! What a case gets, and what it gives back.
 
+use flagpost::Link;
 use flagpost_hal::{Address, Atomic, Doorbell, Machine};
+use flagpost_link::Refusal;
+use flagpost_mapped::Mapped;
 
 use crate::Args;
 
 /// A platform that runs cases.
 pub trait Platform: Sized + 'static {
-    /// The handle a core holds of its machine. Clones are handles of the same core.
-    type Machine: Machine + Doorbell + Clone + 'static;
+    /// What a core has to begin with: the handle of its machine, or its end of a network. Clones are the same core's.
+    type Machine: Clone + 'static;
 
-    /// The machine's [`NativeAtomics`](flagpost_hal::NativeAtomics), if it has them. Without, the cases that
-    /// need them are skipped: no platform fakes them.
-    const ATOMICS: Option<AtomicU32<Self::Machine>> = None;
+    /// What connects its ranks.
+    type Link: Link;
+
+    /// This core's link. `session` as in [`Context::session`]; a ring of `ring` notifications if that is said (links
+    /// without rings take it as a hint).
+    ///
+    /// # Errors
+    /// The link's.
+    fn link(
+        machine: &Self::Machine,
+        session: u32,
+        ring: Option<u32>,
+    ) -> Result<Self::Link, Refusal>;
 
     /// The set-up of a case is done: what follows is worth trying in many schedules. Called once or more; the
     /// first counts.
     fn go(_machine: &Self::Machine) {}
+}
+
+/// A platform that is a load/store machine: it runs all cases.
+pub trait MachinePlatform:
+    Platform<Machine: Machine + Doorbell, Link = Mapped<<Self as Platform>::Machine>>
+{
+    /// The machine's [`NativeAtomics`](flagpost_hal::NativeAtomics), if it has them. Without, the cases that
+    /// need them are skipped: no platform fakes them.
+    const ATOMICS: Option<AtomicU32<Self::Machine>> = None;
+}
+
+/// [`Platform::link`] of load/store machines.
+///
+/// # Errors
+/// The link's.
+pub fn mapped<M: Machine + Clone>(
+    machine: &M,
+    session: u32,
+    ring: Option<u32>,
+) -> Result<Mapped<M>, Refusal> {
+    match ring {
+        Some(entries) => Mapped::start_with_ring(machine.clone(), session, entries),
+        None => Mapped::start(machine.clone(), session),
+    }
 }
 
 /// [`NativeAtomics::atomic_u32`](flagpost_hal::NativeAtomics::atomic_u32) of machine `M`.
@@ -30,15 +67,17 @@ pub struct Context<'a, P: Platform> {
     pub session: u32,
     /// The run's arguments.
     pub args: Args<'a>,
-    /// Scratch words for the world: at least [`Context::ARENA_WORDS`].
+    /// Scratch words for the world: at least [`Context::arena_words`].
     pub arena: &'a mut [u32],
     /// Takes a measurement or a result worth printing.
     pub report: &'a mut dyn FnMut(&'static str, u64),
 }
 
 impl<P: Platform> Context<'_, P> {
-    /// Arena words that every case can rely on.
-    pub const ARENA_WORDS: usize = 512;
+    /// Arena words that every case can rely on, with so many cores: windows take some per rank.
+    pub const fn arena_words(cores: u16) -> usize {
+        512 + 8 * cores as usize
+    }
 }
 
 /// Why a case failed on a core.
@@ -96,6 +135,14 @@ pub(crate) fn check(
     }
 }
 
+impl<P: Platform> Copy for Case<P> {}
+
+impl<P: Platform> Clone for Case<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
 /// One conformance case.
 pub struct Case<P: Platform> {
     /// `module.what`, in lower case.
@@ -104,8 +151,10 @@ pub struct Case<P: Platform> {
     pub min_cores: u16,
     /// Most cores it makes sense with (it is quadratic in them, say).
     pub max_cores: u16,
-    /// Whether it needs [`Platform::ATOMICS`].
+    /// Whether it needs [`MachinePlatform::ATOMICS`].
     pub atomics: bool,
+    /// What it needs is there; else it is skipped, counted and printed.
+    pub possible: bool,
     /// Called on every core.
     pub run: fn(&mut Context<'_, P>) -> Result<(), Failure>,
 }
@@ -113,7 +162,6 @@ pub struct Case<P: Platform> {
 impl<P: Platform> Case<P> {
     /// Whether it can run on so many cores of this platform. The others are skipped, counted and printed.
     pub const fn admits(&self, cores: u16) -> bool {
-        let atomics = !self.atomics || P::ATOMICS.is_some();
-        self.min_cores <= cores && cores <= self.max_cores && atomics
+        self.min_cores <= cores && cores <= self.max_cores && self.possible
     }
 }

@@ -11,7 +11,10 @@ pub mod cases;
 mod context;
 
 pub use args::Args;
-pub use context::{AtomicU32, Case, Context, Failure, Platform};
+pub use flagpost_link::Refusal;
+pub use flagpost_mapped::Mapped;
+
+pub use context::{AtomicU32, Case, Context, Failure, MachinePlatform, Platform, mapped};
 
 /// The README's program, compiled and run.
 #[cfg(doctest)]
@@ -20,6 +23,15 @@ struct Readme;
 
 /// The conformance table. A platform runs every case that the machine [admits](Case::admits), and counts and
 /// prints the others as skipped.
-pub const fn cases<P: Platform>() -> &'static [Case<P>] {
-    cases::Table::<P>::ALL
+pub fn cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
+    cases::Machines::<P>::ALL
+        .iter()
+        .copied()
+        .flatten()
+        .chain(link_cases())
+}
+
+/// The part of the table that any link can run: no case looks below it.
+pub fn link_cases<P: Platform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
+    cases::Links::<P>::ALL.iter().copied().flatten()
 }

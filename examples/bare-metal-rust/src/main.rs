@@ -3,7 +3,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use flagpost::{Config, Error, MatchVector, Source, Tag, World};
+use flagpost::{Config, Error, Link, Rma as _, Source, Tag, World};
 use flagpost_mapped::Mapped;
 use flagpost_qemu::{Hart, Mapping};
 
@@ -21,7 +21,7 @@ fn main(hart: Hart) -> Result<(), Error> {
 }
 
 /// Knows nothing of the board: the same function runs in the simulator.
-fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Error> {
+fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (me, size) = (world.rank(), world.size());
     let (left, right) = (me.prev(size), me.next(size));
     let window = world.allocate::<u64>(64)?;

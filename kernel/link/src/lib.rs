@@ -8,6 +8,8 @@
 //! # Rules for every link
 //! * **Never block.** An operation that cannot go on now changes nothing and answers with a
 //!   [`Refusal`]; the kernel polls, relaxes and repeats it within its caller's budget.
+//! * **Go on, do not repeat.** An operation whose answer comes later is refused with [`Refusal::Busy`] until then; its
+//!   [`Op`] tells the link that the next call means the same operation.
 //! * **Copy slices.** Data given as a slice is copied, or has left, when the call returns: the caller may
 //!   reuse it at once.
 //! * **Order only on request.** Two puts may arrive in any order. [`Link::fence`] orders; a signal or
@@ -22,11 +24,13 @@
 //! queue is bounded, and a full one refuses the sender.
 #![no_std]
 
+mod heap;
 mod link;
-mod match_vector;
 pub mod mutant;
 mod types;
+mod vector;
 
+pub use heap::{Full, Heap};
 pub use link::Link;
-pub use match_vector::MatchVector;
-pub use types::{Key, Rank, Refusal, Slot};
+pub use types::{Amo, Key, Op, Place, Rank, Refusal, Slot, Width};
+pub use vector::VectorLink;

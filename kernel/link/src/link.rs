@@ -1,6 +1,6 @@
 //! The trait that every link implements.
 
-use crate::{Key, Rank, Refusal, Slot};
+use crate::{Amo, Key, Op, Place, Rank, Refusal, Slot, Width};
 
 /// One rank's connection to all ranks.
 ///
@@ -15,11 +15,19 @@ use crate::{Key, Rank, Refusal, Slot};
 /// [`publish`](Self::publish) before peers may access the memory, [`refresh`](Self::refresh) after they
 /// have. In between the owner must not write it: its whole lines would travel over what peers stored.
 pub trait Link {
-    /// How many slots every rank has.
-    const SLOTS: u8;
+    /// How many slots every rank has from the start; at least 32.
+    const SLOTS: u32;
 
     /// Size of a cache line in bytes: ranges given to `publish` and `refresh` are rounded out to it.
     const LINE: u32;
+
+    /// The most bytes that one [`update`](Self::update) may change, a power of two, at least 8: they lie between two
+    /// multiples of it.
+    const UPDATE: u32;
+
+    /// Whether peers' memory is reached by plain loads and stores, so that a put or get of one aligned element is done when
+    /// the call returns.
+    const DIRECT: bool;
 
     /// This rank.
     fn rank(&self) -> Rank;
@@ -40,11 +48,20 @@ pub trait Link {
     /// it holds is undefined.
     ///
     /// # Errors
-    /// [`Refusal::NoMemory`].
-    fn allocate(&self, bytes: u32) -> Result<Key, Refusal>;
+    /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
+    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal>;
 
-    /// Takes back `key`'s memory and all that was allocated after it. Peers must not access it any more.
+    /// Takes back the memory that [`allocate`](Self::allocate) gave as `key`. Peers must not access it any more.
     fn withdraw(&self, key: Key);
+
+    /// Gives `count` slots, [symmetric](Place::Symmetric), none of which has been signalled.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal>;
+
+    /// Takes back what [`allocate_slots`](Self::allocate_slots) gave as `first`. Peers must not signal them any more.
+    fn withdraw_slots(&self, first: Slot);
 
     /// A small piece of memory that every rank exposes from the start under the same key, and its size
     /// in bytes (at least 32 per rank). The kernel's collectives use it, always past the caches.
@@ -78,24 +95,61 @@ pub trait Link {
     // ---- Remote access ----
 
     /// Stores `data` in `to`'s memory. Arrives in any order with other puts, before what follows a
-    /// [`fence`](Self::fence).
+    /// [`fence`](Self::fence). To own memory: past the cache, at once.
     ///
     /// # Errors
-    /// [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`].
+    /// [`Refusal::Busy`] (transient); [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal>;
 
-    /// Loads from `from`'s memory; `into` is filled on return.
+    /// Loads from `from`'s memory; `into` is filled once the answer is `Ok`. From own memory: past the cache, at once.
     ///
     /// # Errors
-    /// [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`].
-    fn get(&self, from: Rank, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal>;
+    /// As [`put`](Self::put).
+    fn get(
+        &self,
+        from: Rank,
+        key: Key,
+        offset: u32,
+        into: &mut [u8],
+        op: &Op,
+    ) -> Result<(), Refusal>;
+
+    /// Does `amo` to the cell of 8 bytes at `offset`, at once as far as other `amo`s and [`update`](Self::update)s can see,
+    /// and gives its former value. Cells that peers change are only read by this and by [`watch`](Self::watch), their
+    /// owner's included. Orders nothing.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); [`Refusal::Locked`] (transient), [`Refusal::BadCell`].
+    fn amo(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        amo: Amo,
+        width: Width,
+        op: &Op,
+    ) -> Result<u64, Refusal>;
+
+    /// Loads `len` bytes, lets `change` change them, and stores them, at once as far as others' [`amo`](Self::amo)s and
+    /// `update`s of these bytes can see. `change` may be called several times; the last call counts.
+    ///
+    /// # Errors
+    /// As [`amo`](Self::amo).
+    fn update(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+        op: &Op,
+    ) -> Result<(), Refusal>;
 
     /// [`put`](Self::put), and appends `immediate` to `to`'s queue. Who takes it from the queue finds the
     /// data, and all earlier puts of this rank to `to`, in memory.
     ///
     /// # Errors
-    /// [`Refusal::Full`], [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
-    /// [`Refusal::NoSuchRank`].
+    /// As [`put`](Self::put); [`Refusal::Full`], [`Refusal::Locked`] (transient).
     fn put_immediate(
         &self,
         to: Rank,
@@ -105,8 +159,18 @@ pub trait Link {
         immediate: u32,
     ) -> Result<(), Refusal>;
 
-    /// Orders this rank's earlier puts before its later signals, immediates and puts, to all ranks.
-    fn fence(&self);
+    /// Orders this rank's earlier puts and cells' changes before its later signals, immediates and puts, to all ranks.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] (transient), [`Refusal::PeerLost`].
+    fn fence(&self) -> Result<(), Refusal>;
+
+    /// Whether all that this rank has begun at `to` (at all ranks, if none is named) is done there: whoever looks now
+    /// finds it.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal>;
 
     // ---- Telling, and being told ----
 
@@ -115,7 +179,7 @@ pub trait Link {
     /// only by a [`fence`](Self::fence) in between.
     ///
     /// # Errors
-    /// [`Refusal::NoSuchRank`], [`Refusal::NoSuchSlot`].
+    /// As [`put`](Self::put); [`Refusal::NoSuchSlot`].
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal>;
 
     /// Whether own `slot` has come to `value` or further. If so, what its writer fenced before the signal
@@ -124,6 +188,19 @@ pub trait Link {
     /// # Errors
     /// [`Refusal::NoSuchSlot`].
     fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal>;
+
+    /// The low half of the own cell at `offset`, if it is what was waited for: then what its writers fenced before can be
+    /// read. For waiting loops: notes what was looked at.
+    ///
+    /// # Errors
+    /// As [`amo`](Self::amo).
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        op: &Op,
+    ) -> Result<Option<u32>, Refusal>;
 
     /// Takes the oldest immediate from this rank's queue, with its data in place.
     fn progress(&self) -> Option<u32>;

@@ -1,6 +1,6 @@
 //! The words that a link and its user share.
 
-use core::fmt;
+use core::{cell::Cell, fmt};
 
 /// Number of a process (here: of a core) in the world, `0..size`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,10 +70,111 @@ impl Key {
     }
 }
 
-/// Number of a signal counter, `0..`[`Link::SLOTS`](crate::Link::SLOTS).
+/// Number of a signal counter: one of the first [`Link::SLOTS`](crate::Link::SLOTS), which are always there, or of
+/// those that [`Link::allocate_slots`](crate::Link::allocate_slots) gave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Slot(pub u8);
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// The slot `index` places behind this one.
+    pub const fn plus(self, index: u32) -> Self {
+        Self(self.0.saturating_add(index))
+    }
+}
+
+/// Where a piece of a rank's memory is to lie.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Place {
+    /// Under the same key on every rank, if all ranks have asked for the same such pieces in the same order.
+    Symmetric,
+    /// Anywhere: peers are told its key.
+    Own,
+}
+
+/// What is done to a cell, all of it or none. The cell's former value is the answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Amo {
+    /// Nothing.
+    Read,
+    /// Adds, wrapping around.
+    Add(u64),
+    /// Keeps the given bits.
+    And(u64),
+    /// Sets the given bits.
+    Or(u64),
+    /// Turns the given bits over.
+    Xor(u64),
+    /// Stores the value.
+    Swap(u64),
+    /// Stores `new` if the cell holds `expected`.
+    CompareSwap {
+        /// What the cell should hold.
+        expected: u64,
+        /// What it holds then.
+        new: u64,
+    },
+}
+
+impl Amo {
+    /// What a cell that held `old` holds then.
+    pub const fn apply(self, old: u64) -> u64 {
+        match self {
+            Self::Read => old,
+            Self::Add(value) => old.wrapping_add(value),
+            Self::And(value) => old & value,
+            Self::Or(value) => old | value,
+            Self::Xor(value) => old ^ value,
+            Self::Swap(value) => value,
+            Self::CompareSwap { expected, new } => {
+                if old == expected {
+                    new
+                } else {
+                    old
+                }
+            }
+        }
+    }
+}
+
+/// How much of a cell an [`Amo`] is about.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Width {
+    /// The low 4 bytes; the others are 0 and stay so.
+    Half,
+    /// All 8 bytes.
+    Whole,
+}
+
+/// An operation that may need several calls: the first begins it, the others, with the same arguments, ask for its
+/// answer. Until then it is the link's; a new operation takes a new one, or one that was answered.
+///
+/// Dropping one that has begun leaves the operation on its way: it will have its effect, and its answer is lost.
+#[derive(Debug, Default)]
+pub struct Op {
+    /// For links: what was begun; 0 is nothing.
+    pub begun: Cell<u32>,
+    /// For links: what they remember of it.
+    pub seen: Cell<u64>,
+}
+
+impl Op {
+    /// An operation that has not begun.
+    pub const fn new() -> Self {
+        Self {
+            begun: Cell::new(0),
+            seen: Cell::new(0),
+        }
+    }
+
+    /// Whether it has begun and was not answered: it may have had its effect.
+    pub fn is_under_way(&self) -> bool {
+        self.begun.get() != 0
+    }
+}
 
 /// Why a link did not do what it was asked to. Nothing has changed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -85,6 +186,10 @@ pub enum Refusal {
     Full(Rank),
     /// The rank's test-and-set register is held by somebody. Try again.
     Locked(Rank),
+    /// An earlier operation of this rank must end first, here or at the named rank. Try again.
+    Busy(Rank),
+    /// The rank does not answer any more; nothing that was on its way to it can be relied on.
+    PeerLost(Rank),
     /// Bytes up to `end` were named, and there are `size`.
     OutOfRange {
         /// Offset behind the last byte that was named.
@@ -96,6 +201,16 @@ pub enum Refusal {
     NoMemory {
         /// How many bytes more it would take.
         missing: u32,
+    },
+    /// The rank's memory is in as many pieces as can be remembered.
+    TooManyPieces {
+        /// How many that is.
+        max: u32,
+    },
+    /// A cell must lie at a multiple of its 8 bytes, an update within as many bytes as the link can update.
+    BadCell {
+        /// Where it was to lie.
+        offset: u32,
     },
     /// A ring of so many entries cannot be: ask for a power of two, up to 32,768.
     BadRing {
@@ -111,6 +226,9 @@ pub enum Refusal {
 impl Refusal {
     /// Whether the same call may succeed later.
     pub const fn is_transient(self) -> bool {
-        matches!(self, Self::NotReady(_) | Self::Full(_) | Self::Locked(_))
+        matches!(
+            self,
+            Self::NotReady(_) | Self::Full(_) | Self::Locked(_) | Self::Busy(_)
+        )
     }
 }

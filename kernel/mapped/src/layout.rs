@@ -1,7 +1,7 @@
 //! Where things are in each rank's region: see the crate documentation.
 
 /// Words of the slots.
-pub(crate) const SLOTS: u8 = 32;
+pub(crate) const SLOTS: u32 = 32;
 
 /// Entries of the ring, unless asked for otherwise.
 pub(crate) const ENTRIES: u32 = 64;
@@ -30,7 +30,7 @@ impl Layout {
     /// of `ring` entries.
     pub(crate) const fn new(line: u32, ring: u32) -> Self {
         let slots = line;
-        let tail = round_up(slots.saturating_add((SLOTS as u32).saturating_mul(4)), line);
+        let tail = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
         let head = tail.saturating_add(line);
         let entries = head.saturating_add(line);
         let scratch = entries.saturating_add(ring.saturating_mul(entry_size(line)));
@@ -75,7 +75,7 @@ mod tests {
         for line in [4, 16, 32, 64, 128, 256] {
             let l = Layout::new(line, ENTRIES);
             assert!(l.ready + 4 <= l.slots);
-            assert!(l.slots + 4 * u32::from(SLOTS) <= l.tail);
+            assert!(l.slots + 4 * SLOTS <= l.tail);
             assert!(l.tail + 4 <= l.head && l.head + 4 <= l.entries);
             assert_eq!(l.scratch - l.entries, ENTRIES * entry_size(line));
             assert_eq!(l.end(48, line) % line, 0);

@@ -4,13 +4,13 @@ use core::cell::Cell;
 
 use flagpost_hal::{Address, CoreId, Held, Machine, Region};
 use flagpost_link::{
-    Key, Link, Rank, Refusal, Slot, lock_point,
+    Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, lock_point,
     mutant::{Guard, Site},
     order, point,
 };
 
 use crate::{
-    layout::{ENTRIES, Layout, MOST_ENTRIES, SCRATCH_PER_RANK, SLOTS, round_up},
+    layout::{ENTRIES, Layout, MOST_ENTRIES, SCRATCH_PER_RANK, SLOTS},
     poll::Polled,
 };
 
@@ -28,8 +28,9 @@ pub struct Mapped<M> {
     pub(crate) polled: Polled,
     /// Next ticket to take from the own ring; only this rank advances it.
     pub(crate) head: Cell<u32>,
-    /// First free byte of own memory.
-    free: Cell<u32>,
+    /// Own memory that is in use, and own message buffer.
+    pub(crate) memory: Heap,
+    pub(crate) buffer: Heap,
     session: u32,
 }
 
@@ -58,8 +59,9 @@ impl<M: Machine> Mapped<M> {
         }
         let layout = Layout::new(M::LINE as u32, entries);
         let free = layout.end(machine.cores(), M::LINE as u32);
-        if free > machine.memory_size() {
-            let missing = free.saturating_sub(machine.memory_size());
+        let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
+        if free > memory {
+            let missing = free.saturating_sub(memory);
             return Err(Refusal::NoMemory { missing });
         }
         let link = Self {
@@ -67,7 +69,8 @@ impl<M: Machine> Mapped<M> {
             layout,
             polled: Polled::new(),
             head: Cell::new(0),
-            free: Cell::new(free),
+            memory: Heap::new(free, memory, M::LINE as u32),
+            buffer: Heap::new(0, buffer, M::LINE as u32),
             session,
         };
         order!(
@@ -213,9 +216,19 @@ impl<M: Machine> Mapped<M> {
     }
 }
 
+/// Takes a piece of `heap`.
+pub(crate) fn take(heap: &Heap, units: u32, place: Place) -> Result<u32, Refusal> {
+    heap.take(units, place).map_err(|full| match full {
+        Full::Missing { units } => Refusal::NoMemory { missing: units },
+        Full::Pieces { max } => Refusal::TooManyPieces { max },
+    })
+}
+
 impl<M: Machine> Link for Mapped<M> {
-    const SLOTS: u8 = SLOTS;
+    const SLOTS: u32 = SLOTS;
     const LINE: u32 = M::LINE as u32;
+    const UPDATE: u32 = crate::cells::UPDATE;
+    const DIRECT: bool = true;
 
     fn rank(&self) -> Rank {
         Rank::new(self.machine.core().get())
@@ -235,23 +248,21 @@ impl<M: Machine> Link for Mapped<M> {
         Ok(())
     }
 
-    fn allocate(&self, bytes: u32) -> Result<Key, Refusal> {
-        let start = self.free.get();
-        let end = u64::from(start).saturating_add(u64::from(bytes));
-        let size = self.machine.memory_size();
-        if end > u64::from(size) {
-            let missing = end.saturating_sub(u64::from(size));
-            return Err(Refusal::NoMemory {
-                missing: u32::try_from(missing).unwrap_or(u32::MAX),
-            });
-        }
-        // Fits u32: not above `size`. Rounding may pass the end; the next allocation then fails.
-        self.free.set(round_up(end as u32, Self::LINE));
+    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
+        let start = take(&self.memory, bytes, place)?;
         Ok(Key::new(start))
     }
 
     fn withdraw(&self, key: Key) {
-        self.free.set(self.free.get().min(key.get()));
+        self.memory.give_back(key.get());
+    }
+
+    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
+        self.take_slots(count)
+    }
+
+    fn withdraw_slots(&self, first: Slot) {
+        self.give_back_slots(first);
     }
 
     fn scratch(&self) -> (Key, u32) {
@@ -297,11 +308,52 @@ impl<M: Machine> Link for Mapped<M> {
         Ok(())
     }
 
-    fn get(&self, from: Rank, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+    fn get(
+        &self,
+        from: Rank,
+        key: Key,
+        offset: u32,
+        into: &mut [u8],
+        _: &Op,
+    ) -> Result<(), Refusal> {
         let region = self.region_of(from)?;
         let start = self.resolve(key, offset, into.len())?;
         self.machine.load_bytes(region.at(start), into);
         Ok(())
+    }
+
+    fn amo(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        amo: Amo,
+        width: Width,
+        _: &Op,
+    ) -> Result<u64, Refusal> {
+        self.change_cell(to, self.resolve(key, offset, 8)?, amo, width)
+    }
+
+    fn update(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+        _: &Op,
+    ) -> Result<(), Refusal> {
+        self.change_bytes(to, self.resolve(key, offset, len)?, len, change)
+    }
+
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        _: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        self.watch_cell(self.resolve(key, offset, 8)?, arrived)
     }
 
     fn put_immediate(
@@ -316,9 +368,19 @@ impl<M: Machine> Link for Mapped<M> {
         self.append(to, place, data, immediate)
     }
 
-    fn fence(&self) {
+    fn fence(&self) -> Result<(), Refusal> {
         // DRAIN: this is what a fence is.
         point!("mapped.fence.drain", self.machine.drain());
+        Ok(())
+    }
+
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if let Some(rank) = to {
+            self.region_of(rank)?;
+        }
+        // DRAIN: stores that have arrived are in memory, which is where peers look.
+        point!("mapped.flush.drain", self.machine.drain());
+        Ok(())
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {

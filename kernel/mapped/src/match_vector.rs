@@ -40,7 +40,7 @@
 //! [PSCW-SCC]: crate#sources
 
 use flagpost_hal::{Address, Machine};
-use flagpost_link::{Key, Link, MatchVector, Rank, Refusal, mutant::Site, site};
+use flagpost_link::{Key, Link, Rank, Refusal, VectorLink, mutant::Site, site};
 
 use crate::Mapped;
 
@@ -79,7 +79,7 @@ impl<M: Machine> Mapped<M> {
     }
 }
 
-impl<M: Machine> MatchVector for Mapped<M> {
+impl<M: Machine> VectorLink for Mapped<M> {
     fn sync_bytes(&self) -> u32 {
         self.vector_bytes().saturating_add(4)
     }

@@ -7,7 +7,7 @@
 use core::cell::Cell;
 
 use bytemuck::{Pod, Zeroable};
-use flagpost_link::{Link, Rank, point};
+use flagpost_link::{Link, Op, Rank, point};
 
 use super::Step;
 use crate::{Error, World};
@@ -87,13 +87,13 @@ impl<L: Link> World<'_, L> {
         let send = |step: Step| {
             link.put(step.to, key, place(step), bytemuck::bytes_of(&heard.get()))?;
             // ORDER: G3: what was heard before the signal that announces it.
-            point!("collective.agree.fence", link.fence());
+            point!("collective.agree.fence", link.fence()?);
             Ok(())
         };
         let receive = |step: Step| {
             let mut theirs = Heard::zeroed();
             let into = bytemuck::bytes_of_mut(&mut theirs);
-            link.get(self.rank(), key, place(step), into)?;
+            link.get(self.rank(), key, place(step), into, &Op::new())?;
             heard.set(heard.get().and(theirs));
             Ok(())
         };

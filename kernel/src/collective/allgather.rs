@@ -1,7 +1,7 @@
 //! Allgather through the ranks' scratch memory.
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Rank, Refusal, order, point};
+use flagpost_link::{Key, Link, Op, Rank, Refusal, order, point};
 
 use super::Step;
 use crate::{Error, World};
@@ -51,7 +51,7 @@ impl<L: Link> World<'_, L> {
                 let mut element = mine;
                 if rank != self.rank() {
                     let into = bytemuck::bytes_of_mut(&mut element);
-                    link.get(self.rank(), key, place(rank), into)?;
+                    link.get(self.rank(), key, place(rank), into, &Op::new())?;
                 }
                 each(rank, element);
             },
@@ -100,13 +100,13 @@ impl<L: Link> World<'_, L> {
             while at < end {
                 let run = end.saturating_sub(at).min(RUN as u32);
                 let bytes = buffer.get_mut(..run as usize).unwrap_or(&mut []);
-                self.link().get(self.rank(), key, at, bytes)?;
+                self.link().get(self.rank(), key, at, bytes, &Op::new())?;
                 self.link().put(step.to, key, at, bytes)?;
                 at = at.saturating_add(run);
             }
         }
         // ORDER: G2: elements before the signal that announces them.
-        point!("collective.allgather.fence", self.link().fence());
+        point!("collective.allgather.fence", self.link().fence()?);
         Ok(())
     }
 }

@@ -42,8 +42,8 @@ use flagpost_link::{Link, Rank, Refusal, Slot, order, point};
 use crate::{Error, Missing, Timeout, Waiting, World};
 
 /// First slot of barriers, and of allgathers.
-const BARRIER: u8 = 0;
-const GATHER: u8 = 16;
+const BARRIER: u32 = 0;
+const GATHER: u32 = 16;
 
 /// Where a rank stands in its collective calls.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ struct Step {
 /// The rounds of one kind of call.
 #[derive(Debug)]
 struct Rounds {
-    first_slot: u8,
+    first_slot: u32,
     /// Calls finished; the value of the slots.
     finished: Cell<u32>,
     round: Cell<u8>,
@@ -86,7 +86,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn new(first_slot: u8) -> Self {
+    fn new(first_slot: u32) -> Self {
         Self {
             first_slot,
             finished: Cell::new(0),
@@ -117,13 +117,13 @@ impl Rounds {
                 distance,
                 to: link.rank().ahead(distance, size),
             };
-            let slot = Slot(self.first_slot.saturating_add(round));
+            let slot = Slot(self.first_slot).plus(u32::from(round));
             let from = link.rank().ahead(size.saturating_sub(distance), size);
             if !self.signalled.get() {
                 order!(
                     "collective.round.send<signal",
                     world.retry(|| send(step))?,
-                    link.signal(step.to, slot, number)?
+                    world.retry(|| link.signal(step.to, slot, number))?
                 );
                 self.signalled.set(true);
             }
@@ -160,7 +160,10 @@ impl<L: Link> World<'_, L> {
     pub fn barrier(&self) -> Result<(), Error> {
         // ORDER: G1: once, before the first signal, is enough: later rounds add nothing. A rank that is alone sends
         // no signal, and has its puts in memory all the same.
-        point!("collective.barrier.fence", self.link().fence());
+        point!(
+            "collective.barrier.fence",
+            self.retry(|| self.link().fence())?
+        );
         self.collectives.barrier.run(self, |_| Ok(()), |_| Ok(()))
     }
 

@@ -4,13 +4,13 @@
 //! There is no plain put outside an access epoch: a window has none.
 //! ```compile_fail
 //! # use flagpost::*;
-//! fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
+//! fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
 //!     window.put(to, 0, &[1])
 //! }
 //! ```
 //! ```
 //! # use flagpost::*;
-//! fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
 //!     let access = window.start(all)?;
 //!     access.put(to, 0, &[1])?;
 //!     Ok(access.complete()?)
@@ -19,7 +19,7 @@
 //! None after its end: `complete` takes the epoch.
 //! ```compile_fail
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
 //! let access = window.start(all)?;
 //! access.complete()?;
 //! access.put(to, 0, &[1])
@@ -28,7 +28,7 @@
 //! None while it is ending: what `complete` gives back on a timeout can only go on.
 //! ```compile_fail
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
 //! if let Err(late) = window.start(all)?.complete() {
 //!     late.handle.put(to, 0, &[1])?;
 //! }
@@ -37,7 +37,7 @@
 //! ```
 //! ```
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
 //! if let Err(late) = window.start(all)?.complete() {
 //!     late.handle.go_on()?;
 //! }
@@ -47,7 +47,7 @@
 //! An exposure epoch is waited for once.
 //! ```compile_fail
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
 //! let exposure = window.post(all)?;
 //! exposure.wait()?;
 //! Ok(exposure.wait()?)
@@ -55,7 +55,7 @@
 //! ```
 //! ```
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
 //! let exposure = window.post(all)?;
 //! Ok(exposure.wait()?)
 //! # }
@@ -64,7 +64,7 @@
 //! ```compile_fail
 //! #![deny(unused_must_use)]
 //! # use flagpost::*;
-//! fn f<L: MatchVector>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
 //!     window.post(all)?;
 //!     Ok(())
 //! }
@@ -72,7 +72,7 @@
 //! A window does not outlive its world, nor an epoch its group.
 //! ```compile_fail
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
 //! let access = {
 //!     let ranks = [world.rank()];
 //!     window.start(&world.group(&ranks)?)?
@@ -82,7 +82,7 @@
 //! ```
 //! ```
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
 //! let ranks = [world.rank()];
 //! let access = window.start(&world.group(&ranks)?)?;
 //! Ok(access.complete()?)
@@ -91,7 +91,7 @@
 //! Elements are plain data: no references, no padding.
 //! ```compile_fail
 //! # use flagpost::*;
-//! # fn f<L: MatchVector>(world: &World<'_, L>) -> Result<(), Error> {
+//! # fn f<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 //! let window = world.allocate::<&'static str>(1)?;
 //! # Ok(())
 //! # }
@@ -100,7 +100,7 @@
 //! ```compile_fail
 //! # use flagpost::*;
 //! fn shared<T: Sync>() {}
-//! fn f<L: MatchVector + Sync>() {
+//! fn f<L: Link + Sync>() {
 //!     shared::<World<'static, L>>()
 //! }
 //! ```

@@ -2,3 +2,5 @@
 
 pub mod misuse;
 pub mod pscw;
+
+pub use pscw::{EpochSlots, MatchVector, Strategy};

@@ -83,7 +83,7 @@ pub struct Request<'r, L> {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Request<'_, ()>>() == 32);
 
-impl<T: Pod, L: Link> Window<'_, T, L> {
+impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// A request for `count` notifications of this window from `source` with `tag`, whose data arrive in
     /// the elements `range` of the own piece (an empty range: no data, or data that are never cached).
     ///

@@ -10,12 +10,12 @@ use crate::{Error, Window};
 /// Peers may write it at any time, so there is no slice of it. Loads of elements that a peer may be
 /// writing give old or new values, or a mixture of both, until an epoch or a request says otherwise.
 #[derive(Debug)]
-pub struct Local<'a, T, L> {
-    window: &'a Window<'a, T, L>,
+pub struct Local<'a, T, L, S> {
+    window: &'a Window<'a, T, L, S>,
 }
 
-impl<'a, T: Pod, L: Link> Local<'a, T, L> {
-    pub(crate) fn new(window: &'a Window<'_, T, L>) -> Self {
+impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
+    pub(crate) fn new(window: &'a Window<'a, T, L, S>) -> Self {
         Self { window }
     }
 

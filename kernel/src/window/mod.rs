@@ -4,6 +4,7 @@
 //! G1. A window has the same number of elements on every rank, all zero at first. A peer's piece has the
 //!     same key as the own one, so no table of peers is kept.
 //! G2. [`World::allocate`] fails on all ranks together, and then changes nothing.
+//! G3. [`Window::free`] gives back all that the window took, of shared memory and of the arena.
 //!
 //! # Coherence
 //! A piece is cached by its owner only ([`Local`]); peers access it past the caches. Who may touch it when:
@@ -24,154 +25,33 @@
 //! [PSCW-SCC]: crate#sources
 //! [foMPI]: crate#sources
 
+mod allocate;
+mod core;
 mod local;
 
-use core::{cell::Cell, marker::PhantomData, ops::Range};
+use ::core::ops::Range;
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, MatchVector, Rank, point};
+use flagpost_link::{Link, Rank};
 
 use crate::{
     Error, World,
-    arena::RankSet,
+    epoch::EpochSlots,
     notify::{Notification, Tag},
 };
 
+pub(crate) use self::core::{Core, Lines, REQUESTS};
 pub use local::Local;
 
-/// How many requests may be started on a window at a time.
-pub(crate) const REQUESTS: usize = 8;
-
-/// A window of `T`s: one piece per rank.
+/// A window of `T`s: one piece per rank. `S` is how its posts and completions are signalled.
 #[derive(Debug)]
-pub struct Window<'w, T, L> {
+pub struct Window<'w, T, L, S = EpochSlots<'w>> {
     pub(crate) core: Core<'w, L>,
-    element: PhantomData<T>,
+    pub(crate) sync: S,
+    element: ::core::marker::PhantomData<T>,
 }
 
-/// What of a window does not depend on its element.
-#[derive(Debug)]
-pub(crate) struct Core<'w, L> {
-    pub(crate) world: &'w World<'w, L>,
-    pub(crate) id: u16,
-    pub(crate) key: Key,
-    /// Match vector and completion counter.
-    pub(crate) sync: Key,
-    /// Length of each piece, in bytes.
-    pub(crate) bytes: u32,
-    /// Targets of the open access epoch that have posted: [PSCW-SCC]'s cacheable copy.
-    pub(crate) admitted: RankSet<'w>,
-    pub(crate) access_open: Cell<bool>,
-    pub(crate) exposure_open: Cell<bool>,
-    pub(crate) abandoned: Cell<bool>,
-    /// Lines of started requests.
-    pub(crate) requested: [Cell<Option<Lines>>; REQUESTS],
-}
-
-/// Whole lines of the own piece: start and end offset in bytes.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Lines {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
-
-impl<'w, L: MatchVector> World<'w, L> {
-    /// Makes a window of `len` zero elements on each rank. Collective: all ranks call it with the same
-    /// element size and length, in the same order as other collectives.
-    ///
-    /// Takes `len` elements and the synchronization words (`4 ceil(p / 32) + 4` bytes), each in whole
-    /// lines, of every rank's shared memory, for as long as the world lives. Waits for all ranks: O(log p).
-    ///
-    /// # Errors
-    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyWindows`] where
-    /// the cause is, [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] if a
-    /// rank does not come: then no rank may use the world any more.
-    pub fn allocate<T: Pod>(&'w self, len: usize) -> Result<Window<'w, T, L>, Error> {
-        let saved = self.arena.save();
-        let prepared = self.prepare(len, size_of::<T>());
-        // Ranks that have allocated alike so far, and agree on this, have the same keys.
-        let offer = |core: &Core<'_, L>| {
-            let element = u64::try_from(size_of::<T>())
-                .unwrap_or(u64::MAX)
-                .min(0xFFFF);
-            element.wrapping_shl(u32::BITS) | u64::from(core.bytes)
-        };
-        // ORDER: no peer accesses the new memory before all have prepared theirs.
-        let differs = point!(
-            "window.allocate.agree",
-            self.agree(prepared.as_ref().ok().map(offer))?;
-            else None
-        );
-        match (prepared, differs) {
-            (Ok(core), None) => {
-                self.windows.set(self.windows.get().saturating_add(1));
-                Ok(Window {
-                    core,
-                    element: PhantomData,
-                })
-            }
-            (Ok(core), Some(rank)) => {
-                self.link().withdraw(core.key);
-                self.arena.restore(saved);
-                Err(Error::Asymmetric(rank))
-            }
-            (Err(error), _) => {
-                self.arena.restore(saved);
-                Err(error)
-            }
-        }
-    }
-
-    /// This rank's part of making a window.
-    fn prepare(&'w self, len: usize, size: usize) -> Result<Core<'w, L>, Error> {
-        let id = self.windows.get();
-        if id >= self.limits().windows {
-            return Err(Error::TooManyWindows {
-                max: self.limits().windows,
-            });
-        }
-        let bytes = u32::try_from(len.saturating_mul(size)).map_err(|_| Error::MemoryFull {
-            missing_bytes: u32::MAX,
-        })?;
-        let admitted = RankSet::new(self.arena.take(RankSet::words(self.size()))?);
-        let link = self.link();
-        let key = link.allocate(bytes)?;
-        let sync = link
-            .allocate(link.sync_bytes())
-            .inspect_err(|_| link.withdraw(key))?;
-        point!("window.prepare.reset", link.reset(sync)?);
-        self.zero(key, bytes)?;
-        Ok(Core {
-            world: self,
-            id,
-            key,
-            sync,
-            bytes,
-            admitted,
-            access_open: Cell::new(false),
-            exposure_open: Cell::new(false),
-            abandoned: Cell::new(false),
-            requested: [const { Cell::new(None) }; REQUESTS],
-        })
-    }
-
-    /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
-    fn zero(&self, key: Key, bytes: u32) -> Result<(), Error> {
-        const ZEROS: [u8; 64] = [0; 64];
-        let mut offset = 0_u32;
-        while offset < bytes {
-            let step = bytes.saturating_sub(offset).min(ZEROS.len() as u32);
-            let zeros = ZEROS.get(..step as usize).unwrap_or(&[]);
-            self.link().write_local(key, offset, zeros)?;
-            offset = offset.saturating_add(step);
-        }
-        // PUBLISH: peers read zeros, and no dirty line is left to travel over their puts.
-        point!("window.zero.publish", self.link().publish(key, 0, bytes)?);
-        Ok(())
-    }
-}
-
-impl<'w, T: Pod, L: Link> Window<'w, T, L> {
+impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Elements in each rank's piece.
     pub fn len(&self) -> usize {
         (self.core.bytes as usize)
@@ -190,21 +70,13 @@ impl<'w, T: Pod, L: Link> Window<'w, T, L> {
     }
 
     /// The own piece.
-    pub fn local(&self) -> Local<'_, T, L> {
+    pub fn local(&self) -> Local<'_, T, L, S> {
         Local::new(self)
     }
 
-    /// Byte offset of `count` elements from `index` on.
+    /// Byte offset of `count` elements of the own piece from `index` on.
     pub(crate) fn offset(&self, index: usize, count: usize) -> Result<u32, Error> {
-        let len = self.len();
-        match index.checked_add(count) {
-            // Not above the window's size, which fits u32.
-            Some(end) if end <= len => Ok(index.wrapping_mul(size_of::<T>()) as u32),
-            _ => Err(Error::OutOfRange {
-                end: (index as u64).saturating_add(count as u64),
-                len: len as u64,
-            }),
-        }
+        self.core.offset::<T>(index, count)
     }
 
     /// The lines of a range of elements.
@@ -234,7 +106,7 @@ impl<'w, T: Pod, L: Link> Window<'w, T, L> {
     pub fn put_notify(&self, to: Rank, index: usize, data: &[T], tag: Tag) -> Result<(), Error> {
         let world = self.core.world;
         world.check_rank(to)?;
-        let offset = self.offset(index, data.len())?;
+        let (key, offset) = self.core.place::<T>(to, index, data.len())?;
         let max = world.limits().tag;
         if tag.0 > max {
             return Err(Error::TagTooLarge { max });
@@ -248,57 +120,7 @@ impl<'w, T: Pod, L: Link> Window<'w, T, L> {
         world.retry(|| {
             world
                 .link()
-                .put_immediate(to, self.core.key, offset, bytes, immediate)
+                .put_immediate(to, key, offset, bytes, immediate)
         })
-    }
-}
-
-impl<L: Link> Core<'_, L> {
-    /// Makes own stores to these lines visible to peers.
-    pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
-        let bytes = lines.end.saturating_sub(lines.start);
-        Ok(self.world.link().publish(self.key, lines.start, bytes)?)
-    }
-
-    /// Makes peers' puts to these lines visible to own loads.
-    pub(crate) fn refresh(&self, lines: Lines) -> Result<(), Error> {
-        let bytes = lines.end.saturating_sub(lines.start);
-        Ok(self.world.link().refresh(self.key, lines.start, bytes)?)
-    }
-
-    /// All lines of a piece.
-    pub(crate) fn all(&self) -> Lines {
-        Lines {
-            start: 0,
-            end: self.bytes,
-        }
-    }
-
-    /// Whether peers may be writing one of `lines`.
-    pub(crate) fn is_exposed(&self, lines: Lines) -> bool {
-        self.exposure_open.get()
-            || self
-                .requested
-                .iter()
-                .filter_map(Cell::get)
-                .any(|open| open.start.max(lines.start) < open.end.min(lines.end))
-    }
-}
-
-impl Lines {
-    /// The lines of `line` bytes that hold `bytes` bytes at `start`, cut at the end of the piece.
-    fn covering(start: u32, bytes: u32, line: u32, size: u32) -> Self {
-        if bytes == 0 {
-            return Self { start, end: start };
-        }
-        let mask = line.wrapping_sub(1);
-        let end = start.saturating_add(bytes);
-        Self {
-            start: start & !mask,
-            end: end
-                .checked_add(mask)
-                .map_or(size, |end| end & !mask)
-                .min(size),
-        }
     }
 }

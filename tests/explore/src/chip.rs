@@ -10,7 +10,7 @@ use flagpost_hal::WithSoftwareLock;
 use flagpost_sim::{
     Bounds, Config, Explored, Method, Preset, Profile, Report, Sim, SimCore, Sweep,
 };
-use flagpost_tests::{Failure, Platform};
+use flagpost_tests::{Failure, MachinePlatform, Mapped, Platform, Refusal, mapped};
 
 use crate::{Setting, Simulator, config_for, run_case};
 
@@ -19,11 +19,22 @@ pub struct NoRegisters<const LINE: usize>;
 
 impl<const LINE: usize> Platform for NoRegisters<LINE> {
     type Machine = WithSoftwareLock<SimCore<LINE>>;
+    type Link = Mapped<Self::Machine>;
+
+    fn link(
+        machine: &Self::Machine,
+        session: u32,
+        ring: Option<u32>,
+    ) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
 
     fn go(machine: &Self::Machine) {
         machine.machine().mark("go");
     }
 }
+
+impl<const LINE: usize> MachinePlatform for NoRegisters<LINE> {}
 
 /// What a case runs on. Prints as the profile's or the preset's name; none is both.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -173,12 +184,12 @@ impl Setting {
     }
 
     /// The case on platform `P`, whose machine is made of the simulator's.
-    fn on<const LINE: usize, P: Platform, U: Use>(
+    fn on<const LINE: usize, P: MachinePlatform, U: Use>(
         &self,
         then: U,
         machine: fn(SimCore<LINE>) -> Option<P::Machine>,
     ) -> U::Result {
-        let mut all = flagpost_tests::cases::<P>().iter();
+        let mut all = flagpost_tests::cases::<P>();
         let case = all.find(|case| case.name == self.case.name);
         let case = case.expect("the table is the same on all platforms");
         then.with(move |core: SimCore<LINE>| {

@@ -60,7 +60,6 @@ fn chosen(options: &Options) -> Result<Vec<Setting>, String> {
         _ => Profile::ALL.map(Chip::Profile).to_vec(),
     };
     let named: Vec<_> = cases()
-        .iter()
         .filter(|case| case.name.contains(&options.case))
         .collect();
     if named.is_empty() {

@@ -27,18 +27,26 @@ use flagpost_hal::{
     NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
-use flagpost_tests::{AtomicU32, Platform};
+use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, mapped};
 
 /// The simulator with late loads, as the cases see it.
 pub struct LateSimulator;
 
 impl Platform for LateSimulator {
     type Machine = Late;
-    const ATOMICS: Option<AtomicU32<Late>> = Some(Late::atomic_u32);
+    type Link = Mapped<Late>;
+
+    fn link(machine: &Late, session: u32, ring: Option<u32>) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
 
     fn go(machine: &Late) {
         machine.0.mark("go");
     }
+}
+
+impl MachinePlatform for LateSimulator {
+    const ATOMICS: Option<AtomicU32<Late>> = Some(Late::atomic_u32);
 }
 
 /// A case on it.
@@ -46,8 +54,7 @@ pub type Case = flagpost_tests::Case<LateSimulator>;
 
 /// The case called `name`.
 pub fn case(name: &str) -> Option<&'static Case> {
-    let cases = flagpost_tests::cases::<LateSimulator>();
-    cases.iter().find(|case| case.name == name)
+    flagpost_tests::cases::<LateSimulator>().find(|case| case.name == name)
 }
 
 /// Runs `case` on `sim`, and if it passes and a load could have been late, runs it again with that.

@@ -17,8 +17,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use flagpost_hal::NativeAtomics;
+use flagpost_hal::Topology as _;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
-use flagpost_tests::{Args, AtomicU32, Context, Failure, Platform};
+use flagpost_tests::{
+    Args, AtomicU32, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, mapped,
+};
 
 pub use chip::{Chip, NoRegisters, preset_settings_of};
 
@@ -30,15 +33,27 @@ pub struct Simulator<const LINE: usize = 32>;
 
 impl<const LINE: usize> Platform for Simulator<LINE> {
     type Machine = SimCore<LINE>;
-    const ATOMICS: Option<AtomicU32<SimCore<LINE>>> = Some(SimCore::atomic_u32);
+    type Link = Mapped<SimCore<LINE>>;
+
+    fn link(
+        machine: &SimCore<LINE>,
+        session: u32,
+        ring: Option<u32>,
+    ) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
 
     fn go(machine: &SimCore<LINE>) {
         machine.mark("go");
     }
 }
 
+impl<const LINE: usize> MachinePlatform for Simulator<LINE> {
+    const ATOMICS: Option<AtomicU32<SimCore<LINE>>> = Some(SimCore::atomic_u32);
+}
+
 /// The conformance table.
-pub fn cases() -> &'static [Case] {
+pub fn cases() -> impl Iterator<Item = &'static Case> + Clone {
     flagpost_tests::cases::<Simulator>()
 }
 
@@ -51,18 +66,27 @@ pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
 }
 
 /// [`program`] on any platform over the simulator.
-fn run_case<P: Platform>(
+fn run_case<P: MachinePlatform>(
     case: &flagpost_tests::Case<P>,
     machine: P::Machine,
 ) -> Result<(), Failure> {
-    let mut arena = [0; Context::<Simulator>::ARENA_WORDS];
-    (case.run)(&mut Context {
-        machine,
-        session: 0x5E55_0001,
-        args: Args::default(),
-        arena: &mut arena,
-        report: &mut |_, _| (),
-    })
+    let run = |machine, arena: &mut [u32]| {
+        (case.run)(&mut Context {
+            machine,
+            session: 0x5E55_0001,
+            args: Args::default(),
+            arena,
+            report: &mut |_, _| (),
+        })
+    };
+    // Most runs have few cores, and clearing the arena takes a good part of them.
+    match machine.cores() {
+        ..=8 => run(machine, &mut [0; Context::<Simulator>::arena_words(8)]),
+        cores => run(
+            machine,
+            &mut vec![0; Context::<Simulator>::arena_words(cores)],
+        ),
+    }
 }
 
 /// Whether `case` is small enough to be tried in every schedule.
@@ -123,7 +147,7 @@ impl FromStr for Setting {
         let mut part = |what| parts.next().ok_or(format!("{text}: no {what}"));
         let (name, cores) = (part("case")?, part("number of cores")?);
         let chip = part("chip")?.parse()?;
-        let case = cases().iter().find(|case| case.name == name);
+        let case = cases().find(|case| case.name == name);
         let case = case.ok_or(format!("no case is called {name:?}"))?;
         let cores = cores.parse().ok();
         let cores = cores.filter(|cores| (case.min_cores..=case.max_cores).contains(cores));
@@ -134,7 +158,7 @@ impl FromStr for Setting {
 
 /// All cases at all their sizes, on all profiles: case by case, small first, kind first.
 pub fn settings() -> impl Iterator<Item = Setting> {
-    cases().iter().flat_map(settings_of)
+    cases().flat_map(settings_of)
 }
 
 /// One case at all its sizes, on all profiles.
@@ -154,7 +178,7 @@ mod tests {
 
     #[test]
     fn settings_read_back() {
-        let others = cases().iter().flat_map(preset_settings_of);
+        let others = cases().flat_map(preset_settings_of);
         for setting in settings().chain(others) {
             let text = setting.to_string();
             let again: Setting = text.parse().unwrap();

@@ -115,7 +115,7 @@ mod tests {
     use flagpost_explore::{cases, preset_settings_of, settings_of};
 
     fn some() -> impl Iterator<Item = Setting> {
-        let case = |name| cases().iter().find(move |case| case.name == name);
+        let case = |name| cases().find(move |case| case.name == name);
         let case = case("small.notify").expect("it is in the table");
         settings_of(case).chain(preset_settings_of(case))
     }

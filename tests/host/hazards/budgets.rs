@@ -1,6 +1,6 @@
 //! Hazard 21: budgets that run out at any step. Mostly through the kernel itself.
 
-use flagpost::{Budget, Config, Error, Rank, Tag, Window, World};
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Tag, Window, World};
 use flagpost_hal::{
     Address, Atomic, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
 };

@@ -6,7 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-use flagpost::{Budget, Error, Rank, Tag, Waiting, Window, World};
+use flagpost::{Budget, Error, Rank, Rma as _, Tag, Waiting, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Bounds, Config, Oracles, Profile};
 

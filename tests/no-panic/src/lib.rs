@@ -6,7 +6,7 @@
 //! builds this and looks.
 #![no_std]
 
-use flagpost::{Config, Error, Group, MatchVector, Rank, Source, Tag, TagFilter, Window, World};
+use flagpost::{Config, Error, Group, Link, Rma as _, Rank, Source, Tag, TagFilter, Window, World};
 use flagpost_hal::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, Machine, MessageBuffer, Position,
     Relax, TestAndSet, Topology, UncachedMemory, Watch, WithSoftwareLock,
@@ -186,7 +186,7 @@ fn everything<M: Machine>(machine: M, arena: &mut [u32]) -> Result<(), Error> {
     Ok(())
 }
 
-fn epochs<L: MatchVector>(window: &Window<'_, u64, L>, group: &Group<'_>) -> Result<(), Error> {
+fn epochs<L: Link>(window: &Window<'_, u64, L>, group: &Group<'_>) -> Result<(), Error> {
     let exposure = match window.post(group) {
         Ok(exposure) => exposure,
         Err(late) => late.handle.go_on()?,
@@ -207,7 +207,7 @@ fn epochs<L: MatchVector>(window: &Window<'_, u64, L>, group: &Group<'_>) -> Res
     Ok(())
 }
 
-fn notifications<L: MatchVector>(window: &Window<'_, u64, L>) -> Result<(), Error> {
+fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
     window.put_notify(rank(), index(), &[1; 20], Tag(any()))?;
     let range = index()..index();

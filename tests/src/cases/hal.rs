@@ -9,7 +9,7 @@ use flagpost_hal::{
 };
 
 use super::join;
-use crate::{Context, Failure, Platform, context::check};
+use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// A region every core may scribble in: its message buffer, or the end of its memory.
 fn scratch<M: Machine>(machine: &M, core: flagpost_hal::CoreId) -> flagpost_hal::Address {
@@ -24,7 +24,7 @@ fn neighbour<M: Machine>(machine: &M) -> flagpost_hal::CoreId {
     flagpost_hal::CoreId::new((machine.core().get() + 1) % machine.cores())
 }
 
-pub(super) fn topology<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn topology<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     use embedded_hal::delay::DelayNs;
 
     let machine = &context.machine;
@@ -51,7 +51,7 @@ pub(super) fn topology<P: Platform>(context: &mut Context<'_, P>) -> Result<(), 
     )
 }
 
-pub(super) fn bulk<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;
     let target = neighbour(&machine);
@@ -89,7 +89,7 @@ pub(super) fn bulk<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fail
     Ok(())
 }
 
-pub(super) fn write_back<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn write_back<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;
     let own = scratch(&machine, machine.core());
@@ -109,7 +109,7 @@ pub(super) fn write_back<P: Platform>(context: &mut Context<'_, P>) -> Result<()
     Ok(())
 }
 
-pub(super) fn invalidate<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn invalidate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;
     let own = scratch(&machine, machine.core());
@@ -130,7 +130,7 @@ pub(super) fn invalidate<P: Platform>(context: &mut Context<'_, P>) -> Result<()
     Ok(())
 }
 
-pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     const TIMES: u32 = 3;
     let machine = context.machine.clone();
     let world = join(context)?;
@@ -164,7 +164,7 @@ pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fail
     )
 }
 
-pub(super) fn atomics<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn atomics<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let Some(atomic) = P::ATOMICS else {
         return Err(Failure::Argument("this platform has no atomics"));
@@ -200,7 +200,7 @@ pub(super) fn atomics<P: Platform>(context: &mut Context<'_, P>) -> Result<(), F
     check("the winner swapped", machine.load_u32(at.plus(12)), winner)
 }
 
-pub(super) fn doorbell<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn doorbell<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;
     let own = scratch(&machine, machine.core());

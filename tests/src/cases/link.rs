@@ -3,27 +3,32 @@
 //! The kernel sleeps between two looks and takes locks for other reasons. Here the waiting rank only looks, so that
 //! whatever a look promises is up to it alone.
 
-use flagpost::{Link as _, MatchVector, Rank};
+use flagpost::{Link as _, Rank, VectorLink};
 use flagpost_hal::{Relax, Topology};
-use flagpost_link::{Key, Refusal, Slot};
+use flagpost_link::{Key, Op, Place, Refusal, Slot};
 use flagpost_mapped::Mapped;
 
 use super::join;
-use crate::{Context, Failure, Platform, context::check};
+use crate::{Context, Failure, MachinePlatform, context::check};
 
-type Link<P> = Mapped<<P as Platform>::Machine>;
+type Link<P> = Mapped<<P as crate::Platform>::Machine>;
 
 /// The last byte of the memory that ranks share can be had, and the one behind it cannot.
-pub(super) fn last_byte<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let size = context.machine.memory_size();
     let world = join(context)?;
     let (link, me) = (world.link(), world.rank());
     let next = me.next(world.size());
-    let start = link.allocate(0)?;
+    let start = link.allocate(0, Place::Symmetric)?;
+    link.withdraw(start);
     let rest = size - start.get();
     let missing = Refusal::NoMemory { missing: 1 };
-    check("too much", link.allocate(rest + 1) == Err(missing), true)?;
-    let key = link.allocate(rest)?;
+    check(
+        "too much",
+        link.allocate(rest + 1, Place::Symmetric) == Err(missing),
+        true,
+    )?;
+    let key = link.allocate(rest, Place::Symmetric)?;
     let beyond = Err(Refusal::OutOfRange {
         end: u64::from(size) + 1,
         size,
@@ -33,7 +38,7 @@ pub(super) fn last_byte<P: Platform>(context: &mut Context<'_, P>) -> Result<(),
     let mut word = [0; 4];
     for (offset, expected) in edge {
         let put = link.put(next, key, offset, &[7; 4]);
-        let get = link.get(next, key, offset, &mut word);
+        let get = link.get(next, key, offset, &mut word, &Op::new());
         check("a peer's", put == expected && get == expected, true)?;
     }
     let notified = link.put_immediate(next, key, rest - 3, &[7; 4], 0);
@@ -92,7 +97,7 @@ fn insist<M: Relax>(
 
 /// Rank 1 stores a word and announces it; rank 0, which looks again and again, must not have loaded the word
 /// earlier than the announcement.
-fn announced<P: Platform>(
+fn announced<P: MachinePlatform>(
     context: &mut Context<'_, P>,
     announcement: Announcement<Link<P>>,
 ) -> Result<(), Failure> {
@@ -101,22 +106,22 @@ fn announced<P: Platform>(
     let world = join(context)?;
     let link = world.link();
     let at = Places {
-        words: link.allocate(link.sync_bytes())?,
-        data: link.allocate(4)?,
+        words: link.allocate(link.sync_bytes(), Place::Symmetric)?,
+        data: link.allocate(4, Place::Symmetric)?,
     };
     link.reset(at.words)?;
     world.barrier()?;
     for round in 1..=ROUNDS {
         if world.rank() == FIRST {
             (announcement.prepare)(link, at);
-            link.fence();
+            link.fence()?;
             link.signal(SECOND, READ, round)?;
             // Without sleeping until something changes: every moment between two looks counts.
             while !(announcement.told)(link, at, round)? {
                 machine.relax(&[]);
             }
             let mut seen = [0; 4];
-            link.get(FIRST, at.data, 0, &mut seen)?;
+            link.get(FIRST, at.data, 0, &mut seen, &Op::new())?;
             check("what was announced", u32::from_le_bytes(seen), round)?;
             insist(&machine, || (announcement.forget)(link, at))?;
         } else if world.rank() == SECOND {
@@ -125,7 +130,7 @@ fn announced<P: Platform>(
             }
             let put = link.put(FIRST, at.data, 0, &round.to_le_bytes());
             put?;
-            link.fence();
+            link.fence()?;
             insist(&machine, || (announcement.tell)(link, at, round))?;
         }
     }
@@ -133,7 +138,7 @@ fn announced<P: Platform>(
 }
 
 /// A bit of the match vector.
-pub(super) fn post<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn post<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         tell: |link, at, _| link.post(at.words, FIRST),
@@ -144,7 +149,7 @@ pub(super) fn post<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fail
 }
 
 /// A completion counter that comes to 0.
-pub(super) fn completion<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn completion<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |link, at| link.expect(at.words, 1),
         tell: |link, at, _| link.complete(at.words, FIRST),
@@ -155,7 +160,7 @@ pub(super) fn completion<P: Platform>(context: &mut Context<'_, P>) -> Result<()
 }
 
 /// A slot.
-pub(super) fn signal<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn signal<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         tell: |link, _, round| link.signal(FIRST, TOLD, round),
@@ -166,7 +171,7 @@ pub(super) fn signal<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fa
 }
 
 /// An entry of the ring.
-pub(super) fn immediate<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         tell: |link, at, round| link.put_immediate(FIRST, at.data, 0, &[], round),

@@ -12,33 +12,105 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Budget, Config, World};
-use flagpost_mapped::Mapped;
+use flagpost::{Budget, Config, EpochSlots, MatchVector, World};
 
-use crate::{Case, Context, Failure, Platform};
+use crate::{Case, Context, Failure, MachinePlatform, Platform};
 
-/// The table for platform `P`.
-pub(crate) struct Table<P>(PhantomData<P>);
+/// The cases that any link can run.
+pub(crate) struct Links<P>(PhantomData<P>);
+
+/// All cases, for load/store machines.
+pub(crate) struct Machines<P>(PhantomData<P>);
 
 /// Any number of cores.
 const ANY: u16 = u16::MAX;
 
-impl<P: Platform> Table<P> {
-    pub(crate) const ALL: &'static [Case<P>] = &[
-        case("hal.topology", 1, ANY, hal::topology),
-        case("hal.bulk", 1, ANY, hal::bulk),
-        case("hal.write_back", 2, ANY, hal::write_back),
-        case("hal.invalidate", 2, ANY, hal::invalidate),
-        case("hal.lock", 1, ANY, hal::lock),
-        Case {
-            atomics: true,
-            ..case("hal.atomics", 1, ANY, hal::atomics)
-        },
-        case("hal.doorbell", 1, ANY, hal::doorbell),
+/// Sets up a small case's world and window, says `go`, and runs it.
+macro_rules! small {
+    ($context:ident, $strategy:ident, $options:expr, $run:expr) => {{
+        let machine = $context.machine.clone();
+        let world = small::join($context)?;
+        let window = world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options)?;
+        P::go(&machine);
+        $run(&world, &window)
+    }};
+}
+
+/// The cases of PSCW, with epochs signalled as `$strategy` does.
+macro_rules! pscw_cases {
+    ($prefix:literal, $strategy:ident, $options:expr) => {
+        &[
+            case(concat!("pscw.", $prefix, "ring"), 1, ANY, |c| {
+                pscw::ring::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "get"), 2, ANY, |c| {
+                pscw::get::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "fan_in"), 2, ANY, |c| {
+                pscw::fan_in::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "fan_out"), 2, ANY, |c| {
+                pscw::fan_out::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "all_to_all"), 2, 48, |c| {
+                pscw::all_to_all::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "switch"), 3, ANY, |c| {
+                pscw::switch::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "early_posts"), 3, ANY, |c| {
+                pscw::early_posts::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "windows"), 2, ANY, |c| {
+                pscw::windows::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "test"), 2, ANY, |c| {
+                pscw::test::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "full_ring"), 2, ANY, |c| {
+                pscw::full_ring::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "groups"), 1, 48, |c| {
+                pscw::groups::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("pscw.", $prefix, "misuse"), 1, ANY, |c| {
+                pscw::misuse::<_, $strategy<'_>>(&join(c)?, $options)
+            }),
+            case(concat!("small.", $prefix, "fan_out"), 2, 4, |c| {
+                small!(c, $strategy, $options, small::fan_out::<_, _, 1>)
+            }),
+            case(concat!("small.", $prefix, "fan_out_twice"), 2, 3, |c| {
+                small!(c, $strategy, $options, small::fan_out::<_, _, 2>)
+            }),
+            case(concat!("small.", $prefix, "fan_in"), 3, 3, |c| {
+                small!(c, $strategy, $options, small::fan_in::<_, _, 1>)
+            }),
+            case(concat!("small.", $prefix, "fan_in_twice"), 3, 3, |c| {
+                small!(c, $strategy, $options, small::fan_in::<_, _, 2>)
+            }),
+            case(concat!("small.", $prefix, "switch"), 3, 3, |c| {
+                small!(c, $strategy, $options, small::switch)
+            }),
+            case(concat!("small.", $prefix, "ring"), 2, ANY, |c| {
+                small!(c, $strategy, $options, small::ring::<_, _, 1>)
+            }),
+            case(concat!("small.", $prefix, "ring_twice"), 2, ANY, |c| {
+                small!(c, $strategy, $options, small::ring::<_, _, 2>)
+            }),
+            case(concat!("small.", $prefix, "get"), 2, 2, |c| {
+                small!(c, $strategy, $options, small::get)
+            }),
+        ]
+    };
+}
+
+impl<P: Platform> Links<P> {
+    pub(crate) const ALL: &'static [&'static [Case<P>]] = &[Self::GENERAL, Self::SLOTS];
+
+    const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, ());
+
+    const GENERAL: &'static [Case<P>] = &[
         case("world.start", 1, ANY, |c| world::start(&join(c)?)),
-        case("world.restart", 1, ANY, world::restart),
-        case("world.dirty_restart", 1, ANY, world::dirty_restart),
-        case("world.early_peers", 2, ANY, world::early_peers),
         case("world.groups", 1, ANY, |c| world::groups(&join(c)?)),
         case("world.barrier", 2, ANY, |c| world::barrier(&join(c)?)),
         case("world.allgather", 1, ANY, |c| world::allgather(&join(c)?)),
@@ -48,23 +120,6 @@ impl<P: Platform> Table<P> {
         case("window.asymmetric", 2, ANY, |c| {
             window::asymmetric(&join(c)?)
         }),
-        case("link.last_byte", 1, ANY, link::last_byte),
-        case("link.post", 2, ANY, link::post),
-        case("link.completion", 2, ANY, link::completion),
-        case("link.signal", 2, ANY, link::signal),
-        case("link.immediate", 2, ANY, link::immediate),
-        case("pscw.ring", 1, ANY, |c| pscw::ring(&join(c)?)),
-        case("pscw.get", 2, ANY, |c| pscw::get(&join(c)?)),
-        case("pscw.fan_in", 2, ANY, |c| pscw::fan_in(&join(c)?)),
-        case("pscw.fan_out", 2, ANY, |c| pscw::fan_out(&join(c)?)),
-        case("pscw.all_to_all", 2, 48, |c| pscw::all_to_all(&join(c)?)),
-        case("pscw.switch", 3, ANY, |c| pscw::switch(&join(c)?)),
-        case("pscw.early_posts", 3, ANY, |c| pscw::early_posts(&join(c)?)),
-        case("pscw.windows", 2, ANY, |c| pscw::windows(&join(c)?)),
-        case("pscw.test", 2, ANY, |c| pscw::test(&join(c)?)),
-        case("pscw.full_ring", 2, ANY, |c| pscw::full_ring(&join(c)?)),
-        case("pscw.groups", 1, 48, |c| pscw::groups(&join(c)?)),
-        case("pscw.misuse", 1, ANY, |c| pscw::misuse(&join(c)?)),
         case("notify.ring", 1, ANY, |c| notify::ring(&join(c)?)),
         case("notify.sizes", 2, ANY, |c| notify::sizes(&join(c)?)),
         case("notify.tags", 2, ANY, |c| notify::tags(&join(c)?)),
@@ -90,7 +145,6 @@ impl<P: Platform> Table<P> {
         }),
         case("notify.cancel", 1, ANY, |c| notify::cancel(&join(c)?)),
         case("notify.misuse", 1, ANY, |c| notify::misuse(&join(c)?)),
-        case("timeout.start", 2, ANY, timeout::start),
         case("timeout.second_post", 3, ANY, |c| {
             timeout::second_post(&join(c)?)
         }),
@@ -104,6 +158,53 @@ impl<P: Platform> Table<P> {
         case("timeout.every_call", 1, 48, |c| {
             timeout::every_call(&join(c)?)
         }),
+        case("stencil.notified", 1, ANY, stencil::notified),
+        case("stencil.pscw", 1, ANY, stencil::pscw),
+        case("small.start", 2, 2, small::start),
+        case("small.notify", 2, 3, |c| {
+            small!(c, EpochSlots, (), small::notify::<_, _, 1>)
+        }),
+        case("small.notify_twice", 2, 3, |c| {
+            small!(c, EpochSlots, (), small::notify::<_, _, 2>)
+        }),
+        case("small.notify_full", 2, 2, |c| {
+            small!(c, EpochSlots, (), small::notify::<_, _, 4>)
+        }),
+        case("small.ping_pong", 2, 2, |c| {
+            small!(c, EpochSlots, (), small::ping_pong)
+        }),
+        case("small.barrier", 2, ANY, |c| {
+            small!(c, EpochSlots, (), small::barrier)
+        }),
+    ];
+}
+
+impl<P: MachinePlatform> Machines<P> {
+    pub(crate) const ALL: &'static [&'static [Case<P>]] = &[Self::MACHINE, Self::VECTOR];
+
+    const VECTOR: &'static [Case<P>] = pscw_cases!("vector.", MatchVector, ());
+
+    const MACHINE: &'static [Case<P>] = &[
+        case("hal.topology", 1, ANY, hal::topology),
+        case("hal.bulk", 1, ANY, hal::bulk),
+        case("hal.write_back", 2, ANY, hal::write_back),
+        case("hal.invalidate", 2, ANY, hal::invalidate),
+        case("hal.lock", 1, ANY, hal::lock),
+        Case {
+            atomics: true,
+            possible: P::ATOMICS.is_some(),
+            ..case("hal.atomics", 1, ANY, hal::atomics)
+        },
+        case("hal.doorbell", 1, ANY, hal::doorbell),
+        case("world.restart", 1, ANY, world::restart),
+        case("world.dirty_restart", 1, ANY, world::dirty_restart),
+        case("world.early_peers", 2, ANY, world::early_peers),
+        case("link.last_byte", 1, ANY, link::last_byte),
+        case("link.post", 2, ANY, link::post),
+        case("link.completion", 2, ANY, link::completion),
+        case("link.signal", 2, ANY, link::signal),
+        case("link.immediate", 2, ANY, link::immediate),
+        case("timeout.start", 2, ANY, timeout::start),
         case("timeout.lock", 2, ANY, timeout::lock),
         case("timeout.rest_of_post", 3, ANY, timeout::rest_of_post),
         case(
@@ -112,22 +213,6 @@ impl<P: Platform> Table<P> {
             ANY,
             timeout::rest_of_complete,
         ),
-        case("small.start", 2, 2, small::start),
-        case("small.barrier", 2, ANY, small::barrier),
-        case("small.fan_out", 2, 4, small::fan_out::<P, 1>),
-        case("small.fan_out_twice", 2, 3, small::fan_out::<P, 2>),
-        case("small.fan_in", 3, 3, small::fan_in::<P, 1>),
-        case("small.fan_in_twice", 3, 3, small::fan_in::<P, 2>),
-        case("small.switch", 3, 3, small::switch),
-        case("small.ring", 2, ANY, small::ring::<P, 1>),
-        case("small.ring_twice", 2, ANY, small::ring::<P, 2>),
-        case("small.get", 2, 2, small::get),
-        case("small.notify", 2, 3, small::notify::<P, 1>),
-        case("small.notify_twice", 2, 3, small::notify::<P, 2>),
-        case("small.notify_full", 2, 2, small::notify::<P, 4>),
-        case("small.ping_pong", 2, 2, small::ping_pong),
-        case("stencil.notified", 1, ANY, stencil::notified),
-        case("stencil.pscw", 1, ANY, stencil::pscw),
     ];
 }
 
@@ -142,14 +227,13 @@ const fn case<P: Platform>(
         min_cores,
         max_cores,
         atomics: false,
+        possible: true,
         run,
     }
 }
 
 /// Joins the case's world, with what the context lends. Argument `budget`: how many microseconds its calls wait.
-fn join<'c, P: Platform>(
-    context: &'c mut Context<'_, P>,
-) -> Result<World<'c, Mapped<P::Machine>>, Failure> {
+fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>, Failure> {
     let session = context.session;
     join_as(context, session)
 }
@@ -158,16 +242,15 @@ fn join<'c, P: Platform>(
 fn join_as<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
     session: u32,
-) -> Result<World<'c, Mapped<P::Machine>>, Failure> {
+) -> Result<World<'c, P::Link>, Failure> {
     let mut config = Config::default();
     if context.args.text("budget").is_some() {
         let budget = context.args.number("budget", 0);
         let budget = budget.ok_or(Failure::Argument("budget is not a number"))?;
         config.budget = Budget::microseconds(budget.into());
     }
-    let machine = context.machine.clone();
-    let link = Mapped::start(machine.clone(), session)?;
+    let link = P::link(&context.machine, session, None)?;
     let world = World::start(link, context.arena, config)?;
-    P::go(&machine);
+    P::go(&context.machine);
     Ok(world)
 }

@@ -1,12 +1,12 @@
 //! Notified access.
 
-use flagpost::{Error, MatchVector, Rank, Request, Source, Tag, TagFilter, World};
+use flagpost::{Error, Link, Rank, Request, Rma as _, Source, Tag, TagFilter, World};
 
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
 
 /// A token goes round the ring; each rank adds 1.
-pub(super) fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ROUNDS: u64 = 3;
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(1)?;
@@ -37,7 +37,7 @@ pub(super) fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// Payloads around the inline limit and across lines, at odd places; the bytes beside stay.
-pub(super) fn sizes<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn sizes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 160;
     let (me, size) = (world.rank(), world.size());
     let prev = me.prev(size);
@@ -64,7 +64,7 @@ pub(super) fn sizes<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
 }
 
 /// Requests pick by tag, in another order than that of arrival.
-pub(super) fn tags<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn tags<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     // Each differs from the first in one bit.
     let tags = [0, 1, 2, 16, 128, 256, world.limits().tag / 2 + 1];
     let (me, size) = (world.rank(), world.size());
@@ -83,7 +83,7 @@ pub(super) fn tags<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// Rank 0 counts everybody's notifications with one request, then names the last source.
-pub(super) fn any_source<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn any_source<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(usize::from(size))?;
     let first = Rank::new(0);
@@ -113,7 +113,7 @@ pub(super) fn any_source<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
 }
 
 /// Requests pick by source: rank 0 asks for the others' notifications in descending order of rank.
-pub(super) fn sources<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, first) = (world.rank(), Rank::new(0));
     let last = (world.size() - 1).min(8);
     let window = world.allocate::<u32>(9)?;
@@ -137,7 +137,7 @@ pub(super) fn sources<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 
 /// Everybody sends its neighbour more than a ring holds before it takes anything: ranks that wait for room
 /// make room themselves.
-pub(super) fn mutual<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const MANY: u32 = 100; // more than the ring's 64, less than ring and unexpected queue
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(1)?;
@@ -153,7 +153,7 @@ pub(super) fn mutual<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure
 }
 
 /// Everybody sends rank 0 more than its ring holds. Nothing is lost, in order per source.
-pub(super) fn flood<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let each = 1 + 150 / u32::from(size - 1);
     let window = world.allocate::<u32>(usize::from(size))?;
@@ -188,7 +188,7 @@ pub(super) fn flood<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
 
 /// Notifications of one source arrive in the order in which they were sent, and later ones cover earlier
 /// data, inline or not.
-pub(super) fn order<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(24)?;
     let prev = me.prev(size);
@@ -215,7 +215,7 @@ pub(super) fn order<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
 
 /// The target's own word shares a line with the one that is put. `start` writes it back; it may not be
 /// stored to until the request is complete.
-pub(super) fn shared_line<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     // Words per line; the second line is the one that is put to, somewhere in the middle.
     let words = (L::LINE / 4).max(1) as usize;
@@ -248,7 +248,7 @@ pub(super) fn shared_line<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fa
 }
 
 /// A later put of the same origin is not overwritten by an earlier one, whatever their sizes.
-pub(super) fn overlap<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(20)?;
     window.put_notify(me.next(size), 0, &[1], Tag(1))?;
@@ -261,7 +261,7 @@ pub(super) fn overlap<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// A barrier covers notified puts, matched or not: an epoch behind it neither misses nor loses to them.
-pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
@@ -288,7 +288,7 @@ pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// A request for several tells of the last one, and takes no more than it asked for.
-pub(super) fn count<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn count<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(1)?;
     for tag in 1..=7 {
@@ -305,7 +305,7 @@ pub(super) fn count<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure>
 }
 
 /// A request that is cancelled halfway: what was put can be read, and own stores beside it do not undo it.
-pub(super) fn cancel<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn cancel<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(8)?;
     let local = window.local();
@@ -326,7 +326,7 @@ pub(super) fn cancel<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure
 }
 
 /// As many unexpected notifications as the queue keeps, and then the wanted one.
-pub(super) fn queue_just_full<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn queue_just_full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u8>(1)?;
     match world.rank().get() {
         0 => {
@@ -346,7 +346,7 @@ pub(super) fn queue_just_full<L: MatchVector>(world: &World<'_, L>) -> Result<()
 }
 
 /// A queue full of what nobody asks for is an error, not a loss and not a hang.
-pub(super) fn queue_full<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn queue_full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const MANY: u16 = 70; // more than the queue's 64
     let window = world.allocate::<u8>(1)?;
     match world.rank().get() {
@@ -373,7 +373,7 @@ pub(super) fn queue_full<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
 }
 
 /// The same tag on two windows is two different things.
-pub(super) fn windows<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (one, two) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
     one.put_notify(me.next(size), 0, &[1], Tag(3))?;
@@ -389,7 +389,7 @@ pub(super) fn windows<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// Bad input and wrong order are error values.
-pub(super) fn misuse<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(16)?;
     let max = world.limits().tag;

@@ -1,6 +1,6 @@
 //! Post, start, complete, wait.
 
-use flagpost::{Error, MatchVector, Rank, Tag, World};
+use flagpost::{Error, Link, Rank, Rma as _, Tag, World, epoch::Strategy};
 
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
@@ -13,11 +13,14 @@ fn value(rank: Rank, epoch: u64) -> u64 {
 }
 
 /// Every rank is origin and target. Its own word and the one that is put to it share a line.
-pub(super) fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
     let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let window = world.allocate::<u64>(4)?;
+    let window = world.allocate_with::<u64, S>(4, options)?;
     let local = window.local();
     for epoch in 0..EPOCHS {
         // Fetches the line before it becomes stale, and makes it dirty.
@@ -43,11 +46,14 @@ pub(super) fn ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// What a target stored before its post is what `get` returns.
-pub(super) fn get<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
     let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let window = world.allocate::<u64>(9)?;
+    let window = world.allocate_with::<u64, S>(9, options)?;
     for epoch in 0..EPOCHS {
         for index in 0..9 {
             window.local().set(index, value(me, epoch) + index as u64)?;
@@ -66,11 +72,14 @@ pub(super) fn get<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// All others put neighbouring bytes to rank 0: origins share its lines.
-pub(super) fn fan_in<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn fan_in<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let targets = world.group(&first)?;
-    let window = world.allocate::<u8>(usize::from(size) * 3)?;
+    let window = world.allocate_with::<u8, S>(usize::from(size) * 3, options)?;
     let own = usize::from(me.get()) * 3;
     for epoch in 0..EPOCHS as u8 {
         if me == first[0] {
@@ -114,11 +123,14 @@ fn others(me: Rank, size: u16, buffer: &mut [Rank; 1024]) -> Result<&[Rank], Fai
 }
 
 /// Rank 0 puts to all others in one epoch.
-pub(super) fn fan_out<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
-    let window = world.allocate::<u64>(2)?;
+    let window = world.allocate_with::<u64, S>(2, options)?;
     let mut buffer = [Rank::new(0); 1024];
     let others = others(first[0], size, &mut buffer)?;
     let targets = world.group(others)?;
@@ -138,9 +150,12 @@ pub(super) fn fan_out<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// Every rank is origin and target of every other.
-pub(super) fn all_to_all<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn all_to_all<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u64>(usize::from(size))?;
+    let window = world.allocate_with::<u64, S>(usize::from(size), options)?;
     let mut buffer = [Rank::new(0); 1024];
     let others = others(me, size, &mut buffer)?;
     let group = world.group(others)?;
@@ -163,11 +178,14 @@ pub(super) fn all_to_all<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
 
 /// Rank 0 accesses ranks 1 and 2 in turn; each posts as early as it can, so that its post falls
 /// together with the other's and with rank 0's clearing of bits. All bits share a byte.
-pub(super) fn switch<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let me = world.rank();
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
-    let window = world.allocate::<u64>(1)?;
+    let window = world.allocate_with::<u64, S>(1, options)?;
     for epoch in 0..2 * EPOCHS {
         let target = [Rank::new(1 + (epoch % 2) as u16)];
         if me == first[0] {
@@ -183,11 +201,14 @@ pub(super) fn switch<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure
 }
 
 /// Targets post epoch after epoch while rank 0 serves them in another order.
-pub(super) fn early_posts<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn early_posts<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
-    let window = world.allocate::<u32>(8)?;
+    let window = world.allocate_with::<u32, S>(8, options)?;
     let last = (size - 1).min(4);
     for epoch in 0..EPOCHS as u32 {
         if me == first[0] {
@@ -207,11 +228,17 @@ pub(super) fn early_posts<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fa
 }
 
 /// Epochs of two windows are independent, also interleaved.
-pub(super) fn windows<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn windows<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
     let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let (one, two) = (world.allocate::<u64>(2)?, world.allocate::<u8>(3)?);
+    let (one, two) = (
+        world.allocate_with::<u64, S>(2, options)?,
+        world.allocate_with::<u8, S>(3, options)?,
+    );
     for epoch in 0..EPOCHS {
         let exposure_two = two.post(&origins)?;
         let exposure_one = one.post(&origins)?;
@@ -230,11 +257,14 @@ pub(super) fn windows<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// `test` ends the epoch like `wait`, without waiting.
-pub(super) fn test<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
     let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let window = world.allocate::<u64>(9)?;
+    let window = world.allocate_with::<u64, S>(9, options)?;
     for epoch in 0..EPOCHS {
         check(
             "stale soon",
@@ -262,11 +292,14 @@ pub(super) fn test<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
 
 /// An origin that waits for room in the target's ring can complete: whoever tests or waits for its epoch takes
 /// notifications meanwhile.
-pub(super) fn full_ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
-    let window = world.allocate::<u64>(1)?;
+    let window = world.allocate_with::<u64, S>(1, options)?;
     let mut all = window.expect(0..0, origin, Tag(1), 100)?;
     for with_test in [false, true] {
         if me == origin {
@@ -293,13 +326,19 @@ pub(super) fn full_ring<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fail
 }
 
 /// Groups of nobody and of everybody in any order, windows interleaved, where a failed allocation lay.
-pub(super) fn groups<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn groups<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let odd = me.get() == 0 && size > 1;
-    let failed = world.allocate::<u64>(if odd { 4 } else { 40 });
+    let failed = world.allocate_with::<u64, S>(if odd { 4 } else { 40 }, options);
     check("failed", failed.is_err(), size > 1)?;
     drop(failed);
-    let (one, two) = (world.allocate::<u64>(0)?, world.allocate::<u64>(3)?);
+    let (one, two) = (
+        world.allocate_with::<u64, S>(0, options)?,
+        world.allocate_with::<u64, S>(3, options)?,
+    );
     let mut buffer = [Rank::new(0); 1024];
     for (place, distance) in buffer.iter_mut().zip(1..=size) {
         *place = me.ahead(distance, size);
@@ -325,10 +364,13 @@ pub(super) fn groups<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure
 }
 
 /// What types cannot stop is an error value, and epochs go on.
-pub(super) fn misuse<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
     let me = [world.rank()];
     let group = world.group(&me)?;
-    let window = world.allocate::<u64>(2)?;
+    let window = world.allocate_with::<u64, S>(2, options)?;
     let exposure = window.post(&group)?;
     match window.post(&group) {
         Err(again) => refused("second post", Err::<(), _>(again.into()), Error::EpochOpen)?,
@@ -340,7 +382,16 @@ pub(super) fn misuse<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure
     refused("put beyond", access.put(me[0], 1, &[1, 2]), end)?;
     let stranger = Rank::new(world.size());
     let outside = access.put(stranger, 0, &[1]);
-    refused("not in the group", outside, Error::NotInGroup(stranger))?;
+    let nobody = Error::NoSuchRank {
+        rank: stranger,
+        size: world.size(),
+    };
+    refused("nobody", outside, nobody)?;
+    if world.size() > 1 {
+        let other = me[0].next(world.size());
+        let outside = access.put(other, 0, &[1]);
+        refused("not in the group", outside, Error::NotInGroup(other))?;
+    }
     access.put(me[0], 1, &[5])?; // to itself
     access.complete()?;
     exposure.wait()?;

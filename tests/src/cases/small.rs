@@ -6,29 +6,26 @@
 //! Windows hold words of 32 bits, two of which share a line with one that only its owner stores: it shows
 //! whether a line is carried over its neighbours.
 
-use flagpost::{Config, MatchVector, Rank, Tag, Window, World};
-use flagpost_mapped::Mapped;
+use flagpost::{Config, Link, Rank, Rma as _, Tag, Window, World, epoch::Strategy};
 
 use crate::{Context, Failure, Platform, context::check};
 
 /// Entries of the notification ring: as few as make a full ring within two puts.
 const RING: u32 = 2;
 
-type Link<P> = Mapped<<P as Platform>::Machine>;
-type Body<P> = for<'w> fn(&World<'w, Link<P>>, &Window<'w, u32, Link<P>>) -> Result<(), Failure>;
+/// Words of the window.
+pub(super) const WORDS: usize = 3;
 
-/// Sets up a world and a window of 3 words per rank, says `go`, and runs `body`.
-fn run<P: Platform>(context: &mut Context<'_, P>, body: Body<P>) -> Result<(), Failure> {
-    let machine = context.machine.clone();
-    let link = Mapped::start_with_ring(machine.clone(), context.session, RING)?;
+/// Joins the world of a small case.
+pub(super) fn join<'c, P: Platform>(
+    context: &'c mut Context<'_, P>,
+) -> Result<World<'c, P::Link>, Failure> {
+    let link = P::link(&context.machine, context.session, Some(RING))?;
     let config = Config {
         unexpected: 2,
         ..Config::default()
     };
-    let world = World::start(link, context.arena, config)?;
-    let window = world.allocate::<u32>(3)?;
-    P::go(&machine);
-    body(&world, &window)
+    Ok(World::start(link, context.arena, config)?)
 }
 
 const fn rank(number: u16) -> Rank {
@@ -44,9 +41,9 @@ fn value(from: Rank, epoch: u32) -> u32 {
 const OWN: usize = 2;
 
 /// An exposure epoch to `origins`, each of which puts the word of its place in the group.
-fn expose<L: MatchVector>(
-    world: &World<'_, L>,
-    window: &Window<'_, u32, L>,
+fn expose<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
     origins: &[Rank],
     epoch: u32,
 ) -> Result<(), Failure> {
@@ -56,9 +53,9 @@ fn expose<L: MatchVector>(
 }
 
 /// Checks what `origins` have put, and that the own word is as it was.
-fn settled<L: MatchVector>(
-    world: &World<'_, L>,
-    window: &Window<'_, u32, L>,
+fn settled<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
     origins: &[Rank],
     epoch: u32,
 ) -> Result<(), Failure> {
@@ -73,9 +70,9 @@ fn settled<L: MatchVector>(
 }
 
 /// An access epoch to `targets`: one word each, at `index`.
-fn access<L: MatchVector>(
-    world: &World<'_, L>,
-    window: &Window<'_, u32, L>,
+fn access<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
     targets: &[Rank],
     index: usize,
     epoch: u32,
@@ -88,10 +85,11 @@ fn access<L: MatchVector>(
 }
 
 /// Rank 0 puts to all others.
-pub(super) fn fan_out<P: Platform, const EPOCHS: u32>(
-    context: &mut Context<'_, P>,
+pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
 ) -> Result<(), Failure> {
-    run(context, |world, window| {
+    {
         let targets = [rank(1), rank(2), rank(3)];
         let targets = targets.get(..usize::from(world.size()) - 1);
         let targets = targets.ok_or(Failure::Argument("small cases take up to 4 cores"))?;
@@ -102,14 +100,15 @@ pub(super) fn fan_out<P: Platform, const EPOCHS: u32>(
             }
         }
         Ok(())
-    })
+    }
 }
 
 /// Ranks 1 and 2 put to rank 0, into one line.
-pub(super) fn fan_in<P: Platform, const EPOCHS: u32>(
-    context: &mut Context<'_, P>,
+pub(super) fn fan_in<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
 ) -> Result<(), Failure> {
-    run(context, |world, window| {
+    {
         for epoch in 0..EPOCHS {
             match world.rank().get() {
                 0 => expose(world, window, &[rank(1), rank(2)], epoch)?,
@@ -117,25 +116,29 @@ pub(super) fn fan_in<P: Platform, const EPOCHS: u32>(
             }
         }
         Ok(())
-    })
+    }
 }
 
 /// Rank 0 has an epoch with rank 1, then one with rank 2, who posted long before.
-pub(super) fn switch<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
-    run(context, |world, window| match world.rank().get() {
+pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    match world.rank().get() {
         0 => {
             access(world, window, &[rank(1)], 0, 0)?;
             access(world, window, &[rank(2)], 0, 0)
         }
         _ => expose(world, window, &[rank(0)], 0),
-    })
+    }
 }
 
 /// Every rank is origin of the next and target of the previous one.
-pub(super) fn ring<P: Platform, const EPOCHS: u32>(
-    context: &mut Context<'_, P>,
+pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
 ) -> Result<(), Failure> {
-    run(context, |world, window| {
+    {
         let (me, size) = (world.rank(), world.size());
         let (next, prev) = ([me.next(size)], [me.prev(size)]);
         for epoch in 0..EPOCHS {
@@ -146,12 +149,15 @@ pub(super) fn ring<P: Platform, const EPOCHS: u32>(
             settled(world, window, &prev, epoch)?;
         }
         Ok(())
-    })
+    }
 }
 
 /// Rank 0 gets what rank 1 has in its cache when it posts.
-pub(super) fn get<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
-    run(context, |world, window| {
+pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    {
         if world.rank() == rank(1) {
             window.local().set(0, 7)?;
             return Ok(window.post(&world.group(&[rank(0)])?)?.wait()?);
@@ -162,14 +168,15 @@ pub(super) fn get<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failu
         access.get(rank(1), 0, &mut seen)?;
         access.complete()?;
         check("target's word", seen[0], 7_u32)
-    })
+    }
 }
 
 /// Rank 0 gets notified puts from all others: words of one line.
-pub(super) fn notify<P: Platform, const PUTS: u32>(
-    context: &mut Context<'_, P>,
+pub(super) fn notify<'w, L: Link, S: Strategy<'w, L>, const PUTS: u32>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
 ) -> Result<(), Failure> {
-    run(context, |world, window| {
+    {
         let own = world.rank();
         let tag = Tag(u32::from(own.get()));
         if own != rank(0) {
@@ -189,12 +196,15 @@ pub(super) fn notify<P: Platform, const PUTS: u32>(
             check("put", window.local().get(index)?, value(source, PUTS - 1))?;
         }
         Ok(())
-    })
+    }
 }
 
 /// A word goes to rank 1 and comes back, notified.
-pub(super) fn ping_pong<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
-    run(context, |world, window| {
+pub(super) fn ping_pong<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    {
         let (me, size) = (world.rank(), world.size());
         let peer = me.next(size);
         let mut request = window.expect(0..1, peer, Tag(1), 1)?;
@@ -208,21 +218,24 @@ pub(super) fn ping_pong<P: Platform>(context: &mut Context<'_, P>) -> Result<(),
             window.put_notify(peer, 0, &[5], Tag(1))?;
         }
         Ok(())
-    })
+    }
 }
 
 /// Two barriers: nobody leaves one that somebody has not entered.
-pub(super) fn barrier<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
-    run(context, |world, _| {
+pub(super) fn barrier<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    _: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    {
         world.barrier()?;
         Ok(world.barrier()?)
-    })
+    }
 }
 
 /// The start of a world, and nothing else.
 pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     P::go(&context.machine);
-    let link = Mapped::start_with_ring(context.machine.clone(), context.session, 1)?;
+    let link = P::link(&context.machine, context.session, Some(1))?;
     World::start(link, context.arena, Config::default())?;
     Ok(())
 }

@@ -20,7 +20,7 @@
 //! Source: Van der Wijngaart and Mattson, The Parallel Research Kernels, HPEC 2014; the notified version
 //! as in [NA] VI-B.
 
-use flagpost::{MatchVector, Rank, Tag, Window, World};
+use flagpost::{Link, Rank, Rma as _, Tag, Window, World};
 
 use super::join;
 use crate::{Args, Context, Failure, Platform, context::check};
@@ -91,7 +91,7 @@ struct Notified<'w, L> {
     inbox: Window<'w, f64, L>,
 }
 
-impl<L: MatchVector> Exchange for Notified<'_, L> {
+impl<L: Link> Exchange for Notified<'_, L> {
     fn receive(&mut self, from: Rank, index: usize) -> Result<f64, Failure> {
         let mut request = self.inbox.expect(index..index + 1, from, Tag(0), 1)?;
         request.start()?;
@@ -109,7 +109,7 @@ struct Pscw<'w, L> {
     inbox: Window<'w, f64, L>,
 }
 
-impl<L: MatchVector> Exchange for Pscw<'_, L> {
+impl<L: Link> Exchange for Pscw<'_, L> {
     fn receive(&mut self, from: Rank, index: usize) -> Result<f64, Failure> {
         let origins = [from];
         let origins = self.inbox.world().group(&origins)?;
@@ -156,7 +156,7 @@ fn report<P: Platform>(context: &mut Context<'_, P>, corner: Option<f64>) -> Res
 }
 
 /// All iterations. Rank 0 gets, checks and returns the corner's value.
-fn sweep<L: MatchVector>(
+fn sweep<L: Link>(
     grid: &Grid,
     world: &World<'_, L>,
     exchange: &mut impl Exchange,

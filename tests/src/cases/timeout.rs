@@ -3,15 +3,15 @@
 //! One rank is made to wait for what its peer does only later, when it is told to go on.
 
 use flagpost::{
-    Budget, Config, Error, Link, MatchVector, Missing, Rank, Tag, Waiting, Window, World,
+    Budget, Config, Error, Link, MatchVector, Missing, Rank, Rma as _, Tag, Waiting, Window, World,
 };
 use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology, UncachedMemory};
-use flagpost_link::Slot;
+use flagpost_link::{Op, Place, Slot};
 use flagpost_mapped::Mapped;
 
 use super::join;
 use super::world::NO_ERROR;
-use crate::{Context, Failure, Platform, context::check};
+use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// A slot that no collective of the kernel uses.
 const SPARE: Slot = Slot(31);
@@ -32,21 +32,21 @@ fn timed_out(error: Error, waiting: Waiting, count: u32, named: &[Rank]) -> Resu
 }
 
 /// A peer that has not started is named. It is told to go on past the link, by a word of an earlier world.
-pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let session = |number: u32| context.session.wrapping_add(number << 30);
     let (second, third) = (session(1), session(2));
     let (me, late) = (machine.core().get(), Rank::new(1));
     let told = {
         let world = join(context)?;
-        let key = world.link().allocate(4)?;
+        let key = world.link().allocate(4, Place::Symmetric)?;
         world.link().put(world.rank(), key, 0, &[0; 4])?;
         world.barrier()?;
         if me == late.get() {
             let mut word = [0; 4];
             while word == [0; 4] {
                 world.link().relax();
-                world.link().get(late, key, 0, &mut word)?;
+                world.link().get(late, key, 0, &mut word, &Op::new())?;
             }
         }
         Region::memory(CoreId::new(late.get())).at(key.get())
@@ -73,11 +73,11 @@ pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fai
 }
 
 /// Tells `to` to go on, and waits to be told.
-fn go<L: MatchVector>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Failure> {
+fn go<L: Link, S>(window: &Window<'_, u64, L, S>, to: Rank) -> Result<(), Failure> {
     Ok(window.put_notify(to, 0, &[], Tag(1))?)
 }
 
-fn await_go<L: MatchVector>(window: &Window<'_, u64, L>, from: Rank) -> Result<(), Failure> {
+fn await_go<L: Link, S>(window: &Window<'_, u64, L, S>, from: Rank) -> Result<(), Failure> {
     let mut request = window.expect(0..0, from, Tag(1), 1)?;
     request.start()?;
     request.wait()?;
@@ -85,7 +85,7 @@ fn await_go<L: MatchVector>(window: &Window<'_, u64, L>, from: Rank) -> Result<(
 }
 
 /// An origin that waits for a post, in its first put and in complete.
-pub(super) fn post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn post<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (origin, target) = (Rank::new(0), Rank::new(1));
     let (only_origin, only_target) = ([origin], [target]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
@@ -131,7 +131,7 @@ pub(super) fn post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
 
 /// An origin whose first target has posted and whose second has not: the second is named, and going on clears its bit
 /// too.
-pub(super) fn second_post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn second_post<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
     let (only_origin, both) = ([origin], [early, late]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
@@ -171,7 +171,7 @@ pub(super) fn second_post<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fa
 }
 
 /// A target that waits for its origins.
-pub(super) fn wait<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn wait<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (target, origin) = (Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
@@ -203,7 +203,7 @@ pub(super) fn wait<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// A request that is answered in part.
-pub(super) fn request<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (here, there) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(2)?;
     match world.rank().get() {
@@ -238,7 +238,7 @@ pub(super) fn request<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 
 /// A barrier that the others enter later is gone on with, not begun anew. Who is waited for in the second round is
 /// named there.
-pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(1)?;
     let (me, first) = (world.rank(), Rank::new(0));
     for _ in 0..2 {
@@ -277,7 +277,7 @@ pub(super) fn barrier<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// A sender whose target takes nothing from its ring.
-pub(super) fn ring_space<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ATTEMPTS: u64 = 1000;
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(1)?;
@@ -300,7 +300,7 @@ pub(super) fn ring_space<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
             world.set_budget(Budget::UNLIMITED);
             let put = world.link().put(target, key, 0, &sent.to_le_bytes());
             put?;
-            world.link().fence();
+            world.link().fence()?;
             world.link().signal(target, SPARE, 1)?;
             Ok(window.put_notify(target, 0, &[sent + 1], Tag(2))?)
         }
@@ -309,7 +309,7 @@ pub(super) fn ring_space<L: MatchVector>(world: &World<'_, L>) -> Result<(), Fai
                 world.link().relax();
             }
             let mut bytes = [0; 8];
-            let get = world.link().get(target, key, 0, &mut bytes);
+            let get = world.link().get(target, key, 0, &mut bytes, &Op::new());
             get?;
             let sent = u64::from_le_bytes(bytes);
             let mut request = window.expect(0..1, sender, Tag(2), 1)?;
@@ -339,7 +339,7 @@ fn again<L: Link, T>(
 
 /// Every call with a budget of nothing, repeated until it is done: each goes on where it stopped, and tells
 /// nobody twice.
-pub(super) fn every_call<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn every_call<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(usize::from(size))?;
     let mut buffer = [Rank::new(0); 64];
@@ -409,10 +409,12 @@ fn take<M: TestAndSet + Relax>(machine: &M, of: Rank) -> Held<'_, M> {
 
 /// A post that stops halfway, at an origin's lock. Going on tells only the rest: the first origin, whose epoch is
 /// over by then, is not let in a second time.
-pub(super) fn rest_of_post<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn rest_of_post<P: MachinePlatform>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;
-    let window = world.allocate::<u64>(3)?;
+    let window = world.allocate_with::<u64, MatchVector<'_>>(3, ())?;
     let [target, early, late] = [0, 1, 2].map(Rank::new);
     let (both, only_early, only_target) = ([early, late], [early], [target]);
     let (both, only_early) = (world.group(&both)?, world.group(&only_early)?);
@@ -466,10 +468,12 @@ pub(super) fn rest_of_post<P: Platform>(context: &mut Context<'_, P>) -> Result<
 
 /// A complete that stops halfway, at a target's lock. Going on counts only the rest down: the first target still
 /// waits for its other origin.
-pub(super) fn rest_of_complete<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn rest_of_complete<P: MachinePlatform>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;
-    let window = world.allocate::<u64>(3)?;
+    let window = world.allocate_with::<u64, MatchVector<'_>>(3, ())?;
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
     let (targets, origins) = ([early, late], [origin, late]);
     let (only_early, only_origin) = ([early], [origin]);
@@ -524,7 +528,7 @@ pub(super) fn rest_of_complete<P: Platform>(context: &mut Context<'_, P>) -> Res
 }
 
 /// A lock that is not freed: its owner is named.
-pub(super) fn lock<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;
     let window = world.allocate::<u64>(1)?;

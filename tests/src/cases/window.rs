@@ -1,12 +1,12 @@
 //! Windows: allocation and the own piece.
 
-use flagpost::{Error, MatchVector, Rank, World};
+use flagpost::{Error, Link, Rank, Rma as _, World};
 
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Failure, context::check};
 
 /// A new window holds zeros, for its owner and for peers.
-pub(super) fn zero<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(19)?;
     let next = [world.rank().next(world.size())];
     let prev = [world.rank().prev(world.size())];
@@ -26,7 +26,7 @@ pub(super) fn zero<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> 
     Ok(())
 }
 
-pub(super) fn local<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn local<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u16>(50)?;
     let local = window.local();
     for index in 0..50_u16 {
@@ -53,7 +53,7 @@ const BAD_RANGES: [(usize, usize, u64); 4] = [
 ];
 
 /// Bad input to a window is an error value, and nothing changes.
-pub(super) fn refused<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(8)?;
     let local = window.local();
     for (index, len, end) in BAD_RANGES {
@@ -81,7 +81,7 @@ pub(super) fn refused<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// Ranks that ask for different windows all get an error, and can go on.
-pub(super) fn asymmetric<L: MatchVector>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn asymmetric<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let first = Rank::new(0);
     let odd = world.rank() == first;
     let named = if odd { Rank::new(1) } else { first };

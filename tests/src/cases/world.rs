@@ -5,7 +5,7 @@ use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
 use flagpost_mapped::Mapped;
 
 use super::{join, join_as};
-use crate::{Context, Failure, Platform, context::check};
+use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// Stands for a call that should have failed and did not.
 pub(super) const NO_ERROR: Failure = Failure::Wrong {
@@ -34,7 +34,7 @@ pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A second world in the same memory finds nothing of the first: no signal, no notification.
-pub(super) fn restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     {
         let first = join(context)?;
         let window = first.allocate::<u32>(1)?;
@@ -56,7 +56,7 @@ pub(super) fn restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), F
 }
 
 /// Peers that use a rank's lock and ring as soon as that rank says that it is up, before any barrier.
-pub(super) fn early_peers<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let link = Mapped::start(machine.clone(), context.session)?;
     let first = Rank::new(0);
@@ -99,7 +99,9 @@ pub(super) fn early_peers<P: Platform>(context: &mut Context<'_, P>) -> Result<(
 
 /// Worlds put their words where an earlier program, and an earlier world, have left dirty lines in their owner's
 /// cache.
-pub(super) fn dirty_restart<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn dirty_restart<P: MachinePlatform>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let own = Region::memory(machine.core());
     for line in 0..32 {
@@ -150,7 +152,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         world.barrier()?;
         let from = me.next(size);
         let mut seen = [0; 4];
-        link.get(me, key, place(from), &mut seen)?;
+        link.get(me, key, place(from), &mut seen, &flagpost_link::Op::new())?;
         check("put before the barrier", u32::from_le_bytes(seen), round)?;
         world.barrier()?;
     }

@@ -31,7 +31,7 @@ mod plan;
 mod record;
 
 use flagpost_qemu::{Exit, Hart, Scc, barrier, set_case, set_status};
-use flagpost_tests::{Args, Case, Context, Platform};
+use flagpost_tests::{Args, Case, Context, MachinePlatform, Mapped, Platform, Refusal, mapped};
 
 use plan::Plan;
 use record::Tally;
@@ -47,7 +47,14 @@ pub(crate) struct Qemu;
 
 impl Platform for Qemu {
     type Machine = Scc<Hart>;
+    type Link = Mapped<Scc<Hart>>;
+
+    fn link(machine: &Scc<Hart>, session: u32, ring: Option<u32>) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
 }
+
+impl MachinePlatform for Qemu {}
 
 /// Runs the selected cases on every hart. All harts compute the same plan and go through it together.
 fn run(hart: Hart) -> Exit {
@@ -96,7 +103,7 @@ fn run_case(hart: Hart, plan: &Plan<'_>, case: &Case<Qemu>, index: u32) -> bool 
     let garbage = mix([session, core.get().into(), !0]);
     hart.reset(garbage);
     let machine = hart.scc(plan.mapping);
-    let mut arena = [garbage; Context::<Qemu>::ARENA_WORDS];
+    let mut arena = [garbage; Context::<Qemu>::arena_words(512)];
     let mut notes = record::Notes::default();
 
     barrier(hart);

@@ -6,7 +6,7 @@ use crate::{Key, Link, Rank, Refusal};
 /// a *completion counter*.
 ///
 /// Only load/store machines with a test-and-set register per core can offer this; it is an extension of
-/// [`Link`] for them.
+/// [`Link`] for them, which the kernel's strategy `MatchVector` needs.
 ///
 /// | call | by | at | what |
 /// |---|---|---|---|
@@ -17,7 +17,7 @@ use crate::{Key, Link, Rank, Refusal};
 /// | [`complete`](Self::complete) | origin | target's counter | - 1, under the target's lock |
 /// | [`missing`](Self::missing) | target | own counter | polls it |
 ///
-pub trait MatchVector: Link {
+pub trait VectorLink: Link {
     /// Bytes that the words of one window take, to be allocated by every rank.
     fn sync_bytes(&self) -> u32;
 

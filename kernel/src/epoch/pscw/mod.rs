@@ -18,24 +18,27 @@
 //! ```
 //! One rank may be origin and target at the same time, also of itself.
 //!
-//! # Steps (words: see `flagpost-mapped::match_vector`)
+//! # Steps
 //! | call       | core   | in order                                                             |
 //! |------------|--------|----------------------------------------------------------------------|
-//! | `post`     | target | publish the piece; counter = origins; set own bit in each origin's   |
-//! |            |        | vector                                                               |
+//! | `post`     | target | publish the piece; expect the origins; tell each origin              |
 //! | `start`    | origin | nothing                                                              |
-//! | first access | origin | until the target's bit is set in the own vector: poll              |
-//! | `complete` | origin | for each target: until its bit is set: poll; clear the bit (which    |
-//! |            |        | orders the puts). Then count each target's counter down              |
-//! | `wait`     | target | until the counter is 0: poll; refresh the piece                      |
+//! | first access | origin | until the target has told: poll own words                          |
+//! | `complete` | origin | for each target: until it has told: poll; retire its post. Order the |
+//! |            |        | puts. Then tell each target                                          |
+//! | `wait`     | target | until all origins have told: poll own words; refresh the piece       |
 //!
-//! Remote accesses: `post` and `complete` about 4 per peer (lock, load, store, unlock); `start` and `wait`
-//! none.
+//! How a rank tells another is the window's [`Strategy`]:
+//!
+//! | strategy | `post`, per origin | `complete`, per target | memory per rank | needs |
+//! |---|---|---|---|---|
+//! | [`EpochSlots`], the default | 1 remote store | 1 remote store | 8 p bytes | nothing |
+//! | [`MatchVector`], as published | 4 remote accesses | 4 remote accesses, 4 own | p / 8 + 4 bytes | remote words under locks |
 //!
 //! # Invariants
-//! I1. A bit is cleared before its target is told of the completion. The target may post again at once; a
-//!     clearing that came later would lose that post.
-//! I2. The counter is set before anybody is told of the post, and reaches 0 only through the origins.
+//! I1. A post is retired before its target is told of the completion. The target may post again at once; a
+//!     retirement that came later would lose that post.
+//! I2. The target expects its origins before any of them is told of the post.
 //! I3. Between `post` and `wait` the target's cache holds no dirty line of the piece.
 //!
 //! # Bounds
@@ -44,38 +47,47 @@
 //! before its epoch's end makes the window refuse further epochs ([`Error::EpochAbandoned`]).
 //!
 //! # Source
-//! [PSCW-SCC] IV-B, Algorithms 1 and 2, trigger-only in its Table I. We differ: clearing the bit takes the
-//! lock too, as eight ranks share a byte.
+//! [PSCW-SCC] IV-B, Algorithms 1 and 2, trigger-only in its Table I.
 //!
 //! # Evidence
 //! Cases `pscw.*` of the conformance table.
 //!
 //! [PSCW-SCC]: crate#sources
 
-use core::cell::Cell;
+mod epoch_slots;
+mod match_vector;
+mod strategy;
+
+use core::{cell::Cell, marker::PhantomData};
 
 use bytemuck::Pod;
-use flagpost_link::{MatchVector, Rank, order, point};
+use flagpost_link::{Link, Rank, Refusal, order, point};
 
 use crate::{
-    Error, Group, Missing, Timeout, Unfinished, Waiting, Window, arena::mask, window::Core,
+    Error, Group, Missing, Timeout, Unfinished, Waiting, Window,
+    rma::{Reach, Rma},
+    window::Core,
 };
 
-impl<T: Pod, L: MatchVector> Window<'_, T, L> {
+pub use epoch_slots::EpochSlots;
+pub use match_vector::MatchVector;
+pub use strategy::Strategy;
+
+impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they complete.
     ///
-    /// Writes the piece's dirty lines back. Waits for nothing but the origins' locks. The epoch ends with
-    /// [`Exposure::wait`].
+    /// Writes the piece's dirty lines back. Waits for nothing but the origins' locks, if the strategy has any. The epoch
+    /// ends with [`Exposure::wait`].
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]: no epoch was opened. [`Error::Timeout`] naming the
-    /// origin whose lock stayed taken, with a [`Posting`] to go on with.
+    /// origin that could not be told, with a [`Posting`] to go on with.
     pub fn post<'e>(
         &'e self,
         origins: &Group<'e>,
-    ) -> Result<Exposure<'e, L>, Unfinished<Posting<'e, L>>> {
+    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
         let posting = Posting {
-            core: &self.core,
+            side: Side::of(self),
             origins: *origins,
             told: 0,
             opened: false,
@@ -89,13 +101,12 @@ impl<T: Pod, L: MatchVector> Window<'_, T, L> {
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`].
-    pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, T, L>, Error> {
-        let core = &self.core;
-        core.open(&core.access_open)?;
+    pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
+        self.core.open(&self.core.access_open)?;
         Ok(Access {
-            window: self,
+            element: PhantomData,
             ending: Completing {
-                core,
+                side: Side::of(self),
                 targets: *targets,
                 retired: 0,
                 told: 0,
@@ -105,44 +116,58 @@ impl<T: Pod, L: MatchVector> Window<'_, T, L> {
     }
 }
 
-impl<L: MatchVector> Core<'_, L> {
-    /// Marks one side's epoch as open.
-    fn open(&self, side: &Cell<bool>) -> Result<(), Error> {
-        if self.abandoned.get() {
-            return Err(Error::EpochAbandoned);
+/// One window, as its epochs see it.
+#[derive(Debug)]
+struct Side<'e, 'w, L, S> {
+    core: &'e Core<'w, L>,
+    sync: &'e S,
+}
+
+impl<L, S> Copy for Side<'_, '_, L, S> {}
+
+impl<L, S> Clone for Side<'_, '_, L, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<'e, 'w, L: Link, S: Strategy<'w, L>> Side<'e, 'w, L, S> {
+    fn of<T>(window: &'e Window<'w, T, L, S>) -> Self {
+        Self {
+            core: &window.core,
+            sync: &window.sync,
         }
-        if side.replace(true) {
-            return Err(Error::EpochOpen);
-        }
-        Ok(())
     }
 
     /// Waits until `target` has posted to this rank.
     fn await_post(&self, target: Rank) -> Result<(), Error> {
-        if self.admitted.contains(target.get()) {
+        if self.sync.admitted(target) {
             return Ok(());
         }
-        let link = self.world.link();
-        self.world.wait(
-            || {
-                let word = link.posted(self.sync, target.get() >> 5);
-                Ok((word & mask(target.get()) != 0).then_some(()))
-            },
+        let world = self.core.world;
+        world.wait(
+            || Ok(transient(self.sync.posted(world.link(), target))?.then_some(())),
             || Timeout {
                 waiting: Waiting::Post,
                 missing: Missing::one(target),
             },
-        )?;
-        self.admitted.insert(target.get());
-        Ok(())
+        )
+    }
+}
+
+/// Not yet, if the link cannot tell yet.
+fn transient(answer: Result<bool, Refusal>) -> Result<bool, Error> {
+    match answer {
+        Err(refusal) if refusal.is_transient() => Ok(false),
+        other => Ok(other?),
     }
 }
 
 /// A post that is not finished: some origins have not been told.
 #[derive(Debug)]
 #[must_use = "dropping this abandons the exposure epoch"]
-pub struct Posting<'e, L: MatchVector> {
-    core: &'e Core<'e, L>,
+pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
+    side: Side<'e, 'w, L, S>,
     origins: Group<'e>,
     /// How many origins have been told.
     told: u16,
@@ -150,18 +175,19 @@ pub struct Posting<'e, L: MatchVector> {
     opened: bool,
 }
 
-impl<'e, L: MatchVector> Posting<'e, L> {
+impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     /// Tells the origins that have not been told yet.
     ///
     /// # Errors
     /// As [`Window::post`].
-    pub fn go_on(mut self) -> Result<Exposure<'e, L>, Unfinished<Self>> {
+    pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
         match self.tell() {
             Ok(()) => {
                 self.opened = false; // The exposure answers for the epoch from now on.
                 Ok(Exposure {
-                    core: self.core,
+                    side: self.side,
                     origins: self.origins,
+                    completed: Cell::new(0),
                     done: false,
                 })
             }
@@ -173,7 +199,7 @@ impl<'e, L: MatchVector> Posting<'e, L> {
     }
 
     fn tell(&mut self) -> Result<(), Error> {
-        let core = self.core;
+        let Side { core, sync } = self.side;
         let (world, link) = (core.world, core.world.link());
         order!(
             "pscw.post.open<tell",
@@ -183,13 +209,10 @@ impl<'e, L: MatchVector> Posting<'e, L> {
                 // PUBLISH: I3, G2.
                 point!("pscw.post.publish", core.publish(core.all())?);
                 // I2: before the first post.
-                point!(
-                    "pscw.post.expect",
-                    link.expect(core.sync, self.origins.count())
-                );
+                point!("pscw.post.expect", sync.expect(link, &self.origins)?);
             },
             for &origin in self.origins.rest(self.told) {
-                world.retry(|| link.post(core.sync, origin))?;
+                world.retry(|| sync.post(link, origin))?;
                 // BUDGET: going on tells the rest only.
                 point!("pscw.post.told", self.told = self.told.saturating_add(1));
             }
@@ -198,10 +221,10 @@ impl<'e, L: MatchVector> Posting<'e, L> {
     }
 }
 
-impl<L: MatchVector> Drop for Posting<'_, L> {
+impl<'w, L: Link, S: Strategy<'w, L>> Drop for Posting<'_, 'w, L, S> {
     fn drop(&mut self) {
         if self.opened {
-            self.core.abandoned.set(true);
+            self.side.core.abandoned.set(true);
         }
     }
 }
@@ -209,18 +232,20 @@ impl<L: MatchVector> Drop for Posting<'_, L> {
 /// An open exposure epoch.
 #[derive(Debug)]
 #[must_use = "an exposure epoch ends with `wait`"]
-pub struct Exposure<'e, L: MatchVector> {
-    core: &'e Core<'e, L>,
+pub struct Exposure<'e, 'w, L: Link, S: Strategy<'w, L>> {
+    side: Side<'e, 'w, L, S>,
     origins: Group<'e>,
+    /// How many origins have been found to have completed.
+    completed: Cell<u16>,
     done: bool,
 }
 
-impl<L: MatchVector> Exposure<'_, L> {
+impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// Waits until all origins have completed. Then their puts are seen by own loads.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with how many origins are missing (the counter does not record who: the listed
-    /// ranks are the group's first), and the epoch to go on with.
+    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not record who: the listed
+    /// ranks are the group's first then), and the epoch to go on with.
     pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
         match self.finish() {
             Ok(()) => Ok(()),
@@ -239,34 +264,38 @@ impl<L: MatchVector> Exposure<'_, L> {
     pub fn test(mut self) -> Result<(), Self> {
         // An origin may be waiting for room in our ring before it completes.
         point!("pscw.test.progress", {
-            self.core.world.progress();
+            self.side.core.world.progress();
         });
-        if self.core.world.link().missing(self.core.sync) == 0 && self.finish().is_ok() {
-            return Ok(());
+        match transient(self.completed()) {
+            Ok(true) if self.finish().is_ok() => Ok(()),
+            _ => Err(self),
         }
-        Err(self)
+    }
+
+    fn completed(&self) -> Result<bool, Refusal> {
+        let Side { core, sync } = self.side;
+        sync.completed(core.world.link(), &self.origins, &self.completed)
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        let core = self.core;
-        let link = core.world.link();
-        let left = Cell::new(0);
+        let Side { core, sync } = self.side;
         order!(
             "pscw.wait.wait<refresh",
             point!(
                 "pscw.wait.wait",
                 core.world.wait(
-                    || {
-                        left.set(link.missing(core.sync));
-                        Ok((left.get() == 0).then_some(()))
-                    },
+                    || Ok(transient(self.completed())?.then_some(())),
                     || Timeout {
                         waiting: Waiting::Completion,
-                        missing: Missing::among(self.origins.ranks().iter().copied(), left.get()),
+                        missing: sync.missing(
+                            core.world.link(),
+                            &self.origins,
+                            self.completed.get()
+                        ),
                     },
                 )?
             ),
-            // REFRESH: G1: after the counter was seen; a core may fetch lines ahead at any time before.
+            // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time before.
             point!("pscw.wait.refresh", core.refresh(core.all())?)
         );
         core.exposure_open.set(false);
@@ -275,86 +304,67 @@ impl<L: MatchVector> Exposure<'_, L> {
     }
 }
 
-impl<L: MatchVector> Drop for Exposure<'_, L> {
+impl<'w, L: Link, S: Strategy<'w, L>> Drop for Exposure<'_, 'w, L, S> {
     fn drop(&mut self) {
         if !self.done {
-            self.core.abandoned.set(true);
+            self.side.core.abandoned.set(true);
         }
     }
 }
 
-/// An open access epoch.
+/// An open access epoch. Its puts and gets: [`Rma`]; the first to a target waits for its post.
 #[derive(Debug)]
 #[must_use = "an access epoch ends with `complete`"]
-pub struct Access<'e, T, L: MatchVector> {
-    window: &'e Window<'e, T, L>,
-    ending: Completing<'e, L>,
+pub struct Access<'e, 'w, T, L: Link, S: Strategy<'w, L>> {
+    element: PhantomData<T>,
+    ending: Completing<'e, 'w, L, S>,
 }
 
-impl<'e, T: Pod, L: MatchVector> Access<'e, T, L> {
-    /// Stores `data` at `index` of `to`'s piece. The first access to a target waits for its post.
-    ///
-    /// `data` may be reused at once; `to` sees it after its `wait`. Cost: the stores; the first time also
-    /// polls of the own match vector.
-    ///
-    /// # Errors
-    /// [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if `to` has not posted.
-    pub fn put(&self, to: Rank, index: usize, data: &[T]) -> Result<(), Error> {
-        let offset = self.window.offset(index, data.len())?;
-        self.admit(to)?;
-        let (core, bytes) = (&self.window.core, bytemuck::cast_slice(data));
-        Ok(core.world.link().put(to, core.key, offset, bytes)?)
+impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Reach<'w, L> for Access<'_, 'w, T, L, S> {
+    fn core(&self) -> &Core<'w, L> {
+        self.ending.side.core
     }
 
-    /// Loads elements from `index` of `from`'s piece into `into`, which is filled on return. The first
-    /// access to a target waits for its post.
-    ///
-    /// # Errors
-    /// As [`Access::put`].
-    pub fn get(&self, from: Rank, index: usize, into: &mut [T]) -> Result<(), Error> {
-        let offset = self.window.offset(index, into.len())?;
-        self.admit(from)?;
-        let (core, bytes) = (&self.window.core, bytemuck::cast_slice_mut(into));
-        Ok(core.world.link().get(from, core.key, offset, bytes)?)
+    fn admit(&self, target: Rank) -> Result<(), Error> {
+        let Completing { side, targets, .. } = &self.ending;
+        if side.sync.admitted(target) {
+            return Ok(());
+        }
+        if !targets.ranks().contains(&target) {
+            return Err(Error::NotInGroup(target));
+        }
+        // WAIT: G3.
+        point!("pscw.access.await_post", side.await_post(target); else Ok(()))
     }
+}
 
+impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Rma<'w, T, L> for Access<'_, 'w, T, L, S> {}
+
+impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// Ends the epoch: all puts are placed, and the targets told. Waits for targets that have not posted
     /// yet (their counters are not valid before). As published, none is told before all have posted: so a
     /// target's post must not depend on another target's `wait`.
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on with.
-    pub fn complete(self) -> Result<(), Unfinished<Completing<'e, L>>> {
+    pub fn complete(self) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
         self.ending.go_on()
-    }
-
-    /// Waits for `target`'s post, unless an access has before.
-    fn admit(&self, target: Rank) -> Result<(), Error> {
-        let core = &self.window.core;
-        if core.admitted.contains(target.get()) {
-            return Ok(());
-        }
-        if !self.ending.targets.ranks().contains(&target) {
-            return Err(Error::NotInGroup(target));
-        }
-        // WAIT: G3.
-        point!("pscw.access.await_post", core.await_post(target); else Ok(()))
     }
 }
 
 /// An access epoch that is ending: no further put or get, and some targets have not been told.
 #[derive(Debug)]
 #[must_use = "dropping this abandons the access epoch"]
-pub struct Completing<'e, L: MatchVector> {
-    core: &'e Core<'e, L>,
+pub struct Completing<'e, 'w, L: Link, S: Strategy<'w, L>> {
+    side: Side<'e, 'w, L, S>,
     targets: Group<'e>,
-    /// Targets whose bits are cleared, and targets that have been told.
+    /// Targets whose posts are retired, and targets that have been told.
     retired: u16,
     told: u16,
     done: bool,
 }
 
-impl<L: MatchVector> Completing<'_, L> {
+impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     /// Goes on where the last attempt stopped.
     ///
     /// # Errors
@@ -370,41 +380,38 @@ impl<L: MatchVector> Completing<'_, L> {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        let core = self.core;
+        let Side { core, sync } = self.side;
         let (world, link) = (core.world, core.world.link());
-        // I1: all bits are cleared before any target is told.
+        // I1: all posts are retired before any target is told.
         point!(
             "pscw.complete.retire<tell",
             {
                 for &target in self.targets.rest(self.retired) {
-                    // WAIT: the target's counter is valid behind its post.
-                    point!("pscw.complete.await_post", core.await_post(target)?);
-                    world.retry(|| link.retire(core.sync, target))?;
-                    // ORDER: the next epoch waits for the next post.
-                    point!("pscw.complete.forget", core.admitted.remove(target.get()));
-                    // BUDGET: going on clears no bit of a newer post.
+                    // WAIT: the target expects this rank behind its post.
+                    point!("pscw.complete.await_post", self.side.await_post(target)?);
+                    world.retry(|| sync.retire(link, target))?;
+                    // BUDGET: going on retires no newer post.
                     point!("pscw.complete.retired", self.retired = self.retired.saturating_add(1));
                 }
-                // G1: the puts are ordered before the counters that announce them: by `retire`, so that
-                // no fence is needed here.
+                // ORDER: G1: the puts before what announces them.
+                point!("pscw.complete.order", world.retry(|| sync.order(link))?);
                 for &target in self.targets.rest(self.told) {
-                    world.retry(|| link.complete(core.sync, target))?;
-                    // BUDGET: going on counts nobody down twice.
+                    world.retry(|| sync.complete(link, target))?;
+                    // BUDGET: going on tells nobody twice.
                     point!("pscw.complete.told", self.told = self.told.saturating_add(1));
                 }
             };
-            // For the proof only: told first, bits cleared behind it.
+            // For the proof only: told first, posts retired behind it.
             else {
                 for &target in self.targets.ranks() {
-                    core.await_post(target)?;
+                    self.side.await_post(target)?;
                 }
                 for &target in self.targets.rest(self.told) {
-                    world.retry(|| link.complete(core.sync, target))?;
+                    world.retry(|| sync.complete(link, target))?;
                     self.told = self.told.saturating_add(1);
                 }
                 for &target in self.targets.rest(self.retired) {
-                    world.retry(|| link.retire(core.sync, target))?;
-                    core.admitted.remove(target.get());
+                    world.retry(|| sync.retire(link, target))?;
                     self.retired = self.retired.saturating_add(1);
                 }
             }
@@ -415,10 +422,10 @@ impl<L: MatchVector> Completing<'_, L> {
     }
 }
 
-impl<L: MatchVector> Drop for Completing<'_, L> {
+impl<'w, L: Link, S: Strategy<'w, L>> Drop for Completing<'_, 'w, L, S> {
     fn drop(&mut self) {
         if !self.done {
-            self.core.abandoned.set(true);
+            self.side.core.abandoned.set(true);
         }
     }
 }

@@ -1,0 +1,113 @@
+//! Cells and other bytes that are read, changed and written by many.
+//!
+//! # Guarantee
+//! G1. Two changes of the same bytes never overlap: one finds what the other stored.
+//! G2. Who finds in a [watched](flagpost_link::Link::watch) cell what it waited for finds everything that the writer
+//!     fenced before.
+//!
+//! # Steps
+//! | call     | core   | memory actions, in order                                                     |
+//! |----------|--------|------------------------------------------------------------------------------|
+//! | `amo`    | origin | lock(owner), acquire; load the cell; store it if it changes; drain; unlock   |
+//! | `update` | origin | lock(owner), acquire; load the bytes; store them; drain; unlock              |
+//! | `watch`  | owner  | load the low half; acquire if it is what was waited for                      |
+//!
+//! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2 stores.
+//!
+//! # Invariants
+//! I1. The owner's lock is held for one change, never while another lock is held.
+//! I2. What is polled is the low half of a cell: 8 bytes may tear.
+//!
+//! # Source
+//! [foMPI] 2.3 builds its protocols on such operations of the network; the SCC has none, so each core's test-and-set
+//! register guards the words that it owns.
+//!
+//! [foMPI]: crate#sources
+
+use flagpost_hal::{Address, Machine};
+use flagpost_link::{Amo, Rank, Refusal, Width, site};
+
+use crate::Mapped;
+
+/// Bytes that one update may change: one hold of the lock, one line on most machines.
+pub(crate) const UPDATE: u32 = 32;
+
+impl<M: Machine> Mapped<M> {
+    fn load_cell(&self, at: Address, width: Width) -> u64 {
+        let low = u64::from(self.machine.load_u32(at));
+        match width {
+            Width::Half => low,
+            Width::Whole => {
+                let high = u64::from(self.machine.load_u32(at.plus(4)));
+                high.wrapping_shl(u32::BITS) | low
+            }
+        }
+    }
+
+    fn store_cell(&self, at: Address, width: Width, value: u64) {
+        self.machine.store_u32(at, value as u32);
+        if width == Width::Whole {
+            let high = value.wrapping_shr(u32::BITS) as u32;
+            self.machine.store_u32(at.plus(4), high);
+        }
+    }
+
+    pub(crate) fn change_cell(
+        &self,
+        to: Rank,
+        place: u32,
+        amo: Amo,
+        width: Width,
+    ) -> Result<u64, Refusal> {
+        let at = self.region_of(to)?.at(place);
+        if !place.is_multiple_of(8) {
+            return Err(Refusal::BadCell { offset: place });
+        }
+        let held = self.lock(to, site!("mapped.cells.change.lock"))?;
+        let old = self.load_cell(at, width);
+        let new = amo.apply(old);
+        if new != old {
+            self.store_cell(at, width, new);
+        }
+        self.unlock(held, site!("mapped.cells.change.drain"));
+        Ok(old)
+    }
+
+    pub(crate) fn change_bytes(
+        &self,
+        to: Rank,
+        place: u32,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), Refusal> {
+        let region = self.region_of(to)?;
+        let bad = Refusal::BadCell { offset: place };
+        let start = place & (UPDATE.wrapping_sub(1));
+        let mut buffer = [0; UPDATE as usize];
+        let end = (start as usize).saturating_add(len);
+        if end > buffer.len() {
+            return Err(bad);
+        }
+        let bytes = buffer.get_mut(..len).ok_or(bad)?;
+        let held = self.lock(to, site!("mapped.cells.update.lock"))?;
+        self.machine.load_bytes(region.at(place), bytes);
+        change(bytes);
+        self.machine.store_bytes(region.at(place), bytes);
+        self.unlock(held, site!("mapped.cells.update.drain"));
+        Ok(())
+    }
+
+    pub(crate) fn watch_cell(
+        &self,
+        place: u32,
+        arrived: impl Fn(u32) -> bool,
+    ) -> Result<Option<u32>, Refusal> {
+        // ACQUIRE: G2.
+        let sites = [
+            site!("mapped.cells.watch.poll<acquire"),
+            site!("mapped.cells.watch.acquire"),
+        ];
+        let value = self.poll_for(self.own(place), &arrived, sites);
+        Ok(arrived(value).then_some(value))
+    }
+}

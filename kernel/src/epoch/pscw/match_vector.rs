@@ -1,0 +1,124 @@
+//! Posts as bits, completions as a counter, under test-and-set registers: as published.
+//!
+//! The words and their rules: `flagpost-mapped::match_vector`. Only links that have such words ([`VectorLink`]) offer
+//! this strategy.
+//!
+//! # Cost (remote accesses; a lock and its unlock are one each)
+//! | call | per peer |
+//! |---|---|
+//! | `post` | 4: lock, load, store, unlock at the origin |
+//! | `complete` | 4 at the own registers and vector, 4 at the target |
+//! | `start`, `wait` | none |
+//!
+//! # Memory per rank and window
+//! Shared: `4 ceil(p / 32) + 4` bytes, in whole lines. Private: `ceil(p / 32)` arena words.
+//!
+//! # Source
+//! [PSCW-SCC] IV-B, Algorithms 1 and 2. We differ: clearing the bit takes the lock too, as eight ranks share a byte.
+//!
+//! [PSCW-SCC]: crate#sources
+
+use core::cell::Cell;
+
+use flagpost_link::{Key, Place, Rank, Refusal, VectorLink, point};
+
+use super::Strategy;
+use crate::{
+    Error, Group, Missing, World,
+    arena::{RankSet, mask},
+};
+
+/// The published strategy: match vectors and completion counters.
+#[derive(Debug)]
+pub struct MatchVector<'w> {
+    /// Match vector and completion counter.
+    words: Key,
+    /// Targets that have posted: [PSCW-SCC]'s cacheable copy.
+    admitted: RankSet<'w>,
+}
+
+impl<'w, L: VectorLink> Strategy<'w, L> for MatchVector<'w> {
+    type Options = ();
+
+    fn prepare(world: &'w World<'w, L>, (): ()) -> Result<Self, Error> {
+        let link = world.link();
+        let words = link.allocate(link.sync_bytes(), Place::Symmetric)?;
+        let prepare = || {
+            point!("pscw.match_vector.reset", link.reset(words)?);
+            world.arena.take(RankSet::words(world.size()))
+        };
+        match prepare() {
+            Ok(admitted) => Ok(Self {
+                words,
+                admitted: RankSet::new(admitted),
+            }),
+            Err(error) => {
+                link.withdraw(words);
+                Err(error)
+            }
+        }
+    }
+
+    fn discard(&self, world: &World<'w, L>) {
+        world.link().withdraw(self.words);
+        world.arena.give_back(self.admitted.into_words());
+    }
+
+    fn offer(&self) -> u32 {
+        self.words.get()
+    }
+
+    fn admitted(&self, target: Rank) -> bool {
+        self.admitted.contains(target.get())
+    }
+
+    fn posted(&self, link: &L, target: Rank) -> Result<bool, Refusal> {
+        let word = link.posted(self.words, target.get() >> 5);
+        let posted = word & mask(target.get()) != 0;
+        if posted {
+            self.admitted.insert(target.get());
+        }
+        Ok(posted)
+    }
+
+    fn retire(&self, link: &L, target: Rank) -> Result<(), Refusal> {
+        link.retire(self.words, target)?;
+        // ORDER: the next epoch waits for the next post.
+        point!(
+            "pscw.match_vector.forget",
+            self.admitted.remove(target.get())
+        );
+        Ok(())
+    }
+
+    fn order(&self, _: &L) -> Result<(), Refusal> {
+        // `retire` has ordered the puts, so that no fence is needed here.
+        Ok(())
+    }
+
+    fn complete(&self, link: &L, target: Rank) -> Result<(), Refusal> {
+        link.complete(self.words, target)
+    }
+
+    fn expect(&self, link: &L, origins: &Group<'_>) -> Result<(), Refusal> {
+        point!(
+            "pscw.match_vector.expect",
+            link.expect(self.words, origins.count())
+        );
+        Ok(())
+    }
+
+    fn post(&self, link: &L, origin: Rank) -> Result<(), Refusal> {
+        link.post(self.words, origin)
+    }
+
+    fn completed(&self, link: &L, _: &Group<'_>, _: &Cell<u16>) -> Result<bool, Refusal> {
+        Ok(link.missing(self.words) == 0)
+    }
+
+    fn missing(&self, link: &L, origins: &Group<'_>, _: u16) -> Missing {
+        // The counter does not record who.
+        let left = link.missing(self.words);
+        Missing::among(origins.ranks().iter().copied(), left)
+    }
+}
