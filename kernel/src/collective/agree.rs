@@ -84,10 +84,15 @@ impl<L: Link> World<'_, L> {
         let (link, (key, _)) = (self.link(), self.link().scratch());
         let heard = Cell::new(Heard::own(self.rank(), offer));
         let place = |step: Step| PLACE.saturating_mul(u32::from(step.round));
+        let placed = &self.collectives.gather.placed;
         let send = |step: Step| {
-            link.put(step.to, key, place(step), bytemuck::bytes_of(&heard.get()))?;
+            if placed.get() == 0 {
+                let said = heard.get();
+                self.retry(|| link.put(step.to, key, place(step), bytemuck::bytes_of(&said)))?;
+                placed.set(1);
+            }
             // ORDER: G3: what was heard before the signal that announces it.
-            point!("collective.agree.fence", link.fence()?);
+            point!("collective.agree.fence", self.retry(|| link.fence())?);
             Ok(())
         };
         let receive = |step: Step| {

@@ -1,7 +1,7 @@
 //! Allgather through the ranks' scratch memory.
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Op, Rank, Refusal, order, point};
+use flagpost_link::{Key, Link, Op, Rank, order, point};
 
 use super::Step;
 use crate::{Error, World};
@@ -37,7 +37,7 @@ impl<L: Link> World<'_, L> {
         if !state.arrived.get() {
             let send = |step: Step| {
                 if step.round == 0 {
-                    link.put(self.rank(), key, place(self.rank()), own)?;
+                    self.retry(|| link.put(self.rank(), key, place(self.rank()), own))?;
                 }
                 self.pass_on(key, size, step)
             };
@@ -82,31 +82,32 @@ impl<L: Link> World<'_, L> {
 
     /// Copies the elements that this rank has heard of to `step.to`, as far as that lacks them: those of
     /// itself and the ranks before it, which lie in one run of memory, or in two if it wraps around.
-    fn pass_on(&self, key: Key, element: u32, step: Step) -> Result<(), Refusal> {
-        let size = self.size();
+    fn pass_on(&self, key: Key, element: u32, step: Step) -> Result<(), Error> {
+        let (link, size) = (self.link(), self.size());
         // `to` has heard of `distance` ranks, and there are no more than `size`.
         let count = step.distance.min(size.saturating_sub(step.distance));
         let first = self
             .rank()
             .ahead(size.saturating_sub(count.saturating_sub(1)), size);
-        let before_wrap = count.min(size.saturating_sub(first.get()));
-        for (start, count) in [
-            (first.get(), before_wrap),
-            (0, count.saturating_sub(before_wrap)),
-        ] {
-            let mut at = element.saturating_mul(u32::from(start));
-            let end = at.saturating_add(element.saturating_mul(u32::from(count)));
-            let mut buffer = [0_u8; RUN];
-            while at < end {
-                let run = end.saturating_sub(at).min(RUN as u32);
-                let bytes = buffer.get_mut(..run as usize).unwrap_or(&mut []);
-                self.link().get(self.rank(), key, at, bytes, &Op::new())?;
-                self.link().put(step.to, key, at, bytes)?;
-                at = at.saturating_add(run);
-            }
+        let bytes = |ranks: u16| element.saturating_mul(u32::from(ranks));
+        let before_wrap = bytes(count.min(size.saturating_sub(first.get())));
+        let placed = &self.collectives.gather.placed;
+        let mut buffer = [0_u8; RUN];
+        while placed.get() < bytes(count) {
+            let done = placed.get();
+            let (at, end) = match done.checked_sub(before_wrap) {
+                None => (bytes(first.get()).saturating_add(done), before_wrap),
+                Some(behind) => (behind, bytes(count)),
+            };
+            let run = end.saturating_sub(done).min(RUN as u32);
+            let run_bytes = buffer.get_mut(..run as usize).unwrap_or(&mut []);
+            link.get(self.rank(), key, at, run_bytes, &Op::new())?;
+            self.retry(|| link.put(step.to, key, at, run_bytes))?;
+            // BUDGET: a repeated call puts the rest only.
+            placed.set(done.saturating_add(run));
         }
         // ORDER: G2: elements before the signal that announces them.
-        point!("collective.allgather.fence", self.link().fence()?);
+        point!("collective.allgather.fence", self.retry(|| link.fence())?);
         Ok(())
     }
 }

@@ -81,6 +81,8 @@ struct Rounds {
     /// Calls finished; the value of the slots.
     finished: Cell<u32>,
     round: Cell<u8>,
+    /// How much of this round's data has been put, as `send` counts it.
+    placed: Cell<u32>,
     /// This round's signal has been sent.
     signalled: Cell<bool>,
 }
@@ -91,16 +93,18 @@ impl Rounds {
             first_slot,
             finished: Cell::new(0),
             round: Cell::new(0),
+            placed: Cell::new(0),
             signalled: Cell::new(false),
         }
     }
 
-    /// Goes through the rounds from where the last attempt stopped. `send` comes before each signal,
-    /// possibly several times; `receive` after each signal that was waited for, once.
+    /// Goes through the rounds from where the last attempt stopped. `send` comes before each signal; again, if its
+    /// budget ran out, to go on from what it has noted in `placed`. `receive` comes after each signal that was waited
+    /// for, once.
     fn run<L: Link>(
         &self,
         world: &World<'_, L>,
-        mut send: impl FnMut(Step) -> Result<(), Refusal>,
+        mut send: impl FnMut(Step) -> Result<(), Error>,
         mut receive: impl FnMut(Step) -> Result<(), Refusal>,
     ) -> Result<(), Error> {
         let (link, size) = (world.link(), world.size());
@@ -122,7 +126,7 @@ impl Rounds {
             if !self.signalled.get() {
                 order!(
                     "collective.round.send<signal",
-                    world.retry(|| send(step))?,
+                    send(step)?,
                     world.retry(|| link.signal(step.to, slot, number))?
                 );
                 self.signalled.set(true);
@@ -142,6 +146,7 @@ impl Rounds {
                 receive(step)?
             );
             self.signalled.set(false);
+            self.placed.set(0);
             self.round.set(round.saturating_add(1));
         }
         self.round.set(0);
@@ -171,7 +176,10 @@ impl<L: Link> World<'_, L> {
     pub(crate) fn meet(&self) -> Result<(), Error> {
         let connect = |step: Step| {
             // ORDER: who starts up clears the words that we are about to store to.
-            point!("collective.meet.connect", self.link().connect(step.to)?);
+            point!(
+                "collective.meet.connect",
+                self.retry(|| self.link().connect(step.to))?
+            );
             Ok(())
         };
         self.collectives.barrier.run(self, connect, |_| Ok(()))
