@@ -16,7 +16,7 @@
 //! ```
 //!
 //! # Rules
-//! * **Coherence.** Only a piece's owner caches it. Peers go past the caches. `post` and
+//! * **Coherence.** Only a piece's owner caches it (nobody, in a window of the [unified](Model::Unified) model). Peers go past the caches. `post` and
 //!   `Request::start` write the owner's stores back; `Exposure::wait` and a matched request drop its stale
 //!   lines. In between, the owner's own stores there are refused ([`Error::Exposed`]).
 //! * **Blocking.** Calls that wait say so. They take the world's [`Budget`]; running out returns
@@ -53,5 +53,5 @@ pub use flagpost_link::{Link, Rank, VectorLink};
 pub use group::Group;
 pub use notify::{Limits, Request, Source, Status, Tag, TagFilter};
 pub use rma::Rma;
-pub use window::{Local, Window};
+pub use window::{Local, Model, Options, Window};
 pub use world::{Config, World};

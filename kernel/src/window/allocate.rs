@@ -5,9 +5,9 @@ use core::marker::PhantomData;
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Place, order, point};
 
-use super::{Core, Window};
+use super::{Core, Options, Window};
 use crate::{
-    Error, Unfinished, World,
+    Error, Model, Unfinished, World,
     epoch::{EpochSlots, Strategy},
 };
 
@@ -26,20 +26,28 @@ impl<'w, L: Link> World<'w, L> {
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
 
-    /// [`World::allocate`], with epochs signalled as `S` does.
+    /// [`World::allocate`], with epochs signalled as `S` does, in the model of memory that `options` names: pass the strategy's
+    /// options, a [`Model`] (if the strategy has none), or [`Options`] with both.
     ///
     /// # Errors
     /// As there.
     pub fn allocate_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         len: usize,
-        options: S::Options,
+        options: impl Into<Options<S::Options>>,
     ) -> Result<Window<'w, T, L, S>, Error> {
-        let prepared = self.prepare::<S>(len, size_of::<T>(), options);
+        let Options { strategy, model } = options.into();
+        let prepared = self.prepare::<S>(len, size_of::<T>(), strategy, model);
         // Ranks that agree on this have the same keys.
         let offer = |(core, sync): &(Core<'w, L>, S)| {
             let element = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-            digest([element, core.bytes, core.key.get(), sync.offer()])
+            digest([
+                element,
+                core.bytes,
+                core.key.get(),
+                sync.offer(),
+                model as u32,
+            ])
         };
         // ORDER: no peer accesses the new memory before all have prepared theirs.
         let differs = point!(
@@ -67,6 +75,7 @@ impl<'w, L: Link> World<'w, L> {
         len: usize,
         size: usize,
         options: S::Options,
+        model: Model,
     ) -> Result<(Core<'w, L>, S), Error> {
         let used = self.windows.get();
         let max = self.limits().windows;
@@ -86,7 +95,7 @@ impl<'w, L: Link> World<'w, L> {
                 return Err(error);
             }
         };
-        let core = Core::new(self, id, key, bytes);
+        let core = Core::new(self, id, key, bytes, model);
         if let Err(error) = self.zero(key, bytes) {
             self.discard(&core, &sync);
             return Err(error);

@@ -2,9 +2,9 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Key, Link, Rank};
+use flagpost_link::{Key, Link, Rank, point};
 
-use crate::{Error, World};
+use crate::{Error, Model, World};
 
 /// How many requests may be started on a window at a time.
 pub(crate) const REQUESTS: usize = 8;
@@ -17,8 +17,11 @@ pub struct Core<'w, L> {
     pub(crate) key: Key,
     /// Length of the own piece, in bytes.
     pub(crate) bytes: u32,
+    pub(crate) model: Model,
     pub(crate) access_open: Cell<bool>,
     pub(crate) exposure_open: Cell<bool>,
+    /// What the open exposure epoch exposes.
+    pub(crate) exposed: Cell<Lines>,
     pub(crate) abandoned: Cell<bool>,
     /// Lines of started requests.
     pub(crate) requested: [Cell<Option<Lines>>; REQUESTS],
@@ -32,14 +35,22 @@ pub(crate) struct Lines {
 }
 
 impl<'w, L: Link> Core<'w, L> {
-    pub(crate) fn new(world: &'w World<'w, L>, id: u16, key: Key, bytes: u32) -> Self {
+    pub(crate) fn new(
+        world: &'w World<'w, L>,
+        id: u16,
+        key: Key,
+        bytes: u32,
+        model: Model,
+    ) -> Self {
         Self {
             world,
             id,
             key,
             bytes,
+            model,
             access_open: Cell::new(false),
             exposure_open: Cell::new(false),
+            exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
             requested: [const { Cell::new(None) }; REQUESTS],
         }
@@ -74,14 +85,29 @@ impl<'w, L: Link> Core<'w, L> {
 
     /// Makes own stores to these lines visible to peers.
     pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
-        let bytes = lines.end.saturating_sub(lines.start);
-        Ok(self.world.link().publish(self.key, lines.start, bytes)?)
+        let (world, link) = (self.world, self.world.link());
+        match self.model {
+            Model::Separate => {
+                let bytes = lines.end.saturating_sub(lines.start);
+                Ok(link.publish(self.key, lines.start, bytes)?)
+            }
+            // ORDER: own stores, which went past the cache, before whatever tells peers of them.
+            Model::Unified => {
+                point!("window.unified.fence", world.retry(|| link.fence())?);
+                Ok(())
+            }
+        }
     }
 
     /// Makes peers' puts to these lines visible to own loads.
     pub(crate) fn refresh(&self, lines: Lines) -> Result<(), Error> {
-        let bytes = lines.end.saturating_sub(lines.start);
-        Ok(self.world.link().refresh(self.key, lines.start, bytes)?)
+        match self.model {
+            Model::Separate => {
+                let bytes = lines.end.saturating_sub(lines.start);
+                Ok(self.world.link().refresh(self.key, lines.start, bytes)?)
+            }
+            Model::Unified => Ok(()),
+        }
     }
 
     /// All lines of a piece.
@@ -92,14 +118,15 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
-    /// Whether peers may be writing one of `lines`.
+    /// Whether own stores to one of `lines` could travel over what peers put there.
     pub(crate) fn is_exposed(&self, lines: Lines) -> bool {
-        self.exposure_open.get()
-            || self
-                .requested
-                .iter()
-                .filter_map(Cell::get)
-                .any(|open| open.start.max(lines.start) < open.end.min(lines.end))
+        let epoch = self.exposure_open.get().then(|| self.exposed.get());
+        let requests = self.requested.iter().filter_map(Cell::get);
+        self.model == Model::Separate
+            && epoch
+                .into_iter()
+                .chain(requests)
+                .any(|open| open.meets(lines))
     }
 }
 
@@ -117,6 +144,11 @@ fn inside<T>(index: usize, count: usize, bytes: u32) -> Result<u32, Error> {
 }
 
 impl Lines {
+    /// Whether there is a byte in both.
+    fn meets(self, other: Self) -> bool {
+        self.start.max(other.start) < self.end.min(other.end)
+    }
+
     /// The lines of `line` bytes that hold `bytes` bytes at `start`, cut at the end of the piece.
     pub(crate) fn covering(start: u32, bytes: u32, line: u32, size: u32) -> Self {
         if bytes == 0 {

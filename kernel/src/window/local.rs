@@ -1,11 +1,12 @@
 //! Access to the own piece of a window.
 
 use bytemuck::Pod;
-use flagpost_link::Link;
+use flagpost_link::{Link, Op};
 
-use crate::{Error, Window};
+use crate::{Error, Model, Window};
 
-/// The own piece of a window, read and written through the cache, element by element or in runs.
+/// The own piece of a window, read and written through the cache (past it, in a window of the
+/// [unified](Model::Unified) model), element by element or in runs.
 ///
 /// Peers may write it at any time, so there is no slice of it. Loads of elements that a peer may be
 /// writing give old or new values, or a mixture of both, until an epoch or a request says otherwise.
@@ -30,7 +31,8 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
         Ok(value)
     }
 
-    /// Sets element `index`. Peers see it after the next `post` or started request that covers it.
+    /// Sets element `index`. Peers see it after the next `post` or started request that covers it (in the unified model perhaps
+    /// earlier).
     ///
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::Exposed`] while peers may be writing the element's line.
@@ -45,8 +47,14 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     pub fn copy_out(&self, index: usize, into: &mut [T]) -> Result<(), Error> {
         let offset = self.window.offset(index, into.len())?;
         let core = &self.window.core;
-        let bytes = bytemuck::cast_slice_mut(into);
-        Ok(core.world.link().read_local(core.key, offset, bytes)?)
+        let (world, bytes) = (core.world, bytemuck::cast_slice_mut(into));
+        match core.model {
+            Model::Separate => Ok(world.link().read_local(core.key, offset, bytes)?),
+            Model::Unified => {
+                let (me, op) = (world.rank(), Op::new());
+                world.retry(|| world.link().get(me, core.key, offset, bytes, &op))
+            }
+        }
     }
 
     /// Copies `from` to the elements from `index` on.
@@ -61,7 +69,12 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
             return Err(Error::Exposed);
         }
         let offset = self.window.offset(index, from.len())?;
-        let bytes = bytemuck::cast_slice(from);
-        Ok(core.world.link().write_local(core.key, offset, bytes)?)
+        let (world, bytes) = (core.world, bytemuck::cast_slice(from));
+        match core.model {
+            Model::Separate => Ok(world.link().write_local(core.key, offset, bytes)?),
+            Model::Unified => {
+                world.retry(|| world.link().put(world.rank(), core.key, offset, bytes))
+            }
+        }
     }
 }

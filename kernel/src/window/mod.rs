@@ -7,16 +7,19 @@
 //! G3. [`Window::free`] gives back all that the window took, of shared memory and of the arena.
 //!
 //! # Coherence
-//! A piece is cached by its owner only ([`Local`]); peers access it past the caches. Who may touch it when:
+//! A piece is cached by its owner only ([`Local`]), in windows of the [separate](Model::Separate) model; peers access it past
+//! the caches. Who may touch it when:
 //!
 //! | the owner            | its stores to the piece        | its loads                            |
 //! |----------------------|--------------------------------|--------------------------------------|
 //! | no epoch, no request | free                           | free                                 |
 //! | post … wait          | refused ([`Error::Exposed`])   | may be stale until `wait` returns    |
+//! | post_range … wait    | refused in the range's lines   | of these lines: may be stale         |
 //! | request start … done | refused in the request's lines | of these lines: may be stale         |
 //!
 //! `post` (and a request's start) writes the owner's dirty lines back, so that none is left to be evicted
-//! over what peers put. `wait` (and a matched request) invalidates.
+//! over what peers put. `wait` (and a matched request) invalidates. In a window of the [unified](Model::Unified) model nothing
+//! is refused or stale.
 //!
 //! # Source
 //! [foMPI] 2.2 (symmetric allocation, O(1) descriptors); [PSCW-SCC] IV-B1 (words in the region nearest to
@@ -28,6 +31,7 @@
 mod allocate;
 mod core;
 mod local;
+mod model;
 
 use ::core::ops::Range;
 
@@ -42,6 +46,7 @@ use crate::{
 
 pub(crate) use self::core::{Core, Lines, REQUESTS};
 pub use local::Local;
+pub use model::{Model, Options};
 
 /// A window of `T`s: one piece per rank. `S` is how its posts and completions are signalled.
 #[derive(Debug)]

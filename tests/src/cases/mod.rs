@@ -2,6 +2,7 @@
 
 mod hal;
 mod link;
+mod model;
 mod notify;
 mod pscw;
 mod small;
@@ -105,9 +106,19 @@ macro_rules! pscw_cases {
 }
 
 impl<P: Platform> Links<P> {
-    pub(crate) const ALL: &'static [&'static [Case<P>]] = &[Self::GENERAL, Self::SLOTS];
+    pub(crate) const ALL: &'static [&'static [Case<P>]] =
+        &[Self::GENERAL, Self::SLOTS, Self::MODEL];
 
     const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, ());
+
+    const MODEL: &'static [Case<P>] = &[
+        case("model.range", 2, ANY, |c| model::range(&join(c)?)),
+        case("model.unified", 2, ANY, |c| model::unified(&join(c)?)),
+        case("model.unified_notify", 2, ANY, |c| {
+            model::unified_notify(&join(c)?)
+        }),
+        case("model.refused", 2, ANY, |c| model::refused(&join(c)?)),
+    ];
 
     const GENERAL: &'static [Case<P>] = &[
         case("world.start", 1, ANY, |c| world::start(&join(c)?)),

@@ -21,12 +21,12 @@
 //! # Steps
 //! | call       | core   | in order                                                             |
 //! |------------|--------|----------------------------------------------------------------------|
-//! | `post`     | target | publish the piece; expect the origins; tell each origin              |
+//! | `post`     | target | publish the lines; expect the origins; tell each origin              |
 //! | `start`    | origin | nothing                                                              |
 //! | first access | origin | until the target has told: poll own words                          |
 //! | `complete` | origin | for each target: until it has told: poll; retire its post. Order the |
 //! |            |        | puts. Then tell each target                                          |
-//! | `wait`     | target | until all origins have told: poll own words; refresh the piece       |
+//! | `wait`     | target | until all origins have told: poll own words; refresh the lines       |
 //!
 //! How a rank tells another is the window's [`Strategy`]:
 //!
@@ -39,7 +39,8 @@
 //! I1. A post is retired before its target is told of the completion. The target may post again at once; a
 //!     retirement that came later would lose that post.
 //! I2. The target expects its origins before any of them is told of the post.
-//! I3. Between `post` and `wait` the target's cache holds no dirty line of the piece.
+//! I3. Between `post` and `wait` the target's cache holds no dirty line of what it has exposed: the piece, or the range given to
+//!     `post_range`.
 //!
 //! # Bounds
 //! All waits take the world's budget. A call that runs out of it returns its handle in [`Unfinished`]; the
@@ -58,7 +59,7 @@ mod epoch_slots;
 mod match_vector;
 mod strategy;
 
-use core::{cell::Cell, marker::PhantomData};
+use core::{cell::Cell, marker::PhantomData, ops::Range};
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank, Refusal, order, point};
@@ -66,7 +67,7 @@ use flagpost_link::{Link, Rank, Refusal, order, point};
 use crate::{
     Error, Group, Missing, Timeout, Unfinished, Waiting, Window,
     rma::{Reach, Rma},
-    window::Core,
+    window::{Core, Lines},
 };
 
 pub use epoch_slots::EpochSlots;
@@ -76,7 +77,7 @@ pub use strategy::Strategy;
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they complete.
     ///
-    /// Writes the piece's dirty lines back. Waits for nothing but the origins' locks, if the strategy has any. The epoch
+    /// Writes the piece's dirty lines back, if they are cached. Waits for nothing but the origins' locks, if the strategy has any. The epoch
     /// ends with [`Exposure::wait`].
     ///
     /// # Errors
@@ -86,8 +87,31 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         &'e self,
         origins: &Group<'e>,
     ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        self.post_lines(Ok(self.core.all()), origins)
+    }
+
+    /// [`post`](Window::post), for origins that access the elements `range` only: no other line is written back, invalidated
+    /// at [`Exposure::wait`], or closed to own stores. That they keep to it is the program's promise: accesses to other lines
+    /// are not refused, and may be lost there.
+    ///
+    /// # Errors
+    /// As there; [`Error::OutOfRange`].
+    pub fn post_range<'e>(
+        &'e self,
+        range: Range<usize>,
+        origins: &Group<'e>,
+    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        self.post_lines(self.lines(range), origins)
+    }
+
+    fn post_lines<'e>(
+        &'e self,
+        lines: Result<Lines, Error>,
+        origins: &Group<'e>,
+    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
         let posting = Posting {
             side: Side::of(self),
+            lines,
             origins: *origins,
             told: 0,
             opened: false,
@@ -168,6 +192,8 @@ fn transient(answer: Result<bool, Refusal>) -> Result<bool, Error> {
 #[must_use = "dropping this abandons the exposure epoch"]
 pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
     side: Side<'e, 'w, L, S>,
+    /// What is exposed, if there is such a thing.
+    lines: Result<Lines, Error>,
     origins: Group<'e>,
     /// How many origins have been told.
     told: u16,
@@ -204,10 +230,12 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
         order!(
             "pscw.post.open<tell",
             if !self.opened {
+                let lines = self.lines?;
                 core.open(&core.exposure_open)?;
+                core.exposed.set(lines);
                 self.opened = true;
                 // PUBLISH: I3, G2.
-                point!("pscw.post.publish", core.publish(core.all())?);
+                point!("pscw.post.publish", core.publish(lines)?);
                 // I2: before the first post.
                 point!("pscw.post.expect", sync.expect(link, &self.origins)?);
             },
@@ -296,7 +324,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
                 )?
             ),
             // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time before.
-            point!("pscw.wait.refresh", core.refresh(core.all())?)
+            point!("pscw.wait.refresh", core.refresh(core.exposed.get())?)
         );
         core.exposure_open.set(false);
         self.done = true;
