@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use flagpost::{Error, Group, Missing, Rank, World, epoch::Strategy};
+use flagpost::{Error, Group, Missing, Rank, Waiting, World, epoch::Strategy};
 use flagpost_link::Refusal;
 use flagpost_mapped::Mapped;
 use flagpost_sim::SimCore;
@@ -38,6 +38,8 @@ impl<S> Charged<S> {
 impl<'w, S: Strategy<'w, Link>> Strategy<'w, Link> for Charged<S> {
     /// Cycles, and the strategy's own.
     type Options = (u32, S::Options);
+
+    const FULL: Waiting = S::FULL;
 
     fn prepare(world: &'w World<'w, Link>, options: Self::Options) -> Result<Self, Error> {
         let (cycles, options) = options;
@@ -80,8 +82,8 @@ impl<'w, S: Strategy<'w, Link>> Strategy<'w, Link> for Charged<S> {
         self.strategy.expect(link, origins)
     }
 
-    fn post(&self, link: &Link, origin: Rank) -> Result<(), Refusal> {
-        self.charge(link, || self.strategy.post(link, origin))
+    fn post(&self, link: &Link, origin: Rank, nth: u16) -> Result<(), Refusal> {
+        self.charge(link, || self.strategy.post(link, origin, nth))
     }
 
     fn completed(

@@ -68,6 +68,13 @@ pub enum Error {
         /// How many that is.
         max: u8,
     },
+    /// A matching list cannot have so many entries.
+    BadList {
+        /// How many were asked for: at least 1.
+        entries: u16,
+        /// The most.
+        max: u16,
+    },
     /// A request for 0 notifications would never complete.
     CountZero,
     /// The tag does not fit into an immediate beside the rank and the window.
@@ -134,6 +141,8 @@ pub enum Waiting {
     Lock,
     /// For room in the named rank's ring of notifications; it makes no progress.
     RingSpace,
+    /// For a free entry in the named rank's matching list; it holds as many posts as it has entries.
+    ListSpace,
     /// For notifications that match a request.
     Notification,
     /// For an answer from the named rank's memory, or for earlier operations to be placed there.
@@ -204,6 +213,9 @@ impl fmt::Display for Error {
             Self::RequestActive => f.write_str("the request is started already"),
             Self::RequestInactive => f.write_str("the request is not started"),
             Self::TooManyRequests { max } => write!(f, "more than {max} started requests"),
+            Self::BadList { entries, max } => {
+                write!(f, "a matching list has 1 to {max} entries, not {entries}")
+            }
             Self::CountZero => f.write_str("a request must expect at least 1 notification"),
             Self::TagTooLarge { max } => write!(f, "the largest tag is {max}"),
             Self::QueueFull { capacity } => {
@@ -225,6 +237,7 @@ impl fmt::Display for Timeout {
             Waiting::Completion => "completion",
             Waiting::Lock => "the lock owned",
             Waiting::RingSpace => "room in the ring owned",
+            Waiting::ListSpace => "room in the matching list owned",
             Waiting::Notification => "a notification",
             Waiting::Answer => "an answer",
         };

@@ -47,7 +47,7 @@ mod window;
 mod world;
 
 pub use budget::Budget;
-pub use epoch::{EpochSlots, MatchVector};
+pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, VectorLink};
 pub use group::Group;

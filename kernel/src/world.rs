@@ -162,6 +162,15 @@ impl<'a, L: Link> World<'a, L> {
     /// Repeats `operation` until the link does not refuse it for the moment only, within the budget.
     pub(crate) fn retry<T>(
         &self,
+        operation: impl FnMut() -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        self.retry_for(Waiting::RingSpace, operation)
+    }
+
+    /// [`World::retry`] of an operation that waits for `full` where there is no room.
+    pub(crate) fn retry_for<T>(
+        &self,
+        full: Waiting,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         let last = Cell::new((Waiting::StartUp, self.rank()));
@@ -171,7 +180,7 @@ impl<'a, L: Link> World<'a, L> {
                 Err(refusal) => {
                     last.set(match refusal {
                         Refusal::NotReady(rank) => (Waiting::StartUp, rank),
-                        Refusal::Full(rank) => (Waiting::RingSpace, rank),
+                        Refusal::Full(rank) => (full, rank),
                         Refusal::Locked(rank) => (Waiting::Lock, rank),
                         Refusal::Busy(rank) => (Waiting::Answer, rank),
                         other => return Err(other.into()),

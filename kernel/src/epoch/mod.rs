@@ -3,4 +3,4 @@
 pub mod misuse;
 pub mod pscw;
 
-pub use pscw::{EpochSlots, MatchVector, Strategy};
+pub use pscw::{EpochSlots, MatchVector, MatchingList, Strategy};

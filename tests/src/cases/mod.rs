@@ -2,9 +2,11 @@
 
 mod hal;
 mod link;
+mod matching_list;
 mod model;
 mod notify;
 mod pscw;
+mod pscw_timeout;
 mod small;
 mod stencil;
 mod timeout;
@@ -13,7 +15,7 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Budget, Config, EpochSlots, MatchVector, World};
+use flagpost::{Budget, Config, EpochSlots, MatchVector, MatchingList, World};
 
 use crate::{Case, Context, Failure, MachinePlatform, Platform};
 
@@ -28,88 +30,192 @@ const ANY: u16 = u16::MAX;
 
 /// Sets up a small case's world and window, says `go`, and runs it.
 macro_rules! small {
-    ($context:ident, $strategy:ident, $options:expr, $run:expr) => {{
+    ($context:ident, $run:expr) => {
+        small!($context, EpochSlots, |_| (), |_| 0, $run)
+    };
+    ($context:ident, $strategy:ident, $options:expr, $posts:expr, $run:expr) => {{
         let machine = $context.machine.clone();
         let world = small::join($context)?;
-        let window = world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options)?;
+        let posts: fn(u16) -> u16 = $posts;
+        let options = $options(posts(world.size()));
+        let window = world.allocate_with::<u32, $strategy<'_>>(small::WORDS, options)?;
         P::go(&machine);
         $run(&world, &window)
     }};
 }
 
-/// The cases of PSCW, with epochs signalled as `$strategy` does.
+/// The cases of PSCW, with epochs signalled as `$strategy` does. `$options` makes its options of how many posts can be under
+/// way to a rank at the same time.
 macro_rules! pscw_cases {
     ($prefix:literal, $strategy:ident, $options:expr) => {
         &[
             case(concat!("pscw.", $prefix, "ring"), 1, ANY, |c| {
-                pscw::ring::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::ring::<_, $strategy<'_>>(&world, $options(1))
             }),
             case(concat!("pscw.", $prefix, "get"), 2, ANY, |c| {
-                pscw::get::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::get::<_, $strategy<'_>>(&world, $options(1))
             }),
             case(concat!("pscw.", $prefix, "fan_in"), 2, ANY, |c| {
-                pscw::fan_in::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::fan_in::<_, $strategy<'_>>(&world, $options(1))
             }),
             case(concat!("pscw.", $prefix, "fan_out"), 2, ANY, |c| {
-                pscw::fan_out::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::fan_out::<_, $strategy<'_>>(&world, $options(world.size() - 1))
             }),
             case(concat!("pscw.", $prefix, "all_to_all"), 2, 48, |c| {
-                pscw::all_to_all::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::all_to_all::<_, $strategy<'_>>(&world, $options(world.size() - 1))
             }),
             case(concat!("pscw.", $prefix, "switch"), 3, ANY, |c| {
-                pscw::switch::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::switch::<_, $strategy<'_>>(&world, $options(2))
             }),
             case(concat!("pscw.", $prefix, "early_posts"), 3, ANY, |c| {
-                pscw::early_posts::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::early_posts::<_, $strategy<'_>>(&world, $options((world.size() - 1).min(4)))
             }),
             case(concat!("pscw.", $prefix, "windows"), 2, ANY, |c| {
-                pscw::windows::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::windows::<_, $strategy<'_>>(&world, $options(1))
             }),
             case(concat!("pscw.", $prefix, "test"), 2, ANY, |c| {
-                pscw::test::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::test::<_, $strategy<'_>>(&world, $options(1))
+            }),
+            case(concat!("pscw.", $prefix, "immediate"), 3, ANY, |c| {
+                let world = join(c)?;
+                pscw::immediate::<_, $strategy<'_>>(&world, $options(2))
+            }),
+            case(concat!("pscw.", $prefix, "strangers"), 3, ANY, |c| {
+                let world = join(c)?;
+                pscw::strangers::<_, $strategy<'_>>(&world, $options(2))
             }),
             case(concat!("pscw.", $prefix, "full_ring"), 2, ANY, |c| {
-                pscw::full_ring::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::full_ring::<_, $strategy<'_>>(&world, $options(1))
             }),
             case(concat!("pscw.", $prefix, "groups"), 1, 48, |c| {
-                pscw::groups::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::groups::<_, $strategy<'_>>(&world, $options(world.size()))
             }),
             case(concat!("pscw.", $prefix, "misuse"), 1, ANY, |c| {
-                pscw::misuse::<_, $strategy<'_>>(&join(c)?, $options)
+                let world = join(c)?;
+                pscw::misuse::<_, $strategy<'_>>(&world, $options(1))
+            }),
+            case(concat!("timeout.", $prefix, "post"), 2, ANY, |c| {
+                let world = join(c)?;
+                pscw_timeout::post::<_, $strategy<'_>>(&world, $options(1))
+            }),
+            case(concat!("timeout.", $prefix, "second_post"), 3, ANY, |c| {
+                let world = join(c)?;
+                pscw_timeout::second_post::<_, $strategy<'_>>(&world, $options(2))
+            }),
+            case(concat!("timeout.", $prefix, "wait"), 2, ANY, |c| {
+                let world = join(c)?;
+                pscw_timeout::wait::<_, $strategy<'_>>(&world, $options(1))
+            }),
+            case(concat!("timeout.", $prefix, "every_call"), 1, 48, |c| {
+                let world = join(c)?;
+                pscw_timeout::every_call::<_, $strategy<'_>>(&world, $options(world.size()))
+            }),
+            case(concat!("timeout.", $prefix, "dropped"), 3, ANY, |c| {
+                let world = join(c)?;
+                pscw_timeout::dropped::<_, $strategy<'_>>(&world, $options(2))
             }),
             case(concat!("small.", $prefix, "fan_out"), 2, 4, |c| {
-                small!(c, $strategy, $options, small::fan_out::<_, _, 1>)
+                small!(
+                    c,
+                    $strategy,
+                    $options,
+                    |size| size - 1,
+                    small::fan_out::<_, _, 1>
+                )
             }),
             case(concat!("small.", $prefix, "fan_out_twice"), 2, 3, |c| {
-                small!(c, $strategy, $options, small::fan_out::<_, _, 2>)
+                small!(
+                    c,
+                    $strategy,
+                    $options,
+                    |size| size - 1,
+                    small::fan_out::<_, _, 2>
+                )
             }),
             case(concat!("small.", $prefix, "fan_in"), 3, 3, |c| {
-                small!(c, $strategy, $options, small::fan_in::<_, _, 1>)
+                small!(c, $strategy, $options, |_| 1, small::fan_in::<_, _, 1>)
             }),
             case(concat!("small.", $prefix, "fan_in_twice"), 3, 3, |c| {
-                small!(c, $strategy, $options, small::fan_in::<_, _, 2>)
+                small!(c, $strategy, $options, |_| 1, small::fan_in::<_, _, 2>)
             }),
             case(concat!("small.", $prefix, "switch"), 3, 3, |c| {
-                small!(c, $strategy, $options, small::switch)
+                small!(c, $strategy, $options, |_| 2, small::switch)
             }),
             case(concat!("small.", $prefix, "ring"), 2, ANY, |c| {
-                small!(c, $strategy, $options, small::ring::<_, _, 1>)
+                small!(c, $strategy, $options, |_| 1, small::ring::<_, _, 1>)
             }),
             case(concat!("small.", $prefix, "ring_twice"), 2, ANY, |c| {
-                small!(c, $strategy, $options, small::ring::<_, _, 2>)
+                small!(c, $strategy, $options, |_| 1, small::ring::<_, _, 2>)
             }),
             case(concat!("small.", $prefix, "get"), 2, 2, |c| {
-                small!(c, $strategy, $options, small::get)
+                small!(c, $strategy, $options, |_| 1, small::get)
             }),
         ]
     };
 }
 
-impl<P: Platform> Links<P> {
-    pub(crate) const ALL: &'static [&'static [Case<P>]] =
-        &[Self::GENERAL, Self::SLOTS, Self::MODEL];
+/// Cases of strategies that take locks.
+macro_rules! lock_cases {
+    ($prefix:literal, $strategy:ident, $options:expr) => {
+        &[
+            case(concat!("timeout.", $prefix, "rest_of_post"), 3, ANY, |c| {
+                let machine = c.machine.clone();
+                let world = join(c)?;
+                pscw_timeout::rest_of_post::<_, _, $strategy<'_>>(&machine, &world, $options(2))
+            }),
+            case(
+                concat!("timeout.", $prefix, "rest_of_complete"),
+                3,
+                ANY,
+                |c| {
+                    let machine = c.machine.clone();
+                    let world = join(c)?;
+                    pscw_timeout::rest_of_complete::<_, _, $strategy<'_>>(
+                        &machine,
+                        &world,
+                        $options(2),
+                    )
+                },
+            ),
+        ]
+    };
+}
 
-    const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, ());
+impl<P: Platform> Links<P> {
+    pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
+        Self::GENERAL,
+        Self::SLOTS,
+        Self::LIST,
+        Self::FULL_LIST,
+        Self::MODEL,
+    ];
+
+    const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, |_: u16| ());
+
+    const LIST: &'static [Case<P>] = pscw_cases!("list.", MatchingList, |posts: u16| posts);
+
+    const FULL_LIST: &'static [Case<P>] = &[
+        case("pscw.list.options", 1, ANY, |c| {
+            matching_list::options(&join(c)?)
+        }),
+        case("pscw.list.reuse", 2, ANY, |c| {
+            matching_list::reuse(&join(c)?)
+        }),
+        case("timeout.list.full", 3, ANY, |c| {
+            matching_list::full(&join(c)?)
+        }),
+    ];
 
     const MODEL: &'static [Case<P>] = &[
         case("model.range", 2, ANY, |c| model::range(&join(c)?)),
@@ -156,44 +262,41 @@ impl<P: Platform> Links<P> {
         }),
         case("notify.cancel", 1, ANY, |c| notify::cancel(&join(c)?)),
         case("notify.misuse", 1, ANY, |c| notify::misuse(&join(c)?)),
-        case("timeout.second_post", 3, ANY, |c| {
-            timeout::second_post(&join(c)?)
-        }),
-        case("timeout.post", 2, ANY, |c| timeout::post(&join(c)?)),
-        case("timeout.wait", 2, ANY, |c| timeout::wait(&join(c)?)),
         case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),
         case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
         case("timeout.ring_space", 2, ANY, |c| {
             timeout::ring_space(&join(c)?)
         }),
-        case("timeout.every_call", 1, 48, |c| {
-            timeout::every_call(&join(c)?)
-        }),
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
         case("small.start", 2, 2, small::start),
         case("small.notify", 2, 3, |c| {
-            small!(c, EpochSlots, (), small::notify::<_, _, 1>)
+            small!(c, small::notify::<_, _, 1>)
         }),
         case("small.notify_twice", 2, 3, |c| {
-            small!(c, EpochSlots, (), small::notify::<_, _, 2>)
+            small!(c, small::notify::<_, _, 2>)
         }),
         case("small.notify_full", 2, 2, |c| {
-            small!(c, EpochSlots, (), small::notify::<_, _, 4>)
+            small!(c, small::notify::<_, _, 4>)
         }),
-        case("small.ping_pong", 2, 2, |c| {
-            small!(c, EpochSlots, (), small::ping_pong)
-        }),
-        case("small.barrier", 2, ANY, |c| {
-            small!(c, EpochSlots, (), small::barrier)
-        }),
+        case("small.ping_pong", 2, 2, |c| small!(c, small::ping_pong)),
+        case("small.barrier", 2, ANY, |c| small!(c, small::barrier)),
     ];
 }
 
 impl<P: MachinePlatform> Machines<P> {
-    pub(crate) const ALL: &'static [&'static [Case<P>]] = &[Self::MACHINE, Self::VECTOR];
+    pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
+        Self::MACHINE,
+        Self::VECTOR,
+        Self::VECTOR_LOCKS,
+        Self::LIST_LOCKS,
+    ];
 
-    const VECTOR: &'static [Case<P>] = pscw_cases!("vector.", MatchVector, ());
+    const VECTOR: &'static [Case<P>] = pscw_cases!("vector.", MatchVector, |_: u16| ());
+
+    const VECTOR_LOCKS: &'static [Case<P>] = lock_cases!("vector.", MatchVector, |_: u16| ());
+
+    const LIST_LOCKS: &'static [Case<P>] = lock_cases!("list.", MatchingList, |posts: u16| posts);
 
     const MACHINE: &'static [Case<P>] = &[
         case("hal.topology", 1, ANY, hal::topology),
@@ -217,13 +320,6 @@ impl<P: MachinePlatform> Machines<P> {
         case("link.immediate", 2, ANY, link::immediate),
         case("timeout.start", 2, ANY, timeout::start),
         case("timeout.lock", 2, ANY, timeout::lock),
-        case("timeout.rest_of_post", 3, ANY, timeout::rest_of_post),
-        case(
-            "timeout.rest_of_complete",
-            3,
-            ANY,
-            timeout::rest_of_complete,
-        ),
     ];
 }
 

@@ -290,6 +290,73 @@ pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
+/// Epochs that wait for all posts first: then every target has posted, which each can be asked before.
+pub(super) fn immediate<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let [origin, one, other] = [0, 1, 2].map(Rank::new);
+    let (only_origin, both) = ([origin], [one, other]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
+    let window = world.allocate_with::<u64, S>(1, options)?;
+    for epoch in 0..EPOCHS {
+        // Nobody posts before the origin has looked.
+        if world.rank() == origin {
+            let access = window.start(&targets)?;
+            for target in both {
+                check("posted", access.has_posted(target)?, false)?;
+            }
+            let stranger = access.has_posted(origin);
+            refused("not in the group", stranger, Error::NotInGroup(origin))?;
+            world.barrier()?;
+            access.await_posts()?;
+            for target in both {
+                check("posted", access.has_posted(target)?, true)?;
+                access.put(target, 0, &[value(target, epoch)])?;
+            }
+            access.complete()?;
+        } else {
+            world.barrier()?;
+            if both.contains(&world.rank()) {
+                window.post(&origins)?.wait()?;
+                check("put", window.local().get(0)?, value(world.rank(), epoch))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A rank that has posted is none of an epoch that does not name it.
+pub(super) fn strangers<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let [origin, one, other] = [0, 1, 2].map(Rank::new);
+    let (only_origin, both) = ([origin], [one, other]);
+    let origins = world.group(&only_origin)?;
+    let window = world.allocate_with::<u64, S>(1, options)?;
+    let exposure = match both.contains(&world.rank()) {
+        true => Some(window.post(&origins)?),
+        false => None,
+    };
+    world.barrier()?; // both have posted
+    if let Some(exposure) = exposure {
+        exposure.wait()?;
+        check("put", window.local().get(0)?, value(world.rank(), 0))?;
+    } else if world.rank() == origin {
+        for (target, stranger) in [(one, other), (other, one)] {
+            let targets = [target];
+            let access = window.start(&world.group(&targets)?)?;
+            let outside = || access.put(stranger, 0, &[0]);
+            refused("before", outside(), Error::NotInGroup(stranger))?;
+            access.put(target, 0, &[value(target, 0)])?;
+            refused("behind", outside(), Error::NotInGroup(stranger))?;
+            access.complete()?;
+        }
+    }
+    Ok(())
+}
+
 /// An origin that waits for room in the target's ring can complete: whoever tests or waits for its epoch takes
 /// notifications meanwhile.
 pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(

@@ -144,7 +144,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
         Ok(())
     }
 
-    fn post(&self, link: &L, origin: Rank) -> Result<(), Refusal> {
+    fn post(&self, link: &L, origin: Rank, _: u16) -> Result<(), Refusal> {
         let number = Self::count(self.exposed, origin).wrapping_add(1);
         link.signal(origin, self.post_slot(link.rank()), number)?;
         Self::set(self.exposed, origin, number);

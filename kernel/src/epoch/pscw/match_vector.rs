@@ -108,7 +108,7 @@ impl<'w, L: VectorLink> Strategy<'w, L> for MatchVector<'w> {
         Ok(())
     }
 
-    fn post(&self, link: &L, origin: Rank) -> Result<(), Refusal> {
+    fn post(&self, link: &L, origin: Rank, _: u16) -> Result<(), Refusal> {
         link.post(self.words, origin)
     }
 

@@ -4,7 +4,7 @@ use core::{cell::Cell, fmt::Debug};
 
 use flagpost_link::{Link, Rank, Refusal};
 
-use crate::{Error, Group, Missing, World};
+use crate::{Error, Group, Missing, Waiting, World};
 
 /// How posts and completions travel: the state of one window at one rank. The epochs of [`pscw`](super) call it; users
 /// only choose one ([`World::allocate_with`]).
@@ -13,6 +13,9 @@ use crate::{Error, Group, Missing, World};
 pub trait Strategy<'w, L: Link>: Sized + Debug {
     /// What its user decides.
     type Options: Copy;
+
+    /// What a post waits for that is refused as [`Refusal::Full`].
+    const FULL: Waiting = Waiting::RingSpace;
 
     /// Takes and clears what the window needs. On failure nothing is taken.
     ///
@@ -63,11 +66,11 @@ pub trait Strategy<'w, L: Link>: Sized + Debug {
     /// The link's.
     fn expect(&self, link: &L, origins: &Group<'_>) -> Result<(), Refusal>;
 
-    /// Tells `origin` that this rank has posted.
+    /// Tells `origin`, the `nth` of the group, that this rank has posted.
     ///
     /// # Errors
-    /// The link's.
-    fn post(&self, link: &L, origin: Rank) -> Result<(), Refusal>;
+    /// The link's; [`Refusal::Full`] (transient) if there is no room for the post.
+    fn post(&self, link: &L, origin: Rank, nth: u16) -> Result<(), Refusal>;
 
     /// Whether all of `origins` have completed. `done` is how many of them were found to have, so far.
     ///

@@ -1,0 +1,185 @@
+//! The origin's side: start and complete.
+
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Rank, point};
+
+use super::{Side, Strategy, transient};
+use crate::{
+    Error, Group, Unfinished, Window,
+    rma::{Reach, Rma},
+    window::Core,
+};
+
+impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
+    /// Opens an access epoch to the ranks of `targets`. Tells and waits for nobody.
+    ///
+    /// The epoch ends with [`Access::complete`].
+    ///
+    /// # Errors
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`].
+    pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
+        self.core.open(&self.core.access_open)?;
+        Ok(Access {
+            element: PhantomData,
+            ending: Completing {
+                side: Side::of(self),
+                targets: *targets,
+                retired: 0,
+                told: 0,
+                done: false,
+            },
+        })
+    }
+}
+
+/// An open access epoch. Its puts and gets: [`Rma`]; the first to a target waits for its post.
+#[derive(Debug)]
+#[must_use = "an access epoch ends with `complete`"]
+pub struct Access<'e, 'w, T, L: Link, S: Strategy<'w, L>> {
+    element: PhantomData<T>,
+    ending: Completing<'e, 'w, L, S>,
+}
+
+impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Reach<'w, L> for Access<'_, 'w, T, L, S> {
+    fn core(&self) -> &Core<'w, L> {
+        self.ending.side.core
+    }
+
+    fn admit(&self, target: Rank) -> Result<(), Error> {
+        let Completing { side, targets, .. } = &self.ending;
+        if side.sync.admitted(target) {
+            return Ok(());
+        }
+        if !targets.ranks().contains(&target) {
+            return Err(Error::NotInGroup(target));
+        }
+        // WAIT: G3.
+        point!("pscw.access.await_post", side.await_post(target); else Ok(()))
+    }
+}
+
+impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Rma<'w, T, L> for Access<'_, 'w, T, L, S> {}
+
+impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
+    /// Whether `target` has posted, so that an access to it would not wait. Does not wait.
+    ///
+    /// # Errors
+    /// [`Error::NotInGroup`].
+    pub fn has_posted(&self, target: Rank) -> Result<bool, Error> {
+        let Completing { side, targets, .. } = &self.ending;
+        if !targets.ranks().contains(&target) {
+            return Err(Error::NotInGroup(target));
+        }
+        let link = side.core.world.link();
+        Ok(side.sync.admitted(target) || transient(side.sync.posted(link, target))?)
+    }
+
+    /// Waits until all targets have posted: right behind [`Window::start`], that makes the epoch *immediate* in the sense of
+    /// [PSCW-SCC]'s Table I. No access needs it, and as a rule it only costs overlap: without it, `start` is *trigger-only*,
+    /// and each access waits for its own target. Tells nobody.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the target that was waited for. Call again to go on.
+    ///
+    /// [PSCW-SCC]: crate#sources
+    pub fn await_posts(&self) -> Result<(), Error> {
+        for &target in self.ending.targets.ranks() {
+            // WAIT: for each of them.
+            point!(
+                "pscw.await_posts.wait",
+                self.ending.side.await_post(target)?
+            );
+        }
+        Ok(())
+    }
+
+    /// Ends the epoch: all puts are placed, and the targets told. Waits for targets that have not posted
+    /// yet (their counters are not valid before). As published, none is told before all have posted: so a
+    /// target's post must not depend on another target's `wait`.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on with.
+    pub fn complete(self) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
+        self.ending.go_on()
+    }
+}
+
+/// An access epoch that is ending: no further put or get, and some targets have not been told.
+#[derive(Debug)]
+#[must_use = "dropping this abandons the access epoch"]
+pub struct Completing<'e, 'w, L: Link, S: Strategy<'w, L>> {
+    side: Side<'e, 'w, L, S>,
+    targets: Group<'e>,
+    /// Targets whose posts are retired, and targets that have been told.
+    retired: u16,
+    told: u16,
+    done: bool,
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
+    /// Goes on where the last attempt stopped.
+    ///
+    /// # Errors
+    /// As [`Access::complete`].
+    pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+        match self.finish() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let Side { core, sync } = self.side;
+        let (world, link) = (core.world, core.world.link());
+        // I1: all posts are retired before any target is told.
+        point!(
+            "pscw.complete.retire<tell",
+            {
+                for &target in self.targets.rest(self.retired) {
+                    // WAIT: the target expects this rank behind its post.
+                    point!("pscw.complete.await_post", self.side.await_post(target)?);
+                    world.retry(|| sync.retire(link, target))?;
+                    // BUDGET: going on retires no newer post.
+                    point!("pscw.complete.retired", self.retired = self.retired.saturating_add(1));
+                }
+                // ORDER: G1: the puts before what announces them.
+                point!("pscw.complete.order", world.retry(|| sync.order(link))?);
+                for &target in self.targets.rest(self.told) {
+                    world.retry(|| sync.complete(link, target))?;
+                    // BUDGET: going on tells nobody twice.
+                    point!("pscw.complete.told", self.told = self.told.saturating_add(1));
+                }
+            };
+            // For the proof only: told first, posts retired behind it.
+            else {
+                for &target in self.targets.ranks() {
+                    self.side.await_post(target)?;
+                }
+                for &target in self.targets.rest(self.told) {
+                    world.retry(|| sync.complete(link, target))?;
+                    self.told = self.told.saturating_add(1);
+                }
+                for &target in self.targets.rest(self.retired) {
+                    world.retry(|| sync.retire(link, target))?;
+                    self.retired = self.retired.saturating_add(1);
+                }
+            }
+        );
+        core.access_open.set(false);
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Drop for Completing<'_, 'w, L, S> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.side.core.abandoned.set(true);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The target's side: post and wait.
+
+use core::{cell::Cell, ops::Range};
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Refusal, order, point};
+
+use super::{Side, Strategy, transient};
+use crate::{Error, Group, Timeout, Unfinished, Waiting, Window, window::Lines};
+
+impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
+    /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they complete.
+    ///
+    /// Writes the piece's dirty lines back, if they are cached. Waits for nothing but the origins' locks, if the strategy has any. The epoch
+    /// ends with [`Exposure::wait`].
+    ///
+    /// # Errors
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]: no epoch was opened. [`Error::Timeout`] naming the
+    /// origin that could not be told, with a [`Posting`] to go on with.
+    pub fn post<'e>(
+        &'e self,
+        origins: &Group<'e>,
+    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        self.post_lines(Ok(self.core.all()), origins)
+    }
+
+    /// [`post`](Window::post), for origins that access the elements `range` only: no other line is written back, invalidated
+    /// at [`Exposure::wait`], or closed to own stores. That they keep to it is the program's promise: accesses to other lines
+    /// are not refused, and may be lost there.
+    ///
+    /// # Errors
+    /// As there; [`Error::OutOfRange`].
+    pub fn post_range<'e>(
+        &'e self,
+        range: Range<usize>,
+        origins: &Group<'e>,
+    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        self.post_lines(self.lines(range), origins)
+    }
+
+    fn post_lines<'e>(
+        &'e self,
+        lines: Result<Lines, Error>,
+        origins: &Group<'e>,
+    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        let posting = Posting {
+            side: Side::of(self),
+            lines,
+            origins: *origins,
+            told: 0,
+            opened: false,
+        };
+        posting.go_on()
+    }
+}
+
+/// A post that is not finished: some origins have not been told.
+#[derive(Debug)]
+#[must_use = "dropping this abandons the exposure epoch"]
+pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
+    side: Side<'e, 'w, L, S>,
+    /// What is exposed, if there is such a thing.
+    lines: Result<Lines, Error>,
+    origins: Group<'e>,
+    /// How many origins have been told.
+    told: u16,
+    /// The epoch is open; else nothing has happened yet.
+    opened: bool,
+}
+
+impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
+    /// Tells the origins that have not been told yet.
+    ///
+    /// # Errors
+    /// As [`Window::post`].
+    pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
+        match self.tell() {
+            Ok(()) => {
+                self.opened = false; // The exposure answers for the epoch from now on.
+                Ok(Exposure {
+                    side: self.side,
+                    origins: self.origins,
+                    completed: Cell::new(0),
+                    done: false,
+                })
+            }
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    fn tell(&mut self) -> Result<(), Error> {
+        let Side { core, sync } = self.side;
+        let (world, link) = (core.world, core.world.link());
+        order!(
+            "pscw.post.open<tell",
+            if !self.opened {
+                let lines = self.lines?;
+                core.open(&core.exposure_open)?;
+                core.exposed.set(lines);
+                self.opened = true;
+                // PUBLISH: I3, G2.
+                point!("pscw.post.publish", core.publish(lines)?);
+                // I2: before the first post.
+                point!("pscw.post.expect", sync.expect(link, &self.origins)?);
+            },
+            for &origin in self.origins.rest(self.told) {
+                world.retry_for(S::FULL, || sync.post(link, origin, self.told))?;
+                // BUDGET: going on tells the rest only.
+                point!("pscw.post.told", self.told = self.told.saturating_add(1));
+            }
+        );
+        Ok(())
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Drop for Posting<'_, 'w, L, S> {
+    fn drop(&mut self) {
+        if self.opened {
+            self.side.core.abandoned.set(true);
+        }
+    }
+}
+
+/// An open exposure epoch.
+#[derive(Debug)]
+#[must_use = "an exposure epoch ends with `wait`"]
+pub struct Exposure<'e, 'w, L: Link, S: Strategy<'w, L>> {
+    side: Side<'e, 'w, L, S>,
+    origins: Group<'e>,
+    /// How many origins have been found to have completed.
+    completed: Cell<u16>,
+    done: bool,
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
+    /// Waits until all origins have completed. Then their puts are seen by own loads.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not record who: the listed
+    /// ranks are the group's first then), and the epoch to go on with.
+    pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
+        match self.finish() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    /// Whether all origins have completed; if so the epoch has ended, as by [`Exposure::wait`].
+    /// Does not wait.
+    ///
+    /// # Errors
+    /// Gives the epoch back while origins are missing.
+    pub fn test(mut self) -> Result<(), Self> {
+        // An origin may be waiting for room in our ring before it completes.
+        point!("pscw.test.progress", {
+            self.side.core.world.progress();
+        });
+        match transient(self.completed()) {
+            Ok(true) if self.finish().is_ok() => Ok(()),
+            _ => Err(self),
+        }
+    }
+
+    fn completed(&self) -> Result<bool, Refusal> {
+        let Side { core, sync } = self.side;
+        sync.completed(core.world.link(), &self.origins, &self.completed)
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let Side { core, sync } = self.side;
+        order!(
+            "pscw.wait.wait<refresh",
+            point!(
+                "pscw.wait.wait",
+                core.world.wait(
+                    || Ok(transient(self.completed())?.then_some(())),
+                    || Timeout {
+                        waiting: Waiting::Completion,
+                        missing: sync.missing(
+                            core.world.link(),
+                            &self.origins,
+                            self.completed.get()
+                        ),
+                    },
+                )?
+            ),
+            // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time before.
+            point!("pscw.wait.refresh", core.refresh(core.exposed.get())?)
+        );
+        core.exposure_open.set(false);
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Drop for Exposure<'_, 'w, L, S> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.side.core.abandoned.set(true);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is particular to matching lists: how long they are, and that they can be full.
+
+use flagpost::{Budget, Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
+
+use super::timeout::{SHORT, await_go, go, timed_out};
+use super::world::{NO_ERROR, refused};
+use crate::{Failure, context::check};
+
+/// Lists of no entry, of too many, and not the same on all ranks. What failed has taken nothing.
+pub(super) fn options<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let make = |entries| world.allocate_with::<u64, MatchingList<'_>>(1, entries);
+    for _ in 0..2 {
+        for entries in [0, 4097, u16::MAX] {
+            let bad = Error::BadList { entries, max: 4096 };
+            refused("entries", make(entries), bad)?;
+        }
+        let (me, last) = (world.rank(), Rank::new(world.size() - 1));
+        if world.size() > 1 {
+            let first = Rank::new(if me == last { 0 } else { last.get() });
+            let differs = make(if me == last { 2 } else { 3 });
+            // Who finds that it differs names the first that does.
+            refused("different", differs, Error::Asymmetric(first))?;
+        }
+    }
+    let window = make(1)?;
+    let own = [world.rank()];
+    let group = world.group(&own)?;
+    let exposure = window.post(&group)?;
+    window.start(&group)?.complete()?;
+    Ok(exposure.wait()?)
+}
+
+/// Neighbours change from epoch to epoch. Posts of four rounds may be under way to a rank, since a fast rank is ahead of slow
+/// ones by as many.
+pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate_with::<u64, MatchingList<'_>>(1, 4)?;
+    for round in 1..=4.min(size) {
+        let (to, from) = ([me.ahead(round, size)], [me.ahead(size - round, size)]);
+        let exposure = window.post(&world.group(&from)?)?;
+        let access = window.start(&world.group(&to)?)?;
+        let sent = u64::from(me.get()) * 10 + u64::from(round);
+        access.put(to[0], 0, &[sent])?;
+        access.complete()?;
+        exposure.wait()?;
+        check(
+            "put",
+            window.local().get(0)?,
+            u64::from(from[0].get()) * 10 + u64::from(round),
+        )?;
+    }
+    Ok(())
+}
+
+/// A list of one entry and two that post: the second waits, is told whose list is full, and goes on when the first's epoch
+/// is over. Its post is found once.
+pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let [origin, early, late] = [0, 1, 2].map(Rank::new);
+    let only_origin = [origin];
+    let origins = world.group(&only_origin)?;
+    let window = world.allocate_with::<u64, MatchingList<'_>>(1, 1)?;
+    world.set_budget(Budget::UNLIMITED);
+    match world.rank().get() {
+        0 => {
+            await_go(&window, late)?;
+            for target in [early, late] {
+                let targets = [target];
+                let access = window.start(&world.group(&targets)?)?;
+                access.put(target, 0, &[5])?;
+                access.complete()?;
+            }
+            let targets = [late];
+            let access = window.start(&world.group(&targets)?)?;
+            world.set_budget(SHORT);
+            let Err(closed) = access.put(late, 0, &[6]) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(closed, Waiting::Post, 1, &[late])?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, late)?;
+            access.put(late, 0, &[6])?;
+            Ok(access.complete()?)
+        }
+        1 => {
+            let exposure = window.post(&origins)?;
+            go(&window, late)?;
+            exposure.wait()?;
+            check("put", window.local().get(0)?, 5_u64)
+        }
+        2 => {
+            await_go(&window, early)?;
+            world.set_budget(SHORT);
+            let mut posting = window.post(&origins);
+            for _ in 0..2 {
+                let Err(full) = posting else {
+                    return Err(NO_ERROR);
+                };
+                timed_out(full.error, Waiting::ListSpace, 1, &[origin])?;
+                posting = full.handle.go_on();
+            }
+            let Err(full) = posting else {
+                return Err(NO_ERROR);
+            };
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, origin)?;
+            full.handle.go_on()?.wait()?;
+            check("put", window.local().get(0)?, 5_u64)?;
+            await_go(&window, origin)?;
+            window.post(&origins)?.wait()?;
+            check("second put", window.local().get(0)?, 6_u64)
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,398 @@
+//! Budgets of epochs that run out, with each strategy: who is missing is named, and the handle goes on where it stopped.
+
+use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Strategy};
+use flagpost_hal::{Relax, TestAndSet};
+
+use super::timeout::{SHORT, await_go, go, take, timed_out};
+use super::world::{NO_ERROR, refused};
+use crate::{Failure, context::check};
+
+/// An origin that waits for a post, in its first put and in complete.
+pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let (origin, target) = (Rank::new(0), Rank::new(1));
+    let (only_origin, only_target) = ([origin], [target]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
+    let window = world.allocate_with::<u64, S>(2, options)?;
+    match world.rank().get() {
+        0 => {
+            let access = window.start(&targets)?;
+            world.set_budget(SHORT);
+            let Err(late) = access.put(target, 0, &[1]) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late, Waiting::Post, 1, &[target])?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, target)?;
+            access.put(target, 0, &[2])?;
+            access.complete()?;
+
+            // Nothing was accessed in the second epoch: its complete is what waits.
+            let access = window.start(&targets)?;
+            world.set_budget(SHORT);
+            let Err(late) = access.complete() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late.error, Waiting::Post, 1, &[target])?;
+            let still_open = window.start(&targets).err();
+            check("still open", still_open == Some(Error::EpochOpen), true)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, target)?;
+            late.handle.go_on()?;
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            for _ in 0..2 {
+                await_go(&window, origin)?;
+                window.post(&origins)?.wait()?;
+                check("put once", window.local().get(0)?, 2_u64)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// An origin whose first target has posted and whose second has not: the second is named, and going on clears its bit
+/// too.
+pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let [origin, early, late] = [0, 1, 2].map(Rank::new);
+    let (only_origin, both) = ([origin], [early, late]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
+    let window = world.allocate_with::<u64, S>(1, options)?;
+    world.set_budget(Budget::UNLIMITED);
+    for epoch in 1..=2_u64 {
+        match world.rank().get() {
+            0 => {
+                let access = window.start(&targets)?;
+                access.put(early, 0, &[epoch])?;
+                world.set_budget(SHORT);
+                let Err(closed) = access.put(late, 0, &[epoch]) else {
+                    return Err(NO_ERROR);
+                };
+                timed_out(closed, Waiting::Post, 1, &[late])?;
+                let Err(stopped) = access.complete() else {
+                    return Err(NO_ERROR);
+                };
+                timed_out(stopped.error, Waiting::Post, 1, &[late])?;
+                world.set_budget(Budget::UNLIMITED);
+                go(&window, late)?;
+                stopped.handle.go_on()?;
+            }
+            1 => {
+                window.post(&origins)?.wait()?;
+                check("put", window.local().get(0)?, epoch)?;
+            }
+            2 => {
+                await_go(&window, origin)?;
+                window.post(&origins)?.wait()?;
+                check("no put", window.local().get(0)?, 0_u64)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A target that waits for its origins.
+pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let (target, origin) = (Rank::new(0), Rank::new(1));
+    let (only_target, only_origin) = ([target], [origin]);
+    let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
+    let window = world.allocate_with::<u64, S>(2, options)?;
+    match world.rank().get() {
+        0 => {
+            let exposure = window.post(&origins)?;
+            world.set_budget(SHORT);
+            let Err(late) = exposure.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late.error, Waiting::Completion, 1, &[origin])?;
+            let still_open = window.local().set(0, 1).err();
+            check("still exposed", still_open == Some(Error::Exposed), true)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, origin)?;
+            late.handle.wait()?;
+            check("put", window.local().get(1)?, 7_u64)
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            await_go(&window, target)?;
+            let access = window.start(&targets)?;
+            access.put(target, 1, &[7])?;
+            Ok(access.complete()?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Repeats `call` while it times out.
+fn again<L: Link, T>(
+    world: &World<'_, L>,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Failure> {
+    loop {
+        match call() {
+            Err(Error::Timeout(_)) => world.link().relax(),
+            other => return Ok(other?),
+        }
+    }
+}
+
+fn check_timeout(error: Error) -> Result<(), Failure> {
+    match error {
+        Error::Timeout(_) => Ok(()),
+        other => Err(other.into()),
+    }
+}
+
+/// Every call with a budget of nothing, repeated until it is done: each goes on where it stopped, and tells
+/// nobody twice.
+pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate_with::<u64, S>(usize::from(size), options)?;
+    let mut buffer = [Rank::new(0); 64];
+    for (place, rank) in buffer.iter_mut().zip(0..size) {
+        *place = Rank::new(rank);
+    }
+    let all = world.group(&buffer[..usize::from(size)])?;
+    for epoch in 1..=2_u64 {
+        world.set_budget(Budget::microseconds(0));
+        let value = |rank: Rank| u64::from(rank.get()) * 10 + epoch;
+        again(world, || {
+            world.allgather_with(value(me), |rank, element| {
+                assert_eq!(element, value(rank));
+            })
+        })?;
+        let mut posting = window.post(&all);
+        let mut exposure = loop {
+            match posting {
+                Ok(exposure) => break exposure,
+                Err(late) => {
+                    check_timeout(late.error)?;
+                    world.link().relax();
+                    posting = late.handle.go_on();
+                }
+            }
+        };
+        let access = window.start(&all)?;
+        for &target in all.ranks() {
+            again(world, || access.put(target, me.index(), &[value(me)]))?;
+        }
+        let mut completing = access.complete();
+        while let Err(late) = completing {
+            check_timeout(late.error)?;
+            world.link().relax();
+            completing = late.handle.go_on();
+        }
+        while let Err(late) = exposure.wait() {
+            check_timeout(late.error)?;
+            world.link().relax();
+            exposure = late.handle;
+        }
+        for &origin in all.ranks() {
+            check("put", window.local().get(origin.index())?, value(origin))?;
+        }
+        again(world, || world.barrier())?;
+    }
+    world.set_budget(Budget::UNLIMITED);
+    Ok(world.barrier()?)
+}
+
+/// A post that stops halfway, at an origin's lock. Going on tells only the rest: the first origin, whose epoch is
+/// over by then, is not let in a second time.
+pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L>>(
+    machine: &M,
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let window = world.allocate_with::<u64, S>(3, options)?;
+    let [target, early, late] = [0, 1, 2].map(Rank::new);
+    let (both, only_early, only_target) = ([early, late], [early], [target]);
+    let (both, only_early) = (world.group(&both)?, world.group(&only_early)?);
+    let targets = world.group(&only_target)?;
+    match world.rank().get() {
+        0 => {
+            let held = take(machine, late);
+            world.set_budget(SHORT);
+            let Err(stopped) = window.post(&both) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
+            world.set_budget(Budget::UNLIMITED);
+            await_go(&window, early)?;
+            drop(held);
+            stopped.handle.go_on()?.wait()?;
+            check("early's put", window.local().get(1)?, 10_u64)?;
+            check("late's put", window.local().get(2)?, 20_u64)?;
+            go(&window, early)?;
+            await_go(&window, early)?;
+            window.post(&only_early)?.wait()?;
+            check("early's second put", window.local().get(1)?, 11_u64)
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            let access = window.start(&targets)?;
+            access.put(target, 1, &[10])?;
+            access.complete()?;
+            go(&window, target)?;
+            await_go(&window, target)?;
+            let access = window.start(&targets)?;
+            world.set_budget(SHORT);
+            let Err(closed) = access.put(target, 1, &[11]) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(closed, Waiting::Post, 1, &[target])?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, target)?;
+            access.put(target, 1, &[11])?;
+            Ok(access.complete()?)
+        }
+        2 => {
+            world.set_budget(Budget::UNLIMITED);
+            let access = window.start(&targets)?;
+            access.put(target, 2, &[20])?;
+            Ok(access.complete()?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A complete that stops halfway, at a target's lock. Going on counts only the rest down: the first target still
+/// waits for its other origin.
+pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L>>(
+    machine: &M,
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let window = world.allocate_with::<u64, S>(3, options)?;
+    let [origin, early, late] = [0, 1, 2].map(Rank::new);
+    let (targets, origins) = ([early, late], [origin, late]);
+    let (only_early, only_origin) = ([early], [origin]);
+    let (targets, origins) = (world.group(&targets)?, world.group(&origins)?);
+    let (only_early, only_origin) = (world.group(&only_early)?, world.group(&only_origin)?);
+    world.set_budget(Budget::UNLIMITED);
+    match world.rank().get() {
+        0 => {
+            world.barrier()?; // all posts are made
+            let access = window.start(&targets)?;
+            access.put(early, 0, &[10])?;
+            access.put(late, 0, &[20])?;
+            let held = take(machine, late);
+            world.set_budget(SHORT);
+            let Err(stopped) = access.complete() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
+            drop(held);
+            world.set_budget(Budget::UNLIMITED);
+            stopped.handle.go_on()?;
+            go(&window, early)
+        }
+        1 => {
+            let exposure = window.post(&origins)?;
+            world.barrier()?;
+            await_go(&window, origin)?;
+            world.set_budget(SHORT);
+            let Err(open) = exposure.wait() else {
+                return Err(NO_ERROR);
+            };
+            // Which of the two it is, a counter does not tell.
+            timed_out(open.error, Waiting::Completion, 1, origins.ranks())?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, late)?;
+            open.handle.wait()?;
+            check("origin's put", window.local().get(0)?, 10_u64)?;
+            check("late's put", window.local().get(2)?, 12_u64)
+        }
+        2 => {
+            let exposure = window.post(&only_origin)?;
+            let access = window.start(&only_early)?;
+            world.barrier()?;
+            await_go(&window, early)?;
+            access.put(early, 2, &[12])?;
+            access.complete()?;
+            exposure.wait()?;
+            check("origin's other put", window.local().get(0)?, 20_u64)
+        }
+        _ => Ok(world.barrier()?),
+    }
+}
+
+/// Handles that are dropped when their budget ran out: the window takes no further epoch, who waits for them learns it by
+/// its own budget, and nobody hangs. Other windows go on.
+pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let [origin, early, never] = [0, 1, 2].map(Rank::new);
+    let (only_origin, both, only_never) = ([origin], [early, never], [never]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
+    let window = world.allocate_with::<u64, S>(1, options)?;
+    let signals = world.allocate::<u64>(1)?;
+    match world.rank().get() {
+        0 => {
+            world.set_budget(SHORT);
+            let exposure = window.post(&world.group(&only_never)?)?;
+            let Err(late) = exposure.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late.error, Waiting::Completion, 1, &only_never)?;
+            let access = window.start(&targets)?;
+            let Err(late_access) = access.complete() else {
+                return Err(NO_ERROR);
+            };
+            // Nobody but one of them is waited for.
+            let Error::Timeout(timeout) = late_access.error else {
+                return Err(late_access.error.into());
+            };
+            check("waiting", timeout.waiting == Waiting::Post, true)?;
+            check("one is missing", timeout.missing.count(), 1_u32)?;
+            drop(late_access);
+            refused("start", window.start(&targets), Error::EpochAbandoned)?;
+            drop(late);
+            world.set_budget(Budget::UNLIMITED);
+            go(&signals, early)?;
+        }
+        1 => {
+            world.set_budget(Budget::UNLIMITED);
+            let exposure = window.post(&origins)?;
+            await_go(&signals, origin)?;
+            world.set_budget(SHORT);
+            let Err(late) = exposure.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(late.error, Waiting::Completion, 1, &only_origin)?;
+            drop(late);
+            match window.post(&origins) {
+                Err(again) => {
+                    check("abandoned", again.error == Error::EpochAbandoned, true)?;
+                }
+                Ok(_) => return Err(NO_ERROR),
+            }
+        }
+        _ => {}
+    }
+    world.set_budget(Budget::UNLIMITED);
+    world.barrier()?;
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let again = world.allocate_with::<u64, S>(1, options)?;
+    let exposure = again.post(&world.group(&prev)?)?;
+    let access = again.start(&world.group(&next)?)?;
+    access.put(next[0], 0, &[7])?;
+    access.complete()?;
+    exposure.wait()?;
+    check("another window's put", again.local().get(0)?, 7_u64)
+}
