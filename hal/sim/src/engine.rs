@@ -33,7 +33,7 @@ use crate::machine::message::Message;
 use crate::machine::waits::Watched;
 use crate::op::{Access, Op};
 use crate::pick::Picker;
-use crate::report::{End, Failure};
+use crate::report::{End, Failure, Marked};
 use crate::rng::{Rng, Stream};
 use crate::strand::{Last, Strand};
 use crate::timing::Clocks;
@@ -104,6 +104,8 @@ pub(crate) struct Run<'s, 'p> {
     /// Budgets that may still expire.
     expiries: u32,
     failures: Vec<Failure>,
+    /// What cores said in timed mode.
+    marks: Vec<Marked>,
     /// For wake-ups without a reason.
     rng: Rng,
     /// Scratch: watchers of a line that changed.
@@ -130,6 +132,7 @@ impl<'s, 'p> Run<'s, 'p> {
             quiet: 0,
             expiries: config.budgets_expire,
             failures: Vec::new(),
+            marks: Vec::new(),
             rng: Rng::new(config.seed, Stream::Wakes),
             woken: Vec::new(),
             jumps: None,
@@ -237,6 +240,18 @@ impl<'s, 'p> Run<'s, 'p> {
                     (None, None) => self.steps + self.offset,
                 };
                 Some(now)
+            }
+            Access::Mark(label) => {
+                self.record(core, &op, 0, Note::None);
+                if let Some(clocks) = &self.clocks {
+                    self.marks.push(Marked {
+                        core: CoreId::new(core),
+                        label,
+                        cycles: clocks.cycles(core),
+                        counters: *self.machine.count(core),
+                    });
+                }
+                Some(0)
             }
             _ => {
                 let bytes = &self.cores[index].strand.desk().bytes;

@@ -114,7 +114,7 @@ pub use explore::{Bounds, Choices, Count, Explored, Method};
 pub use handle::SimCore;
 pub use plan::{Controllers, Mesh};
 pub use preset::Preset;
-pub use report::{Alarm, Counters, End, Failure, Oracle, Report, Waiting, Word};
+pub use report::{Alarm, Counters, End, Failure, Marked, Oracle, Report, Waiting, Word};
 pub use sim::Sim;
 pub use sweep::{Sweep, Swept, sweep};
 pub use timing::{Costs, Latencies, Trip};

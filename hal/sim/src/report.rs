@@ -102,6 +102,19 @@ pub struct Word {
     pub now: u32,
 }
 
+/// A [mark](crate::SimCore::mark) that a core made in timed mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// The core.
+    pub core: CoreId,
+    /// What it said.
+    pub label: &'static str,
+    /// What its clock showed.
+    pub cycles: u64,
+    /// What it had done so far.
+    pub counters: Counters,
+}
+
 /// What a core did, in numbers. Word accesses count once each, cached ones once per line touched.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -115,6 +128,10 @@ pub struct Counters {
     pub stores_remote: u64,
     /// Bytes of bulk stores.
     pub bulk_bytes: u64,
+    /// Times that bulk stores left the combining buffer for its own regions; in timed mode a line at a time.
+    pub lines_local: u64,
+    /// The same, for other cores' regions.
+    pub lines_remote: u64,
     /// Atomic operations.
     pub atomics: u64,
     /// Cached loads.
@@ -160,6 +177,8 @@ pub struct Report {
     pub steps: u64,
     /// What each core's clock showed at the end, in cycles; empty unless timed.
     pub cycles: Vec<u64>,
+    /// Marks that cores made, in order; empty unless timed.
+    pub marks: Vec<Marked>,
     /// Hash of all accesses and their results, in order: equal hashes, equal runs.
     pub hash: u64,
     /// What each core did.
@@ -306,6 +325,8 @@ impl Add for Counters {
             stores_local: self.stores_local + other.stores_local,
             stores_remote: self.stores_remote + other.stores_remote,
             bulk_bytes: self.bulk_bytes + other.bulk_bytes,
+            lines_local: self.lines_local + other.lines_local,
+            lines_remote: self.lines_remote + other.lines_remote,
             atomics: self.atomics + other.atomics,
             reads: self.reads + other.reads,
             writes: self.writes + other.writes,

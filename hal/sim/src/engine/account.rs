@@ -32,6 +32,7 @@ impl Run<'_, '_> {
                 None => Vec::new(),
                 Some(clocks) => cores.clone().map(|core| clocks.cycles(core)).collect(),
             },
+            marks: self.marks,
             hash: self.trace.hash(),
             counters: cores.map(|core| *self.machine.count(core)).collect(),
             timeline,

@@ -181,6 +181,15 @@ impl Machine {
         let mask = combining.mask & group;
         combining.mask &= !group;
         let (left, line, bytes) = (combining.mask != 0, combining.line, combining.bytes);
+        if mask != 0 {
+            let owner = self.shape.address(self.shape.start(line)).region.owner;
+            let counters = self.count(core);
+            if owner.get() == core {
+                counters.lines_local += 1;
+            } else {
+                counters.lines_remote += 1;
+            }
+        }
         if !self.profile.weak() {
             self.send(core, plain(line, mask, bytes));
             return left;
