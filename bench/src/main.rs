@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flagpost_bench::{explore, pscw, ring};
@@ -44,6 +45,30 @@ struct Pscw {
     /// Numbers of targets: K, or A..B with both ends, within 1..47
     #[arg(long, value_name = "A..B", default_value = "1..31", value_parser = targets, allow_negative_numbers = true)]
     targets: RangeInclusive<u16>,
+    /// How posts and completions are signalled
+    #[arg(long, value_enum, default_value = "match-vector")]
+    strategy: Strategy,
+    /// When the origin waits for posts, and when its puts leave
+    #[arg(long, value_enum, default_value = "trigger-only")]
+    class: Class,
+    /// Cores of the chip, up to 1024, which all make the window [default: one more than targets]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1024), allow_negative_numbers = true)]
+    cores: Option<u16>,
+    /// Bytes of each core's message buffer: slots that do not fit lie in memory
+    #[arg(long, value_name = "N", default_value = "8192", value_parser = buffer, allow_negative_numbers = true)]
+    buffer: u32,
+    /// Words of 8 bytes put to each target, up to 4; the published experiment has none
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u16).range(..=4), allow_negative_numbers = true)]
+    words: u16,
+    /// Core cycles that the origin computes before it puts to each target
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
+    work: u32,
+    /// Core cycles by which each target posts later than the one before
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
+    skew: u32,
+    /// Core cycles between two epochs of the origin, not measured, in which targets can post
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
+    lead: u32,
     /// Core cycles charged per target and loop for code that the model does not execute
     #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     software_cycles: u32,
@@ -59,6 +84,26 @@ struct Pscw {
 enum Machine {
     /// The simulator
     Sim,
+}
+
+#[derive(ValueEnum, Copy, Clone, Debug)]
+enum Strategy {
+    /// As published: one bit per peer, a counter, under locks
+    MatchVector,
+    /// One slot per peer, with one writer
+    EpochSlots,
+    /// A list of as many entries as there are targets
+    MatchingList,
+}
+
+#[derive(ValueEnum, Copy, Clone, Debug)]
+enum Class {
+    /// The first put to a target waits for its post
+    TriggerOnly,
+    /// The start waits for all posts
+    Immediate,
+    /// Puts are noted, and made by complete
+    Deferred,
 }
 
 /// How fast the simulator is: exploration by seeds, and virtual time.
@@ -83,6 +128,16 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    if let Commands::Pscw(arguments) = &cli.command
+        && let Some(cores) = arguments.cores
+        && cores <= *arguments.targets.end()
+    {
+        say(&format!(
+            "error: --cores {cores} has no room for an origin and {} targets (see cargo xtask bench --help)",
+            arguments.targets.end()
+        ));
+        return ExitCode::from(2);
+    }
     let result = match cli.command {
         Commands::Pscw(arguments) => run_pscw(&arguments),
         Commands::Explore(arguments) => run_explore(&arguments),
@@ -134,6 +189,12 @@ fn software(text: &str) -> Result<u32, String> {
     cycles.ok_or_else(|| format!("not a number of cycles from 0 to {MAX}"))
 }
 
+fn buffer(text: &str) -> Result<u32, String> {
+    let bytes = text.parse().ok();
+    let bytes = bytes.filter(|bytes: &u32| *bytes <= pscw::BUFFER && bytes.is_multiple_of(32));
+    bytes.ok_or_else(|| format!("not a multiple of 32 from 0 to {}", pscw::BUFFER))
+}
+
 fn milliseconds(text: &str) -> Result<u64, String> {
     let time = text.parse().ok().filter(|ms| (1..=600_000).contains(ms));
     time.ok_or_else(|| "not a number of milliseconds from 1 to 600000".into())
@@ -142,32 +203,57 @@ fn milliseconds(text: &str) -> Result<u64, String> {
 fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
     let Machine::Sim = arguments.on;
     let mut rows = Vec::new();
+    let name = |value: Option<PossibleValue>| value.map_or(String::new(), |v| v.get_name().into());
+    let strategy = name(arguments.strategy.to_possible_value());
+    let class = name(arguments.class.to_possible_value());
+    let puts = arguments.words > 0 || arguments.work > 0;
     for targets in arguments.targets.clone() {
         let setup = pscw::Setup {
+            strategy: match arguments.strategy {
+                Strategy::MatchVector => pscw::Strategy::MatchVector,
+                Strategy::EpochSlots => pscw::Strategy::EpochSlots,
+                Strategy::MatchingList => pscw::Strategy::MatchingList,
+            },
+            class: match arguments.class {
+                Class::TriggerOnly => pscw::Class::TriggerOnly,
+                Class::Immediate => pscw::Class::Immediate,
+                Class::Deferred => pscw::Class::Deferred,
+            },
+            cores: arguments.cores,
+            buffer: arguments.buffer,
+            words: arguments.words,
+            work: arguments.work,
+            skew: arguments.skew,
+            lead: arguments.lead,
             software_cycles: arguments.software_cycles,
             latencies: arguments.latencies,
             ..pscw::Setup::new(targets)
         };
         let measured = pscw::measure(&setup)?;
-        let times = [
+        let mut times = vec![
             ("post_us", measured.post),
             ("start_us", measured.start),
             ("complete_us", measured.complete),
             ("wait_us", measured.wait),
             ("total_us", measured.origin()),
         ];
+        if puts {
+            times.insert(2, ("put_us", measured.put));
+        }
         if arguments.json {
             let object = Json::new()
                 .number("targets", targets)
-                .text("strategy", pscw::STRATEGY)
+                .text("strategy", &strategy)
+                .text("class", &class)
+                .number("cores", arguments.cores.unwrap_or(targets + 1))
                 .number("software_cycles", arguments.software_cycles);
             let object = times
                 .iter()
                 .fold(object, |o, (name, time)| o.number(name, time));
             out(&object.end());
         } else {
-            let mut row = vec![targets.to_string(), pscw::STRATEGY.to_owned()];
-            row.extend(times.map(|(_, time)| time.to_string()));
+            let mut row = vec![targets.to_string(), strategy.clone()];
+            row.extend(times.iter().map(|(_, time)| time.to_string()));
             rows.push(row);
         }
     }
@@ -177,14 +263,17 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
             false => "",
         };
         out(&format!(
-            "latencies {}{assumed}, {} software cycles per target and loop, medians of {} epochs in us",
+            "latencies {}{assumed}, {} software cycles per target and loop, {class}, medians of {} epochs in us",
             arguments.latencies,
             arguments.software_cycles,
             pscw::EPOCHS
         ));
-        let head = [
+        let mut head = vec![
             "targets", "strategy", "post", "start", "complete", "wait", "total",
         ];
+        if puts {
+            head.insert(4, "put");
+        }
         table(&head, &rows);
     }
     Ok(())

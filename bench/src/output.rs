@@ -14,14 +14,14 @@ pub(crate) fn say(line: &str) {
 }
 
 /// Prints rows in columns, to the right of which numbers are set: words to the left.
-pub(crate) fn table<const N: usize>(head: &[&str; N], rows: &[Vec<String>]) {
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     let head: Vec<String> = head.iter().map(|&name| name.to_owned()).collect();
     let all = || std::iter::once(&head).chain(rows);
     let width = |column: usize| {
         let widths = all().map(|row| row.get(column).map_or(0, String::len));
         widths.max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..N).map(width).collect();
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let number = |column: usize| {
         let mut cells = rows.iter().filter_map(|row| row.get(column));
         cells.all(|cell| cell.starts_with(|c: char| c.is_ascii_digit()))

@@ -12,21 +12,30 @@
 
 use std::cell::RefCell;
 
-use flagpost::{Config as WorldConfig, MatchVector, Rank, World};
+use flagpost::epoch::Strategy as Signalling;
+use flagpost::{
+    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, World,
+};
 use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Counters, Latencies, Mesh, Oracles, Report, Schedule, Sim, SimCore};
 
 use crate::{Charged, Cycles, Failure, median};
 
-/// How post and complete find each other: the only way there is.
-pub const STRATEGY: &str = "match-vector";
-
 /// Epochs of the published experiment.
 pub const EPOCHS: u32 = 1001;
 
 /// Most targets that fit the SCC.
 pub const TARGETS_MAX: u16 = 47;
+
+/// Words of a target's piece.
+pub const WORDS: u16 = 4;
+
+/// A core's half of a tile's 16 KiB.
+pub const BUFFER: u32 = 8 << 10;
+
+/// Most cores of a chip.
+pub const CORES_MAX: u16 = 1024;
 
 /// The mesh of the SCC.
 const MESH: Mesh = Mesh {
@@ -35,13 +44,53 @@ const MESH: Mesh = Mesh {
     cores_per_tile: 2,
 };
 
+/// How post and complete find each other.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// As published.
+    MatchVector,
+    /// One slot per peer.
+    EpochSlots,
+    /// A list of as many entries as there are targets.
+    MatchingList,
+}
+
+/// When the origin waits for posts, and when its puts leave: [PSCW-SCC]'s Table I.
+///
+/// [PSCW-SCC]: flagpost#sources
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The first put to a target waits for its post: what Flagpost does.
+    TriggerOnly,
+    /// `start` waits for all posts.
+    Immediate,
+    /// Puts are only noted; `complete` makes them.
+    Deferred,
+}
+
 /// What to measure.
 #[derive(Copy, Clone, Debug)]
 pub struct Setup {
-    /// How many targets: 1 to [`TARGETS_MAX`].
+    /// How posts and completions are signalled.
+    pub strategy: Strategy,
+    /// When things happen.
+    pub class: Class,
+    /// How many targets: from 1, at most [`TARGETS_MAX`].
     pub targets: u16,
+    /// How many cores the chip has, all of which make the window: more than targets. None: one more.
+    pub cores: Option<u16>,
+    /// Bytes of a core's message buffer, which slots lie in if they fit: [`BUFFER`] on the SCC.
+    pub buffer: u32,
     /// Core cycles charged per target and loop for code that the model does not execute.
     pub software_cycles: u32,
+    /// Words of 8 bytes that are put to each target, up to [`WORDS`]. The published experiment has none.
+    pub words: u16,
+    /// Core cycles that the origin computes before it puts to each target.
+    pub work: u32,
+    /// Core cycles by which each target posts later than the one before.
+    pub skew: u32,
+    /// Core cycles between two epochs of the origin, in which targets can post. Not measured.
+    pub lead: u32,
     /// What accesses cost.
     pub latencies: Latencies,
     /// How often: [`EPOCHS`], unless in a hurry.
@@ -52,8 +101,16 @@ impl Setup {
     /// The published experiment with so many targets, by the formulas only.
     pub const fn new(targets: u16) -> Self {
         Self {
+            strategy: Strategy::MatchVector,
+            class: Class::TriggerOnly,
             targets,
+            cores: None,
+            buffer: BUFFER,
             software_cycles: 0,
+            words: 0,
+            work: 0,
+            skew: 0,
+            lead: 0,
             latencies: Latencies::SccEas,
             epochs: EPOCHS,
         }
@@ -67,6 +124,8 @@ pub struct Measured {
     pub post: Cycles,
     /// The origin's `start`.
     pub start: Cycles,
+    /// The origin's work and puts.
+    pub put: Cycles,
     /// The origin's `complete`.
     pub complete: Cycles,
     /// A target's `wait`.
@@ -78,10 +137,10 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The origin's `start` and `complete`, what the paper's Fig. 5 shows.
+    /// The origin's `start` and `complete`, what the paper's Fig. 5 shows; with puts, if there are any.
     pub fn origin(&self) -> Cycles {
         Cycles {
-            count: self.start.count + self.complete.count,
+            count: self.start.count + self.put.count + self.complete.count,
             hertz: self.start.hertz,
         }
     }
@@ -92,6 +151,7 @@ impl Measured {
 struct Samples {
     post: Vec<u64>,
     start: Vec<u64>,
+    put: Vec<u64>,
     complete: Vec<u64>,
     wait: Vec<u64>,
 }
@@ -102,13 +162,17 @@ struct Samples {
 /// The account of the run if it did not come to its end.
 ///
 /// # Panics
-/// If there are no targets or too many.
+/// If a number is out of its bounds.
 pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
+    let cores = setup.cores.unwrap_or(setup.targets + 1);
     assert!((1..=TARGETS_MAX).contains(&setup.targets));
+    assert!((setup.targets + 1..=CORES_MAX).contains(&cores) && setup.words <= WORDS);
     let config = Config {
-        cores: setup.targets + 1,
-        memory_size: 8 << 10,
-        mesh: Some(MESH),
+        cores,
+        buffer_size: setup.buffer,
+        memory_size: (8 << 10) + 64 * u32::from(cores.saturating_sub(48)),
+        // Larger chips have the same proportions.
+        mesh: (cores <= 48).then_some(MESH),
         latencies: setup.latencies,
         schedule: Schedule::Timed,
         oracles: Oracles::ALL,
@@ -129,6 +193,7 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
     Ok(Measured {
         post: middle(&mut samples.post),
         start: middle(&mut samples.start),
+        put: middle(&mut samples.put),
         complete: middle(&mut samples.complete),
         wait: middle(&mut samples.wait),
         counters: report.counters,
@@ -138,38 +203,102 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
 
 /// What each core runs.
 fn program(core: SimCore, setup: &Setup, samples: &RefCell<Samples>) -> Result<(), Failure> {
-    let clock = core.clone();
-    let link = Mapped::start(core.clone(), 1)?;
-    let mut arena = [0; 128];
+    let mut arena = vec![0; 256 + 4 * usize::from(core.cores())];
+    let link = Mapped::start(core, 1)?;
     let world = World::start(link, &mut arena, WorldConfig::default())?;
-    // A line, so that post and wait have one to keep coherent.
-    let options = (setup.software_cycles, ());
-    let window = world.allocate_with::<u64, Charged<MatchVector<'_>>>(4, options)?;
-    let origin = [Rank::new(0)];
-    let targets: Vec<Rank> = (1..core.cores()).map(Rank::new).collect();
-    let (origins, targets) = (world.group(&origin)?, world.group(&targets)?);
-    for _ in 0..setup.epochs {
-        let begin = clock.cycles();
-        if world.rank() == origin[0] {
-            let access = window.start(&targets)?;
-            let middle = clock.cycles();
-            // The second call's first reading of the clock.
-            let again = clock.cycles();
-            access.complete()?;
-            let end = clock.cycles();
-            let mut samples = samples.borrow_mut();
-            samples.start.push(middle - begin);
-            samples.complete.push(end - again);
-        } else {
-            let exposure = window.post(&origins)?;
-            let middle = clock.cycles();
-            let again = clock.cycles();
-            exposure.wait()?;
-            let end = clock.cycles();
-            let mut samples = samples.borrow_mut();
-            samples.post.push(middle - begin);
-            samples.wait.push(end - again);
-        }
+    let run = Run { setup, samples };
+    match setup.strategy {
+        Strategy::MatchVector => run.epochs::<MatchVector<'_>>(&world, ()),
+        Strategy::EpochSlots => run.epochs::<EpochSlots<'_>>(&world, ()),
+        Strategy::MatchingList => run.epochs::<MatchingList<'_>>(&world, setup.targets),
     }
-    Ok(())
+}
+
+/// Cycles between two looks at the clock, the second one's included.
+struct Span<'c>(&'c SimCore, u64);
+
+impl<'c> Span<'c> {
+    fn begin(clock: &'c SimCore) -> Self {
+        Self(clock, clock.cycles())
+    }
+
+    fn end(self) -> u64 {
+        self.0.cycles() - self.1
+    }
+}
+
+/// An experiment under way.
+struct Run<'s> {
+    setup: &'s Setup,
+    samples: &'s RefCell<Samples>,
+}
+
+impl Run<'_> {
+    fn epochs<'w, S: Signalling<'w, Mapped<SimCore>>>(
+        &self,
+        world: &'w World<'w, Mapped<SimCore>>,
+        options: S::Options,
+    ) -> Result<(), Failure> {
+        let (setup, clock) = (self.setup, world.link().machine());
+        // A line, so that post and wait have one to keep coherent.
+        let options = (setup.software_cycles, options);
+        let window = world.allocate_with::<u64, Charged<S>>(WORDS.into(), options)?;
+        let origin = [Rank::new(0)];
+        let targets: Vec<Rank> = (1..=setup.targets).map(Rank::new).collect();
+        let (origins, group) = (world.group(&origin)?, world.group(&targets)?);
+        if world.rank().get() > setup.targets {
+            return Ok(());
+        }
+        let data = [7; WORDS as usize];
+        let data = &data[..setup.words.into()];
+        let puts = setup.words > 0 || setup.work > 0;
+        let spend = |cycles| {
+            if cycles > 0 {
+                clock.spend(cycles);
+            }
+        };
+        for _ in 0..setup.epochs {
+            if world.rank() == origin[0] {
+                spend(setup.lead);
+                let span = Span::begin(clock);
+                let access = window.start(&group)?;
+                if setup.class == Class::Immediate {
+                    access.await_posts()?;
+                }
+                let cycles = span.end();
+                self.samples.borrow_mut().start.push(cycles);
+                let mut noted = Vec::new();
+                if puts {
+                    let span = Span::begin(clock);
+                    for &target in &targets {
+                        spend(setup.work);
+                        match setup.class {
+                            Class::Deferred => noted.push(target),
+                            _ => access.put(target, 0, data)?,
+                        }
+                    }
+                    let cycles = span.end();
+                    self.samples.borrow_mut().put.push(cycles);
+                }
+                let span = Span::begin(clock);
+                for target in noted {
+                    access.put(target, 0, data)?;
+                }
+                access.complete()?;
+                let cycles = span.end();
+                self.samples.borrow_mut().complete.push(cycles);
+            } else {
+                spend(setup.skew * u32::from(world.rank().get()));
+                let span = Span::begin(clock);
+                let exposure = window.post(&origins)?;
+                let cycles = span.end();
+                self.samples.borrow_mut().post.push(cycles);
+                let span = Span::begin(clock);
+                exposure.wait()?;
+                let cycles = span.end();
+                self.samples.borrow_mut().wait.push(cycles);
+            }
+        }
+        Ok(())
+    }
 }

@@ -159,7 +159,8 @@ pub trait Link {
         immediate: u32,
     ) -> Result<(), Refusal>;
 
-    /// Orders this rank's earlier puts and cells' changes before its later signals, immediates and puts, to all ranks.
+    /// Orders this rank's earlier puts and cells' changes before its later signals, immediates, puts and cells'
+    /// changes, to all ranks.
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient), [`Refusal::PeerLost`].

@@ -1,0 +1,84 @@
+//! The three strategies and the three classes in simulated time, by the formulas only: what `docs/pscw.md` states.
+
+use flagpost_bench::pscw::{Class, Measured, Setup, Strategy, measure};
+
+fn run(setup: Setup) -> Measured {
+    let setup = Setup {
+        epochs: 101,
+        ..setup
+    };
+    measure(&setup).unwrap_or_else(|report| panic!("{report}"))
+}
+
+/// Nanoseconds of the origin's start and complete.
+fn origin(strategy: Strategy, targets: u16, cores: u16) -> u64 {
+    let setup = Setup {
+        strategy,
+        cores: Some(cores),
+        ..Setup::new(targets)
+    };
+    run(setup).origin().nanoseconds()
+}
+
+/// The published figure's number of targets, with the posts as they come, and with all of them there.
+#[test]
+fn slots_take_less_than_a_quarter_of_the_time_of_match_vectors() {
+    for lead in [0, 20_000] {
+        let time = |strategy| {
+            let setup = Setup {
+                strategy,
+                lead,
+                ..Setup::new(13)
+            };
+            run(setup).origin().nanoseconds()
+        };
+        let (slots, vector) = (time(Strategy::EpochSlots), time(Strategy::MatchVector));
+        assert!(4 * slots < vector, "{slots} {vector}");
+        let list = time(Strategy::MatchingList);
+        assert!(list < vector, "{list} {vector}");
+    }
+}
+
+/// On the whole chip. With one target the loop is a ping-pong, in which the origin waits for the next post: three times.
+#[test]
+fn slots_are_four_times_faster_from_two_targets_on() {
+    for targets in [1, 2, 6, 13, 24, 47] {
+        let time = |strategy| origin(strategy, targets, 48);
+        let (slots, vector) = (time(Strategy::EpochSlots), time(Strategy::MatchVector));
+        let factor = if targets == 1 { 3 } else { 4 };
+        assert!(factor * slots < vector, "{targets}: {slots} {vector}");
+    }
+}
+
+/// Six neighbours cost what they cost, however many ranks there are.
+#[test]
+fn six_neighbours_are_flat() {
+    use Strategy::{EpochSlots, MatchVector, MatchingList};
+    for strategy in [EpochSlots, MatchVector, MatchingList] {
+        let times = [48, 256, 1024].map(|cores| origin(strategy, 6, cores));
+        let (least, most) = (times.iter().min(), times.iter().max());
+        let (&least, &most) = (least.unwrap(), most.unwrap());
+        assert!((most - least) * 100 < least, "{strategy:?}: {times:?}");
+    }
+}
+
+/// Late posts, and work before each put: whoever waits for all posts first works only then. Noting puts gains nothing
+/// where the core itself makes them.
+#[test]
+fn waiting_for_all_posts_first_costs_the_overlap() {
+    let time = |class| {
+        let setup = Setup {
+            strategy: Strategy::EpochSlots,
+            class,
+            words: 4,
+            work: 1000,
+            skew: 1000,
+            ..Setup::new(13)
+        };
+        run(setup).origin().nanoseconds()
+    };
+    let [trigger_only, immediate, deferred] =
+        [Class::TriggerOnly, Class::Immediate, Class::Deferred].map(time);
+    assert!(trigger_only <= deferred, "{trigger_only} {deferred}");
+    assert!(3 * deferred < 2 * immediate, "{deferred} {immediate}");
+}

@@ -1,0 +1,300 @@
+//! What the calls of PSCW cost with each strategy, to the access, and what a window takes of memory.
+//!
+//! A step's counts are the difference between a run that ends behind it and one that ends before it, on a chip that does
+//! nothing on its own account; barriers between the steps are in both.
+
+use flagpost::epoch::Strategy;
+use flagpost::{Config, EpochSlots, Error, MatchVector, MatchingList, Rank, World};
+use flagpost_link::{Link, Place};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
+
+type SimWorld<'w> = World<'w, Mapped<SimCore>>;
+
+/// Which ranks are origins, and which targets.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Shape {
+    /// Rank 0 is the origin of all others.
+    OneOrigin,
+    /// Rank 0 is the target of all others.
+    OneTarget,
+}
+
+/// The calls in order, each behind a barrier.
+const STEPS: u16 = 4;
+
+/// Two epochs; of the second one only the first `steps` steps.
+fn program<'w, S: Strategy<'w, Mapped<SimCore>>>(
+    world: &'w SimWorld<'w>,
+    options: S::Options,
+    shape: Shape,
+    steps: u16,
+) -> Result<(), Error> {
+    let window = world.allocate_with::<u64, S>(1, options)?;
+    let first = [Rank::new(0)];
+    let others: Vec<_> = (1..world.size()).map(Rank::new).collect();
+    let (first, others) = (world.group(&first)?, world.group(&others)?);
+    let one = world.rank().get() == 0;
+    let origin = one == (shape == Shape::OneOrigin);
+    let peers = if one { others } else { first };
+    for steps in [STEPS, steps] {
+        let mut exposure = None;
+        let mut access = None;
+        for step in 0..STEPS {
+            world.barrier()?;
+            match step {
+                _ if step >= steps => {}
+                0 if !origin => exposure = Some(window.post(&peers)?),
+                1 if origin => access = Some(window.start(&peers)?),
+                2 => access.take().map_or(Ok(()), |access| access.complete())?,
+                3 => exposure.take().map_or(Ok(()), |exposure| exposure.wait())?,
+                _ => {}
+            }
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// A way to call [`program`], for any strategy.
+trait Signalled {
+    /// A window of no elements.
+    fn make(world: &SimWorld<'_>, peers: u16) -> Result<(), Error>;
+
+    fn run(world: &SimWorld<'_>, peers: u16, shape: Shape, steps: u16) -> Result<(), Error>;
+}
+
+struct Slots;
+struct Vector;
+struct List;
+
+impl Signalled for Slots {
+    fn make(world: &SimWorld<'_>, _: u16) -> Result<(), Error> {
+        world.allocate_with::<u64, EpochSlots<'_>>(0, ()).map(drop)
+    }
+
+    fn run(world: &SimWorld<'_>, _: u16, shape: Shape, steps: u16) -> Result<(), Error> {
+        program::<EpochSlots<'_>>(world, (), shape, steps)
+    }
+}
+
+impl Signalled for Vector {
+    fn make(world: &SimWorld<'_>, _: u16) -> Result<(), Error> {
+        world.allocate_with::<u64, MatchVector<'_>>(0, ()).map(drop)
+    }
+
+    fn run(world: &SimWorld<'_>, _: u16, shape: Shape, steps: u16) -> Result<(), Error> {
+        program::<MatchVector<'_>>(world, (), shape, steps)
+    }
+}
+
+impl Signalled for List {
+    fn make(world: &SimWorld<'_>, peers: u16) -> Result<(), Error> {
+        world
+            .allocate_with::<u64, MatchingList<'_>>(0, peers)
+            .map(drop)
+    }
+
+    fn run(world: &SimWorld<'_>, peers: u16, shape: Shape, steps: u16) -> Result<(), Error> {
+        program::<MatchingList<'_>>(world, peers, shape, steps)
+    }
+}
+
+/// A chip that does nothing on its own account.
+fn quiet(cores: u16) -> Chip {
+    Chip {
+        cores,
+        memory_size: 16 << 10,
+        schedule: Schedule::RoundRobin,
+        evictions: 0,
+        prefetches: 0,
+        drains: 0,
+        ..Chip::default()
+    }
+}
+
+/// What counts: remote loads, remote stores, own stores, locks taken (each is freed by one more access). Own loads are
+/// left out: how often a barrier polls depends on the schedule.
+type Cost = [u64; 4];
+
+/// What rank 0 and rank 1 do in each step: rank 0 has `peers` of them.
+fn costs<S: Signalled>(peers: u16, shape: Shape) -> Vec<[Cost; 2]> {
+    let counted = |steps| {
+        let report = Sim::new(quiet(peers + 1)).run(|core| {
+            let mut arena = [0; 256];
+            let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+            S::run(&world, peers, shape, steps)
+        });
+        report.assert_done();
+        report.counters
+    };
+    let cost = |counters: &Counters| {
+        [
+            counters.loads_remote,
+            counters.stores_remote,
+            counters.stores_local,
+            counters.locks,
+        ]
+    };
+    let runs: Vec<_> = (0..=STEPS).map(counted).collect();
+    let steps = runs.windows(2).map(|run| {
+        [0, 1].map(|rank| {
+            let (before, behind) = (cost(&run[0][rank]), cost(&run[1][rank]));
+            std::array::from_fn(|n| behind[n] - before[n])
+        })
+    });
+    steps.collect()
+}
+
+/// Checks what post and complete of a rank with `peers` peers cost, per peer and besides, and that start and wait cost
+/// nothing.
+fn check<S: Signalled>(post: [Cost; 2], complete: [Cost; 2]) {
+    const NONE: Cost = [0; 4];
+    for peers in [1, 3, 6, 47] {
+        let cost = |[each, once]: [Cost; 2], peers: u16| -> Cost {
+            std::array::from_fn(|n| each[n] * u64::from(peers) + once[n])
+        };
+        // Rank 0 has all of them, rank 1 one.
+        let origin = [
+            [NONE, cost(post, 1)],
+            [NONE; 2],
+            [cost(complete, peers), NONE],
+            [NONE; 2],
+        ];
+        assert_eq!(costs::<S>(peers, Shape::OneOrigin), origin, "{peers}");
+        let target = [
+            [cost(post, peers), NONE],
+            [NONE; 2],
+            [NONE, cost(complete, 1)],
+            [NONE; 2],
+        ];
+        assert_eq!(costs::<S>(peers, Shape::OneTarget), target, "{peers}");
+    }
+}
+
+// Per peer, then besides: remote loads, remote stores, own stores, locks.
+
+#[test]
+fn epoch_slots_store_once_per_peer() {
+    check::<Slots>([[0, 1, 0, 0], [0; 4]], [[0, 1, 0, 0], [0; 4]]);
+}
+
+/// A post: its bit, under the origin's lock; and the counter, once. A completion: the own bit and the target's counter,
+/// each under a lock.
+#[test]
+fn match_vectors_cost_a_lock_for_each_word() {
+    check::<Vector>([[1, 1, 0, 1], [0, 0, 1, 0]], [[1, 1, 1, 2], [0; 4]]);
+}
+
+/// A post: one claim. A completion: the own entry and the target's counter.
+#[test]
+fn matching_lists_cost_an_atomic_for_each_cell() {
+    check::<List>([[1, 1, 0, 1], [0; 4]], [[1, 1, 1, 2], [0; 4]]);
+}
+
+/// Three targets whose search begins at the same entry of three: six claims at first, three from then on, as each begins
+/// where its last one was.
+#[test]
+fn posts_find_their_entries_again() {
+    let locks = |epochs: u16| {
+        let report = Sim::new(quiet(8)).run(|core| -> Result<(), Error> {
+            let mut arena = [0; 256];
+            let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+            let window = world.allocate_with::<u64, MatchingList<'_>>(1, 3)?;
+            let (origin, targets) = ([Rank::new(0)], [1, 4, 7].map(Rank::new));
+            let (origins, group) = (world.group(&origin)?, world.group(&targets)?);
+            for _ in 0..epochs {
+                let mut exposure = None;
+                if targets.contains(&world.rank()) {
+                    exposure = Some(window.post(&origins)?);
+                }
+                world.barrier()?;
+                if world.rank() == origin[0] {
+                    window.start(&group)?.complete()?;
+                }
+                if let Some(exposure) = exposure {
+                    exposure.wait()?;
+                }
+            }
+            Ok(())
+        });
+        report.assert_done();
+        [1, 4, 7]
+            .map(|rank| report.counters[rank].locks)
+            .iter()
+            .sum::<u64>()
+    };
+    let locks = [0, 1, 2, 3].map(locks);
+    assert_eq!(
+        [
+            locks[1] - locks[0],
+            locks[2] - locks[1],
+            locks[3] - locks[2]
+        ],
+        [6, 3, 3]
+    );
+}
+
+/// Words of the arena and bytes of shared memory that a window of no elements takes beside its piece.
+fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
+    let sizes = std::cell::Cell::new([0; 2]);
+    let chip = Chip {
+        // So that slots lie in memory, too.
+        buffer_size: 0,
+        memory_size: 64 << 10,
+        ..quiet(cores)
+    };
+    let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+        let config = Config::default();
+        // What the world itself takes.
+        let own = usize::from(config.unexpected) + 1;
+        let mut arena = vec![0; own];
+        let session = 1;
+        let link = Mapped::start(core.clone(), session)?;
+        let words = {
+            let world = World::start(link, &mut arena, config)?;
+            match S::run(&world, peers, Shape::OneOrigin, 0) {
+                Err(Error::ArenaFull { missing_words }) => missing_words,
+                other => panic!("{other:?}"),
+            }
+        };
+        let mut arena = vec![0; own + words as usize];
+        let link = Mapped::start(core, session + 1)?;
+        let world = World::start(link, &mut arena, config)?;
+        let begin = world.link().allocate(1, Place::Symmetric)?;
+        S::make(&world, peers)?;
+        let end = world.link().allocate(1, Place::Symmetric)?;
+        let line = <Mapped<SimCore> as Link>::LINE;
+        sizes.set([words, end.get() - begin.get() - 2 * line]);
+        Ok(())
+    });
+    report.assert_done();
+    sizes.get()
+}
+
+/// Rounded up to whole lines.
+fn lines(bytes: u32) -> u32 {
+    bytes.next_multiple_of(<Mapped<SimCore> as Link>::LINE)
+}
+
+/// What of a window does not depend on its strategy is the same on any number of ranks: nothing of the arena, and no
+/// shared memory beside the piece.
+#[test]
+fn windows_take_what_their_strategies_say() {
+    for cores in [2, 33, 300] {
+        let ranks = u32::from(cores);
+        let sets = ranks.div_ceil(32);
+        assert_eq!(
+            memory::<Slots>(cores, 1),
+            [2 * ranks + sets, lines(8 * ranks)]
+        );
+        assert_eq!(memory::<Vector>(cores, 1), [sets, lines(4 * sets + 4)]);
+        for peers in [1, 6, 47] {
+            let entries = u32::from(peers);
+            assert_eq!(
+                memory::<List>(cores, peers),
+                [2 * entries, lines(8 * entries + 8)]
+            );
+        }
+    }
+}
