@@ -36,6 +36,15 @@ pub enum Error {
         /// Elements in the window.
         len: u64,
     },
+    /// The two sides of an access are not about as many bytes.
+    LengthsDiffer {
+        /// Bytes at the target.
+        target: u64,
+        /// Bytes at the origin.
+        origin: u64,
+    },
+    /// Fields of records are bytes: they can be put and got, not accumulated.
+    FieldsAccumulated,
     /// The rank does not answer any more.
     PeerLost(Rank),
     /// There is no such rank.
@@ -203,6 +212,10 @@ impl fmt::Display for Error {
             Self::OutOfRange { end, len } => {
                 write!(f, "access up to element {end} of a window of {len}")
             }
+            Self::LengthsDiffer { target, origin } => {
+                write!(f, "{target} bytes at the target, {origin} at the origin")
+            }
+            Self::FieldsAccumulated => f.write_str("fields of records cannot be accumulated"),
             Self::NoSuchRank { rank, size } => write!(f, "{rank} in a world of {size}"),
             Self::DuplicateRank(rank) => write!(f, "{rank} is named twice"),
             Self::NotInGroup(rank) => write!(f, "{rank} is not in the epoch's group"),

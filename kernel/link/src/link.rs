@@ -25,6 +25,10 @@ pub trait Link {
     /// multiples of it.
     const UPDATE: u32;
 
+    /// The same for elements of up to 4 bytes, where these are changed by other means than longer ones: bytes that one
+    /// rank takes for the one and another for the other are not changed as a whole. At least 4.
+    const UPDATE_SMALL: u32 = Self::UPDATE;
+
     /// Whether peers' memory is reached by plain loads and stores, so that a put or get of one aligned element is done when
     /// the call returns.
     const DIRECT: bool;
@@ -44,8 +48,8 @@ pub trait Link {
 
     // ---- Memory ----
 
-    /// Exposes `bytes` of this rank's shared memory, starting at a line, in lines of their own. What
-    /// it holds is undefined.
+    /// Exposes `bytes` of this rank's shared memory, starting at a line and at a multiple of [`UPDATE`](Self::UPDATE), in
+    /// lines of their own. What it holds is undefined.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].

@@ -9,10 +9,13 @@
 //! | call     | core   | memory actions, in order                                                     |
 //! |----------|--------|------------------------------------------------------------------------------|
 //! | `amo`    | origin | lock(owner), acquire; load the cell; store it if it changes; drain; unlock   |
-//! | `update` | origin | lock(owner), acquire; load the bytes; store them; drain; unlock              |
+//! | `update` | origin | lock(owner), acquire; load the bytes; store them if they change; drain; unlock |
 //! | `watch`  | owner  | load the low half; acquire if it is what was waited for                      |
 //!
-//! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2 stores.
+//! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2 stores. An update takes
+//! a load per word, and a store of one line.
+//!
+//! Half cells, and updates of up to 4 bytes, are changed without a lock if the machine can: [`atomics`](crate::atomics).
 //!
 //! # Invariants
 //! I1. The owner's lock is held for one change, never while another lock is held.
@@ -27,12 +30,12 @@
 use flagpost_hal::{Address, Machine};
 use flagpost_link::{Amo, Rank, Refusal, Width, site};
 
-use crate::Mapped;
+use crate::{Atomics, Mapped};
 
 /// Bytes that one update may change: one hold of the lock, one line on most machines.
 pub(crate) const UPDATE: u32 = 32;
 
-impl<M: Machine> Mapped<M> {
+impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     fn load_cell(&self, at: Address, width: Width) -> u64 {
         let low = u64::from(self.machine.load_u32(at));
         match width {
@@ -63,6 +66,9 @@ impl<M: Machine> Mapped<M> {
         if !place.is_multiple_of(8) {
             return Err(Refusal::BadCell { offset: place });
         }
+        if A::NATIVE && width == Width::Half {
+            return self.change_half(to, at, amo);
+        }
         let held = self.lock(to, site!("mapped.cells.change.lock"))?;
         let old = self.load_cell(at, width);
         let new = amo.apply(old);
@@ -89,10 +95,25 @@ impl<M: Machine> Mapped<M> {
             return Err(bad);
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
+        if A::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
+            let (word, at) = (place & !3, (place & 3) as usize);
+            let new = |old: u32| {
+                let mut bytes = old.to_le_bytes();
+                let range = at..at.saturating_add(len);
+                change(bytes.get_mut(range).unwrap_or_default());
+                u32::from_le_bytes(bytes)
+            };
+            self.change_word(to, region.at(word), new)?;
+            return Ok(());
+        }
         let held = self.lock(to, site!("mapped.cells.update.lock"))?;
         self.machine.load_bytes(region.at(place), bytes);
-        change(bytes);
-        self.machine.store_bytes(region.at(place), bytes);
+        let mut changed = buffer;
+        let changed = changed.get_mut(..len).ok_or(bad)?;
+        change(changed);
+        if changed != buffer.get(..len).ok_or(bad)? {
+            self.machine.store_bytes(region.at(place), changed);
+        }
         self.unlock(held, site!("mapped.cells.update.drain"));
         Ok(())
     }

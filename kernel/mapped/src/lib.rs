@@ -2,8 +2,8 @@
 //!
 //! All ranks reach all shared memory with loads and stores; nothing keeps their caches in step. This crate
 //! turns that into a [`Link`](flagpost_link::Link): puts and gets are uncached bulk accesses, signals are
-//! single-writer words ([`slots`]), cells are changed under their
-//! owner's lock ([`cells`]), immediates travel through a ring of line-sized entries ([`ring`]),
+//! single-writer words ([`slots`]), cells and elements are changed under their
+//! owner's lock ([`cells`]) or by native atomics ([`atomics`]), immediates travel through a ring of line-sized entries ([`ring`]),
 //! and [PSCW-SCC]'s match vectors and completion counters are words under test-and-set registers
 //! ([`match_vector`]).
 //!
@@ -42,6 +42,7 @@
 //! [NA]: crate#sources
 #![no_std]
 
+pub mod atomics;
 pub mod cells;
 mod layout;
 mod link;
@@ -50,4 +51,5 @@ mod poll;
 pub mod ring;
 pub mod slots;
 
+pub use atomics::{Atomics, Native, UnderLock};
 pub use link::Mapped;

@@ -1,8 +1,8 @@
 //! [`Mapped`]: the link itself.
 
-use core::cell::Cell;
+use core::{cell::Cell, marker::PhantomData};
 
-use flagpost_hal::{Address, CoreId, Held, Machine, Region};
+use flagpost_hal::{Address, CoreId, Held, Machine, NativeAtomics, Region};
 use flagpost_link::{
     Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, lock_point,
     mutant::{Guard, Site},
@@ -10,6 +10,8 @@ use flagpost_link::{
 };
 
 use crate::{
+    Atomics, Native, UnderLock,
+    cells::UPDATE,
     layout::{ENTRIES, Layout, MOST_ENTRIES, SCRATCH_PER_RANK, SLOTS},
     poll::Polled,
 };
@@ -21,9 +23,12 @@ use crate::{
 /// ```
 /// Memory may hold anything at start-up; `session` is what tells a peer that has started from left-over
 /// bytes of an earlier run. It must be the same on all ranks, not 0, and different from the last run's.
+///
+/// `A` is how words that many change are changed: see [`atomics`](crate::atomics).
 #[derive(Debug)]
-pub struct Mapped<M> {
+pub struct Mapped<M, A = UnderLock> {
     pub(crate) machine: M,
+    atomics: PhantomData<A>,
     pub(crate) layout: Layout,
     pub(crate) polled: Polled,
     /// Next ticket to take from the own ring; only this rank advances it.
@@ -35,9 +40,6 @@ pub struct Mapped<M> {
 }
 
 impl<M: Machine> Mapped<M> {
-    // Sums of the layout cannot overflow then.
-    const LINE_FITS: () = assert!(M::LINE.is_power_of_two() && M::LINE <= 256);
-
     /// Brings this rank's words into their initial state and announces that it is up. Does not wait for
     /// anybody.
     ///
@@ -53,6 +55,34 @@ impl<M: Machine> Mapped<M> {
     /// # Errors
     /// [`Refusal::BadRing`] unless `entries` is a power of two from 1 to 32,768; [`Refusal::NoMemory`].
     pub fn start_with_ring(machine: M, session: u32, entries: u32) -> Result<Self, Refusal> {
+        Self::begin(machine, session, entries)
+    }
+}
+
+impl<M: Machine + NativeAtomics> Mapped<M, Native> {
+    /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with so many entries, as a link that changes
+    /// words by the machine's atomic operations. On all ranks alike.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_native(machine: M, session: u32, entries: Option<u32>) -> Result<Self, Refusal> {
+        Self::begin(machine, session, entries.unwrap_or(ENTRIES))
+    }
+}
+
+impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+    // Sums of the layout cannot overflow then.
+    const LINE_FITS: () = assert!(M::LINE.is_power_of_two() && M::LINE <= 256);
+
+    /// What pieces of memory start at multiples of: lines, and what one update may change.
+    const ALIGN: u32 = if M::LINE as u32 > UPDATE {
+        M::LINE as u32
+    } else {
+        UPDATE
+    };
+
+    /// See [`Mapped::start_with_ring`].
+    fn begin(machine: M, session: u32, entries: u32) -> Result<Self, Refusal> {
         let () = Self::LINE_FITS;
         if !entries.is_power_of_two() || entries > MOST_ENTRIES {
             return Err(Refusal::BadRing { entries });
@@ -66,10 +96,11 @@ impl<M: Machine> Mapped<M> {
         }
         let link = Self {
             machine,
+            atomics: PhantomData,
             layout,
             polled: Polled::new(),
             head: Cell::new(0),
-            memory: Heap::new(free, memory, M::LINE as u32),
+            memory: Heap::new(free, memory, Self::ALIGN),
             buffer: Heap::new(0, buffer, M::LINE as u32),
             session,
         };
@@ -224,10 +255,11 @@ pub(crate) fn take(heap: &Heap, units: u32, place: Place) -> Result<u32, Refusal
     })
 }
 
-impl<M: Machine> Link for Mapped<M> {
+impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = M::LINE as u32;
-    const UPDATE: u32 = crate::cells::UPDATE;
+    const UPDATE: u32 = UPDATE;
+    const UPDATE_SMALL: u32 = if A::NATIVE { 4 } else { UPDATE };
     const DIRECT: bool = true;
 
     fn rank(&self) -> Rank {

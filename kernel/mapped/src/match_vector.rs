@@ -42,9 +42,9 @@
 use flagpost_hal::{Address, Machine};
 use flagpost_link::{Key, Link, Rank, Refusal, VectorLink, mutant::Site, site};
 
-use crate::Mapped;
+use crate::{Atomics, Mapped};
 
-impl<M: Machine> Mapped<M> {
+impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Bytes of a match vector: whole words.
     fn vector_bytes(&self) -> u32 {
         u32::from(self.size()).div_ceil(32).saturating_mul(4)
@@ -79,7 +79,7 @@ impl<M: Machine> Mapped<M> {
     }
 }
 
-impl<M: Machine> VectorLink for Mapped<M> {
+impl<M: Machine, A: Atomics<M>> VectorLink for Mapped<M, A> {
     fn sync_bytes(&self) -> u32 {
         self.vector_bytes().saturating_add(4)
     }

@@ -46,7 +46,7 @@
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Rank, Refusal, order, point, site};
 
-use crate::{Mapped, layout::entry_size};
+use crate::{Atomics, Mapped, layout::entry_size};
 
 /// The first ticket: 16 before the numbers wrap around.
 const FIRST: u32 = 0_u32.wrapping_sub(16);
@@ -54,7 +54,7 @@ const FIRST: u32 = 0_u32.wrapping_sub(16);
 /// Offset of the immediate in its entry.
 const IMMEDIATE: u32 = 4;
 
-impl<M: Machine> Mapped<M> {
+impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     const ENTRY: u32 = entry_size(M::LINE as u32);
 
     fn entry(&self, ticket: u32) -> u32 {

@@ -26,7 +26,7 @@
 use flagpost_hal::{Address, Machine, Region};
 use flagpost_link::{Link as _, Place, Rank, Refusal, Slot, site};
 
-use crate::{Mapped, layout::SLOTS, link::take};
+use crate::{Atomics, Mapped, layout::SLOTS, link::take};
 
 /// What a slot holds before the first signal: the second wraps around.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
@@ -34,7 +34,7 @@ const FIRST: u32 = 0_u32.wrapping_sub(2);
 /// In a slot's number: it lies in the message buffer.
 const BUFFER: u32 = 1 << 31;
 
-impl<M: Machine> Mapped<M> {
+impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Where `slot` lies in `owner`'s memory or message buffer.
     fn slot_at(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
         let Region { owner, .. } = self.region_of(owner)?;

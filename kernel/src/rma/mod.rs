@@ -2,12 +2,66 @@
 //!
 //! Every kind of access epoch offers the same operations, by the trait [`Rma`]. What differs is which ranks an epoch
 //! admits, and when its accesses are done.
+//!
+//! # What there is
+//! | | blocks | request | any layout |
+//! |---|---|---|---|
+//! | store | [`put`](Rma::put) | [`rput`](Rma::rput) | [`put_layout`](Rma::put_layout) |
+//! | load | [`get`](Rma::get) | [`rget`](Rma::rget) | [`get_layout`](Rma::get_layout) |
+//! | combine | [`accumulate`](Rma::accumulate) | [`raccumulate`](Rma::raccumulate) | [`accumulate_layout`](Rma::accumulate_layout) |
+//! | combine, and load what was | [`get_accumulate`](Rma::get_accumulate) | [`rget_accumulate`](Rma::rget_accumulate) | [`get_accumulate_layout`](Rma::get_accumulate_layout) |
+//! | the same, one element | [`fetch_and_op`](Rma::fetch_and_op) | | |
+//! | store one if it is as expected | [`compare_and_swap`](Rma::compare_and_swap) | | |
+//!
+//! # Atomicity
+//! The calls that combine, swap or compare are atomic per element against each other, from any ranks and epochs, as long
+//! as all take the element to be of the same size ([`accumulate`]). Puts and gets are not: an element that one rank
+//! combines and another puts at the same time may hold anything.
+//!
+//! # Cost
+//! Remote accesses over `mapped`, with n bytes (w words, l lines touched) that lie together at the target:
+//!
+//! | call | loads | stores | locks |
+//! |---|---|---|---|
+//! | `put` | 0 | l | 0 |
+//! | `get` | w | 0 | 0 |
+//! | accumulates, per piece of 32 bytes | its words | its line, if it changes | 1 |
+//! | on one element of up to 4 bytes | 1 | 1, if it changes | 1 |
+//! | on one element of 8 bytes | 2 | 1 or 2, if it changes | 1 |
+//! | elements of up to 4 bytes, with native atomics, per word | 1 | 1 compare-and-swap, if it changes | 0 |
+//!
+//! A lock is taken and given back: two accesses to a register. Retries come on top.
+//!
+//! # When a budget runs out
+//! Puts and gets can simply be called again. What combines may have been done in part, or to its only element: the
+//! [`Unfinished`] has a handle then, which goes on where it stopped and does nothing twice. Without a handle nothing has
+//! happened.
+
+#![allow(
+    clippy::result_large_err,
+    reason = "requests go back to their user, without a heap"
+)]
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Op, Rank};
 
-use crate::Error;
+use crate::{Error, Unfinished};
 
+pub mod accumulate;
+mod atomic;
+mod layout;
+mod operation;
+mod prepare;
+mod request;
+mod transfer;
+
+use self::atomic::{Change, nothing};
+pub use self::{
+    atomic::Fetch,
+    layout::{BUFFER, Block, Gather, Layout, Scatter},
+    operation::{Element, Integer, Operation},
+    request::{Request, wait_any},
+};
 pub(crate) use reach::Reach;
 
 /// What an epoch gives to its operations.
@@ -26,10 +80,15 @@ mod reach {
     }
 }
 
+/// A slice as a whole.
+const fn all<T>(data: &[T]) -> Layout<'static> {
+    Layout::Contiguous { count: data.len() }
+}
+
 /// The operations of an access epoch on elements `T`.
 ///
 /// Unless a call says otherwise, it blocks only until the epoch admits the target, bad arguments change nothing, and
-/// what it puts is seen by others when its epoch says so.
+/// what it puts is seen by others when its epoch says so. Costs: see the [module](self).
 pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Stores `data` at `index` of `to`'s piece.
     ///
@@ -56,5 +115,226 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         self.admit(from)?;
         let (world, bytes, op) = (core.world, bytemuck::cast_slice_mut(into), Op::new());
         world.retry(|| world.link().get(from, key, offset, bytes, &op))
+    }
+
+    /// [`put`](Self::put) to and from any places: what `data` names goes to what `layout` names, counted from `index`
+    /// of `to`'s piece.
+    ///
+    /// Elements may be of different types on both sides, as long as they are as many bytes. Cost: a put per piece, see
+    /// [`Layout`].
+    ///
+    /// # Errors
+    /// As [`Rma::put`]; [`Error::OutOfRange`] of `data` too; [`Error::LengthsDiffer`]. After a timeout some pieces may have
+    /// been put.
+    fn put_layout<U: Pod>(
+        &self,
+        to: Rank,
+        index: usize,
+        layout: Layout<'_>,
+        data: Gather<'_, U>,
+    ) -> Result<(), Error> {
+        prepare::put::<T, U, L>(self, to, index, layout, data)?.wait()?;
+        Ok(())
+    }
+
+    /// [`get`](Self::get) from and to any places.
+    ///
+    /// # Errors
+    /// As [`Rma::put_layout`].
+    fn get_layout<U: Pod>(
+        &self,
+        from: Rank,
+        index: usize,
+        layout: Layout<'_>,
+        into: Scatter<'_, U>,
+    ) -> Result<(), Error> {
+        prepare::get::<T, U, L>(self, from, index, layout, into)?.wait()?;
+        Ok(())
+    }
+
+    /// Combines the elements from `index` of `to`'s piece with `data`.
+    ///
+    /// Waits for the locks of `to`, if the link has any, or for answers.
+    ///
+    /// # Errors
+    /// As [`Rma::put`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with a handle: some elements
+    /// may have been changed; [`Request::wait`] goes on with the others.
+    fn accumulate<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        operation: Operation<T>,
+    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+    where
+        T: Element,
+    {
+        self.accumulate_layout(to, index, all(data), data.into(), operation)
+    }
+
+    /// [`accumulate`](Self::accumulate) to and from any places.
+    ///
+    /// # Errors
+    /// As there; [`Error::OutOfRange`] of `data` too, [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`].
+    fn accumulate_layout<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        layout: Layout<'r>,
+        data: Gather<'r, T>,
+        operation: Operation<T>,
+    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+    where
+        T: Element,
+    {
+        prepare::accumulate(self, (to, index), layout, data, operation, None)
+            .map_err(nothing)?
+            .finish()
+    }
+
+    /// [`accumulate`](Self::accumulate), and what the elements held before goes to `fetched`.
+    ///
+    /// With [`Operation::NO_OP`] `data` does not matter and may be empty: elements are only loaded, each as a whole.
+    ///
+    /// # Errors
+    /// As [`Rma::accumulate`]; [`Error::LengthsDiffer`].
+    fn get_accumulate<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        operation: Operation<T>,
+        fetched: &'r mut [T],
+    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+    where
+        T: Element,
+    {
+        let layout = all(fetched);
+        self.get_accumulate_layout((to, index), layout, data.into(), operation, fetched.into())
+    }
+
+    /// [`get_accumulate`](Self::get_accumulate) to and from any places, from an element of a rank on.
+    ///
+    /// # Errors
+    /// As [`Rma::accumulate_layout`], of `fetched` too.
+    fn get_accumulate_layout<'r>(
+        &'r self,
+        at: (Rank, usize),
+        layout: Layout<'r>,
+        data: Gather<'r, T>,
+        operation: Operation<T>,
+        fetched: Scatter<'r, T>,
+    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+    where
+        T: Element,
+    {
+        prepare::accumulate(self, at, layout, data, operation, Some(fetched))
+            .map_err(nothing)?
+            .finish()
+    }
+
+    /// Combines element `index` of `to`'s piece with `operand`, and gives what it held before.
+    ///
+    /// # Errors
+    /// As [`Rma::put`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with a handle: it may have
+    /// been done; [`Fetch::go_on`] gets the answer.
+    fn fetch_and_op(
+        &self,
+        to: Rank,
+        index: usize,
+        operand: T,
+        operation: Operation<T>,
+    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    where
+        T: Element,
+    {
+        let change = Change::Combine(operation.combine(), operand);
+        prepare::fetch(self, to, index, change)
+            .map_err(nothing)?
+            .begin()
+    }
+
+    /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, and gives what it held before.
+    ///
+    /// # Errors
+    /// As [`Rma::fetch_and_op`].
+    fn compare_and_swap(
+        &self,
+        to: Rank,
+        index: usize,
+        expected: T,
+        new: T,
+    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    where
+        T: Integer,
+    {
+        prepare::fetch(self, to, index, Change::CompareSwap { expected, new })
+            .map_err(nothing)?
+            .begin()
+    }
+
+    /// Begins a [`put`](Self::put). Blocks only until the epoch admits `to`.
+    ///
+    /// # Errors
+    /// As [`Rma::put`].
+    fn rput<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+    ) -> Result<Request<'r, 'w, L>, Error> {
+        prepare::put::<T, T, L>(self, to, index, all(data), data.into())?.begin()
+    }
+
+    /// Begins a [`get`](Self::get). Blocks only until the epoch admits `from`.
+    ///
+    /// # Errors
+    /// As [`Rma::put`].
+    fn rget<'r>(
+        &'r self,
+        from: Rank,
+        index: usize,
+        into: &'r mut [T],
+    ) -> Result<Request<'r, 'w, L>, Error> {
+        let layout = all(into);
+        prepare::get::<T, T, L>(self, from, index, layout, into.into())?.begin()
+    }
+
+    /// Begins an [`accumulate`](Self::accumulate). Blocks only until the epoch admits `to`.
+    ///
+    /// # Errors
+    /// As [`Rma::put`].
+    fn raccumulate<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        operation: Operation<T>,
+    ) -> Result<Request<'r, 'w, L>, Error>
+    where
+        T: Element,
+    {
+        let layout = all(data);
+        prepare::accumulate(self, (to, index), layout, data.into(), operation, None)?.begin()
+    }
+
+    /// Begins a [`get_accumulate`](Self::get_accumulate). Blocks only until the epoch admits `to`.
+    ///
+    /// # Errors
+    /// As [`Rma::put`]; [`Error::LengthsDiffer`].
+    fn rget_accumulate<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        operation: Operation<T>,
+        fetched: &'r mut [T],
+    ) -> Result<Request<'r, 'w, L>, Error>
+    where
+        T: Element,
+    {
+        let layout = all(fetched);
+        let fetched = Some(fetched.into());
+        prepare::accumulate(self, (to, index), layout, data.into(), operation, fetched)?.begin()
     }
 }

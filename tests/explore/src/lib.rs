@@ -12,12 +12,13 @@
 
 mod chip;
 pub mod late;
+pub mod native;
 
 use std::fmt;
 use std::str::FromStr;
 
 use flagpost_hal::NativeAtomics;
-use flagpost_hal::Topology as _;
+use flagpost_hal::Topology;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{
     Args, AtomicU32, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, mapped,
@@ -66,7 +67,7 @@ pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
 }
 
 /// [`program`] on any platform over the simulator.
-fn run_case<P: MachinePlatform>(
+fn run_case<P: Platform<Machine: Topology>>(
     case: &flagpost_tests::Case<P>,
     machine: P::Machine,
 ) -> Result<(), Failure> {

@@ -5,7 +5,7 @@
 
 use flagpost::{Link as _, Rank, VectorLink};
 use flagpost_hal::{Relax, Topology};
-use flagpost_link::{Key, Op, Place, Refusal, Slot};
+use flagpost_link::{Amo, Key, Op, Place, Refusal, Slot, Width};
 use flagpost_mapped::Mapped;
 
 use super::join;
@@ -60,6 +60,8 @@ pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
 struct Announcement<L> {
     /// Rank 0 prepares to be told.
     prepare: fn(&L, Places),
+    /// Rank 1 has stored the word.
+    order: fn(&L) -> Result<(), Refusal>,
     /// Rank 1 tells rank 0.
     tell: fn(&L, Places, u32) -> Result<(), Refusal>,
     /// Whether rank 0 has been told.
@@ -73,6 +75,7 @@ struct Announcement<L> {
 struct Places {
     words: Key,
     data: Key,
+    cell: Key,
 }
 
 const FIRST: Rank = Rank::new(0);
@@ -108,8 +111,10 @@ fn announced<P: MachinePlatform>(
     let at = Places {
         words: link.allocate(link.sync_bytes(), Place::Symmetric)?,
         data: link.allocate(4, Place::Symmetric)?,
+        cell: link.allocate(8, Place::Symmetric)?,
     };
     link.reset(at.words)?;
+    link.put(link.rank(), at.cell, 0, &[0; 8])?;
     world.barrier()?;
     for round in 1..=ROUNDS {
         if world.rank() == FIRST {
@@ -130,7 +135,7 @@ fn announced<P: MachinePlatform>(
             }
             let put = link.put(FIRST, at.data, 0, &round.to_le_bytes());
             put?;
-            link.fence()?;
+            (announcement.order)(link)?;
             insist(&machine, || (announcement.tell)(link, at, round))?;
         }
     }
@@ -141,6 +146,7 @@ fn announced<P: MachinePlatform>(
 pub(super) fn post<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
+        order: |link| link.fence(),
         tell: |link, at, _| link.post(at.words, FIRST),
         told: |link, at, _| Ok(link.posted(at.words, 0) & 0b10 != 0),
         forget: |link, at| link.retire(at.words, SECOND),
@@ -152,6 +158,7 @@ pub(super) fn post<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
 pub(super) fn completion<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |link, at| link.expect(at.words, 1),
+        order: |link| link.fence(),
         tell: |link, at, _| link.complete(at.words, FIRST),
         told: |link, at, _| Ok(link.missing(at.words) == 0),
         forget: |_, _| Ok(()),
@@ -163,6 +170,7 @@ pub(super) fn completion<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
 pub(super) fn signal<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
+        order: |link| link.fence(),
         tell: |link, _, round| link.signal(FIRST, TOLD, round),
         told: |link, _, round| link.reached(TOLD, round),
         forget: |_, _| Ok(()),
@@ -174,8 +182,40 @@ pub(super) fn signal<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
 pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
+        order: |link| link.fence(),
         tell: |link, at, round| link.put_immediate(FIRST, at.data, 0, &[], round),
         told: |link, _, round| Ok(link.progress() == Some(round)),
+        forget: |_, _| Ok(()),
+    };
+    announced(context, announcement)
+}
+
+/// A cell.
+pub(super) fn watch<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let announcement = Announcement::<Link<P>> {
+        prepare: |_, _| (),
+        order: |link| link.fence(),
+        tell: |link, at, round| {
+            let amo = Amo::Swap(round.into());
+            let told = link.amo(FIRST, at.cell, 0, amo, Width::Half, &Op::new());
+            told.map(|_| ())
+        },
+        told: |link, at, round| {
+            let seen = link.watch(at.cell, 0, |value| value == round, &Op::new())?;
+            Ok(seen == Some(round))
+        },
+        forget: |_, _| Ok(()),
+    };
+    announced(context, announcement)
+}
+
+/// A slot, behind a flush: the word is at its target then.
+pub(super) fn flush<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let announcement = Announcement::<Link<P>> {
+        prepare: |_, _| (),
+        order: |link| link.flush(Some(FIRST)),
+        tell: |link, _, round| link.signal(FIRST, TOLD, round),
+        told: |link, _, round| link.reached(TOLD, round),
         forget: |_, _| Ok(()),
     };
     announced(context, announcement)

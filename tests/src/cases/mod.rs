@@ -7,6 +7,9 @@ mod model;
 mod notify;
 mod pscw;
 mod pscw_timeout;
+mod rma;
+mod rma_layout;
+mod rma_request;
 mod small;
 mod stencil;
 mod timeout;
@@ -199,6 +202,34 @@ impl<P: Platform> Links<P> {
         Self::LIST,
         Self::FULL_LIST,
         Self::MODEL,
+        Self::RMA,
+    ];
+
+    const RMA: &'static [Case<P>] = &[
+        case("rma.signed", 1, ANY, |c| rma::signed(&join(c)?)),
+        case("rma.unsigned", 1, ANY, |c| rma::unsigned(&join(c)?)),
+        case("rma.floats", 1, ANY, |c| rma::floats(&join(c)?)),
+        case("rma.concurrent", 1, rma::MOST, |c| {
+            rma::concurrent(&join(c)?)
+        }),
+        case("rma.history", 1, rma::MOST, |c| rma::history(&join(c)?)),
+        case("rma.elects", 1, rma::MOST, |c| rma::elects(&join(c)?)),
+        case("rma.narrow_layouts", 1, 5, |c| {
+            rma_layout::narrow(&join(c)?)
+        }),
+        case("rma.wide_layouts", 1, 5, |c| rma_layout::wide(&join(c)?)),
+        case("rma.fields", 1, ANY, |c| rma_layout::fields(&join(c)?)),
+        case("rma.requests", 1, ANY, |c| rma_request::requests(&join(c)?)),
+        case("rma.cells", 1, ANY, |c| rma_request::cells(&join(c)?)),
+        case("rma.misuse", 1, ANY, |c| rma::misuse(&join(c)?)),
+        case("timeout.accumulates", 1, rma::MOST, |c| {
+            rma_request::accumulates(&join(c)?)
+        }),
+        case("small.accumulate", 2, 2, |c| small!(c, small::accumulate)),
+        case("small.fetch", 2, 2, |c| small!(c, small::fetch)),
+        case("small.compare_swap", 2, 2, |c| {
+            small!(c, small::compare_swap)
+        }),
     ];
 
     const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, |_: u16| ());
@@ -320,6 +351,14 @@ impl<P: MachinePlatform> Machines<P> {
         case("link.immediate", 2, ANY, link::immediate),
         case("timeout.start", 2, ANY, timeout::start),
         case("timeout.lock", 2, ANY, timeout::lock),
+        case("link.watch", 2, ANY, link::watch),
+        case("link.flush", 2, ANY, link::flush),
+        case(
+            "timeout.accumulate_locked",
+            2,
+            rma::MOST,
+            rma_request::locked,
+        ),
     ];
 }
 

@@ -6,7 +6,11 @@
 //! Windows hold words of 32 bits, two of which share a line with one that only its owner stores: it shows
 //! whether a line is carried over its neighbours.
 
-use flagpost::{Config, Link, Rank, Rma as _, Tag, Window, World, epoch::Strategy};
+use flagpost::{
+    Config, Link, Rank, Rma as _, Tag, Window, World,
+    epoch::{Strategy, pscw::Access},
+    rma::Operation,
+};
 
 use crate::{Context, Failure, Platform, context::check};
 
@@ -237,5 +241,86 @@ pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fai
     P::go(&context.machine);
     let link = P::link(&context.machine, context.session, Some(1))?;
     World::start(link, context.arena, Config::default())?;
+    Ok(())
+}
+
+/// An epoch in which both ranks combine with words of rank 0. It is exposed to itself, too.
+fn combine<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+    run: impl FnOnce(&Access<'_, 'w, u32, L, S>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (me, both, target) = (world.rank(), [rank(0), rank(1)], [rank(0)]);
+    let (both, target) = (world.group(&both)?, world.group(&target)?);
+    window.local().set(OWN, value(me, 0))?;
+    let exposure = match me.get() {
+        0 => Some(window.post(&both)?),
+        _ => None,
+    };
+    let access = window.start(&target)?;
+    run(&access)?;
+    access.complete()?;
+    if let Some(exposure) = exposure {
+        exposure.wait()?;
+    }
+    check("own word", window.local().get(OWN)?, value(me, 0))
+}
+
+/// Both ranks add to both words of a cell.
+pub(super) fn accumulate<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    combine(world, window, |access| {
+        let own = value(world.rank(), 0);
+        Ok(access.accumulate(rank(0), 0, &[own, 1], Operation::SUM)?)
+    })?;
+    if world.rank() == rank(0) {
+        let sum = value(rank(0), 0) + value(rank(1), 0);
+        check("sum", window.local().get(0)?, sum)?;
+        check("its neighbour", window.local().get(1)?, 2_u32)?;
+    }
+    Ok(())
+}
+
+/// Both ranks draw a number.
+pub(super) fn fetch<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    combine(world, window, |access| {
+        let drawn = access.fetch_and_op(rank(0), 0, 1, Operation::SUM)?;
+        // Who draws 0 adds nothing: the sum tells both numbers.
+        Ok(access.accumulate(rank(0), 1, &[drawn], Operation::SUM)?)
+    })?;
+    if world.rank() == rank(0) {
+        check("next", window.local().get(0)?, 2_u32)?;
+        check("drawn", window.local().get(1)?, 1_u32)?;
+    }
+    Ok(())
+}
+
+/// Both ranks want the same word.
+pub(super) fn compare_swap<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    let me = world.rank();
+    let own = value(me, 0);
+    let mut found = own;
+    combine(world, window, |access| {
+        found = access.compare_and_swap(rank(0), 0, 0, own)?;
+        Ok(())
+    })?;
+    let other = value(rank(1 - me.get()), 0);
+    check(
+        "nothing, or the other's",
+        found == 0 || found == other,
+        true,
+    )?;
+    if me == rank(0) {
+        let left = if found == 0 { own } else { other };
+        check("who was first", window.local().get(0)?, left)?;
+    }
     Ok(())
 }

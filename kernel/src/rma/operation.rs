@@ -1,0 +1,302 @@
+//! What accumulates compute: elements, and operations on them.
+//!
+//! | operation | integers | floats |
+//! |---|---|---|
+//! | [`SUM`](Operation::SUM), [`PROD`](Operation::PROD) | wrap around | round; concurrent ones in any order |
+//! | [`MIN`](Operation::MIN), [`MAX`](Operation::MAX) | of the type's order | a NaN gives way to a number; of equals, as 0 and -0, the former value stays |
+//! | [`AND`](Operation::AND), [`OR`](Operation::OR), [`XOR`](Operation::XOR) | bit by bit | do not compile |
+//! | [`REPLACE`](Operation::REPLACE) | the operand | the operand |
+//! | [`NO_OP`](Operation::NO_OP) | nothing: to read | nothing: to read |
+
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+use flagpost_link::Amo;
+
+/// Numbers that can be accumulated: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`.
+pub trait Element: Pod + arithmetic::Arithmetic {}
+
+/// Elements that have bits, and can be compared without surprises: all but the floats.
+pub trait Integer: Element {}
+
+/// An operation on elements `T`: what becomes of a former value and an operand. See [`Rma`](super::Rma) for its use.
+///
+/// Floats have no bits to combine:
+/// ```
+/// # use flagpost::rma::Operation;
+/// let and: Operation<u32> = Operation::AND;
+/// let sum: Operation<f32> = Operation::SUM;
+/// ```
+/// ```compile_fail
+/// # use flagpost::rma::Operation;
+/// let and: Operation<f32> = Operation::AND;
+/// ```
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Operation<T> {
+    kind: Kind,
+    element: PhantomData<T>,
+}
+
+/// What there is to do.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Sum,
+    Prod,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Replace,
+    NoOp,
+}
+
+impl<T: Element> Operation<T> {
+    /// Former value + operand.
+    pub const SUM: Self = Self::new(Kind::Sum);
+    /// Former value * operand.
+    pub const PROD: Self = Self::new(Kind::Prod);
+    /// The smaller one.
+    pub const MIN: Self = Self::new(Kind::Min);
+    /// The larger one.
+    pub const MAX: Self = Self::new(Kind::Max);
+    /// The operand.
+    pub const REPLACE: Self = Self::new(Kind::Replace);
+    /// The former value: a read that no other accumulate cuts in two.
+    pub const NO_OP: Self = Self::new(Kind::NoOp);
+
+    const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            element: PhantomData,
+        }
+    }
+
+    /// The same on bytes.
+    pub(super) fn combine(self) -> Combine {
+        Combine {
+            kind: self.kind,
+            size: size_of::<T>(),
+            integer: T::INTEGER,
+            apply: T::combine,
+        }
+    }
+}
+
+/// An operation on elements in bytes, whatever their type.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Combine {
+    kind: Kind,
+    /// Bytes of an element.
+    size: usize,
+    integer: bool,
+    apply: fn(Kind, &mut [u8], &[u8]),
+}
+
+impl Combine {
+    /// Bytes of an element.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether operands do not matter.
+    pub(super) fn only_reads(&self) -> bool {
+        self.kind == Kind::NoOp
+    }
+
+    /// Combines `cells` with `values`, element by element.
+    pub(super) fn apply(&self, cells: &mut [u8], values: &[u8]) {
+        (self.apply)(self.kind, cells, values);
+    }
+
+    /// The same as an operation of a link on a cell that is one element, if there is one.
+    pub(super) fn as_amo(&self, operand: &[u8]) -> Option<Amo> {
+        let operand = cell(operand).filter(|_| self.size == CELL)?;
+        match self.kind {
+            Kind::Sum if self.integer => Some(Amo::Add(operand)),
+            Kind::And => Some(Amo::And(operand)),
+            Kind::Or => Some(Amo::Or(operand)),
+            Kind::Xor => Some(Amo::Xor(operand)),
+            Kind::Replace => Some(Amo::Swap(operand)),
+            Kind::NoOp => Some(Amo::Read),
+            Kind::Sum | Kind::Prod | Kind::Min | Kind::Max => None,
+        }
+    }
+}
+
+/// Bytes of a link's cell.
+pub(super) const CELL: usize = 8;
+
+/// The value of a cell that holds an element: machines and networks of today have the low byte first.
+pub(super) fn cell(element: &[u8]) -> Option<u64> {
+    let bytes = element.try_into().ok()?;
+    cfg!(target_endian = "little").then(|| u64::from_le_bytes(bytes))
+}
+
+impl<T: Integer> Operation<T> {
+    /// The bits that both have.
+    pub const AND: Self = Self::new(Kind::And);
+    /// The bits that one of them has.
+    pub const OR: Self = Self::new(Kind::Or);
+    /// The bits that only one of them has.
+    pub const XOR: Self = Self::new(Kind::Xor);
+}
+
+/// Closed to other types.
+mod arithmetic {
+    use super::Kind;
+
+    /// Elements in bytes.
+    pub trait Arithmetic {
+        /// Whether sums are those of machine words.
+        const INTEGER: bool;
+
+        /// Combines `cells` with `values`, element by element; what is left over stays.
+        fn combine(kind: Kind, cells: &mut [u8], values: &[u8]);
+    }
+}
+
+/// Elements, given what two of them become.
+macro_rules! elements {
+    ($($element:ty: $integer:literal, $apply:ident;)*) => {$(
+        impl Element for $element {}
+
+        impl arithmetic::Arithmetic for $element {
+            const INTEGER: bool = $integer;
+
+            fn combine(kind: Kind, cells: &mut [u8], values: &[u8]) {
+                let (cells, _) = cells.as_chunks_mut::<{ size_of::<$element>() }>();
+                let (values, _) = values.as_chunks::<{ size_of::<$element>() }>();
+                for (cell, value) in cells.iter_mut().zip(values) {
+                    let (old, operand) = (<$element>::from_ne_bytes(*cell), <$element>::from_ne_bytes(*value));
+                    *cell = $apply!(kind, old, operand).to_ne_bytes();
+                }
+            }
+        }
+    )*};
+}
+
+macro_rules! integer {
+    ($kind:ident, $old:ident, $operand:ident) => {
+        match $kind {
+            Kind::Sum => $old.wrapping_add($operand),
+            Kind::Prod => $old.wrapping_mul($operand),
+            Kind::Min => $old.min($operand),
+            Kind::Max => $old.max($operand),
+            Kind::And => $old & $operand,
+            Kind::Or => $old | $operand,
+            Kind::Xor => $old ^ $operand,
+            Kind::Replace => $operand,
+            Kind::NoOp => $old,
+        }
+    };
+}
+
+macro_rules! float {
+    ($kind:ident, $old:ident, $operand:ident) => {
+        match $kind {
+            Kind::Sum => $old + $operand,
+            Kind::Prod => $old * $operand,
+            Kind::Min if $operand < $old || $old.is_nan() => $operand,
+            Kind::Max if $operand > $old || $old.is_nan() => $operand,
+            Kind::Replace => $operand,
+            // No float has the last three.
+            Kind::Min | Kind::Max | Kind::NoOp | Kind::And | Kind::Or | Kind::Xor => $old,
+        }
+    };
+}
+
+elements! {
+    i8: true, integer;
+    i16: true, integer;
+    i32: true, integer;
+    i64: true, integer;
+    u8: true, integer;
+    u16: true, integer;
+    u32: true, integer;
+    u64: true, integer;
+    f32: false, float;
+    f64: false, float;
+}
+
+impl Integer for i8 {}
+impl Integer for i16 {}
+impl Integer for i32 {}
+impl Integer for i64 {}
+impl Integer for u8 {}
+impl Integer for u16 {}
+impl Integer for u32 {}
+impl Integer for u64 {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<T: Element>(operation: Operation<T>, old: T, operand: T) -> T {
+        let mut cells = [old];
+        operation.combine().apply(
+            bytemuck::cast_slice_mut(&mut cells),
+            bytemuck::cast_slice(&[operand]),
+        );
+        cells[0]
+    }
+
+    #[test]
+    fn integers_wrap_and_keep_their_sign() {
+        assert_eq!(of(Operation::SUM, i8::MAX, 1), i8::MIN);
+        assert_eq!(of(Operation::PROD, u16::MAX, 2), u16::MAX - 1);
+        assert_eq!(of(Operation::MIN, -1_i32, 1), -1);
+        assert_eq!(of(Operation::MIN, u32::MAX, 1), 1);
+        assert_eq!(of(Operation::MAX, -1_i64, 1), 1);
+        assert_eq!(of(Operation::AND, 0b1100_u8, 0b1010), 0b1000);
+        assert_eq!(of(Operation::OR, 0b1100_i16, 0b1010), 0b1110);
+        assert_eq!(of(Operation::XOR, 0b1100_u64, 0b1010), 0b0110);
+        assert_eq!(of(Operation::REPLACE, 1_u8, 2), 2);
+        assert_eq!(of(Operation::NO_OP, 1_u8, 2), 1);
+    }
+
+    #[test]
+    fn a_nan_gives_way_to_a_number_and_equals_stay() {
+        for order in [Operation::MIN, Operation::MAX] {
+            assert_eq!(of(order, f32::NAN, 2.0), 2.0);
+            assert_eq!(of(order, 2.0, f32::NAN), 2.0);
+            assert!(of(order, f32::NAN, f32::NAN).is_nan());
+            assert!(of(order, -0.0, 0.0).is_sign_negative());
+        }
+        assert_eq!(of(Operation::MIN, 2.0, -f64::INFINITY), -f64::INFINITY);
+        assert_eq!(of(Operation::MAX, 2.0, 3.0_f64), 3.0);
+        assert_eq!(of(Operation::SUM, 0.5_f64, 0.25), 0.75);
+        assert_eq!(of(Operation::PROD, 0.5_f32, 0.5), 0.25);
+    }
+
+    /// What a link does to a cell is what is done to an element.
+    #[test]
+    fn operations_of_links_are_the_same() {
+        let all = [
+            Operation::SUM,
+            Operation::PROD,
+            Operation::MIN,
+            Operation::MAX,
+            Operation::AND,
+            Operation::OR,
+            Operation::XOR,
+            Operation::REPLACE,
+            Operation::NO_OP,
+        ];
+        let (old, operand) = (u64::MAX - 5, 0xF0F0_u64);
+        let mut known = 0;
+        for operation in all {
+            if let Some(amo) = operation.combine().as_amo(&operand.to_le_bytes()) {
+                assert_eq!(amo.apply(old), of(operation, old, operand), "{operation:?}");
+                known += 1;
+            }
+        }
+        assert_eq!(known, 6);
+        let of_floats = |operation: Operation<f64>| operation.combine().as_amo(&[7; CELL]);
+        assert_eq!(of_floats(Operation::SUM), None);
+        let sevens = u64::from_le_bytes([7; CELL]);
+        assert_eq!(of_floats(Operation::REPLACE), Some(Amo::Swap(sevens)));
+        let two_words = Operation::<u32>::SUM.combine();
+        assert_eq!(two_words.as_amo(&[7; CELL]), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! Requests: accesses that are begun now and waited for later.
+//!
+//! # When a request is done
+//! | call | when it is done |
+//! |---|---|
+//! | `rput` | the data have left: the slice may be changed. They are placed when the epoch says so |
+//! | `rget` | the slice is filled |
+//! | `raccumulate` | the elements are changed |
+//! | `rget_accumulate` | the elements are changed, and the slice is filled |
+//!
+//! A request borrows its slices, and its epoch, until it is gone: nothing is read before it is there, and no epoch
+//! ends before its requests.
+//!
+//! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when the call returns, at no cost
+//! beyond that of the call without `r`, unless an accumulate has found a lock taken. On other links each `test` and `wait`
+//! goes on piece by piece.
+
+use core::cell::Cell;
+
+use flagpost_link::{Link, Op, Refusal};
+
+use super::transfer::{Remote, Sides, Work, step};
+use crate::{Error, Missing, Timeout, Unfinished, Waiting};
+
+/// An access that may not be done yet.
+///
+/// Dropping it leaves the access as it is: pieces that are done are done, the one that is under way will be, and
+/// the others will not.
+#[derive(Debug)]
+#[must_use = "an access goes on when its request is tested or waited for"]
+pub struct Request<'r, 'w, L> {
+    remote: Remote<'r, 'w, L>,
+    sides: Sides<'r>,
+    work: Work<'r>,
+    op: Op,
+    /// A piece is done.
+    moved: bool,
+    done: bool,
+    /// [`wait_any`] has told that it is done.
+    told: bool,
+}
+
+impl<'r, 'w, L: Link> Request<'r, 'w, L> {
+    /// An access of `bytes` bytes that has not begun.
+    pub(super) fn new(
+        remote: Remote<'r, 'w, L>,
+        sides: Sides<'r>,
+        work: Work<'r>,
+        bytes: usize,
+    ) -> Self {
+        Self {
+            remote,
+            sides,
+            work,
+            op: Op::new(),
+            moved: false,
+            done: bytes == 0,
+            told: false,
+        }
+    }
+
+    /// Begins, as far as that goes without waiting.
+    pub(super) fn begin(mut self) -> Result<Self, Error> {
+        self.test()?;
+        Ok(self)
+    }
+
+    /// Whether it is done; goes on as far as that is possible now. Does not wait.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`].
+    pub fn test(&mut self) -> Result<bool, Error> {
+        match self.attempt() {
+            Err(refusal) if refusal.is_transient() => Ok(false),
+            other => Ok(other.map(|()| true)?),
+        }
+    }
+
+    /// Waits until it is done.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the peer, with the request to go on with; [`Error::PeerLost`].
+    pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
+        let world = self.remote.core.world;
+        match world.retry(|| self.attempt()) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    /// Whether anything has, or may have, been done already.
+    pub fn has_begun(&self) -> bool {
+        self.moved || self.op.is_under_way()
+    }
+
+    fn attempt(&mut self) -> Result<(), Refusal> {
+        while !self.done {
+            let more = step(&self.remote, &mut self.sides, &mut self.work, &self.op)?;
+            self.moved |= more;
+            self.done = !more;
+        }
+        Ok(())
+    }
+
+    /// [`wait`](Self::wait), for calls that give a request only if it is not done.
+    pub(super) fn finish(self) -> Result<(), Unfinished<Option<Self>>> {
+        self.wait().map_err(|late| Unfinished {
+            handle: Some(late.handle),
+            error: late.error,
+        })
+    }
+}
+
+/// Waits until one of `requests` is done, and gives its index: each one's once. None if all have been given.
+///
+/// # Errors
+/// [`Error::Timeout`] naming the peers of those that are not done; [`Error::PeerLost`].
+pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<usize>, Error> {
+    let Some(first) = requests.iter().find(|request| !request.told) else {
+        return Ok(None);
+    };
+    let world = first.remote.core.world;
+    let waiting = Cell::new(Waiting::Answer);
+    let open = || requests.iter().filter(|request| !request.told);
+    let missing = Missing::among(
+        open().map(|request| request.remote.rank),
+        open().count() as u32,
+    );
+    world.wait(
+        || {
+            for (index, request) in requests.iter_mut().enumerate() {
+                if request.told {
+                    continue;
+                }
+                match request.attempt() {
+                    Ok(()) => {
+                        request.told = true;
+                        return Ok(Some(Some(index)));
+                    }
+                    Err(refusal) if refusal.is_transient() => waiting.set(match refusal {
+                        Refusal::Locked(_) => Waiting::Lock,
+                        _ => Waiting::Answer,
+                    }),
+                    Err(refusal) => return Err(refusal.into()),
+                }
+            }
+            Ok(None)
+        },
+        || Timeout {
+            waiting: waiting.get(),
+            missing,
+        },
+    )
+}

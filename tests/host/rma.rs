@@ -1,0 +1,291 @@
+//! What accesses cost, in counted accesses and in simulated time; and the cases with atomics of the machine's own.
+
+mod groups;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytemuck::Pod;
+use flagpost::epoch::pscw::Access;
+use flagpost::rma::{Gather, Layout, Operation, Scatter};
+use flagpost::{Config as WorldConfig, EpochSlots, Error, Link, Rank, Rma as _, World};
+use flagpost_explore::{config_for, native, sizes};
+use flagpost_hal::{Clock as _, Coherence as _};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{
+    Bounds, Config, Counters, Latencies, Method, Profile, Schedule, Sim, SimCore, sweep,
+};
+
+/// Seeds per case, size and profile.
+const SEEDS: u64 = 30;
+
+// ---- Native atomics ----
+
+/// Every case that any link can run.
+#[test]
+fn native_atomics() {
+    let seeds = groups::seeds(SEEDS);
+    let mut runs = sweep(0..seeds);
+    for (known, case) in native::cases() {
+        for cores in sizes(known) {
+            for profile in [Profile::Scc, Profile::WeakFill] {
+                let config = config_for(known, cores, profile);
+                let program = |core| native::program(case, core);
+                runs = runs.case(format!("{}/{cores}", case.name), config, program);
+            }
+        }
+    }
+    runs.run().assert_done();
+}
+
+/// Two cores, all schedules.
+#[test]
+fn native_atomics_in_all_schedules() {
+    let names = ["small.accumulate", "small.fetch", "small.compare_swap"];
+    let mut tried = 0;
+    for (known, case) in native::cases() {
+        if !names.contains(&case.name) {
+            continue;
+        }
+        for profile in Profile::ALL {
+            let mut sim = Sim::new(config_for(known, 2, profile));
+            let program = |core| native::program(case, core);
+            let explored = sim.explore(&Bounds::default(), Method::States, false, program);
+            println!("{}/2/{profile}: {explored}", case.name);
+            explored.assert_done();
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, names.len() * Profile::ALL.len());
+}
+
+// ---- Counted accesses ----
+
+type Open<'e, 'w, T, L> = Access<'e, 'w, T, L, EpochSlots<'w>>;
+
+/// The peer that is accessed.
+const PEER: Rank = Rank::new(1);
+
+/// A world of two cores in simulated time; rank 0 accesses rank 1's piece.
+fn two<T: Pod, L: Link>(
+    link: L,
+    run: impl FnOnce(&Open<'_, '_, T, L>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut arena = [0; 256];
+    let world = World::start(link, &mut arena, WorldConfig::default())?;
+    let window = world.allocate::<T>(1024 / size_of::<T>())?;
+    let (origin, target) = ([Rank::new(0)], [PEER]);
+    if world.rank() == PEER {
+        window.post(&world.group(&origin)?)?.wait()?;
+    } else {
+        let access = window.start(&world.group(&target)?)?;
+        // The peer has posted: nothing is polled any more.
+        access.put(PEER, 0, &[T::zeroed()])?;
+        run(&access)?;
+        access.complete()?;
+    }
+    Ok(())
+}
+
+fn timed() -> Config {
+    Config {
+        cores: 2,
+        latencies: Latencies::SccEas,
+        schedule: Schedule::Timed,
+        ..Config::default()
+    }
+}
+
+/// What a call moved: words loaded, bytes stored in bulk, words stored, locks, atomic operations.
+#[derive(Debug, PartialEq, Eq)]
+struct Moved([u64; 5]);
+
+/// What `call` costs rank 0 beyond the epoch.
+fn moved<L: Link, T: Pod>(
+    start: impl Fn(SimCore) -> L + Send + Sync + Copy + 'static,
+    call: impl Fn(&Open<'_, '_, T, L>) -> Result<(), Error> + Send + Sync + Copy + 'static,
+) -> Moved {
+    let counted = |times| {
+        let report = Sim::new(timed()).run(move |core| {
+            two(start(core), |access| {
+                (0..times).try_for_each(|_| call(access))
+            })
+        });
+        report.assert_done();
+        report.counters[0]
+    };
+    let (none, one) = (counted(0), counted(1));
+    let more = |count: fn(&Counters) -> u64| count(&one) - count(&none);
+    Moved([
+        more(|c| c.loads_remote),
+        more(|c| c.bulk_bytes),
+        more(|c| c.stores_remote),
+        more(|c| c.locks),
+        more(|c| c.atomics),
+    ])
+}
+
+/// Remote accesses per call, as the documentation says: loads, bulk bytes, word stores, locks, atomics.
+#[test]
+fn calls_cost_what_is_documented() {
+    fn locked(core: SimCore) -> Mapped<SimCore> {
+        Mapped::start(core, 1).unwrap()
+    }
+    fn own(core: SimCore) -> Mapped<SimCore, flagpost_tests::Native> {
+        Mapped::start_native(core, 1, None).unwrap()
+    }
+    macro_rules! cost {
+        ($start:ident, $type:ty, $call:expr) => {
+            moved::<_, $type>($start, $call).0
+        };
+    }
+    const ONES: [u32; 16] = [1; 16];
+    let put = cost!(locked, u32, |a| a.put(PEER, 0, &ONES));
+    assert_eq!(put, [0, 64, 0, 0, 0]);
+    let get = cost!(locked, u32, |a| a.get(PEER, 0, &mut [0; 16]));
+    assert_eq!(get, [16, 0, 0, 0, 0]);
+    let requests = cost!(locked, u32, |a| {
+        let mut into = [0; 16];
+        let put = a.rput(PEER, 0, &ONES)?;
+        let get = a.rget(PEER, 0, &mut into)?;
+        put.wait()?;
+        Ok(get.wait()?)
+    });
+    assert_eq!(requests, [16, 64, 0, 0, 0]);
+
+    // Two pieces of 32 bytes: a lock each.
+    let accumulate = cost!(locked, u32, |a| {
+        Ok(a.accumulate(PEER, 0, &ONES, Operation::SUM)?)
+    });
+    assert_eq!(accumulate, [16, 64, 0, 2, 0]);
+    let three = cost!(locked, u32, |a| {
+        Ok(a.accumulate(PEER, 4, &ONES, Operation::SUM)?)
+    });
+    assert_eq!(three, [16, 64, 0, 3, 0]);
+    let fetched = cost!(locked, u32, |a| {
+        let mut old = [0; 16];
+        Ok(a.get_accumulate(PEER, 0, &ONES, Operation::MAX, &mut old)?)
+    });
+    assert_eq!(fetched, [16, 64, 0, 2, 0]);
+    // What does not change is not stored.
+    let read = cost!(locked, u32, |a| {
+        let mut old = [0; 16];
+        Ok(a.get_accumulate(PEER, 0, &[], Operation::NO_OP, &mut old)?)
+    });
+    assert_eq!(read, [16, 0, 0, 2, 0]);
+    let one = cost!(locked, u32, |a| {
+        Ok(a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)?)
+    });
+    assert_eq!(one, [1, 4, 0, 1, 0]);
+    let swap = cost!(locked, u32, |a| Ok(a
+        .compare_and_swap(PEER, 1, 0, 9)
+        .map(drop)?));
+    assert_eq!(swap, [1, 4, 0, 1, 0]);
+    // A link's own operation stores the words of a cell; what it does not have goes the usual way.
+    let cell = cost!(locked, u64, |a| {
+        Ok(a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)?)
+    });
+    assert_eq!(cell, [2, 0, 2, 1, 0]);
+    let cell = cost!(locked, u64, |a| {
+        Ok(a.fetch_and_op(PEER, 1, 1, Operation::MAX).map(drop)?)
+    });
+    assert_eq!(cell, [2, 8, 0, 1, 0]);
+    let cell = cost!(locked, u64, |a| Ok(a
+        .compare_and_swap(PEER, 1, 0, 9)
+        .map(drop)?));
+    assert_eq!(cell, [2, 0, 2, 1, 0]);
+
+    let accumulate = cost!(own, u32, |a| {
+        Ok(a.accumulate(PEER, 0, &ONES, Operation::SUM)?)
+    });
+    assert_eq!(accumulate, [16, 0, 0, 0, 16]);
+    let one = cost!(own, u8, |a| {
+        Ok(a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)?)
+    });
+    assert_eq!(one, [1, 0, 0, 0, 1]);
+    let cell = cost!(own, u64, |a| {
+        Ok(a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)?)
+    });
+    assert_eq!(cell, [2, 0, 2, 1, 0]);
+}
+
+// ---- Blocks, or packed ----
+
+/// Bytes that are moved in one run of the target's.
+const RUN: usize = 512;
+
+/// Cycles of rank 0 for `call`, until all is in memory.
+fn cycles(
+    call: impl Fn(&Open<'_, '_, u8, Mapped<SimCore>>) -> Result<(), Error> + Send + Sync + 'static,
+) -> u64 {
+    let taken = Arc::new(AtomicU64::new(0));
+    let result = Arc::clone(&taken);
+    let report = Sim::new(timed()).run(move |core| {
+        let clock = core.clone();
+        two(Mapped::start(core, 1)?, |access| {
+            clock.drain();
+            let start = clock.cycles();
+            call(access)?;
+            clock.drain();
+            taken.store(clock.cycles() - start, Relaxed);
+            Ok(())
+        })
+    });
+    report.assert_done();
+    result.load(Relaxed)
+}
+
+/// Slices with blocks of so many bytes, and gaps as long between them, to and from one run of the target's: block by
+/// block, packed by hand, and as the library does it. In cycles of a simulated SCC, which charges for accesses only.
+#[test]
+fn short_pieces_are_packed_where_that_is_cheaper() {
+    const PACK: usize = flagpost::rma::BUFFER;
+    let data: [u8; 2 * RUN] = core::array::from_fn(|i| i as u8);
+    println!("{RUN} bytes; blocks of | put: blocks, packed, chosen | get: blocks, packed, chosen");
+    for block in [1, 2, 4, 8, 16, 32, 64] {
+        let layout = Layout::Vector {
+            blocks: RUN / block,
+            block_len: block,
+            stride: 2 * block,
+        };
+        let run = Layout::Contiguous { count: RUN };
+        let put = [
+            cycles(move |access| {
+                for at in (0..RUN).step_by(block) {
+                    access.put(PEER, at, &data[2 * at..][..block])?;
+                }
+                Ok(())
+            }),
+            cycles(move |access| {
+                for at in (0..RUN).step_by(PACK) {
+                    access.put(PEER, at, &[1; PACK])?;
+                }
+                Ok(())
+            }),
+            cycles(move |access| access.put_layout(PEER, 0, run, Gather::new(&data, layout))),
+        ];
+        let get = [
+            cycles(move |access| {
+                let mut into = [0_u8; 2 * RUN];
+                for at in (0..RUN).step_by(block) {
+                    access.get(PEER, at, &mut into[2 * at..][..block])?;
+                }
+                Ok(())
+            }),
+            cycles(move |access| {
+                for at in (0..RUN).step_by(PACK) {
+                    access.get(PEER, at, &mut [0; PACK])?;
+                }
+                Ok(())
+            }),
+            cycles(move |access| {
+                let mut into = [0_u8; 2 * RUN];
+                access.get_layout(PEER, 0, run, Scatter::new(&mut into, layout))
+            }),
+        ];
+        println!("{block:>2} | {put:?} | {get:?}");
+        for [blocks, packed, chosen] in [put, get] {
+            assert_eq!(chosen, blocks.min(packed), "{block}");
+        }
+    }
+}

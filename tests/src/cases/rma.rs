@@ -1,0 +1,390 @@
+//! Accumulates and their like: what they compute, that nothing is lost when all ranks do so at once, and that misuse
+//! changes nothing.
+
+use core::fmt::Debug;
+
+use bytemuck::Pod;
+use flagpost::{
+    EpochSlots, Error, Link, Rank, Rma as _, Window, World,
+    epoch::pscw::Access,
+    rma::{Element, Integer, Operation},
+};
+
+use crate::{Failure, context::check};
+
+/// Most ranks of these cases.
+pub(super) const MOST: u16 = 64;
+
+/// All ranks, as far as they fit.
+pub(super) fn ranks(size: u16) -> ([Rank; MOST as usize], usize) {
+    let mut ranks = [Rank::new(0); MOST as usize];
+    for (place, rank) in ranks.iter_mut().zip(0..size) {
+        *place = Rank::new(rank);
+    }
+    (ranks, usize::from(size.min(MOST)))
+}
+
+/// The access epochs of these cases.
+pub(super) type Open<'e, 'w, T, L> = Access<'e, 'w, T, L, EpochSlots<'w>>;
+
+/// An epoch in which all ranks access the piece of `target`.
+pub(super) fn at<'w, T: Pod, L: Link>(
+    window: &Window<'w, T, L>,
+    target: Rank,
+    run: impl FnOnce(&Open<'_, 'w, T, L>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let world = window.world();
+    let (all, count) = ranks(world.size());
+    let all = world.group(&all[..count])?;
+    let only = [target];
+    let exposure = if world.rank() == target {
+        Some(window.post(&all)?)
+    } else {
+        None
+    };
+    let access = window.start(&world.group(&only)?)?;
+    run(&access)?;
+    access.complete()?;
+    if let Some(exposure) = exposure {
+        exposure.wait()?;
+    }
+    Ok(())
+}
+
+/// An epoch in which each rank accesses the piece of the next one.
+pub(super) fn next<'w, T: Pod, L: Link>(
+    window: &Window<'w, T, L>,
+    run: impl FnOnce(&Open<'_, 'w, T, L>, Rank) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let world = window.world();
+    let (me, size) = (world.rank(), world.size());
+    let (origins, targets) = ([me.prev(size)], [me.next(size)]);
+    let exposure = window.post(&world.group(&origins)?)?;
+    let access = window.start(&world.group(&targets)?)?;
+    run(&access, me.next(size))?;
+    access.complete()?;
+    Ok(exposure.wait()?)
+}
+
+fn same<T: PartialEq + Debug>(what: &'static str, found: T, expected: T) -> Result<(), Failure> {
+    check(what, found == expected, true)
+}
+
+/// An operation, what an element held, the operand, and what it holds then.
+type Sample<T> = (Operation<T>, T, T, T);
+
+/// Each sample at an element of its own, by each call that combines.
+fn sampled<L: Link, T: Element + PartialEq + Debug, const N: usize>(
+    world: &World<'_, L>,
+    samples: [Sample<T>; N],
+) -> Result<(), Failure> {
+    let window = world.allocate::<T>(N)?;
+    for call in 0..3 {
+        for (index, (_, old, ..)) in samples.iter().enumerate() {
+            window.local().set(index, *old)?;
+        }
+        next(&window, |access, to| {
+            for (index, &(operation, old, operand, _)) in samples.iter().enumerate() {
+                let mut found = [operand];
+                match call {
+                    0 => {
+                        access.accumulate(to, index, &[operand], operation)?;
+                        continue;
+                    }
+                    1 => access.get_accumulate(to, index, &[operand], operation, &mut found)?,
+                    _ => found = [access.fetch_and_op(to, index, operand, operation)?],
+                }
+                same("former value", found, [old])?;
+            }
+            Ok(())
+        })?;
+        for (index, (.., expected)) in samples.iter().enumerate() {
+            same("combined", window.local().get(index)?, *expected)?;
+        }
+    }
+    Ok(window.free()?)
+}
+
+/// Samples of all operations on an integer.
+macro_rules! integers {
+    ($world:ident, $type:ty) => {
+        sampled::<_, $type, 10>(
+            $world,
+            [
+                (Operation::SUM, <$type>::MAX, 2, <$type>::MIN + 1),
+                (Operation::PROD, 11, 7, 77),
+                (
+                    Operation::PROD,
+                    <$type>::MAX,
+                    2,
+                    <$type>::MAX.wrapping_mul(2),
+                ),
+                (Operation::MIN, 7, <$type>::MIN, <$type>::MIN),
+                (Operation::MAX, 7, <$type>::MAX, <$type>::MAX),
+                (Operation::AND, 0b1100, 0b1010, 0b1000),
+                (Operation::OR, 0b1100, 0b1010, 0b1110),
+                (Operation::XOR, 0b1100, 0b1010, 0b0110),
+                (Operation::REPLACE, 5, 9, 9),
+                (Operation::NO_OP, 5, 9, 5),
+            ],
+        )
+    };
+}
+
+/// Samples of all operations on a float.
+macro_rules! floats {
+    ($world:ident, $type:ty) => {
+        sampled::<_, $type, 7>(
+            $world,
+            [
+                (Operation::SUM, 0.5, 0.25, 0.75),
+                (Operation::PROD, 0.5, -4.0, -2.0),
+                (Operation::MIN, 2.0, -3.0, -3.0),
+                (Operation::MIN, 2.0, <$type>::NAN, 2.0),
+                (Operation::MAX, 2.0, 3.0, 3.0),
+                (Operation::REPLACE, 5.0, 9.0, 9.0),
+                (Operation::NO_OP, 5.0, 9.0, 5.0),
+            ],
+        )
+    };
+}
+
+/// Every operation on every signed type.
+pub(super) fn signed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    integers!(world, i8)?;
+    integers!(world, i16)?;
+    integers!(world, i32)?;
+    integers!(world, i64)
+}
+
+/// Every operation on every unsigned type.
+pub(super) fn unsigned<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    integers!(world, u8)?;
+    integers!(world, u16)?;
+    integers!(world, u32)?;
+    integers!(world, u64)
+}
+
+/// Every operation on every float.
+pub(super) fn floats<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    floats!(world, f32)?;
+    floats!(world, f64)
+}
+
+/// All ranks add to the same elements, several at a time and one by one; half of the elements are put instead.
+fn added<L: Link, T: Element + PartialEq + Debug + From<u8>>(
+    world: &World<'_, L>,
+) -> Result<(), Failure> {
+    const ROUNDS: u8 = 2;
+    const LEN: usize = 11;
+    let (me, size) = (world.rank(), world.size());
+    let target = Rank::new(0);
+    let window = world.allocate::<T>(2 * LEN)?;
+    let one = [T::from(1); LEN];
+    at(&window, target, |access| {
+        for _ in 0..ROUNDS {
+            access.accumulate(target, 1, &one, Operation::SUM)?;
+            access.fetch_and_op(target, me.index() % LEN, one[0], Operation::SUM)?;
+        }
+        // Beside what others combine.
+        if me.index() < LEN - 1 {
+            access.put(target, LEN + 1 + me.index(), &[T::from(7)])?;
+        }
+        Ok(())
+    })?;
+    if me == target {
+        let ranks = usize::from(size);
+        for index in 0..=LEN {
+            // How many add to it by themselves.
+            let alone = if index < LEN {
+                (ranks + LEN - 1 - index) / LEN
+            } else {
+                0
+            };
+            let all = if index > 0 { ranks } else { 0 };
+            let times = (alone + all) as u8;
+            let expected = T::from(times.wrapping_mul(ROUNDS));
+            same("sum", window.local().get(index)?, expected)?;
+        }
+        for index in LEN + 1..2 * LEN {
+            let put = if index - LEN - 1 < ranks { 7 } else { 0 };
+            same("put beside it", window.local().get(index)?, T::from(put))?;
+        }
+    }
+    Ok(window.free()?)
+}
+
+/// Nothing is lost, whether elements share a word, a line, or have more than one word.
+pub(super) fn concurrent<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    added::<L, u8>(world)?;
+    added::<L, i16>(world)?;
+    added::<L, u32>(world)?;
+    added::<L, f32>(world)?;
+    added::<L, u64>(world)?;
+    added::<L, f64>(world)
+}
+
+/// All ranks draw numbers from a counter. Each comes once, and each rank's in ascending order: one after the other.
+fn drawn<L: Link, T: Integer + From<u8> + Into<u64>>(
+    world: &World<'_, L>,
+    fetch: bool,
+) -> Result<(), Failure> {
+    const ROUNDS: u64 = 3;
+    let target = Rank::new(0);
+    let ranks = u64::from(world.size());
+    let counter = world.allocate::<T>(1)?;
+    let drawn = world.allocate::<u64>(MOST as usize * ROUNDS as usize / 64 + 1)?;
+    let mut last = None;
+    at(&counter, target, |counter| {
+        at(&drawn, target, |drawn| {
+            for _ in 0..ROUNDS {
+                let (one, mut ticket) = ([T::from(1)], [T::from(0)]);
+                if fetch {
+                    ticket = [counter.fetch_and_op(target, 0, one[0], Operation::SUM)?];
+                } else {
+                    counter.get_accumulate(target, 0, &one, Operation::SUM, &mut ticket)?;
+                }
+                let ticket: u64 = ticket[0].into();
+                check("one that comes later", last < Some(ticket), true)?;
+                last = Some(ticket);
+                let (word, bit) = ((ticket / 64) as usize, 1 << (ticket % 64));
+                let before = drawn.fetch_and_op(target, word, bit, Operation::XOR)?;
+                check("drawn before", before & bit, 0_u64)?;
+            }
+            Ok(())
+        })
+    })?;
+    if world.rank() == target {
+        let mut all = 0;
+        for word in 0..drawn.len() {
+            all += u64::from(drawn.local().get(word)?.count_ones());
+        }
+        check("numbers drawn", all, ranks * ROUNDS)?;
+        let next: u64 = counter.local().get(0)?.into();
+        check("the next one", next, ranks * ROUNDS)?;
+    }
+    counter.free()?;
+    Ok(drawn.free()?)
+}
+
+/// Former values are those of some order, one after the other.
+pub(super) fn history<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    for fetch in [false, true] {
+        drawn::<L, u8>(world, fetch)?;
+        drawn::<L, u32>(world, fetch)?;
+        drawn::<L, u64>(world, fetch)?;
+    }
+    Ok(())
+}
+
+/// All ranks want to replace the same element. One does; the others find its value.
+fn elected<L: Link, T: Integer + PartialEq + From<u8> + Into<u64>>(
+    world: &World<'_, L>,
+) -> Result<(), Failure> {
+    let (me, target) = (world.rank(), Rank::new(0));
+    let window = world.allocate::<T>(3)?;
+    let own = T::from(me.get() as u8 + 1);
+    let mut found = own;
+    at(&window, target, |access| {
+        found = access.compare_and_swap(target, 1, T::from(0), own)?;
+        let mut won = [T::from(0)];
+        if found == T::from(0) {
+            won = [T::from(1)];
+        }
+        Ok(access.accumulate(target, 2, &won, Operation::SUM)?)
+    })?;
+    let mut winner = [own];
+    at(&window, target, |access| {
+        Ok(access.get_accumulate(target, 1, &[], Operation::NO_OP, &mut winner)?)
+    })?;
+    let won: u64 = winner[0].into();
+    let expected = if won == own.into() { 0 } else { won };
+    check("found", found.into(), expected)?;
+    if me == target {
+        check("elected", window.local().get(2)?.into(), 1_u64)?;
+        check("before", window.local().get(0)?.into(), 0_u64)?;
+    }
+    Ok(window.free()?)
+}
+
+/// A comparison and its swap are one.
+pub(super) fn elects<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    elected::<L, u8>(world)?;
+    elected::<L, u16>(world)?;
+    elected::<L, u32>(world)?;
+    elected::<L, u64>(world)
+}
+
+/// What is refused changes nothing.
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(4)?;
+    for index in 0..4 {
+        window.local().set(index, index as u32)?;
+    }
+    let nobody = Rank::new(size);
+    let no_rank = Error::NoSuchRank { rank: nobody, size };
+    let beyond = Error::OutOfRange { end: 5, len: 4 };
+    let overflow = Error::OutOfRange {
+        end: u64::MAX,
+        len: 4,
+    };
+    let differ = Error::LengthsDiffer {
+        target: 8,
+        origin: 4,
+    };
+    let refused = |what, found: Option<Error>, expected| same(what, found, Some(expected));
+    next(&window, |access, to| {
+        let two = [9, 9];
+        let mut into = [7, 7];
+        macro_rules! refused {
+            ($($call:ident($to:expr, $index:expr, $($rest:expr),*): $error:expr;)*) => {$(
+                let failed = access.$call($to, $index, $($rest),*).err().map(Error::from);
+                refused(stringify!($call), failed, $error)?;
+            )*};
+        }
+        refused! {
+            accumulate(nobody, 0, &two, Operation::SUM): no_rank;
+            accumulate(to, 3, &two, Operation::SUM): beyond;
+            get_accumulate(nobody, 0, &two, Operation::SUM, &mut into): no_rank;
+            get_accumulate(to, 3, &two, Operation::SUM, &mut into): beyond;
+            get_accumulate(to, 0, &two[..1], Operation::SUM, &mut into): differ;
+            get_accumulate(to, 3, &[], Operation::NO_OP, &mut into): beyond;
+            fetch_and_op(nobody, 0, 9, Operation::SUM): no_rank;
+            fetch_and_op(to, 4, 9, Operation::SUM): beyond;
+            compare_and_swap(nobody, 0, 0, 9): no_rank;
+            compare_and_swap(to, 4, 0, 9): beyond;
+            rput(nobody, 0, &two): no_rank;
+            rput(to, 3, &two): beyond;
+            rget(nobody, 0, &mut into): no_rank;
+            rget(to, 3, &mut into): beyond;
+            raccumulate(nobody, 0, &two, Operation::SUM): no_rank;
+            raccumulate(to, 3, &two, Operation::SUM): beyond;
+            rget_accumulate(nobody, 0, &two, Operation::SUM, &mut into): no_rank;
+            rget_accumulate(to, 3, &two, Operation::SUM, &mut into): beyond;
+            rget_accumulate(to, 0, &two[..1], Operation::SUM, &mut into): differ;
+        }
+        let wrapping = Error::OutOfRange {
+            end: u64::MAX,
+            len: 4,
+        };
+        let far = access.accumulate(to, usize::MAX, &two, Operation::SUM);
+        let far = far.err().map(Error::from);
+        check("a sum that overflows", far.is_some(), true)?;
+        if usize::BITS == u64::BITS {
+            refused("index", far, wrapping)?;
+        }
+        check("fetched", into == [7, 7], true)?;
+        super::rma_layout::misuse(access, to, overflow)
+    })?;
+    // A rank that the epoch is not about.
+    let access_to_nobody = window.start(&world.group(&[])?)?;
+    let outside = access_to_nobody.accumulate(me, 0, &[1], Operation::SUM);
+    let outside = outside.err().map(Error::from);
+    refused("not in the group", outside, Error::NotInGroup(me))?;
+    access_to_nobody.complete()?;
+    for index in 0..4 {
+        check("unchanged", window.local().get(index)?, index as u32)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! Accesses to and from any places, compared with a model that goes element by element.
+
+use bytemuck::{Pod, Zeroable};
+use flagpost::{
+    Error, Link, Rank, Rma as _, World,
+    rma::{Block, Gather, Layout, Operation, Scatter},
+};
+
+use super::rma::{Open, next};
+use crate::{Failure, context::check};
+
+/// Elements of the windows and slices of these cases.
+const LEN: usize = 100;
+
+/// Elements of most layouts here.
+const COUNT: usize = 24;
+
+const fn block(at: usize, len: usize) -> Block {
+    Block { at, len }
+}
+
+/// Blocks of different lengths, out of order; two of them are neighbours, one is empty.
+const BLOCKS: [Block; 6] = [
+    block(40, 3),
+    block(43, 5),
+    block(0, 1),
+    block(77, 0),
+    block(9, 11),
+    block(30, 4),
+];
+
+/// [`COUNT`] elements in each way.
+const LAYOUTS: [Layout<'static>; 6] = [
+    Layout::Contiguous { count: COUNT },
+    Layout::Vector {
+        blocks: COUNT,
+        block_len: 1,
+        stride: 3,
+    },
+    Layout::Vector {
+        blocks: 8,
+        block_len: 3,
+        stride: 5,
+    },
+    Layout::Vector {
+        blocks: 2,
+        block_len: 12,
+        stride: 50,
+    },
+    Layout::Vector {
+        blocks: 4,
+        block_len: 6,
+        stride: 6,
+    },
+    Layout::Indexed { blocks: &BLOCKS },
+];
+
+/// Where element `number` of a layout is.
+fn position(layout: Layout<'_>, number: usize) -> usize {
+    match layout {
+        Layout::Vector {
+            block_len, stride, ..
+        } => number / block_len * stride + number % block_len,
+        Layout::Indexed { blocks } => {
+            let mut left = number;
+            for block in blocks {
+                if left < block.len {
+                    return block.at + left;
+                }
+                left -= block.len;
+            }
+            usize::MAX
+        }
+        _ => number,
+    }
+}
+
+/// Elements of these cases.
+trait Number: flagpost::rma::Integer + PartialEq {
+    fn number(number: usize) -> Self;
+}
+
+impl Number for u8 {
+    fn number(number: usize) -> Self {
+        number as Self
+    }
+}
+
+impl Number for u16 {
+    fn number(number: usize) -> Self {
+        number as Self * 0x101
+    }
+}
+
+impl Number for u32 {
+    fn number(number: usize) -> Self {
+        number as Self * 0x0101_0101
+    }
+}
+
+impl Number for u64 {
+    fn number(number: usize) -> Self {
+        number as Self * 0x0101_0101_0101_0101
+    }
+}
+
+/// Layouts at the target with layouts at the origin, by each call; the target's piece starts anywhere in a line. Of all
+/// pairs a third, as `part` says.
+fn both_sides<L: Link, T: Number>(
+    world: &World<'_, L>,
+    index: usize,
+    part: usize,
+) -> Result<(), Failure> {
+    let window = world.allocate::<T>(index + LEN)?;
+    let data: [T; LEN] = core::array::from_fn(|i| T::number(i + 100));
+    let initial: [T; 2 * LEN] = core::array::from_fn(T::number);
+    let initial = &initial[..index + LEN];
+    let mut found = [T::number(0); 2 * LEN];
+    let found = &mut found[..index + LEN];
+    let pairs = (0..36).map(|pair| (pair / 6, pair % 6));
+    for (at_target, at_origin) in pairs.filter(|(one, other)| (one + other) % 3 == part) {
+        let (at_target, at_origin) = (LAYOUTS[at_target], LAYOUTS[at_origin]);
+        let (mut got, mut fetched) = ([T::number(0); LEN], [T::number(0); LEN]);
+        let from = || Gather::new(&data, at_origin);
+        window.local().copy_in(0, initial)?;
+        next(&window, |access, to| {
+            access.get_layout(to, index, at_target, Scatter::new(&mut got, at_origin))?;
+            access.accumulate_layout(to, index, at_target, from(), Operation::XOR)?;
+            let into = Scatter::new(&mut fetched, at_origin);
+            let at = (to, index);
+            Ok(access.get_accumulate_layout(at, at_target, from(), Operation::XOR, into)?)
+        })?;
+        for number in 0..COUNT {
+            let (place, from) = (position(at_target, number), position(at_origin, number));
+            let there = initial[index + place];
+            check("got", got[from] == there, true)?;
+            let combined = xor(there, data[from]);
+            check("fetched", fetched[from] == combined, true)?;
+        }
+        window.local().copy_out(0, found)?;
+        check("combined twice with the same", *found == *initial, true)?;
+        for filled in [&got, &fetched] {
+            for (place, found) in filled.iter().enumerate() {
+                let named = (0..COUNT).any(|number| position(at_origin, number) == place);
+                let empty = *found == T::number(0);
+                check("not named, not filled", named || empty, true)?;
+            }
+        }
+        next(&window, |access, to| {
+            Ok(access.put_layout(to, index, at_target, from())?)
+        })?;
+        window.local().copy_out(0, found)?;
+        for place in 0..index + LEN {
+            let number = (0..COUNT).find(|&n| index + position(at_target, n) == place);
+            let expected = match number {
+                Some(number) => data[position(at_origin, number)],
+                None => initial[place],
+            };
+            check("put", found[place] == expected, true)?;
+        }
+    }
+    Ok(window.free()?)
+}
+
+fn xor<T: Pod>(mut value: T, with: T) -> T {
+    let bytes = bytemuck::bytes_of_mut(&mut value).iter_mut();
+    for (byte, other) in bytes.zip(bytemuck::bytes_of(&with)) {
+        *byte ^= other;
+    }
+    value
+}
+
+/// Bytes and half words.
+pub(super) fn narrow<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    both_sides::<L, u8>(world, 3, 0)?;
+    both_sides::<L, u8>(world, 32, 1)?;
+    both_sides::<L, u16>(world, 5, 2)
+}
+
+/// Words and cells.
+pub(super) fn wide<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    both_sides::<L, u32>(world, 3, 0)?;
+    both_sides::<L, u32>(world, 8, 1)?;
+    both_sides::<L, u64>(world, 5, 2)
+}
+
+/// A record without padding.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Particle {
+    position: [f32; 3],
+    kind: u16,
+    flags: [u8; 2],
+    charge: f64,
+}
+
+/// Some fields of each record, from and to slices of those fields alone.
+pub(super) fn fields<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const RECORDS: usize = 7;
+    let window = world.allocate::<Particle>(RECORDS + 1)?;
+    let particle = |i: usize| Particle {
+        position: [i as f32; 3],
+        kind: i as u16,
+        flags: [i as u8; 2],
+        charge: i as f64,
+    };
+    for index in 0..=RECORDS {
+        window.local().set(index, particle(index))?;
+    }
+    let kinds_and_charges = [block(12, 2), block(16, 8)];
+    let (positions, charges) = ([block(0, 12)], [block(16, 8)]);
+    let of = |fields| Layout::Fields {
+        records: RECORDS,
+        fields,
+    };
+    let mut packed = [0_u8; RECORDS * 10];
+    let mut alone = [0.0_f64; RECORDS];
+    next(&window, |access, to| {
+        let all = Layout::Contiguous { count: 70 };
+        let layout = of(&kinds_and_charges);
+        access.get_layout(to, 1, layout, Scatter::new(&mut packed, all))?;
+        let data: [f32; 3 * RECORDS] = core::array::from_fn(|i| i as f32 - 5.0);
+        access.put_layout(to, 1, of(&positions), data[..].into())?;
+        let into = alone[..].as_mut();
+        Ok(access.get_layout(to, 1, of(&charges), into.into())?)
+    })?;
+    for number in 0..RECORDS {
+        let mut expected = particle(number + 1);
+        let (kind, charge) = packed[number * 10..][..10].split_at(2);
+        let kind_as_put = bytemuck::bytes_of(&expected.kind);
+        let charge_as_put = bytemuck::bytes_of(&expected.charge);
+        check("kind", kind == kind_as_put, true)?;
+        check("charge", charge == charge_as_put, true)?;
+        check("charge alone", alone[number] == expected.charge, true)?;
+        expected.position = core::array::from_fn(|i| (number * 3 + i) as f32 - 5.0);
+        let found = window.local().get(number + 1)?;
+        check("positions only", found == expected, true)?;
+    }
+    let before = window.local().get(0)?;
+    check("before", before == particle(0), true)
+}
+
+/// Layouts that do not fit, in an epoch of a window of 4 words.
+pub(super) fn misuse<L: Link>(
+    access: &Open<'_, '_, u32, L>,
+    to: Rank,
+    overflow: Error,
+) -> Result<(), Failure> {
+    let data = [9_u32; 4];
+    let vector = |stride| Layout::Vector {
+        blocks: 2,
+        block_len: 1,
+        stride,
+    };
+    let far = [block(usize::MAX, 2)];
+    let fields = [block(2, 2)];
+    let outside = [block(3, 2)];
+    let of = |fields| Layout::Fields { records: 2, fields };
+    let two = || Gather::new(&data, Layout::Contiguous { count: 2 });
+    let beyond = Error::OutOfRange { end: 5, len: 4 };
+    let differ = |target, origin| Error::LengthsDiffer { target, origin };
+    for (layout, from, expected) in [
+        (vector(4), two(), beyond),
+        (vector(usize::MAX), two(), overflow),
+        (Layout::Indexed { blocks: &far }, two(), overflow),
+        (of(&outside), two(), overflow),
+        (vector(2), Gather::new(&data, vector(4)), beyond),
+        (vector(2), data[..].into(), differ(8, 16)),
+        (of(&fields), two(), differ(4, 8)),
+    ] {
+        let put = access.put_layout(to, 0, layout, from).err();
+        check("put", put == Some(expected), true)?;
+        let mut into = [7; 4];
+        let scatter = Scatter::new(&mut into, from.layout());
+        let get = access.get_layout(to, 0, layout, scatter).err();
+        check("get", get == Some(expected), true)?;
+        check("got", into == [7; 4], true)?;
+        let combined = access.accumulate_layout(to, 0, layout, from, Operation::SUM);
+        let combined = combined.err().map(Error::from);
+        let in_bytes = layout == of(&fields);
+        let expected = if in_bytes {
+            Error::FieldsAccumulated
+        } else {
+            expected
+        };
+        check("accumulate", combined == Some(expected), true)?;
+    }
+    Ok(())
+}

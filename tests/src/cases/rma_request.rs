@@ -1,0 +1,309 @@
+//! Requests, and calls whose budget runs out.
+
+use flagpost::{
+    Budget, Error, Link, Rank, Rma as _, Unfinished, Waiting, World,
+    rma::{Operation, Request, wait_any},
+};
+use flagpost_hal::{Held, Relax, TestAndSet};
+use flagpost_link::{Amo, Op, Place, Width};
+
+use super::{
+    join,
+    rma::{at, next},
+    timeout::{SHORT, take, timed_out},
+    world::NO_ERROR,
+};
+use crate::{Context, Failure, MachinePlatform, context::check};
+
+/// Tests until it is done.
+fn tested<L: Link>(world: &World<'_, L>, request: &mut Request<'_, '_, L>) -> Result<(), Failure> {
+    while !request.test()? {
+        world.link().relax();
+    }
+    Ok(())
+}
+
+/// Each call begun, then waited for in each way.
+pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 20;
+    let window = world.allocate::<u64>(3 * LEN)?;
+    for round in 0..3 {
+        for index in 0..3 * LEN {
+            window.local().set(index, index as u64)?;
+        }
+        let data: [u64; LEN] = core::array::from_fn(|i| i as u64 + 1000);
+        let (mut got, mut fetched) = ([0; LEN], [0; LEN]);
+        next(&window, |access, to| {
+            let mut put = access.rput(to, 0, &data)?;
+            let mut get = access.rget(to, LEN, &mut got)?;
+            let add = access.raccumulate(to, 2 * LEN, &data, Operation::SUM);
+            let mut add = add?;
+            match round {
+                0 => {
+                    put.wait()?;
+                    get.wait()?;
+                    add.wait()?;
+                }
+                1 => {
+                    tested(world, &mut add)?;
+                    tested(world, &mut get)?;
+                    tested(world, &mut put)?;
+                }
+                _ => {
+                    let mut all = [put, get, add];
+                    let mut done = [false; 3];
+                    while let Some(index) = wait_any(&mut all)? {
+                        check("told once", done[index], false)?;
+                        done[index] = true;
+                    }
+                    check("told each", done == [true; 3], true)?;
+                    check("nothing is left", wait_any(&mut all)?.is_none(), true)?;
+                }
+            }
+            let no_op = Operation::NO_OP;
+            let mut none: [Request<'_, '_, L>; 0] = [];
+            check("none of none", wait_any(&mut none)?.is_none(), true)?;
+            let last = access.rget_accumulate(to, 2 * LEN, &[], no_op, &mut fetched)?;
+            Ok(last.wait()?)
+        })?;
+        for i in 0..LEN {
+            check("put", window.local().get(i)?, data[i])?;
+            check("got", got[i], (LEN + i) as u64)?;
+            check("left alone", window.local().get(LEN + i)?, (LEN + i) as u64)?;
+            let sum = (2 * LEN + i) as u64 + data[i];
+            check("combined", window.local().get(2 * LEN + i)?, sum)?;
+            check("fetched", fetched[i], sum)?;
+        }
+    }
+    Ok(())
+}
+
+/// A budget of nothing: each call goes on where it stopped, and changes nothing twice.
+pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 9;
+    let target = Rank::new(0);
+    let window = world.allocate::<u64>(LEN)?;
+    let small = world.allocate::<u32>(LEN)?;
+    let (one, small_one) = ([1; LEN], [1; LEN]);
+    at(&window, target, |access| {
+        at(&small, target, |small| {
+            // Both targets have posted, and nobody waits for anything but locks and answers.
+            access.get(target, 0, &mut [0])?;
+            small.get(target, 0, &mut [0])?;
+            world.set_budget(Budget::microseconds(0));
+            finish(world, access.accumulate(target, 0, &one, Operation::SUM))?;
+            finish(
+                world,
+                small.accumulate(target, 0, &small_one, Operation::SUM),
+            )?;
+            let mut fetched = [0; LEN];
+            let both = access.get_accumulate(target, 0, &one, Operation::SUM, &mut fetched);
+            finish(world, both)?;
+            check("fetched", fetched.iter().all(|old| *old > 0), true)?;
+            let mut drawn = access.fetch_and_op(target, LEN - 1, 1, Operation::SUM);
+            while let Err(late) = drawn {
+                expired(late.error)?;
+                world.link().relax();
+                drawn = late.handle.ok_or(NO_ERROR)?.go_on().map_err(some);
+            }
+            world.set_budget(Budget::UNLIMITED);
+            Ok(())
+        })
+    })?;
+    if world.rank() == target {
+        let ranks = u64::from(world.size());
+        for index in 0..LEN {
+            let more = if index == LEN - 1 { ranks } else { 0 };
+            check("sum", window.local().get(index)?, 2 * ranks + more)?;
+            check("small sum", u64::from(small.local().get(index)?), ranks)?;
+        }
+    }
+    Ok(world.barrier()?)
+}
+
+/// Goes on until it is done.
+fn finish<L: Link>(
+    world: &World<'_, L>,
+    mut call: Result<(), Unfinished<Option<Request<'_, '_, L>>>>,
+) -> Result<(), Failure> {
+    while let Err(late) = call {
+        expired(late.error)?;
+        world.link().relax();
+        call = late.handle.ok_or(NO_ERROR)?.wait().map_err(some);
+    }
+    Ok(())
+}
+
+/// What a call gives that a handle's has given.
+fn some<H>(late: Unfinished<H>) -> Unfinished<Option<H>> {
+    Unfinished {
+        handle: Some(late.handle),
+        error: late.error,
+    }
+}
+
+fn expired(error: Error) -> Result<(), Failure> {
+    match error {
+        Error::Timeout(_) => Ok(()),
+        other => Err(other.into()),
+    }
+}
+
+/// A lock that is not freed: each call that combines names its owner, and goes on once it is.
+pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let window = world.allocate::<u32>(20)?;
+    world.set_budget(Budget::UNLIMITED);
+    let (me, target) = (world.rank(), Rank::new(1));
+    let (data, mut fetched) = ([2; 20], [9; 20]);
+    at(&window, target, |access| {
+        if me.get() != 0 {
+            return Ok(());
+        }
+        access.get(target, 0, &mut [0])?;
+        for call in 0..5 {
+            let held = take(&machine, target);
+            world.set_budget(SHORT);
+            match call {
+                0 => {
+                    let late = access.accumulate(target, 0, &data, Operation::SUM);
+                    go_on(&world, held, late, Request::wait)?;
+                }
+                1 => {
+                    let late =
+                        access.get_accumulate(target, 0, &data, Operation::SUM, &mut fetched);
+                    go_on(&world, held, late, Request::wait)?;
+                }
+                2 => {
+                    let late = access.fetch_and_op(target, 0, 5, Operation::PROD);
+                    let found = go_on(&world, held, late, |fetch| fetch.go_on())?;
+                    check("fetched one", found, 4_u32)?;
+                }
+                3 => {
+                    let late = access.compare_and_swap(target, 0, 20, 7);
+                    let found = go_on(&world, held, late, |fetch| fetch.go_on())?;
+                    check("swapped", found, 20_u32)?;
+                }
+                _ => {
+                    let mut requests = [access.raccumulate(target, 0, &data, Operation::SUM)?];
+                    check("begun", requests[0].has_begun(), false)?;
+                    check("done", requests[0].test()?, false)?;
+                    let late = wait_any(&mut requests);
+                    drop(held);
+                    let Err(late) = late else {
+                        return Err(NO_ERROR);
+                    };
+                    timed_out(late, Waiting::Lock, 1, &[target])?;
+                    world.set_budget(Budget::UNLIMITED);
+                    check("the only one", wait_any(&mut requests)? == Some(0), true)?;
+                    check("has begun", requests[0].has_begun(), true)?;
+                }
+            }
+        }
+        check("fetched", fetched == [2; 20], true)
+    })?;
+    if me == target {
+        for index in 0..20 {
+            let expected = if index == 0 { 9 } else { 6 };
+            check("combined", window.local().get(index)?, expected as u32)?;
+        }
+    }
+    Ok(world.barrier()?)
+}
+
+/// Checks that `late` has timed out at the lock that is `held`, frees it, and goes on.
+fn go_on<L: Link, T, H, M: TestAndSet + Relax>(
+    world: &World<'_, L>,
+    held: Held<'_, M>,
+    late: Result<T, Unfinished<Option<H>>>,
+    finish: impl FnOnce(H) -> Result<T, Unfinished<H>>,
+) -> Result<T, Failure> {
+    drop(held);
+    world.set_budget(Budget::UNLIMITED);
+    let Err(late) = late else {
+        return Err(NO_ERROR);
+    };
+    timed_out(late.error, Waiting::Lock, 1, &[Rank::new(1)])?;
+    match late.handle {
+        Some(handle) => Ok(finish(handle)?),
+        None => Err(NO_ERROR),
+    }
+}
+
+/// Each operation on a cell, and all ranks at once.
+pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (link, me, size) = (world.link(), world.rank(), world.size());
+    let key = link.allocate(64, Place::Symmetric)?;
+    link.write_local(key, 0, &[0; 64])?;
+    link.publish(key, 0, 64)?;
+    world.barrier()?;
+    let to = me.next(size);
+    let change = |rank, offset, amo, width| {
+        let op = Op::new();
+        loop {
+            match link.amo(rank, key, offset, amo, width, &op) {
+                Err(refusal) if refusal.is_transient() => link.relax(),
+                other => break other,
+            }
+        }
+    };
+    for (offset, width) in [(0, Width::Half), (8, Width::Whole)] {
+        let high = match width {
+            Width::Half => 0,
+            Width::Whole => 3 << 40,
+        };
+        let (expected, far) = (high + 10, high + 11);
+        let steps = [
+            (Amo::Swap(high + 12), 0),
+            (Amo::Read, high + 12),
+            (Amo::And(high + 10), high + 12),
+            (Amo::Or(3), high + 8),
+            (Amo::Xor(1), high + 11),
+            (
+                Amo::CompareSwap {
+                    expected: far,
+                    new: 1,
+                },
+                high + 10,
+            ),
+            (
+                Amo::CompareSwap {
+                    expected,
+                    new: high + 4,
+                },
+                high + 10,
+            ),
+            (Amo::Add(5), high + 4),
+            (Amo::Read, high + 9),
+        ];
+        for (amo, former) in steps {
+            check("cell", change(to, offset, amo, width)?, former)?;
+        }
+    }
+    let beyond = Amo::CompareSwap {
+        expected: (1 << 32) + 9,
+        new: 1,
+    };
+    check("half a cell", change(to, 0, beyond, Width::Half)?, 9_u64)?;
+    for _ in 0..3 {
+        change(Rank::new(0), 16, Amo::Add(1), Width::Half)?;
+        change(Rank::new(0), 24, Amo::Add((1 << 32) + 1), Width::Whole)?;
+        change(
+            Rank::new(0),
+            32,
+            Amo::Xor(1 << (me.get() % 32)),
+            Width::Half,
+        )?;
+    }
+    world.barrier()?;
+    let times = 3 * u64::from(size);
+    let read = |offset, width| change(Rank::new(0), offset, Amo::Read, width);
+    check("half", read(16, Width::Half)?, times)?;
+    check("whole", read(24, Width::Whole)?, (times << 32) + times)?;
+    if size <= 32 {
+        let all = (1_u64 << size) - 1;
+        check("each one's bit", read(32, Width::Half)?, all)?;
+    }
+    Ok(world.barrier()?)
+}
