@@ -60,8 +60,14 @@ pub enum Error {
     NotInGroup(Rank),
     /// The ranks did not call alike: this one asked for another window, or its own call failed.
     Asymmetric(Rank),
-    /// A window has one access epoch and one exposure epoch at a time: end the open one first.
+    /// A window has one access epoch and one exposure epoch at a time (of passive targets one per target), and one call that
+    /// waits for a lock: end the open one first.
     EpochOpen,
+    /// This rank has locked as many targets of the window as it can remember.
+    TooManyLocks {
+        /// How many that is.
+        max: u8,
+    },
     /// An epoch of this window was dropped before its end. Peers may still wait for it; the window can
     /// start no other.
     EpochAbandoned,
@@ -154,6 +160,8 @@ pub enum Waiting {
     ListSpace,
     /// For notifications that match a request.
     Notification,
+    /// For the lock of the named target's piece (of all pieces, if none is named); somebody has it.
+    Unlock,
     /// For an answer from the named rank's memory, or for earlier operations to be placed there.
     Answer,
 }
@@ -221,6 +229,7 @@ impl fmt::Display for Error {
             Self::NotInGroup(rank) => write!(f, "{rank} is not in the epoch's group"),
             Self::Asymmetric(rank) => write!(f, "{rank} called differently, or failed"),
             Self::EpochOpen => f.write_str("the window has an open epoch of this kind"),
+            Self::TooManyLocks { max } => write!(f, "more than {max} locked targets"),
             Self::EpochAbandoned => f.write_str("an epoch of the window was dropped unfinished"),
             Self::Exposed => f.write_str("peers may be writing these lines"),
             Self::RequestActive => f.write_str("the request is started already"),
@@ -252,6 +261,7 @@ impl fmt::Display for Timeout {
             Waiting::RingSpace => "room in the ring owned",
             Waiting::ListSpace => "room in the matching list owned",
             Waiting::Notification => "a notification",
+            Waiting::Unlock => "an unlock of the piece owned",
             Waiting::Answer => "an answer",
         };
         write!(f, "timed out waiting for {what} by")?;

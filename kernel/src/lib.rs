@@ -11,6 +11,8 @@
 //!        ├─ local()                own piece, through accessors
 //!        ├─ post → Exposure → wait           "these origins may access my piece"
 //!        ├─ start → Access → put, get → complete   "I access these targets' pieces"
+//!        ├─ fence → Fence → put, get → fence → … → end   all ranks together
+//!        ├─ lock_shared, lock_exclusive, lock_all → Lock → put, get, flush → unlock
 //!        ├─ put_notify                       data and <source, tag>, one message, no epoch
 //!        └─ expect → Request: start, test, wait     matching notifications
 //! ```

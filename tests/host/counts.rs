@@ -3,6 +3,9 @@
 //! Each count is the difference between two runs that differ in the calls in question, on a chip that does nothing on its
 //! own account.
 
+use std::mem::forget;
+
+use flagpost::epoch::{Assert, Locked};
 use flagpost::{Config, EpochSlots, Link, Model, Rank, Rma as _, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
@@ -85,4 +88,144 @@ fn epochs_move_only_the_lines_that_they_expose() {
     assert_eq!(separate(Some(WORDS - 1..WORDS + 1)), [NONE, (2, 2)]);
     assert_eq!(separate(Some(0..0)), [NONE, NONE]);
     assert_eq!(exposed_lines(Model::Unified, None), [NONE, NONE]);
+}
+
+/// Write-backs, invalidations, drains and words told to peers of rank 0 in two fences with these assertions; its piece is
+/// stored to before the first if `stores`, and loaded before the second.
+fn fences(stores: bool, first: Assert, second: Assert) -> [u64; 4] {
+    let run = |fences: bool| {
+        let all = counters(2, Model::Separate, &|_, window| {
+            if stores {
+                for line in 0..8 {
+                    window.local().set(line * WORDS, 1)?;
+                }
+            }
+            if fences {
+                let epoch = window.fence(first)?;
+                for line in 0..8 {
+                    window.local().get(line * WORDS)?;
+                }
+                forget(epoch.fence(second)?);
+            }
+            Ok(())
+        });
+        let rank = all[0];
+        [
+            rank.write_backs,
+            rank.invalidations,
+            rank.drains,
+            rank.stores_remote,
+        ]
+    };
+    let (with, without) = (run(true), run(false));
+    [0, 1, 2, 3].map(|count: usize| with[count] - without[count])
+}
+
+/// Each assertion saves its steps, and no other.
+#[test]
+fn assertions_save_what_they_say() {
+    const NONE: Assert = Assert::empty();
+    // Publishing drains, and so does a flush.
+    assert_eq!(fences(true, NONE, NONE), [8, 8, 4, 2]);
+    assert_eq!(fences(false, NONE, NONE), [0, 8, 4, 2]);
+    assert_eq!(fences(false, Assert::NO_STORE, NONE), [0, 8, 3, 2]);
+    assert_eq!(fences(true, NONE, Assert::NO_STORE), [8, 8, 3, 2]);
+    assert_eq!(fences(true, Assert::NO_PUT, NONE), [8, 0, 4, 2]);
+    assert_eq!(fences(true, NONE, Assert::NO_PUT), [8, 8, 4, 2]);
+    assert_eq!(fences(true, Assert::NO_PRECEDE, NONE), [8, 8, 3, 2]);
+    assert_eq!(fences(true, NONE, Assert::NO_PRECEDE), [8, 0, 3, 2]);
+    assert_eq!(fences(true, NONE, Assert::NO_SUCCEED), [8, 8, 3, 2]);
+    let nothing = Assert::NO_PRECEDE | Assert::NO_SUCCEED;
+    assert_eq!(fences(true, NONE, nothing), [8, 0, 2, 1]);
+}
+
+/// Atomic operations, and all accesses to other ranks' memory and registers, of the last rank in what `program` does.
+fn atomics(program: Program<'_>) -> (u64, u64) {
+    let run = |program: Program<'_>| {
+        let all = counters(3, Model::Separate, program);
+        let rank = *all.last().unwrap();
+        // An operation takes a register and gives it back.
+        let remote = rank.loads_remote + rank.stores_remote + 2 * rank.locks;
+        (rank.locks, remote)
+    };
+    let (with, without) = (run(program), run(&|_, _| Ok(())));
+    (with.0 - without.0, with.1 - without.1)
+}
+
+/// Locks and unlocks that find nobody in their way.
+#[test]
+fn uncontended_locks() {
+    type Call = for<'e, 'w> fn(&'e Words<'w>) -> Locked<'e, 'w, u32, Mapped<SimCore>>;
+    let counts = |call: Call, others: bool| {
+        let is_last = |world: &World<'_, _>| world.rank().get() == 2;
+        let with = |ends: bool| {
+            move |world: &World<'_, Mapped<SimCore>>, window: &Words<'_>| {
+                if !is_last(world) {
+                    return Ok(());
+                }
+                let other = others.then(|| window.lock_exclusive(Rank::new(1)));
+                let lock = call(window)?;
+                if ends {
+                    lock.unlock()?;
+                } else {
+                    forget(lock);
+                }
+                forget(other.transpose()?);
+                Ok(())
+            }
+        };
+        let other = move |world: &World<'_, Mapped<SimCore>>, window: &Words<'_>| {
+            if is_last(world) && others {
+                forget(window.lock_exclusive(Rank::new(1))?);
+            }
+            Ok(())
+        };
+        let (nothing, lock, both) = (atomics(&other), atomics(&with(false)), atomics(&with(true)));
+        let less = |a: (u64, u64), b: (u64, u64)| (a.0 - b.0, a.1 - b.1);
+        [less(lock, nothing), less(both, lock)]
+    };
+    let first: [Call; 4] = [
+        |window| window.lock_shared(Rank::new(0)),
+        |window| window.lock_all(),
+        |window| window.lock_exclusive(Rank::new(0)),
+        |window| window.lock_queued(Rank::new(0)),
+    ];
+    let [shared, all, exclusive, queued] = first;
+    assert_eq!(counts(shared, false), [(1, 4), (1, 4)]);
+    assert_eq!(counts(all, false), [(1, 4), (1, 4)]);
+    assert_eq!(counts(exclusive, false), [(2, 8), (2, 8)]);
+    assert_eq!(counts(exclusive, true), [(1, 4), (1, 4)]);
+    let [lock, unlock] = counts(queued, false);
+    assert_eq!((lock.0, unlock.0), (3 + 2, 3 + 1));
+}
+
+/// However many want a piece in turn, and however long they wait: none asks more of others than the module says.
+#[test]
+fn queued_locks_are_bounded_in_remote_requests() {
+    const ROUNDS: u64 = 5;
+    for cores in [2, 5, 9] {
+        let run = |rounds: u64| {
+            counters(cores, Model::Separate, &|_, window| {
+                for _ in 0..rounds {
+                    let lock = window.lock_queued(Rank::new(0))?;
+                    let mut count = [0];
+                    lock.get(Rank::new(0), 0, &mut count)?;
+                    lock.put(Rank::new(0), 0, &[count[0] + 1])?;
+                    lock.unlock()?;
+                }
+                Ok(())
+            })
+        };
+        let (with, without) = (run(ROUNDS), run(0));
+        for (with, without) in with.iter().zip(&without).skip(1) {
+            let operations = with.locks - without.locks;
+            assert!(
+                operations <= ROUNDS * (8 + 3),
+                "{cores} cores: {operations}"
+            );
+            // One in each remote operation, and that of the get.
+            let loads = with.loads_remote - without.loads_remote;
+            assert!(loads <= ROUNDS * (8 + 1), "{cores} cores: {loads}");
+        }
+    }
 }

@@ -120,7 +120,8 @@ pub trait Link {
 
     /// Does `amo` to the cell of 8 bytes at `offset`, at once as far as other `amo`s and [`update`](Self::update)s can see,
     /// and gives its former value. Cells that peers change are only read by this and by [`watch`](Self::watch), their
-    /// owner's included. Orders nothing.
+    /// owner's included. What is begun after the answer comes behind it; it orders nothing else. For waiting loops: one that
+    /// reads [half](Width::Half) a cell notes what it looked at.
     ///
     /// # Errors
     /// As [`put`](Self::put); [`Refusal::Locked`] (transient), [`Refusal::BadCell`].

@@ -11,7 +11,7 @@
 //! # Steps ([`Native`])
 //! | call                      | memory actions, in order                                                |
 //! |---------------------------|-------------------------------------------------------------------------|
-//! | `amo`, half a cell        | 1 atomic operation; to read: 1 load                                      |
+//! | `amo`, half a cell        | 1 atomic operation; to read: 1 load; acquire                             |
 //! | ... `And`, `Xor`          | as `update`                                                              |
 //! | `update`, up to 4 bytes   | load the word; while it changes: compare and swap; if that finds another: again |
 //!

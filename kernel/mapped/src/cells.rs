@@ -4,6 +4,7 @@
 //! G1. Two changes of the same bytes never overlap: one finds what the other stored.
 //! G2. Who finds in a [watched](flagpost_link::Link::watch) cell what it waited for finds everything that the writer
 //!     fenced before.
+//! G3. What this core does behind an `amo` comes behind it: it finds what was placed before the change that the `amo` found.
 //!
 //! # Steps
 //! | call     | core   | memory actions, in order                                                     |
@@ -11,15 +12,16 @@
 //! | `amo`    | origin | lock(owner), acquire; load the cell; store it if it changes; drain; unlock   |
 //! | `update` | origin | lock(owner), acquire; load the bytes; store them if they change; drain; unlock |
 //! | `watch`  | owner  | load the low half; acquire if it is what was waited for                      |
+//! | `amo` that reads half a cell | origin | load it; acquire                                     |
 //!
 //! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2 stores. An update takes
-//! a load per word, and a store of one line.
+//! a load per word, and a store of one line. To read half a cell: 1.
 //!
 //! Half cells, and updates of up to 4 bytes, are changed without a lock if the machine can: [`atomics`](crate::atomics).
 //!
 //! # Invariants
 //! I1. The owner's lock is held for one change, never while another lock is held.
-//! I2. What is polled is the low half of a cell: 8 bytes may tear.
+//! I2. What is polled or read without the lock is the low half of a cell: 8 bytes may tear.
 //!
 //! # Source
 //! [foMPI] 2.3 builds its protocols on such operations of the network; the SCC has none, so each core's test-and-set
@@ -28,7 +30,7 @@
 //! [foMPI]: crate#sources
 
 use flagpost_hal::{Address, Machine};
-use flagpost_link::{Amo, Rank, Refusal, Width, site};
+use flagpost_link::{Amo, Rank, Refusal, Width, point, site};
 
 use crate::{Atomics, Mapped};
 
@@ -66,8 +68,15 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if !place.is_multiple_of(8) {
             return Err(Refusal::BadCell { offset: place });
         }
-        if A::NATIVE && width == Width::Half {
-            return self.change_half(to, at, amo);
+        let without_lock = match (amo, width) {
+            (Amo::Read, Width::Half) => Some(self.poll(at).into()),
+            (_, Width::Half) if A::NATIVE => Some(self.change_half(to, at, amo)?),
+            _ => None,
+        };
+        if let Some(old) = without_lock {
+            // ACQUIRE: G3. With the lock, taking it has done so.
+            point!("mapped.cells.change.acquire", self.machine.acquire());
+            return Ok(old);
         }
         let held = self.lock(to, site!("mapped.cells.change.lock"))?;
         let old = self.load_cell(at, width);

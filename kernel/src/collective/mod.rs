@@ -169,6 +169,11 @@ impl<L: Link> World<'_, L> {
             "collective.barrier.fence",
             self.retry(|| self.link().fence())?
         );
+        self.gather()
+    }
+
+    /// [`barrier`](World::barrier), for who has ordered what it put.
+    pub(crate) fn gather(&self) -> Result<(), Error> {
         self.collectives.barrier.run(self, |_| Ok(()), |_| Ok(()))
     }
 

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Place, order, point};
 
-use super::{Core, Options, Window};
+use super::{Core, Options, Window, cell};
 use crate::{
     Error, Model, Unfinished, World,
     epoch::{EpochSlots, Strategy},
@@ -15,7 +15,7 @@ impl<'w, L: Link> World<'w, L> {
     /// Makes a window of `len` zero elements on each rank. Collective: all ranks call it with the same
     /// element size and length, in the same order as other collectives.
     ///
-    /// Takes `len` elements in whole lines of every rank's shared memory, and what its epochs need (two slots per
+    /// Takes `len` elements in whole lines of every rank's shared memory, and what its epochs need (64 bytes; two slots per
     /// rank, see [`EpochSlots`]), until [`Window::free`]. Waits for all ranks: O(log p).
     ///
     /// # Errors
@@ -45,6 +45,7 @@ impl<'w, L: Link> World<'w, L> {
                 element,
                 core.bytes,
                 core.key.get(),
+                core.cells.get(),
                 sync.offer(),
                 model as u32,
             ])
@@ -88,15 +89,28 @@ impl<'w, L: Link> World<'w, L> {
         })?;
         let link = self.link();
         let key = link.allocate(bytes, Place::Symmetric)?;
+        let cells = match link.allocate(cell::BYTES, Place::Symmetric) {
+            Ok(cells) => cells,
+            Err(refusal) => {
+                link.withdraw(key);
+                return Err(refusal.into());
+            }
+        };
         let sync = match S::prepare(self, options) {
             Ok(sync) => sync,
             Err(error) => {
+                link.withdraw(cells);
                 link.withdraw(key);
                 return Err(error);
             }
         };
-        let core = Core::new(self, id, key, bytes, model);
-        if let Err(error) = self.zero(key, bytes) {
+        let core = Core::new(self, id, key, bytes, cells, model);
+        let cleared = self.zero(key, bytes).and_then(|()| {
+            // Past the cache, where they are from now on.
+            let zeros = [0; cell::BYTES as usize];
+            self.retry(|| link.put(self.rank(), cells, 0, &zeros))
+        });
+        if let Err(error) = cleared {
             self.discard(&core, &sync);
             return Err(error);
         }
@@ -107,6 +121,7 @@ impl<'w, L: Link> World<'w, L> {
     /// Gives back what [`World::prepare`] took.
     fn discard<S: Strategy<'w, L>>(&self, core: &Core<'w, L>, sync: &S) {
         sync.discard(self);
+        self.link().withdraw(core.cells);
         self.link().withdraw(core.key);
         self.windows.set(self.windows.get() & !bit(core.id));
     }

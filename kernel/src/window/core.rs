@@ -4,10 +4,27 @@ use core::cell::Cell;
 
 use flagpost_link::{Key, Link, Rank, point};
 
-use crate::{Error, Model, World};
+use crate::{Error, Model, World, epoch::lock::Passive};
 
 /// How many requests may be started on a window at a time.
 pub(crate) const REQUESTS: usize = 8;
+
+/// Words of a window that many ranks change: where they lie, from `Core::cells` on. 8 bytes each, past all caches, zero at
+/// first, on every rank.
+pub(crate) mod cell {
+    /// The lock of the rank's piece.
+    pub(crate) const LOCAL: u32 = 0;
+    /// At rank 0: who has locked all pieces, and who some exclusively.
+    pub(crate) const GLOBAL: u32 = 8;
+    /// Who came last to the queue for the rank's piece.
+    pub(crate) const TAIL: u32 = 16;
+    /// Who comes behind this rank in the queue that it is in.
+    pub(crate) const NEXT: u32 = 24;
+    /// How it stands with this rank in that queue.
+    pub(crate) const TURN: u32 = 32;
+    /// Size of all; the last three are spare.
+    pub(crate) const BYTES: u32 = 64;
+}
 
 /// What of a window does not depend on its element, nor on how its epochs are signalled.
 #[derive(Debug)]
@@ -17,12 +34,16 @@ pub struct Core<'w, L> {
     pub(crate) key: Key,
     /// Length of the own piece, in bytes.
     pub(crate) bytes: u32,
+    /// The window's [cells](cell), under the same key on every rank.
+    pub(crate) cells: Key,
     pub(crate) model: Model,
     pub(crate) access_open: Cell<bool>,
     pub(crate) exposure_open: Cell<bool>,
     /// What the open exposure epoch exposes.
     pub(crate) exposed: Cell<Lines>,
     pub(crate) abandoned: Cell<bool>,
+    /// This rank's epochs of passive targets.
+    pub(crate) passive: Passive,
     /// Lines of started requests.
     pub(crate) requested: [Cell<Option<Lines>>; REQUESTS],
 }
@@ -40,6 +61,7 @@ impl<'w, L: Link> Core<'w, L> {
         id: u16,
         key: Key,
         bytes: u32,
+        cells: Key,
         model: Model,
     ) -> Self {
         Self {
@@ -47,11 +69,13 @@ impl<'w, L: Link> Core<'w, L> {
             id,
             key,
             bytes,
+            cells,
             model,
             access_open: Cell::new(false),
             exposure_open: Cell::new(false),
             exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
+            passive: Passive::new(),
             requested: [const { Cell::new(None) }; REQUESTS],
         }
     }
@@ -76,6 +100,9 @@ impl<'w, L: Link> Core<'w, L> {
     pub(crate) fn open(&self, side: &Cell<bool>) -> Result<(), Error> {
         if self.abandoned.get() {
             return Err(Error::EpochAbandoned);
+        }
+        if self.passive.any() && core::ptr::eq(side, &self.access_open) {
+            return Err(Error::EpochOpen);
         }
         if side.replace(true) {
             return Err(Error::EpochOpen);

@@ -44,7 +44,7 @@ use crate::{
     notify::{Notification, Tag},
 };
 
-pub(crate) use self::core::{Core, Lines, REQUESTS};
+pub(crate) use self::core::{Core, Lines, REQUESTS, cell};
 pub use local::Local;
 pub use model::{Model, Options};
 

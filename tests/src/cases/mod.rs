@@ -1,7 +1,10 @@
 //! The table, and the cases by what they are about.
 
+mod fence;
 mod hal;
 mod link;
+mod lock;
+mod lock_timeout;
 mod matching_list;
 mod model;
 mod notify;
@@ -202,6 +205,8 @@ impl<P: Platform> Links<P> {
         Self::LIST,
         Self::FULL_LIST,
         Self::MODEL,
+        Self::LOCK,
+        Self::FENCE,
         Self::RMA,
     ];
 
@@ -246,6 +251,54 @@ impl<P: Platform> Links<P> {
         case("timeout.list.full", 3, ANY, |c| {
             matching_list::full(&join(c)?)
         }),
+    ];
+
+    const FENCE: &'static [Case<P>] = &[
+        case("fence.ring", 1, ANY, |c| fence::ring(&join(c)?)),
+        case("fence.all_to_all", 1, 48, |c| fence::all_to_all(&join(c)?)),
+        case("fence.assertions", 1, ANY, |c| fence::assertions(&join(c)?)),
+        case("fence.unified", 1, ANY, |c| fence::unified(&join(c)?)),
+        case("fence.misuse", 1, ANY, |c| fence::misuse(&join(c)?)),
+        case("timeout.fence", 2, ANY, |c| fence::timeout(&join(c)?)),
+        case("small.fence", 2, 3, |c| small!(c, fence::small)),
+    ];
+
+    const LOCK: &'static [Case<P>] = &[
+        case("lock.exclusive", 1, ANY, |c| {
+            lock::counter(&join(c)?, lock::EXCLUSIVE)
+        }),
+        case("lock.queued", 1, ANY, |c| {
+            lock::counter(&join(c)?, lock::QUEUED)
+        }),
+        case("lock.mixed", 2, ANY, |c| lock::mixed(&join(c)?)),
+        case("lock.all", 2, ANY, |c| lock::all(&join(c)?)),
+        case("lock.own", 1, ANY, |c| lock::own(&join(c)?)),
+        case("lock.own_before", 2, ANY, |c| lock::own_before(&join(c)?)),
+        case("lock.sync", 2, ANY, |c| lock::sync(&join(c)?)),
+        case("lock.nested", 1, ANY, |c| lock::nested(&join(c)?)),
+        case("lock.windows", 1, ANY, |c| lock::windows(&join(c)?)),
+        case("lock.misuse", 1, ANY, |c| lock::misuse(&join(c)?)),
+        case("timeout.locked", 2, ANY, |c| {
+            lock_timeout::locked(&join(c)?)
+        }),
+        case("timeout.locked_all", 2, ANY, |c| {
+            lock_timeout::locked_all(&join(c)?)
+        }),
+        case("timeout.locked_queue", 3, ANY, |c| {
+            lock_timeout::queue(&join(c)?)
+        }),
+        case("timeout.locked_dropped", 2, ANY, |c| {
+            lock_timeout::dropped(&join(c)?)
+        }),
+        case("small.lock_shared", 2, 3, |c| {
+            small!(c, lock::small::shared)
+        }),
+        case("small.lock_exclusive", 2, 3, |c| {
+            small!(c, lock::small::exclusive)
+        }),
+        case("small.lock_all", 2, 3, |c| small!(c, lock::small::all)),
+        case("small.lock_queue", 2, 3, |c| small!(c, lock::small::queue)),
+        case("small.lock_own", 2, 2, |c| small!(c, lock::small::own)),
     ];
 
     const MODEL: &'static [Case<P>] = &[
@@ -344,6 +397,7 @@ impl<P: MachinePlatform> Machines<P> {
         case("world.restart", 1, ANY, world::restart),
         case("world.dirty_restart", 1, ANY, world::dirty_restart),
         case("world.early_peers", 2, ANY, world::early_peers),
+        case("lock.flush", 2, ANY, lock::flush),
         case("link.last_byte", 1, ANY, link::last_byte),
         case("link.post", 2, ANY, link::post),
         case("link.completion", 2, ANY, link::completion),

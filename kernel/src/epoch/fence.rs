@@ -1,0 +1,305 @@
+//! Fence: all ranks together end one epoch and begin the next, in which everybody may access everybody's piece.
+//!
+//! # Guarantee
+//! G1. What any rank put before a fence is seen by its target behind the fence, in memory and through the cache.
+//! G2. What a rank stored to its own piece before a fence is seen by peers' gets behind it.
+//! G3. No put or get of a later epoch reaches a piece before its owner has come to the fence.
+//!
+//! # Steps
+//! | step | does | is left out if |
+//! |---|---|---|
+//! | publish | writes own dirty lines back | [`NO_STORE`](Assert::NO_STORE) or [`NO_SUCCEED`](Assert::NO_SUCCEED) |
+//! | flush | places own puts | [`NO_PRECEDE`](Assert::NO_PRECEDE) |
+//! | meet | a barrier: O(log p) | [`NO_PRECEDE`](Assert::NO_PRECEDE) and [`NO_SUCCEED`](Assert::NO_SUCCEED) |
+//! | refresh | invalidates own lines | [`NO_PRECEDE`](Assert::NO_PRECEDE), the fence before had [`NO_PUT`](Assert::NO_PUT), or there was none |
+//!
+//! In windows of the unified [model](crate::Model) publishing orders own stores, and refreshing is nothing.
+//!
+//! # Cost
+//! Remote accesses: `ceil(log2 p)` words, as a barrier. Memory: none.
+//!
+//! # Rules
+//! * Collective: all ranks of the world, in the same order as other collectives. `NO_PRECEDE` and `NO_SUCCEED` are given by all ranks
+//!   or by none; the others each rank gives for itself. A wrong assertion is not noticed: data are old, or lost.
+//! * Own stores between two fences are refused ([`Error::Exposed`]), as in an exposure epoch; unless the first fence had `NO_PUT`: then
+//!   nobody puts there, and the lines stay the owner's. In either case behind [`Fence::end`].
+//! * A fence epoch is the window's only access and exposure epoch while it is open.
+//!
+//! # Bounds
+//! Waits take the world's budget, for each peer. A fence that runs out of it gives a [`Fencing`] to go on with, which repeats no step that
+//! was done. One that is dropped, as a [`Fence`] that is not ended, makes the window refuse further epochs.
+//!
+//! # Source
+//! [foMPI] 2.3: complete everything, then a barrier. MPI-3 11.5.1 and 11.5.5 for the assertions.
+//!
+//! # Evidence
+//! Cases `fence.*` and `small.fence`; counts in `tests/host/counts.rs`.
+//!
+//! [foMPI]: crate#sources
+
+use core::marker::PhantomData;
+
+use bitflags::bitflags;
+use bytemuck::Pod;
+use flagpost_link::{Link, Rank, order, point};
+
+use crate::{
+    Error, Unfinished, Window,
+    rma::{Reach, Rma},
+    window::{Core, Lines},
+};
+
+bitflags! {
+    /// What a program knows of the epochs before and behind a fence. Empty: nothing.
+    #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Assert: u8 {
+        /// This rank has not stored to its own piece since the last fence.
+        const NO_STORE = 1;
+        /// No rank puts to this rank's piece until the next fence.
+        const NO_PUT = 2;
+        /// No rank has accessed any piece since the last fence. All ranks say so, or none.
+        const NO_PRECEDE = 4;
+        /// No rank accesses any piece until the next fence. All ranks say so, or none.
+        const NO_SUCCEED = 8;
+    }
+}
+
+impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
+    /// Opens an epoch in which all ranks may access all pieces. Collective; waits for all ranks.
+    ///
+    /// # Errors
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the rank that was waited for. With a
+    /// [`Fencing`] to go on with.
+    pub fn fence(&self, assert: Assert) -> Fenced<'_, 'w, T, L> {
+        let fencing = Fencing {
+            turn: Turn {
+                core: &self.core,
+                assert,
+                // What came before were epochs of another kind, which ended with all they need.
+                before: Assert::NO_PUT,
+                phase: Phase::New,
+                open: false,
+            },
+            element: PhantomData,
+        };
+        fencing.go_on()
+    }
+}
+
+/// What a fence gives: the epoch behind it.
+pub type Fenced<'e, 'w, T, L> = Result<Fence<'e, 'w, T, L>, Unfinished<Fencing<'e, 'w, T, L>>>;
+
+/// The next step of a fence.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The first one, which opens the window.
+    New,
+    Publish,
+    Flush,
+    Meet,
+    Refresh,
+    /// Behind it.
+    Done,
+}
+
+/// A fence, from the epoch before it to the one behind it.
+#[derive(Debug)]
+struct Turn<'e, 'w, L: Link> {
+    core: &'e Core<'w, L>,
+    assert: Assert,
+    /// Of the fence before.
+    before: Assert,
+    phase: Phase,
+    /// The window's epochs are this one's.
+    open: bool,
+}
+
+impl<L: Link> Turn<'_, '_, L> {
+    fn has(&self, assert: Assert) -> bool {
+        self.assert.intersects(assert)
+    }
+
+    /// Goes through the steps that are left.
+    fn cross(&mut self) -> Result<(), Error> {
+        let core = self.core;
+        let world = core.world;
+        if self.phase == Phase::New {
+            self.open()?;
+            self.phase = Phase::Publish;
+        }
+        // Own stores are refused from here on: they would not be published.
+        core.exposed.set(core.all());
+        if self.phase == Phase::Publish {
+            if !self.has(Assert::NO_STORE | Assert::NO_SUCCEED) {
+                // PUBLISH: G2; and no dirty line is left to travel over puts.
+                point!("fence.publish", core.publish(core.all())?);
+            }
+            self.phase = Phase::Flush;
+        }
+        order!(
+            "fence.flush<meet",
+            if self.phase == Phase::Flush {
+                if !self.has(Assert::NO_PRECEDE) {
+                    // FLUSH: G1: before peers are told.
+                    point!("fence.flush", world.retry(|| world.link().flush(None))?);
+                }
+                self.phase = Phase::Meet;
+            },
+            if self.phase == Phase::Meet {
+                if !self
+                    .assert
+                    .contains(Assert::NO_PRECEDE | Assert::NO_SUCCEED)
+                {
+                    // WAIT: G1, G3.
+                    point!("fence.meet", world.gather()?);
+                }
+                self.phase = Phase::Refresh;
+            }
+        );
+        if self.phase == Phase::Refresh {
+            if !self.has(Assert::NO_PRECEDE) && !self.before.contains(Assert::NO_PUT) {
+                // REFRESH: G1: behind the barrier.
+                point!("fence.refresh", core.refresh(core.all())?);
+            }
+            self.phase = Phase::Done;
+        }
+        // What peers may put to until the next fence.
+        let nothing = Lines { start: 0, end: 0 };
+        let closed = self.has(Assert::NO_PUT | Assert::NO_SUCCEED);
+        core.exposed.set(if closed { nothing } else { core.all() });
+        Ok(())
+    }
+
+    /// Begins: the window's epochs are the fence's.
+    fn open(&mut self) -> Result<(), Error> {
+        let core = self.core;
+        core.open(&core.access_open)?;
+        if let Err(error) = core.open(&core.exposure_open) {
+            core.access_open.set(false);
+            return Err(error);
+        }
+        self.open = true;
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if self.open {
+            self.core.access_open.set(false);
+            self.core.exposure_open.set(false);
+            self.open = false;
+        }
+    }
+}
+
+impl<L: Link> Drop for Turn<'_, '_, L> {
+    fn drop(&mut self) {
+        if self.open {
+            self.core.abandoned.set(true);
+        }
+    }
+}
+
+/// A fence that waits for somebody.
+#[derive(Debug)]
+#[must_use = "dropping this abandons the epoch"]
+pub struct Fencing<'e, 'w, T, L: Link> {
+    turn: Turn<'e, 'w, L>,
+    element: PhantomData<T>,
+}
+
+impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
+    /// Goes on where the last attempt stopped.
+    ///
+    /// # Errors
+    /// As [`Window::fence`].
+    pub fn go_on(mut self) -> Fenced<'e, 'w, T, L> {
+        match self.turn.cross() {
+            Ok(()) => Ok(Fence {
+                turn: self.turn,
+                element: PhantomData,
+            }),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+}
+
+/// An epoch between two fences. Its accesses: [`Rma`], to any rank.
+#[derive(Debug)]
+#[must_use = "a fence epoch ends with `fence` or `end`"]
+pub struct Fence<'e, 'w, T, L: Link> {
+    turn: Turn<'e, 'w, L>,
+    element: PhantomData<T>,
+}
+
+impl<'w, T: Pod, L: Link> Reach<'w, L> for Fence<'_, 'w, T, L> {
+    fn core(&self) -> &Core<'w, L> {
+        self.turn.core
+    }
+
+    fn admit(&self, target: Rank) -> Result<(), Error> {
+        if self.turn.has(Assert::NO_SUCCEED) {
+            return Err(Error::NotInGroup(target));
+        }
+        Ok(())
+    }
+}
+
+impl<'w, T: Pod, L: Link> Rma<'w, T, L> for Fence<'_, 'w, T, L> {}
+
+impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
+    /// Ends this epoch and opens the next. Collective; waits for all ranks.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], with a [`Fencing`] to go on with.
+    pub fn fence(self, assert: Assert) -> Fenced<'e, 'w, T, L> {
+        let Self { mut turn, element } = self;
+        turn.before = turn.assert;
+        turn.assert = assert;
+        turn.phase = Phase::Publish;
+        let fencing = Fencing { turn, element };
+        fencing.go_on()
+    }
+
+    /// Ends this epoch, and opens none: a fence with [`Assert::NO_SUCCEED`], by all ranks.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], with an [`Ending`] to go on with.
+    pub fn end(self) -> Result<(), Unfinished<Ending<'e, 'w, T, L>>> {
+        Ending::close(self.fence(Assert::NO_SUCCEED))
+    }
+}
+
+/// The last fence, which waits for somebody.
+#[derive(Debug)]
+#[must_use = "dropping this abandons the epoch"]
+pub struct Ending<'e, 'w, T, L: Link> {
+    fencing: Fencing<'e, 'w, T, L>,
+}
+
+impl<'e, 'w, T: Pod, L: Link> Ending<'e, 'w, T, L> {
+    fn close(last: Fenced<'e, 'w, T, L>) -> Result<(), Unfinished<Self>> {
+        match last {
+            Ok(mut epoch) => {
+                epoch.turn.close();
+                Ok(())
+            }
+            Err(late) => Err(Unfinished {
+                handle: Self {
+                    fencing: late.handle,
+                },
+                error: late.error,
+            }),
+        }
+    }
+
+    /// Goes on where the last attempt stopped.
+    ///
+    /// # Errors
+    /// As [`Fence::end`].
+    pub fn go_on(self) -> Result<(), Unfinished<Self>> {
+        Self::close(self.fencing.go_on())
+    }
+}

@@ -1,0 +1,89 @@
+//! Flush and sync: what is done becomes visible before an epoch ends.
+//!
+//! | call | afterwards | cost |
+//! |---|---|---|
+//! | [`Lock::flush`] | what this rank put at the target is in its memory | what the link takes; over `mapped` a drain, no remote access |
+//! | [`Lock::flush_all`] | the same, at all targets | as above, once |
+//! | [`Lock::flush_local`], [`Lock::flush_local_all`] | buffers of earlier calls may be used again | none |
+//! | [`Window::sync`] | the owner's view of its own piece and what peers see agree | own lines of the piece |
+//!
+//! A flush tells nobody: who is to look must be told, behind it (a notification, a barrier, a word that it looks at).
+//!
+//! # Source
+//! MPI-3 11.5.4; [foMPI] 2.3.
+//!
+//! [foMPI]: crate#sources
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Rank, order, point};
+
+use super::lock::Lock;
+use crate::{Error, Window, rma::Reach};
+
+impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
+    /// Waits until all that this rank has put at `target` in this epoch is in its memory.
+    ///
+    /// # Errors
+    /// [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
+    pub fn flush(&self, target: Rank) -> Result<(), Error> {
+        self.admit(target)?;
+        self.place(Some(target))
+    }
+
+    /// [`flush`](Lock::flush), for all targets of the epoch.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming one of them.
+    pub fn flush_all(&self) -> Result<(), Error> {
+        self.place(None)
+    }
+
+    fn place(&self, target: Option<Rank>) -> Result<(), Error> {
+        let world = self.core().world;
+        world.check_rank(target.unwrap_or(world.rank()))?;
+        // FLUSH: that is all.
+        point!("flush.place", world.retry(|| world.link().flush(target))?);
+        Ok(())
+    }
+
+    /// Waits until the buffers of this rank's calls for `target` may be used again. They may be at once: `put` copies.
+    ///
+    /// # Errors
+    /// [`Error::NotInGroup`].
+    pub fn flush_local(&self, target: Rank) -> Result<(), Error> {
+        self.admit(target)
+    }
+
+    /// [`flush_local`](Lock::flush_local), for all targets of the epoch.
+    ///
+    /// # Errors
+    /// None.
+    pub fn flush_local_all(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
+    /// Makes own stores to the own piece visible to peers, and peers' puts there that this rank was told of visible to own
+    /// loads. For pieces that are accessed under locks: see [there](crate::epoch::lock#the-own-piece).
+    ///
+    /// No peer puts to lines meanwhile to which this rank has stored.
+    ///
+    /// # Errors
+    /// [`Error::Exposed`] while an exposure epoch or request has lines of the piece; [`Error::Timeout`] in windows of the unified
+    /// model.
+    pub fn sync(&self) -> Result<(), Error> {
+        let core = &self.core;
+        if core.is_exposed(core.all()) {
+            return Err(Error::Exposed);
+        }
+        order!(
+            "flush.sync.publish<refresh",
+            // PUBLISH: before dirty lines are dropped.
+            point!("flush.sync.publish", core.publish(core.all())?),
+            // REFRESH: what peers have put.
+            point!("flush.sync.refresh", core.refresh(core.all())?)
+        );
+        Ok(())
+    }
+}

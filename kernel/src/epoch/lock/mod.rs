@@ -1,0 +1,363 @@
+//! Passive target: an origin locks a piece, accesses it, and unlocks it; the piece's owner does nothing.
+//!
+//! # Guarantee
+//! G1. While a piece is locked exclusively nobody else has it locked, neither by itself nor among all.
+//! G2. Who locks a piece finds what those did that unlocked it before.
+//! G3. What an origin did before [`Lock::flush`] is placed when that returns: others that may access it find it.
+//!
+//! # Steps
+//! Two words, as in [foMPI]: the *global* one, at rank 0, counts who has locked all pieces and who has locked some
+//! piece exclusively; the *local* one, at each rank, has a bit for a writer and counts readers.
+//!
+//! | call | in order |
+//! |---|---|
+//! | [`lock_shared`](Window::lock_shared) | count in at the local word; while it has a writer: read it |
+//! | [`lock_exclusive`](Window::lock_exclusive) | unless this rank has another exclusive lock: count in at the global word; local word: 0 to writer. If all are locked, or the local word is not 0: count out; read that word until it is free; again |
+//! | [`lock_queued`](Window::lock_queued) | [line up](self#the-queue) at the target; then as `lock_exclusive` |
+//! | [`lock_all`](Window::lock_all) | count in at the global word; while it has exclusive ones: read it |
+//! | own piece, locked | publish and refresh it |
+//! | [`unlock`](Lock::unlock) | flush; publish the own piece, if it is locked; take back what was counted: the local word, then, behind the last exclusive lock, the global word; pass the turn on in the queue |
+//!
+//! # Cost
+//! Atomic operations when nobody is in the way. Each takes 4 remote accesses where there are no native ones (lock, load, store,
+//! unlock of the owner's test-and-set register), and a look at a word that is taken 1.
+//!
+//! | call | atomic operations | remote accesses over `mapped` |
+//! |---|---|---|
+//! | shared lock; its unlock | 1; 1 | 4; 4 |
+//! | all; its unlock | 1; 1 | 4; 4 |
+//! | exclusive lock, the rank's first; its unlock, the last | 2; 2 | 8; 8 |
+//! | exclusive lock, a further one; its unlock, not the last | 1; 1 | 4; 4 |
+//! | queued lock | 3, and 2 own; behind others 4, and 2 own, and no remote look | 12; 16 |
+//! | its unlock | 3, and 1 own; with others behind it 3 to 4, and 1 own | 12; 16 |
+//!
+//! # The queue
+//! Under contention an exclusive lock costs as many remote looks as it has to wait, with pauses that grow to 16
+//! turns of the processor's relaxing. A queued one waits at its own memory: a queue at each target, in which each rank tells
+//! the next one. So it takes at most 8 remote atomic operations from lock to unlock, plus 3 for each rank that gave up waiting
+//! while it was next; provided that all who lock the piece exclusively do it this way, and nobody shares it. (Others are
+//! excluded as well; but then the first of the queue has to look at the words as they have to.) A rank is in one queue of a window at a
+//! time.
+//!
+//! # Fairness
+//! A queued lock comes in the order of the queue. A shared lock, or one of all, that waits keeps new writers out: it comes as soon
+//! as the present ones have gone. An exclusive lock may wait as long as others keep sharing the piece.
+//!
+//! # The own piece
+//! Windows of the separate [model](crate::Model): a piece that peers access under locks is its owner's through
+//! [`Local`](crate::Local) only
+//! * while the owner has locked it (by itself or among all): loads see what was there when it was locked; stores are
+//!   published at unlock. Stores under a shared lock, and under one of all: to lines that no peer puts to until then;
+//! * between two collective synchronizations without epochs of peers, with [`Window::sync`] before the one that lets peers
+//!   in, and behind the one that locks them out.
+//!
+//! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers' puts; nothing refuses that.
+//! In the unified model the owner may always load and store, as a peer may put and get.
+//!
+//! # Bounds
+//! Each wait takes the world's budget. A lock that runs out of it gives a [`Locking`]: it keeps its place (a shared lock
+//! and a queued one; an exclusive one has taken everything back), and can go on, or be [cancelled](Locking::cancel), which takes it
+//! back. Dropping it does the same within the budget. A rank has at most 8 locks of a window.
+//!
+//! # Source
+//! [foMPI] 2.3 and Fig. 3. A lock there goes back to the start if the local word is taken, as here.
+//!
+//! # Evidence
+//! Cases `lock.*` and `small.lock_*`; counts in `tests/host/counts.rs`.
+//!
+//! [foMPI]: crate#sources
+
+mod passive;
+mod queue;
+mod words;
+
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Rank, order, point};
+
+use crate::{
+    Error, Unfinished, Window,
+    rma::{Reach, Rma},
+    window::Core,
+};
+
+pub(crate) use passive::Passive;
+use words::Words;
+
+/// What is locked, and how.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Shared,
+    Exclusive,
+    /// Exclusively, in turn.
+    Queued,
+    /// All pieces, shared.
+    All,
+}
+
+impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
+    /// Locks `target`'s piece, which others may share. Waits while it is locked exclusively.
+    ///
+    /// Cost and order: see the [module](crate::epoch::lock).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the target locked already, or a lock
+    /// it still waits for), [`Error::TooManyLocks`], [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the target while
+    /// it is locked. All with a [`Locking`] to go on with.
+    pub fn lock_shared(&self, target: Rank) -> Locked<'_, 'w, T, L> {
+        self.lock(Kind::Shared, target)
+    }
+
+    /// Locks `target`'s piece for this rank alone. Waits while it is locked by others, or all pieces are.
+    ///
+    /// # Errors
+    /// As [`Window::lock_shared`].
+    pub fn lock_exclusive(&self, target: Rank) -> Locked<'_, 'w, T, L> {
+        self.lock(Kind::Exclusive, target)
+    }
+
+    /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
+    ///
+    /// # Errors
+    /// As [`Window::lock_shared`]; [`Error::EpochOpen`] also if this rank has another queued lock of the window.
+    pub fn lock_queued(&self, target: Rank) -> Locked<'_, 'w, T, L> {
+        self.lock(Kind::Queued, target)
+    }
+
+    /// Locks all pieces, which others may share. Waits while any is locked exclusively.
+    ///
+    /// # Errors
+    /// As [`Window::lock_shared`]; a timeout names nobody.
+    pub fn lock_all(&self) -> Locked<'_, 'w, T, L> {
+        self.lock(Kind::All, Rank::new(0))
+    }
+
+    fn lock(&self, kind: Kind, target: Rank) -> Locked<'_, 'w, T, L> {
+        let locking = Locking {
+            hold: Hold {
+                words: Words::new(&self.core, kind, target),
+                phase: Phase::New,
+            },
+            element: PhantomData,
+        };
+        locking.go_on()
+    }
+}
+
+/// What a call for a lock gives.
+pub type Locked<'e, 'w, T, L> = Result<Lock<'e, 'w, T, L>, Unfinished<Locking<'e, 'w, T, L>>>;
+
+/// How far a lock has come.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing has happened.
+    New,
+    Acquiring,
+    Held,
+    Releasing,
+    Done,
+}
+
+/// A lock, and what is left to do of it.
+#[derive(Debug)]
+struct Hold<'e, 'w, L: Link> {
+    words: Words<'e, 'w, L>,
+    phase: Phase,
+}
+
+impl<'w, L: Link> Hold<'_, 'w, L> {
+    /// Whether the own piece is locked.
+    fn owns(&self) -> bool {
+        let words = &self.words;
+        words.kind == Kind::All || words.target == words.core.world.rank()
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        let Words {
+            core, kind, target, ..
+        } = self.words;
+        core.world.check_rank(target)?;
+        if core.abandoned.get() {
+            return Err(Error::EpochAbandoned);
+        }
+        if kind == Kind::All {
+            core.open(&core.access_open)?;
+            core.passive.wait_for()
+        } else if core.access_open.get() {
+            return Err(Error::EpochOpen);
+        } else {
+            core.passive.add(target, kind == Kind::Queued)?;
+        }
+        self.phase = Phase::Acquiring;
+        Ok(())
+    }
+
+    fn acquire(&mut self) -> Result<(), Error> {
+        if self.phase == Phase::New {
+            self.begin()?;
+        }
+        self.words.acquire()?;
+        let core = self.words.core;
+        if self.owns() {
+            // PUBLISH: stores from before the lock; REFRESH: G2. In this order: dirty lines are not dropped.
+            order!(
+                "lock.own.publish<refresh",
+                point!("lock.own.publish", core.publish(core.all())?),
+                point!("lock.own.refresh", core.refresh(core.all())?)
+            );
+        }
+        self.words.hand_over();
+        core.passive.got();
+        self.phase = Phase::Held;
+        Ok(())
+    }
+
+    /// Ends the epoch, if it has begun, and takes everything back.
+    fn release(&mut self) -> Result<(), Error> {
+        let core = self.words.core;
+        let world = core.world;
+        if self.phase == Phase::New {
+            self.phase = Phase::Done;
+            return Ok(());
+        }
+        if self.phase == Phase::Held {
+            order!(
+                "lock.unlock.flush<release",
+                {
+                    let to = (self.words.kind != Kind::All).then_some(self.words.target);
+                    // FLUSH: G2.
+                    point!("lock.unlock.flush", world.retry(|| world.link().flush(to))?);
+                    if self.owns() {
+                        // PUBLISH: G2, for own stores.
+                        point!("lock.unlock.publish", core.publish(core.all())?);
+                    }
+                },
+                {
+                    self.words.take_back();
+                    self.phase = Phase::Releasing;
+                    self.words.release()?;
+                }
+            );
+        } else {
+            self.words.release()?;
+        }
+        if self.phase == Phase::Acquiring {
+            core.passive.got();
+        }
+        if self.words.kind == Kind::All {
+            core.access_open.set(false);
+        } else {
+            core.passive
+                .remove(self.words.target, self.words.kind == Kind::Queued);
+        }
+        self.phase = Phase::Done;
+        Ok(())
+    }
+}
+
+impl<L: Link> Drop for Hold<'_, '_, L> {
+    fn drop(&mut self) {
+        // A lock that is dropped while it is held is a mistake, which the window shows; peers go on all the same.
+        let mistake = matches!(self.phase, Phase::Held | Phase::Releasing);
+        if self.phase != Phase::Done && (self.release().is_err() || mistake) {
+            self.words.core.abandoned.set(true);
+        }
+    }
+}
+
+/// A lock that is not there yet.
+#[derive(Debug)]
+#[must_use = "go on, or cancel it"]
+pub struct Locking<'e, 'w, T, L: Link> {
+    hold: Hold<'e, 'w, L>,
+    element: PhantomData<T>,
+}
+
+impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
+    /// Goes on to wait.
+    ///
+    /// # Errors
+    /// As [`Window::lock_shared`].
+    pub fn go_on(mut self) -> Locked<'e, 'w, T, L> {
+        match self.hold.acquire() {
+            Ok(()) => Ok(Lock {
+                hold: self.hold,
+                element: PhantomData,
+            }),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    /// Takes back what was taken: it is as if the lock had not been asked for. Waits for nobody but for the words' own locks,
+    /// and for whoever is just coming to the same queue.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], with the rest of it.
+    pub fn cancel(self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+        let rest = Unlocking { hold: self.hold };
+        rest.go_on()
+    }
+}
+
+/// A piece, or all, locked. Its accesses: [`Rma`]; [`flush`](Lock::flush) places them, [`unlock`](Lock::unlock) too.
+#[derive(Debug)]
+#[must_use = "a lock is given back by `unlock`"]
+pub struct Lock<'e, 'w, T, L: Link> {
+    hold: Hold<'e, 'w, L>,
+    element: PhantomData<T>,
+}
+
+impl<'w, T: Pod, L: Link> Reach<'w, L> for Lock<'_, 'w, T, L> {
+    fn core(&self) -> &Core<'w, L> {
+        self.hold.words.core
+    }
+
+    fn admit(&self, target: Rank) -> Result<(), Error> {
+        let words = &self.hold.words;
+        if words.kind == Kind::All || words.target == target {
+            Ok(())
+        } else {
+            Err(Error::NotInGroup(target))
+        }
+    }
+}
+
+impl<'w, T: Pod, L: Link> Rma<'w, T, L> for Lock<'_, 'w, T, L> {}
+
+impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
+    /// Places all that was put, and lets others have the piece.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], with an [`Unlocking`] to go on with.
+    pub fn unlock(self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+        let rest = Unlocking { hold: self.hold };
+        rest.go_on()
+    }
+}
+
+/// A lock that is being given back.
+#[derive(Debug)]
+#[must_use = "others wait for the lock"]
+pub struct Unlocking<'e, 'w, L: Link> {
+    hold: Hold<'e, 'w, L>,
+}
+
+impl<L: Link> Unlocking<'_, '_, L> {
+    /// Goes on where the last attempt stopped.
+    ///
+    /// # Errors
+    /// As [`Lock::unlock`].
+    pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+        match self.hold.release() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Which locks of a window a rank has.
+
+use core::cell::Cell;
+
+use flagpost_link::Rank;
+
+use crate::Error;
+
+/// How many targets of a window a rank may have locked at a time.
+const LOCKS: usize = 8;
+
+/// A rank's locks of one window.
+#[derive(Debug)]
+pub(crate) struct Passive {
+    /// Targets that are locked, or waited for.
+    targets: [Cell<Option<Rank>>; LOCKS],
+    /// How many of them are locked exclusively. If any, this rank is counted in the global word, once.
+    exclusive: Cell<u32>,
+    /// A lock is waited for.
+    waiting: Cell<bool>,
+    /// One of them is a queued one.
+    queued: Cell<bool>,
+}
+
+impl Passive {
+    pub(crate) fn new() -> Self {
+        Self {
+            targets: [const { Cell::new(None) }; LOCKS],
+            exclusive: Cell::new(0),
+            waiting: Cell::new(false),
+            queued: Cell::new(false),
+        }
+    }
+
+    /// Whether any target is locked or waited for.
+    pub(crate) fn any(&self) -> bool {
+        self.targets.iter().any(|target| target.get().is_some())
+    }
+
+    /// A lock of `target` is waited for.
+    pub(super) fn add(&self, target: Rank, queued: bool) -> Result<(), Error> {
+        let mut targets = self.targets.iter();
+        let twice = targets.any(|place| place.get() == Some(target));
+        if twice || self.waiting.get() || queued && self.queued.get() {
+            return Err(Error::EpochOpen);
+        }
+        let max = LOCKS as u8;
+        let free = self.targets.iter().find(|place| place.get().is_none());
+        let place = free.ok_or(Error::TooManyLocks { max })?;
+        place.set(Some(target));
+        self.waiting.set(true);
+        self.queued.set(queued || self.queued.get());
+        Ok(())
+    }
+
+    pub(super) fn wait_for(&self) {
+        self.waiting.set(true);
+    }
+
+    /// The lock that was waited for is there, or is not wanted any more.
+    pub(super) fn got(&self) {
+        self.waiting.set(false);
+    }
+
+    pub(super) fn remove(&self, target: Rank, queued: bool) {
+        let mut targets = self.targets.iter();
+        if let Some(place) = targets.find(|place| place.get() == Some(target)) {
+            place.set(None);
+        }
+        self.queued.set(self.queued.get() && !queued);
+    }
+
+    /// Whether this rank is counted in the global word.
+    pub(super) fn is_registered(&self) -> bool {
+        self.exclusive.get() > 0
+    }
+
+    pub(super) fn add_exclusive(&self) {
+        self.exclusive.set(self.exclusive.get().saturating_add(1));
+    }
+
+    /// Whether it was the last.
+    pub(super) fn remove_exclusive(&self) -> bool {
+        self.exclusive.set(self.exclusive.get().saturating_sub(1));
+        self.exclusive.get() == 0
+    }
+}

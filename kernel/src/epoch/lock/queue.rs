@@ -1,0 +1,246 @@
+//! The queue before an exclusive lock: who waits looks at its own memory.
+//!
+//! # Steps
+//! | call   | core   | in order                                                                              |
+//! |--------|--------|---------------------------------------------------------------------------------------|
+//! | lock   | origin | own turn: idle to waiting; own next: none; swap the target's tail; if there was        |
+//! |        |        | somebody: tell it who is next, and watch the own turn until it has come; then take the |
+//! |        |        | words                                                                                  |
+//! | unlock | origin | give the words back; pass the turn on                                                  |
+//! | pass on | origin | if nobody is next: the tail to none, if it is this rank. Else own turn: idle; next rank's |
+//! |        |        | turn: waiting to come. One that has given up is passed over: the same for its turn      |
+//! | give up | origin | own turn: waiting to gone; if it has come meanwhile: pass on                           |
+//!
+//! # Invariants
+//! I1. A rank is in one queue of a window at a time: it has one `next` and one turn. One that gave up is in it until it was
+//!     passed over.
+//! I2. Only the first of a queue takes the words.
+//!
+//! # Source
+//! Mellor-Crummey and Scott 1991; leaving it early as in Scott and Scherer 2001.
+
+use flagpost_link::{Amo, Link, Op, Rank, point};
+
+use super::words::{Step as WordStep, Words};
+use crate::{Error, Missing, Timeout, Waiting, window::cell};
+
+/// A rank's turn.
+const IDLE: u32 = 0;
+const WAITING: u32 = 1;
+const COME: u32 = 2;
+const GONE: u32 = 3;
+
+/// Where a rank stands in a queue.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// Not in it.
+    #[default]
+    Out,
+    /// Its turn is waiting, its next perhaps not cleared.
+    Ready,
+    /// It can come to the queue.
+    Clear,
+    /// It has come, and this rank, which was last, has not been told.
+    Behind(Rank),
+    /// It waits.
+    Waiting,
+    /// It is first.
+    First,
+    /// It is first, and passes on the turn of this rank, which is its own or has given up.
+    Passing(Rank),
+    /// As above; it was found out who is next.
+    Next(Rank, Rank),
+    /// This rank's turn is over; the next one is to be told.
+    Telling(Rank),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue(Place);
+
+/// A step of the queue.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Step {
+    Ready,
+    Clear,
+    Come,
+    Tell,
+    GiveUp,
+    Close,
+    End,
+    Pass,
+}
+
+impl Queue {
+    /// `step` was done, and found `old`.
+    pub(super) fn done(&mut self, step: Step, old: u32) {
+        self.0 = match (step, self.0) {
+            (Step::Ready, _) if old == IDLE => Place::Ready,
+            (Step::Clear, _) => Place::Clear,
+            (Step::Come, _) => match rank_of(old) {
+                None => Place::First,
+                Some(last) => Place::Behind(last),
+            },
+            (Step::Tell, _) => Place::Waiting,
+            (Step::GiveUp, _) if old == WAITING => Place::Out,
+            (Step::GiveUp, _) => Place::First,
+            // Nobody was behind `rank`: its turn ends, and nobody is told.
+            (Step::Close, Place::Passing(rank)) if rank_of(old) == Some(rank) => {
+                Place::Next(rank, rank)
+            }
+            (Step::End, Place::Next(rank, next)) if rank == next => Place::Out,
+            (Step::End, Place::Next(_, next)) => Place::Telling(next),
+            (Step::Pass, Place::Telling(_)) if old == WAITING => Place::Out,
+            (Step::Pass, Place::Telling(next)) => Place::Passing(next),
+            (_, place) => place,
+        };
+    }
+}
+
+/// A rank in a cell where 0 is none.
+const fn cell_of(rank: Rank) -> u64 {
+    (rank.get() as u64).saturating_add(1)
+}
+
+const fn rank_of(cell: u32) -> Option<Rank> {
+    match cell.checked_sub(1) {
+        Some(rank) => Some(Rank::new(rank as u16)),
+        None => None,
+    }
+}
+
+impl<L: Link> Words<'_, '_, L> {
+    fn queue_step(&mut self, rank: Rank, cell: u32, amo: Amo, step: Step) -> Result<u32, Error> {
+        self.step(rank, cell, amo, WordStep::Queue(step))
+    }
+
+    /// Waits until an own cell is as it should be: its value.
+    fn watch(&self, cell: u32, arrived: impl Fn(u32) -> bool) -> Result<u32, Error> {
+        let (world, key, op) = (self.core.world, self.core.cells, Op::new());
+        world.wait(
+            || match world.link().watch(key, cell, &arrived, &op) {
+                Err(refusal) if refusal.is_transient() => Ok(None),
+                other => Ok(other?),
+            },
+            || self.taken_by_others(),
+        )
+    }
+
+    /// Comes to the queue, and waits until it is first.
+    pub(super) fn line_up(&mut self) -> Result<(), Error> {
+        let me = self.core.world.rank();
+        loop {
+            match self.queue.0 {
+                Place::Out => {
+                    let ready = Amo::CompareSwap {
+                        expected: IDLE.into(),
+                        new: WAITING.into(),
+                    };
+                    // WAIT: I1: a turn that was given up, until it was passed over.
+                    point!("lock.queue.idle", {
+                        self.watch(cell::TURN, |turn| turn == IDLE)?;
+                    });
+                    self.queue_step(me, cell::TURN, ready, Step::Ready)?;
+                }
+                Place::Ready => {
+                    let none = Amo::Swap(0);
+                    // CLEAR: who was next the last time.
+                    point!("lock.queue.clear", {
+                        self.queue_step(me, cell::NEXT, none, Step::Clear)?;
+                    }; else self.queue.done(Step::Clear, 0));
+                }
+                Place::Clear => {
+                    let last = Amo::Swap(cell_of(me));
+                    self.queue_step(self.target, cell::TAIL, last, Step::Come)?;
+                }
+                Place::Behind(before) => {
+                    let next = Amo::Swap(cell_of(me));
+                    self.queue_step(before, cell::NEXT, next, Step::Tell)?;
+                }
+                Place::Waiting => {
+                    // WAIT: I2.
+                    point!("lock.queue.wait", {
+                        self.watch(cell::TURN, |turn| turn == COME)?;
+                    });
+                    self.queue.0 = Place::First;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Leaves the queue, if it is in it; the turn, if it has come, goes to the next one that wants it.
+    pub(super) fn leave_queue(&mut self) -> Result<(), Error> {
+        let me = self.core.world.rank();
+        loop {
+            match self.queue.0 {
+                Place::Out => return Ok(()),
+                Place::Ready | Place::Clear => self.queue.0 = Place::Next(me, me),
+                Place::Behind(before) => {
+                    let next = Amo::Swap(cell_of(me));
+                    self.queue_step(before, cell::NEXT, next, Step::Tell)?;
+                }
+                Place::Waiting => {
+                    let gone = Amo::CompareSwap {
+                        expected: WAITING.into(),
+                        new: GONE.into(),
+                    };
+                    self.queue_step(me, cell::TURN, gone, Step::GiveUp)?;
+                }
+                Place::First => self.queue.0 = Place::Passing(me),
+                Place::Passing(rank) => self.find_next(rank)?,
+                Place::Next(rank, _) => {
+                    // END: I1.
+                    self.queue_step(rank, cell::TURN, Amo::Swap(IDLE.into()), Step::End)?;
+                }
+                Place::Telling(next) => {
+                    let come = Amo::CompareSwap {
+                        expected: WAITING.into(),
+                        new: COME.into(),
+                    };
+                    self.queue_step(next, cell::TURN, come, Step::Pass)?;
+                }
+            }
+        }
+    }
+
+    /// Finds who comes behind `rank`, or closes the queue.
+    fn find_next(&mut self, rank: Rank) -> Result<(), Error> {
+        let mut next = self.next_of(rank)?;
+        if next.is_none() {
+            let none = Amo::CompareSwap {
+                expected: cell_of(rank),
+                new: 0,
+            };
+            self.queue_step(self.target, cell::TAIL, none, Step::Close)?;
+            if self.queue.0 != Place::Passing(rank) {
+                return Ok(());
+            }
+            // Somebody has come, and will tell.
+            let world = self.core.world;
+            next = Some(world.wait(
+                || self.next_of(rank),
+                || Timeout {
+                    waiting: Waiting::Unlock,
+                    missing: Missing::one(rank),
+                },
+            )?);
+        }
+        if let Some(next) = next {
+            self.queue.0 = Place::Next(rank, next);
+        }
+        Ok(())
+    }
+
+    /// Who is known to come behind `rank`.
+    fn next_of(&self, rank: Rank) -> Result<Option<Rank>, Error> {
+        let (world, key, op) = (self.core.world, self.core.cells, Op::new());
+        let link = world.link();
+        if rank == world.rank() {
+            let next = world.retry(|| link.watch(key, cell::NEXT, |next| next != 0, &op))?;
+            return Ok(next.and_then(rank_of));
+        }
+        let half = flagpost_link::Width::Half;
+        let next = world.retry(|| link.amo(rank, key, cell::NEXT, Amo::Read, half, &op))?;
+        Ok(rank_of(next as u32))
+    }
+}

@@ -1,0 +1,264 @@
+//! Taking the words of a lock, and giving them back.
+
+use flagpost_link::{Amo, Link, Op, Rank, Width, point};
+
+use super::{Kind, queue::Queue};
+use crate::{
+    Error, Missing, Timeout, Waiting,
+    window::{Core, cell},
+};
+
+/// Local word: somebody has locked the piece exclusively. The other bits count who shares it.
+const WRITER: u32 = 1 << 31;
+
+/// Global word, low half: how many have locked all pieces. High half: how many have locked some piece exclusively.
+const ALL: u32 = 0xffff;
+const EXCLUSIVE: u32 = 1 << 16;
+
+/// The rank that has the global word.
+const MASTER: Rank = Rank::new(0);
+
+/// Most turns of the pause between two looks at a remote word.
+const LONGEST_PAUSE: u32 = 16;
+
+/// What a lock has taken, and how it takes more. All steps can be repeated: what was done is not done again.
+#[derive(Debug)]
+pub(super) struct Words<'e, 'w, L: Link> {
+    pub(super) core: &'e Core<'w, L>,
+    pub(super) kind: Kind,
+    /// Whose piece; the master, if all.
+    pub(super) target: Rank,
+    /// Its part of the target's word (of the global word, if it is about all pieces) is taken, as a reader or writer.
+    taken: bool,
+    /// It is among the exclusive ones of the global word.
+    registered: bool,
+    /// What stands in the way, after an attempt that must be taken back.
+    blocked: Option<Word>,
+    pub(super) queue: Queue,
+    op: Op,
+    /// A step that has begun and was not answered.
+    begun: Option<(Rank, u32, Amo, Step)>,
+}
+
+/// A word that is looked at until it is free.
+#[derive(Copy, Clone, Debug)]
+enum Word {
+    Global,
+    Local,
+}
+
+/// What an atomic operation means when it is done.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Step {
+    Take,
+    Leave,
+    Register,
+    Unregister,
+    /// A step of the queue.
+    Queue(super::queue::Step),
+}
+
+impl<'e, 'w, L: Link> Words<'e, 'w, L> {
+    pub(super) fn new(core: &'e Core<'w, L>, kind: Kind, target: Rank) -> Self {
+        Self {
+            core,
+            kind,
+            target,
+            taken: false,
+            registered: false,
+            blocked: None,
+            queue: Queue::default(),
+            op: Op::new(),
+            begun: None,
+        }
+    }
+
+    // ---- Steps ----
+
+    /// Does `amo`, or goes on with it, and notes that it was done. Its former value.
+    pub(super) fn step(
+        &mut self,
+        rank: Rank,
+        cell: u32,
+        amo: Amo,
+        step: Step,
+    ) -> Result<u32, Error> {
+        let (world, key) = (self.core.world, self.core.cells);
+        self.begun = Some((rank, cell, amo, step));
+        let op = &self.op;
+        let old = world.retry(|| world.link().amo(rank, key, cell, amo, Width::Half, op));
+        if old.is_ok() || !self.op.is_under_way() {
+            self.begun = None;
+        }
+        let old = old? as u32;
+        match step {
+            // TAKE: an exclusive one takes a free word only.
+            Step::Take
+                if self.is_exclusive() && point!("lock.exclusive.take", old != 0; else false) =>
+            {
+                self.blocked = Some(Word::Local);
+            }
+            Step::Take => self.taken = true,
+            Step::Leave => self.taken = false,
+            Step::Register => {
+                self.registered = true;
+                // BACK OFF: others have locked all pieces.
+                if point!("lock.exclusive.all", old & ALL != 0; else false) {
+                    self.blocked = Some(Word::Global);
+                }
+            }
+            Step::Unregister => self.registered = false,
+            Step::Queue(step) => self.queue.done(step, old),
+        }
+        Ok(old)
+    }
+
+    /// Ends what has begun: it may have had its effect.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        if let Some((rank, cell, amo, step)) = self.begun {
+            self.step(rank, cell, amo, step)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a word until it is free, with pauses in between that get longer.
+    fn until(&self, rank: Rank, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
+        let (world, key) = (self.core.world, self.core.cells);
+        let (link, op) = (world.link(), Op::new());
+        let mut pause = 0_u32;
+        world.wait(
+            || {
+                // Nothing is noted here: these are turns, and no waiting.
+                for _ in 1..pause {
+                    link.relax();
+                }
+                pause = pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
+                match link.amo(rank, key, cell, Amo::Read, Width::Half, &op) {
+                    Ok(word) => Ok(is_free(word as u32).then_some(())),
+                    Err(refusal) if refusal.is_transient() => Ok(None),
+                    Err(refusal) => Err(refusal.into()),
+                }
+            },
+            || self.taken_by_others(),
+        )
+    }
+
+    pub(super) fn taken_by_others(&self) -> Timeout {
+        let named = (self.kind != Kind::All).then_some(self.target);
+        Timeout {
+            waiting: Waiting::Unlock,
+            missing: Missing::among(named.into_iter(), 1),
+        }
+    }
+
+    fn is_exclusive(&self) -> bool {
+        matches!(self.kind, Kind::Exclusive | Kind::Queued)
+    }
+
+    // ---- Acquiring ----
+
+    /// Takes all that the lock takes.
+    pub(super) fn acquire(&mut self) -> Result<(), Error> {
+        self.settle()?;
+        match self.kind {
+            Kind::Shared => self.share(cell::LOCAL, |word| word & WRITER == 0),
+            // WAIT: while others have exclusive locks.
+            Kind::All => self.share(
+                cell::GLOBAL,
+                |word| point!("lock.all.exclusive", word < EXCLUSIVE; else true),
+            ),
+            Kind::Exclusive => self.exclude(),
+            Kind::Queued => {
+                self.line_up()?;
+                self.exclude()
+            }
+        }
+    }
+
+    /// Counts in, and waits until the word has no writer. Others see the count meanwhile: no new writer comes in between.
+    fn share(&mut self, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
+        // WAIT: a piece that is locked exclusively.
+        let is_free = |word| point!("lock.shared.wait", is_free(word); else true);
+        if !self.taken {
+            let old = self.step(self.target, cell, Amo::Add(1), Step::Take)?;
+            if is_free(old) {
+                return Ok(());
+            }
+        }
+        self.until(self.target, cell, is_free)
+    }
+
+    /// Registers with the global word, unless this rank is there already; then takes the free local word. Either failing,
+    /// all is given back before the next attempt.
+    fn exclude(&mut self) -> Result<(), Error> {
+        while !self.taken {
+            if let Some(word) = self.blocked {
+                self.unregister()?;
+                match word {
+                    Word::Global => self.until(MASTER, cell::GLOBAL, |word| word & ALL == 0)?,
+                    Word::Local => self.until(self.target, cell::LOCAL, |word| word == 0)?,
+                }
+                self.blocked = None;
+            }
+            // REGISTER: no lock of all pieces while there is an exclusive one.
+            if point!("lock.exclusive.register", !self.registered && !self.core.passive.is_registered(); else false)
+            {
+                let add = Amo::Add(EXCLUSIVE.into());
+                self.step(MASTER, cell::GLOBAL, add, Step::Register)?;
+                continue;
+            }
+            let writer = Amo::CompareSwap {
+                expected: 0,
+                new: WRITER.into(),
+            };
+            self.step(self.target, cell::LOCAL, writer, Step::Take)?;
+        }
+        Ok(())
+    }
+
+    fn unregister(&mut self) -> Result<(), Error> {
+        if self.registered {
+            let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
+            // BACK: else nobody could lock all pieces any more.
+            point!("lock.exclusive.unregister", {
+                self.step(MASTER, cell::GLOBAL, less, Step::Unregister)?;
+            }; else self.registered = false);
+        }
+        Ok(())
+    }
+
+    /// The lock is there: what it takes of the global word is the rank's from now on.
+    pub(super) fn hand_over(&mut self) {
+        if self.is_exclusive() {
+            self.core.passive.add_exclusive();
+            self.registered = false;
+        }
+    }
+
+    /// The lock goes: what the rank has of the global word goes with its last exclusive one.
+    pub(super) fn take_back(&mut self) {
+        if self.is_exclusive() {
+            self.registered = self.core.passive.remove_exclusive();
+        }
+    }
+
+    // ---- Releasing ----
+
+    /// Gives all back that was taken.
+    pub(super) fn release(&mut self) -> Result<(), Error> {
+        self.settle()?;
+        if self.taken {
+            let (cell, amo) = match self.kind {
+                Kind::Shared => (cell::LOCAL, Amo::Add(u32::MAX.into())),
+                Kind::All => (cell::GLOBAL, Amo::Add(u32::MAX.into())),
+                Kind::Exclusive | Kind::Queued => (cell::LOCAL, Amo::And((!WRITER).into())),
+            };
+            // RELEASE: others wait for it.
+            point!("lock.release.word", {
+                self.step(self.target, cell, amo, Step::Leave)?;
+            }; else self.taken = false);
+        }
+        self.unregister()?;
+        self.leave_queue()
+    }
+}

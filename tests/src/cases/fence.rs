@@ -1,0 +1,241 @@
+//! Fences: epochs of all ranks.
+
+use flagpost::epoch::Assert;
+use flagpost::{Budget, EpochSlots, Error, Link, Model, Rma as _, Tag, Waiting, Window, World};
+
+use super::world::{NO_ERROR, refused as refuses};
+use crate::{Failure, context::check};
+
+const NONE: Assert = Assert::empty();
+
+fn value(rank: flagpost::Rank, epoch: u32) -> u32 {
+    0x100 * (u32::from(rank.get()) + 1) + epoch
+}
+
+/// Each rank puts to the next and gets from it, in several epochs; in between it stores to its own piece.
+pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u32>(5)?;
+    let local = window.local();
+    for round in 0..2 {
+        local.set(1, value(me, round))?;
+        let mut epoch = window.fence(NONE)?;
+        for turn in 0..2 {
+            let now = 2 * round + turn;
+            // In turn: the next epoch's puts may come while this one's are looked at.
+            let place = 3 + turn as usize;
+            epoch.put(next, place, &[value(me, now)])?;
+            let mut seen = [0];
+            epoch.get(next, 1, &mut seen)?;
+            check("peer's store", seen[0], value(next, round))?;
+            refuses("own store", local.set(1, 0), Error::Exposed)?;
+            epoch = epoch.fence(NONE)?;
+            check("put", local.get(place)?, value(prev, now))?;
+        }
+        epoch.put(next, 2, &[value(me, round)])?;
+        epoch.end()?;
+        check("last put", local.get(2)?, value(prev, round))?;
+        check("own store", local.get(1)?, value(me, round))?;
+    }
+    Ok(())
+}
+
+/// Everybody puts to everybody, neighbours in one line.
+pub(super) fn all_to_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(usize::from(size))?;
+    let mut epoch = window.fence(Assert::NO_PRECEDE)?;
+    for round in 1..=2 {
+        for target in 0..size {
+            epoch.put(flagpost::Rank::new(target), me.index(), &[value(me, round)])?;
+        }
+        epoch = epoch.fence(NONE)?;
+        for origin in 0..size {
+            let origin = flagpost::Rank::new(origin);
+            check(
+                "put",
+                window.local().get(origin.index())?,
+                value(origin, round),
+            )?;
+        }
+        // No rank puts before all have looked.
+        epoch = epoch.fence(Assert::NO_PRECEDE | Assert::NO_STORE)?;
+    }
+    Ok(epoch.end()?)
+}
+
+/// Each assertion where it holds.
+pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u32>(2)?;
+    let local = window.local();
+    let mut epoch = window.fence(Assert::NO_PRECEDE | Assert::NO_STORE)?;
+    for round in 1..=3 {
+        epoch.put(next, 0, &[value(me, round)])?;
+        // Behind this one pieces are read only: their owners may store to what nobody reads.
+        epoch = epoch.fence(Assert::NO_STORE | Assert::NO_PUT)?;
+        check("put", local.get(0)?, value(prev, round))?;
+        let mut seen = [0];
+        epoch.get(next, 0, &mut seen)?;
+        check("own put, from afar", seen[0], value(me, round))?;
+        local.set(1, value(me, round))?;
+        epoch = epoch.fence(NONE)?;
+        epoch.get(next, 1, &mut seen)?;
+        check("peer's store", seen[0], value(next, round))?;
+        epoch = epoch.fence(Assert::NO_STORE | Assert::NO_SUCCEED)?;
+        refuses("closed", epoch.put(next, 0, &[1]), Error::NotInGroup(next))?;
+        local.set(1, 7)?;
+        epoch = epoch.fence(Assert::NO_PRECEDE)?;
+        epoch.get(next, 1, &mut seen)?;
+        check("peer's later store", seen[0], 7_u32)?;
+        epoch = epoch.fence(Assert::NO_STORE)?;
+    }
+    epoch.end()?;
+    // Nothing before, nothing behind: waits for nobody.
+    let nothing = Assert::NO_PRECEDE | Assert::NO_SUCCEED;
+    Ok(window.fence(nothing)?.end()?)
+}
+
+/// Pieces that are not cached.
+pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate_with::<u32, EpochSlots<'_>>(2, Model::Unified)?;
+    let local = window.local();
+    let mut epoch = window.fence(NONE)?;
+    for round in 1..=3 {
+        local.set(1, value(me, round))?;
+        epoch.put(next, 0, &[value(me, round)])?;
+        epoch = epoch.fence(NONE)?;
+        check("put", local.get(0)?, value(prev, round))?;
+        let mut seen = [0];
+        epoch.get(next, 1, &mut seen)?;
+        check("peer's store", seen[0], value(next, round))?;
+        epoch = epoch.fence(NONE)?;
+    }
+    Ok(epoch.end()?)
+}
+
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(2)?;
+    let nobody = flagpost::Rank::new(size);
+    let group = [me];
+    let group = world.group(&group)?;
+    let opens = |error| -> Result<(), Failure> {
+        let Err(late) = window.fence(NONE) else {
+            return Err(NO_ERROR);
+        };
+        check("error", late.error == error, true)
+    };
+    let exposure = window.post(&group)?;
+    opens(Error::EpochOpen)?;
+    let access = window.start(&group)?;
+    opens(Error::EpochOpen)?;
+    access.complete()?;
+    exposure.wait()?;
+    let lock = window.lock_shared(me)?;
+    opens(Error::EpochOpen)?;
+    lock.unlock()?;
+    let epoch = window.fence(NONE)?;
+    opens(Error::EpochOpen)?;
+    refuses("start", window.start(&group).map(drop), Error::EpochOpen)?;
+    let Err(locking) = window.lock_shared(me) else {
+        return Err(NO_ERROR);
+    };
+    check("lock", locking.error == Error::EpochOpen, true)?;
+    drop(locking);
+    let unknown = Error::NoSuchRank { rank: nobody, size };
+    refuses("nobody", epoch.put(nobody, 0, &[1]), unknown)?;
+    let end = Error::OutOfRange { end: 3, len: 2 };
+    refuses("range", epoch.put(me, 2, &[1]), end)?;
+    epoch.end()?;
+    let broken = world.allocate::<u32>(1)?;
+    drop(broken.fence(NONE)?);
+    let Err(late) = broken.fence(NONE) else {
+        return Err(NO_ERROR);
+    };
+    check("abandoned", late.error == Error::EpochAbandoned, true)
+}
+
+/// Rank 0 comes early to each of three fences.
+pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const SHORT: Budget = Budget::microseconds(20);
+    let (me, size) = (world.rank(), world.size());
+    let (first, last) = (flagpost::Rank::new(0), flagpost::Rank::new(size - 1));
+    let window = world.allocate::<u32>(2)?;
+    let late = |error: Error| -> Result<(), Failure> {
+        match error {
+            Error::Timeout(timeout) if timeout.waiting == Waiting::Collective => {
+                check("named", timeout.missing.ranks().eq([last]), true)?;
+                world.set_budget(Budget::UNLIMITED);
+                Ok(window.put_notify(last, 0, &[], Tag(1))?)
+            }
+            other => Err(other.into()),
+        }
+    };
+    let on_time = || -> Result<(), Failure> {
+        world.set_budget(Budget::UNLIMITED);
+        if me == last {
+            let mut told = window.expect(0..0, first, Tag(1), 1)?;
+            told.start()?;
+            told.wait()?;
+        }
+        Ok(())
+    };
+    let next = me.next(size);
+    window.local().set(1, value(me, 0))?;
+    let early = me == first;
+    if early {
+        world.set_budget(SHORT);
+        let Err(stopped) = window.fence(NONE) else {
+            return Err(NO_ERROR);
+        };
+        late(stopped.error)?;
+        refuses("own store", window.local().set(1, 0), Error::Exposed)?;
+        let epoch = stopped.handle.go_on()?;
+        epoch.put(next, 0, &[1])?;
+        world.set_budget(SHORT);
+        let Err(stopped) = epoch.fence(NONE) else {
+            return Err(NO_ERROR);
+        };
+        late(stopped.error)?;
+        let epoch = stopped.handle.go_on()?;
+        world.set_budget(SHORT);
+        let Err(stopped) = epoch.end() else {
+            return Err(NO_ERROR);
+        };
+        late(stopped.error)?;
+        stopped.handle.go_on()?;
+    } else {
+        on_time()?;
+        let epoch = window.fence(NONE)?;
+        epoch.put(next, 0, &[1])?;
+        on_time()?;
+        let epoch = epoch.fence(NONE)?;
+        check("put", window.local().get(0)?, 1_u32)?;
+        on_time()?;
+        epoch.end()?;
+    }
+    window.local().set(0, 0)?;
+    check("own store", window.local().get(1)?, value(me, 0))
+}
+
+/// An epoch of everybody, to be tried in every schedule.
+pub(super) fn small<L: Link>(
+    world: &World<'_, L>,
+    window: &Window<'_, u32, L>,
+) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    window.local().set(1, value(me, 1))?;
+    let epoch = window.fence(Assert::NO_PRECEDE)?;
+    let mut seen = [0];
+    epoch.get(next, 1, &mut seen)?;
+    check("peer's store", seen[0], value(next, 1))?;
+    epoch.put(next, 0, &[value(me, 2)])?;
+    epoch.end()?;
+    check("put", window.local().get(0)?, value(prev, 2))
+}

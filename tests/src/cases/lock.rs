@@ -1,0 +1,443 @@
+//! Passive target: pieces that are locked, and what their owners and others see.
+
+use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World, epoch::Locked};
+
+use flagpost_hal::Relax as _;
+
+use super::join;
+use super::world::{NO_ERROR, refused as refuses};
+use crate::{Context, Failure, MachinePlatform, context::check};
+
+type Words<'w, L> = Window<'w, u32, L>;
+
+/// One of the calls that lock.
+pub(super) type Call<L> = for<'e, 'w> fn(&'e Words<'w, L>, Rank) -> Locked<'e, 'w, u32, L>;
+
+/// Names a call, whatever the link.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum How {
+    Shared,
+    Exclusive,
+    Queued,
+    All,
+}
+
+pub(super) const EXCLUSIVE: How = How::Exclusive;
+pub(super) const QUEUED: How = How::Queued;
+
+impl How {
+    pub(super) fn lock<'e, 'w, L: Link>(
+        self,
+        window: &'e Words<'w, L>,
+        target: Rank,
+    ) -> Locked<'e, 'w, u32, L> {
+        let call: Call<L> = match self {
+            Self::Shared => |window, target| window.lock_shared(target),
+            Self::Exclusive => |window, target| window.lock_exclusive(target),
+            Self::Queued => |window, target| window.lock_queued(target),
+            Self::All => |window, _| window.lock_all(),
+        };
+        call(window, target)
+    }
+}
+
+const FIRST: Rank = Rank::new(0);
+
+/// A word far from the first: in a line of its own.
+const FAR: usize = 64;
+
+/// Adds 1 to two words of `target`, which must be equal.
+fn increment<L: Link>(window: &Words<'_, L>, target: Rank, how: How) -> Result<u32, Failure> {
+    let lock = how.lock(window, target)?;
+    let count = both(&lock, target)?;
+    lock.put(target, FAR, &[count + 1])?;
+    lock.put(target, 0, &[count + 1])?;
+    lock.unlock()?;
+    Ok(count + 1)
+}
+
+/// The word that `target` has twice.
+fn both<'w, L: Link>(
+    lock: &flagpost::epoch::Lock<'_, 'w, u32, L>,
+    target: Rank,
+) -> Result<u32, Failure> {
+    let (mut near, mut far) = ([0], [0]);
+    lock.get(target, 0, &mut near)?;
+    lock.get(target, FAR, &mut far)?;
+    check("both words", near[0], far[0])?;
+    Ok(near[0])
+}
+
+/// All ranks count at rank 0.
+pub(super) fn counter<L: Link>(world: &World<'_, L>, how: How) -> Result<(), Failure> {
+    let rounds = if world.size() > 8 { 1 } else { 3 };
+    let window = world.allocate::<u32>(FAR + 1)?;
+    for _ in 0..rounds {
+        increment(&window, FIRST, how)?;
+    }
+    world.barrier()?;
+    let lock = window.lock_shared(FIRST)?;
+    let count = both(&lock, FIRST)?;
+    lock.unlock()?;
+    check("increments", count, rounds * u32::from(world.size()))
+}
+
+/// Writers of both kinds, and readers of both kinds, of one piece.
+pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let size = world.size();
+    let (rounds, target) = (if size > 8 { 1 } else { 3 }, Rank::new(size - 1));
+    let window = world.allocate::<u32>(FAR + 1)?;
+    let mut seen = 0;
+    let me = u32::from(world.rank().get());
+    for round in 0..4 * rounds {
+        match (me + round) % 4 {
+            0 => seen = increment(&window, target, How::Exclusive)?,
+            1 => seen = increment(&window, target, How::Queued)?,
+            how => {
+                let how = if how == 2 { How::Shared } else { How::All };
+                let lock = how.lock(&window, target)?;
+                let now = both(&lock, target)?;
+                lock.unlock()?;
+                check("counts up", now >= seen, true)?;
+                seen = now;
+            }
+        }
+    }
+    world.barrier()?;
+    let lock = window.lock_all()?;
+    let count = both(&lock, target)?;
+    lock.unlock()?;
+    check("increments", count, 2 * rounds * u32::from(size))
+}
+
+/// A word that two ranks have is the same at both, for who locks all.
+pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let targets = [FIRST, Rank::new(1)];
+    let window = world.allocate::<u32>(1)?;
+    let mut last = 0;
+    for round in 1..=3 {
+        if world.rank() == targets[1] {
+            let [first, second] = targets.map(|target| window.lock_exclusive(target));
+            let (first, second) = (first?, second?);
+            first.put(targets[0], 0, &[round])?;
+            second.put(targets[1], 0, &[round])?;
+            first.unlock()?;
+            second.unlock()?;
+        } else {
+            let lock = window.lock_all()?;
+            let mut seen = [[0], [0]];
+            for (target, word) in targets.into_iter().zip(&mut seen) {
+                lock.get(target, 0, word)?;
+            }
+            lock.unlock()?;
+            check("the same", seen[0][0], seen[1][0])?;
+            check("counts up", seen[0][0] >= last, true)?;
+            last = seen[0][0];
+        }
+    }
+    world.barrier()?;
+    let lock = window.lock_all()?;
+    let mut word = [0];
+    lock.get(FIRST, 0, &mut word)?;
+    lock.unlock()?;
+    check("last round", word[0], 3_u32)
+}
+
+/// A piece's owner counts through its cache, under its own lock; the others past theirs.
+pub(super) fn own<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let rounds = if world.size() > 8 { 1 } else { 3 };
+    let window = world.allocate::<u32>(FAR + 1)?;
+    for _ in 0..rounds {
+        if world.rank() == FIRST {
+            let lock = window.lock_exclusive(FIRST)?;
+            let count = window.local().get(0)?;
+            check("both words", window.local().get(FAR)?, count)?;
+            window.local().set(0, count + 1)?;
+            window.local().set(FAR, count + 1)?;
+            lock.unlock()?;
+        } else {
+            increment(&window, FIRST, How::Exclusive)?;
+        }
+    }
+    world.barrier()?;
+    if world.rank() == FIRST {
+        // Among all: locked as well.
+        let lock = window.lock_all()?;
+        let count = window.local().get(0)?;
+        check("increments", count, rounds * u32::from(world.size()))?;
+        window.local().set(0, 7)?;
+        lock.unlock()?;
+    }
+    world.barrier()?;
+    let lock = window.lock_shared(FIRST)?;
+    let mut word = [0];
+    lock.get(FIRST, 0, &mut word)?;
+    lock.unlock()?;
+    check("own store", word[0], 7_u32)
+}
+
+/// What the owner stored before it locked its piece is not lost.
+pub(super) fn own_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(1)?;
+    if world.rank() == FIRST {
+        window.local().set(0, 5)?;
+        let lock = window.lock_exclusive(FIRST)?;
+        check("own store", window.local().get(0)?, 5_u32)?;
+        lock.unlock()?;
+    }
+    world.barrier()?;
+    let lock = window.lock_shared(FIRST)?;
+    let mut word = [0];
+    lock.get(FIRST, 0, &mut word)?;
+    lock.unlock()?;
+    check("own store, from afar", word[0], 5_u32)
+}
+
+/// An owner that locks nothing, but synchronizes around the others' epochs.
+pub(super) fn sync<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(2)?;
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    for round in 1..=3_u32 {
+        window.local().set(0, round)?;
+        window.sync()?;
+        world.barrier()?;
+        let lock = window.lock_exclusive(next)?;
+        let mut word = [0];
+        lock.get(next, 0, &mut word)?;
+        lock.put(next, 1, &[10 * round])?;
+        lock.unlock()?;
+        check("peer's store", word[0], round)?;
+        world.barrier()?;
+        window.sync()?;
+        check("peer's put", window.local().get(1)?, 10 * round)?;
+        check("own store", window.local().get(0)?, round)?;
+    }
+    Ok(())
+}
+
+/// What was flushed is there before a word that was put later, for who reads them in this order.
+pub(super) fn flush<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let window = world.allocate::<u32>(FAR + 1)?;
+    let (me, second) = (world.rank(), Rank::new(1));
+    for round in 1..=3_u32 {
+        if me == FIRST {
+            let lock = window.lock_shared(second)?;
+            lock.put(second, 0, &[round])?;
+            if round == 2 {
+                lock.flush_all()?;
+            } else {
+                lock.flush(second)?;
+            }
+            lock.put(second, FAR, &[round])?;
+            // Not unlocked before it was seen.
+            let mut seen = window.expect(0..0, second, Tag(3), 1)?;
+            seen.start()?;
+            lock.flush_local(second)?;
+            lock.flush_local_all()?;
+            seen.wait()?;
+            lock.unlock()?;
+        } else if me == second {
+            let word = |index| -> Result<u32, Failure> {
+                let lock = window.lock_shared(second)?;
+                let mut word = [0];
+                lock.get(second, index, &mut word)?;
+                lock.unlock()?;
+                Ok(word[0])
+            };
+            while word(FAR)? != round {
+                machine.relax(&[]);
+            }
+            check("flushed before", word(0)?, round)?;
+            window.put_notify(FIRST, 0, &[], Tag(3))?;
+        }
+    }
+    Ok(())
+}
+
+/// A rank has several locks, and gives them back in another order.
+pub(super) fn nested<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let size = world.size();
+    let last = Rank::new(size - 1);
+    let window = world.allocate::<u32>(FAR + 1)?;
+    let first = window.lock_exclusive(FIRST)?;
+    if last != FIRST {
+        let second = window.lock_queued(last)?;
+        let count = both(&second, last)?;
+        second.put(last, 0, &[count + 1])?;
+        second.put(last, FAR, &[count + 1])?;
+        first.unlock()?;
+        second.unlock()?;
+    } else {
+        first.unlock()?;
+    }
+    // The rank is not counted as an exclusive one any more.
+    world.barrier()?;
+    let all = window.lock_all()?;
+    let expected = if size > 1 { u32::from(size) } else { 0 };
+    check("increments", both(&all, last)?, expected)?;
+    all.unlock()?;
+    Ok(())
+}
+
+/// Locks of one window are none of another.
+pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let windows = [world.allocate::<u32>(1)?, world.allocate::<u32>(1)?];
+    let [one, other] = &windows;
+    if world.rank() == FIRST {
+        let outer = one.lock_exclusive(FIRST)?;
+        world.barrier()?;
+        // The others are past this one's lock.
+        world.barrier()?;
+        let inner = other.lock_all()?;
+        inner.unlock()?;
+        outer.put(FIRST, 0, &[1])?;
+        outer.unlock()?;
+    } else {
+        world.barrier()?;
+        let lock = other.lock_exclusive(FIRST)?;
+        lock.unlock()?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Bad calls are error values, and change nothing.
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    fn fails<L: Link>(locked: Locked<'_, '_, u32, L>, error: Error) -> Result<(), Failure> {
+        let Err(late) = locked else {
+            return Err(NO_ERROR);
+        };
+        check("error", late.error == error, true)?;
+        Ok(late.handle.cancel()?)
+    }
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(1)?;
+    let nobody = Rank::new(size);
+    let unknown = Error::NoSuchRank { rank: nobody, size };
+    for how in [How::Shared, How::Exclusive, How::Queued] {
+        fails(how.lock(&window, nobody), unknown)?;
+        let lock = how.lock(&window, me)?;
+        for again in [How::Shared, How::Exclusive, How::Queued, How::All] {
+            fails(again.lock(&window, me), Error::EpochOpen)?;
+        }
+        let group = [me];
+        refuses(
+            "start",
+            window.start(&world.group(&group)?).map(drop),
+            Error::EpochOpen,
+        )?;
+        let mut word = [0];
+        let end = Error::OutOfRange { end: 2, len: 1 };
+        refuses("range", lock.get(me, 1, &mut word), end)?;
+        if size > 1 {
+            let other = me.next(size);
+            let stranger = Error::NotInGroup(other);
+            refuses("another target", lock.put(other, 0, &[1]), stranger)?;
+            refuses("another target", lock.flush(other), stranger)?;
+        }
+        lock.unlock()?;
+    }
+    let all = window.lock_all()?;
+    fails(window.lock_all(), Error::EpochOpen)?;
+    fails(window.lock_shared(me), Error::EpochOpen)?;
+    refuses("nobody", all.put(nobody, 0, &[1]), unknown)?;
+    refuses("nobody", all.flush(nobody), unknown)?;
+    all.unlock()?;
+    let group = [me];
+    let exposure = window.post(&world.group(&group)?)?;
+    refuses("sync", window.sync(), Error::Exposed)?;
+    let access = window.start(&world.group(&group)?)?;
+    fails(window.lock_shared(me), Error::EpochOpen)?;
+    fails(window.lock_all(), Error::EpochOpen)?;
+    access.complete()?;
+    exposure.wait()?;
+    window.lock_exclusive(me)?.unlock()?;
+    // Dropped while it is held: nobody else hangs, but this rank has made a mistake.
+    let broken = world.allocate::<u32>(1)?;
+    drop(broken.lock_exclusive(FIRST)?);
+    fails(broken.lock_all(), Error::EpochAbandoned)
+}
+
+/// Small cases, to be tried in every schedule.
+pub(super) mod small {
+    use flagpost::{Link, Rma as _, World};
+
+    use super::{FIRST, How, Words};
+    use crate::{Failure, context::check};
+
+    /// Reads two words that only change together.
+    fn look<L: Link>(window: &Words<'_, L>, how: How) -> Result<u32, Failure> {
+        let lock = how.lock(window, FIRST)?;
+        let mut seen = [0; 2];
+        lock.get(FIRST, 0, &mut seen)?;
+        lock.unlock()?;
+        check("both words", seen[0], seen[1])?;
+        Ok(seen[0])
+    }
+
+    fn change<L: Link>(window: &Words<'_, L>, how: How) -> Result<(), Failure> {
+        let lock = how.lock(window, FIRST)?;
+        let mut seen = [0; 2];
+        lock.get(FIRST, 0, &mut seen)?;
+        check("both words", seen[0], seen[1])?;
+        lock.put(FIRST, 0, &[seen[0] + 1; 2])?;
+        Ok(lock.unlock()?)
+    }
+
+    /// Rank 1 writes, the others read.
+    pub(in crate::cases) fn shared<L: Link>(
+        world: &World<'_, L>,
+        window: &Words<'_, L>,
+    ) -> Result<(), Failure> {
+        match world.rank().get() {
+            1 => change(window, How::Exclusive),
+            _ => look(window, How::Shared).map(drop),
+        }
+    }
+
+    /// Everybody counts; who comes last finds all others' counts.
+    pub(in crate::cases) fn exclusive<L: Link>(
+        _: &World<'_, L>,
+        window: &Words<'_, L>,
+    ) -> Result<(), Failure> {
+        change(window, How::Exclusive)
+    }
+
+    /// Rank 1 writes, the others lock all.
+    pub(in crate::cases) fn all<L: Link>(
+        world: &World<'_, L>,
+        window: &Words<'_, L>,
+    ) -> Result<(), Failure> {
+        match world.rank().get() {
+            1 => change(window, How::Exclusive),
+            _ => look(window, How::All).map(drop),
+        }
+    }
+
+    /// Everybody counts, in turn.
+    pub(in crate::cases) fn queue<L: Link>(
+        _: &World<'_, L>,
+        window: &Words<'_, L>,
+    ) -> Result<(), Failure> {
+        change(window, How::Queued)
+    }
+
+    /// The piece's owner counts through its cache.
+    pub(in crate::cases) fn own<L: Link>(
+        world: &World<'_, L>,
+        window: &Words<'_, L>,
+    ) -> Result<(), Failure> {
+        if world.rank() != FIRST {
+            return change(window, How::Exclusive);
+        }
+        let lock = window.lock_exclusive(FIRST)?;
+        let local = window.local();
+        let count = local.get(0)?;
+        check("both words", local.get(1)?, count)?;
+        local.copy_in(0, &[count + 1; 2])?;
+        Ok(lock.unlock()?)
+    }
+}

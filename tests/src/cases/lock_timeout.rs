@@ -1,0 +1,215 @@
+//! Budgets that run out while a lock is waited for: it can go on, be cancelled, or be dropped, and nobody hangs.
+
+use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, Waiting, Window, World, epoch::Locked};
+
+use super::lock::How;
+use super::world::NO_ERROR;
+use crate::{Failure, context::check};
+
+const SHORT: Budget = Budget::microseconds(20);
+const FIRST: Rank = Rank::new(0);
+const SECOND: Rank = Rank::new(1);
+const THIRD: Rank = Rank::new(2);
+
+/// Tells `to` to go on, and waits to be told.
+fn go<L: Link>(window: &Window<'_, u32, L>, to: Rank) -> Result<(), Failure> {
+    Ok(window.put_notify(to, 0, &[], Tag(1))?)
+}
+
+fn await_go<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Failure> {
+    let mut request = window.expect(0..0, from, Tag(1), 1)?;
+    request.start()?;
+    request.wait()?;
+    Ok(())
+}
+
+/// The handle of a lock that was waited for too long: who has it is named as `named`.
+fn late<'e, 'w, L: Link>(
+    locked: Locked<'e, 'w, u32, L>,
+    named: Option<Rank>,
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+    let Err(late) = locked else {
+        return Err(NO_ERROR);
+    };
+    match late.error {
+        Error::Timeout(timeout) if timeout.waiting == Waiting::Unlock => {
+            check("named", timeout.missing.ranks().eq(named), true)?;
+            Ok(late.handle)
+        }
+        other => Err(other.into()),
+    }
+}
+
+/// Rank 0 has the piece of rank 1 exclusively; rank 1 wants it in each way, gives up, and goes on.
+pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(2)?;
+    let me = world.rank();
+    world.set_budget(Budget::UNLIMITED);
+    for how in [How::Shared, How::Exclusive, How::Queued] {
+        if me == FIRST {
+            let lock = window.lock_exclusive(SECOND)?;
+            lock.put(SECOND, 1, &[3])?;
+            go(&window, SECOND)?;
+            await_go(&window, SECOND)?;
+            lock.unlock()?;
+            await_go(&window, SECOND)?;
+            // Nothing is left of what was cancelled.
+            window.lock_exclusive(SECOND)?.unlock()?;
+            window.lock_all()?.unlock()?;
+            go(&window, SECOND)?;
+        } else if me == SECOND {
+            await_go(&window, FIRST)?;
+            world.set_budget(SHORT);
+            let named = Some(SECOND);
+            late(how.lock(&window, SECOND), named)?.cancel()?;
+            drop(late(how.lock(&window, SECOND), named)?);
+            let waiting = late(how.lock(&window, SECOND), named)?;
+            let waiting = late(waiting.go_on(), named)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, FIRST)?;
+            let lock = waiting.go_on()?;
+            let mut word = [0];
+            lock.get(SECOND, 1, &mut word)?;
+            check("what was put", word[0], 3_u32)?;
+            lock.unlock()?;
+            go(&window, FIRST)?;
+            await_go(&window, FIRST)?;
+        }
+    }
+    Ok(())
+}
+
+/// All pieces and one exclusively, each while the other is locked.
+pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(2)?;
+    let me = world.rank();
+    world.set_budget(Budget::UNLIMITED);
+    let pairs = [
+        (How::All, How::Exclusive, Some(FIRST)),
+        (How::All, How::Queued, Some(FIRST)),
+        (How::Shared, How::Exclusive, Some(FIRST)),
+        (How::Exclusive, How::All, None),
+    ];
+    for (has, wants, named) in pairs {
+        if me == FIRST {
+            let lock = has.lock(&window, FIRST)?;
+            go(&window, SECOND)?;
+            await_go(&window, SECOND)?;
+            lock.unlock()?;
+            await_go(&window, SECOND)?;
+            for how in [How::Exclusive, How::All, How::Queued] {
+                how.lock(&window, FIRST)?.unlock()?;
+            }
+            go(&window, SECOND)?;
+        } else if me == SECOND {
+            await_go(&window, FIRST)?;
+            world.set_budget(SHORT);
+            late(wants.lock(&window, FIRST), named)?.cancel()?;
+            drop(late(wants.lock(&window, FIRST), named)?);
+            let waiting = late(wants.lock(&window, FIRST), named)?;
+            // One at a time.
+            let Err(second) = window.lock_shared(SECOND) else {
+                return Err(NO_ERROR);
+            };
+            check("waits already", second.error == Error::EpochOpen, true)?;
+            drop(second);
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, FIRST)?;
+            waiting.go_on()?.unlock()?;
+            go(&window, FIRST)?;
+            await_go(&window, FIRST)?;
+        }
+    }
+    Ok(())
+}
+
+/// Rank 1 leaves the queue between ranks 0 and 2, and comes again.
+pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(2)?;
+    world.set_budget(Budget::UNLIMITED);
+    let increment = |lock: flagpost::epoch::Lock<'_, '_, u32, L>| -> Result<(), Failure> {
+        let mut word = [0];
+        lock.get(FIRST, 0, &mut word)?;
+        lock.put(FIRST, 0, &[word[0] + 1])?;
+        Ok(lock.unlock()?)
+    };
+    for round in 1..=2_u32 {
+        match world.rank().get() {
+            0 => {
+                let lock = window.lock_queued(FIRST)?;
+                go(&window, SECOND)?;
+                await_go(&window, THIRD)?;
+                go(&window, SECOND)?;
+                await_go(&window, SECOND)?;
+                increment(lock)?;
+                await_go(&window, SECOND)?;
+                await_go(&window, THIRD)?;
+                let lock = window.lock_queued(FIRST)?;
+                let mut word = [0];
+                lock.get(FIRST, 0, &mut word)?;
+                lock.unlock()?;
+                check("increments", word[0], 3 * round)?;
+                go(&window, SECOND)?;
+                go(&window, THIRD)?;
+            }
+            1 => {
+                await_go(&window, FIRST)?;
+                world.set_budget(SHORT);
+                let waiting = late(window.lock_queued(FIRST), Some(FIRST))?;
+                world.set_budget(Budget::UNLIMITED);
+                go(&window, THIRD)?;
+                await_go(&window, FIRST)?;
+                waiting.cancel()?;
+                // Its turn was not passed over yet.
+                world.set_budget(SHORT);
+                late(window.lock_queued(FIRST), Some(FIRST))?.cancel()?;
+                world.set_budget(Budget::UNLIMITED);
+                go(&window, FIRST)?;
+                increment(window.lock_queued(FIRST)?)?;
+                go(&window, FIRST)?;
+                await_go(&window, FIRST)?;
+            }
+            2 => {
+                await_go(&window, SECOND)?;
+                world.set_budget(SHORT);
+                let waiting = late(window.lock_queued(FIRST), Some(FIRST))?;
+                world.set_budget(Budget::UNLIMITED);
+                go(&window, FIRST)?;
+                increment(waiting.go_on()?)?;
+                go(&window, FIRST)?;
+                await_go(&window, FIRST)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A lock that is dropped while it is held lets others in.
+pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(2)?;
+    world.set_budget(Budget::UNLIMITED);
+    match world.rank().get() {
+        0 => {
+            let lock = window.lock_exclusive(SECOND)?;
+            go(&window, SECOND)?;
+            await_go(&window, SECOND)?;
+            lock.put(SECOND, 0, &[4])?;
+            drop(lock);
+        }
+        1 => {
+            await_go(&window, FIRST)?;
+            world.set_budget(SHORT);
+            let waiting = late(window.lock_exclusive(SECOND), Some(SECOND))?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, FIRST)?;
+            let lock = waiting.go_on()?;
+            let mut word = [0];
+            lock.get(SECOND, 0, &mut word)?;
+            lock.unlock()?;
+            check("what was put", word[0], 4_u32)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
