@@ -255,6 +255,10 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     /// # Errors
     /// [`Error::Timeout`], with a [`Fencing`] to go on with.
     pub fn fence(self, assert: Assert) -> Fenced<'e, 'w, T, L> {
+        self.next(assert)
+    }
+
+    fn next(self, assert: Assert) -> Fenced<'e, 'w, T, L> {
         let Self { mut turn, element } = self;
         turn.before = turn.assert;
         turn.assert = assert;
@@ -268,7 +272,7 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     /// # Errors
     /// [`Error::Timeout`], with an [`Ending`] to go on with.
     pub fn end(self) -> Result<(), Unfinished<Ending<'e, 'w, T, L>>> {
-        Ending::close(self.fence(Assert::NO_SUCCEED))
+        Ending::close(self.next(Assert::NO_SUCCEED))
     }
 }
 

@@ -60,6 +60,41 @@
 //! Ok(exposure.wait()?)
 //! # }
 //! ```
+//! A lock is given back once, and a fence epoch ends once.
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
+//! let lock = window.lock_shared(to)?;
+//! lock.unlock()?;
+//! Ok(lock.unlock()?)
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
+//! let lock = window.lock_shared(to)?;
+//! lock.put(to, 0, &[1])?;
+//! Ok(lock.unlock()?)
+//! # }
+//! ```
+//! ```compile_fail
+//! # use flagpost::{*, epoch::Assert};
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
+//! let first = window.fence(Assert::NO_PRECEDE)?;
+//! let second = first.fence(Assert::empty())?;
+//! first.put(to, 0, &[1])?;
+//! Ok(second.end()?)
+//! # }
+//! ```
+//! ```
+//! # use flagpost::{*, epoch::Assert};
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
+//! let first = window.fence(Assert::NO_PRECEDE)?;
+//! let second = first.fence(Assert::empty())?;
+//! second.put(to, 0, &[1])?;
+//! Ok(second.end()?)
+//! # }
+//! ```
 //! A forgotten epoch is a warning (`must_use`), here made an error.
 //! ```compile_fail
 //! #![deny(unused_must_use)]

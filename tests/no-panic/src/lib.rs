@@ -6,7 +6,8 @@
 //! builds this and looks.
 #![no_std]
 
-use flagpost::{Config, Error, Group, Link, Rma as _, Rank, Source, Tag, TagFilter, Window, World};
+use flagpost::epoch::Assert;
+use flagpost::{Config, Error, Group, Link, Rank, Rma as _, Source, Tag, TagFilter, Window, World};
 use flagpost_hal::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, Machine, MessageBuffer, Position,
     Relax, TestAndSet, Topology, UncachedMemory, Watch, WithSoftwareLock,
@@ -177,6 +178,8 @@ fn everything<M: Machine>(machine: M, arena: &mut [u32]) -> Result<(), Error> {
     let group = world.group(&ranks)?;
     let words = world.allocate::<u64>(index())?;
     epochs(&words, &group)?;
+    passive(&words)?;
+    fences(&words)?;
     notifications(&words)?;
     let odd = world.allocate::<[u8; 3]>(index())?;
     odd.put_notify(rank(), index(), &[[1, 2, 3]; 7], Tag(any()))?;
@@ -205,6 +208,49 @@ fn epochs<L: Link>(window: &Window<'_, u64, L>, group: &Group<'_>) -> Result<(),
     window.local().copy_out(index(), &mut data)?;
     unknown(data[0] as u32, 0);
     Ok(())
+}
+
+fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
+    for how in 0..any() {
+        let locked = match how {
+            0 => window.lock_shared(rank()),
+            1 => window.lock_exclusive(rank()),
+            2 => window.lock_queued(rank()),
+            _ => window.lock_all(),
+        };
+        let lock = match locked {
+            Ok(lock) => lock,
+            Err(late) if any() == 0 => {
+                late.handle.cancel()?;
+                continue;
+            }
+            Err(late) => late.handle.go_on()?,
+        };
+        lock.put(rank(), index(), &[1])?;
+        lock.flush(rank())?;
+        lock.flush_all()?;
+        lock.flush_local(rank())?;
+        if let Err(late) = lock.unlock() {
+            late.handle.go_on()?;
+        }
+    }
+    window.sync()
+}
+
+fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
+    let assert = Assert::from_bits_retain(any() as u8);
+    let epoch = match window.fence(assert) {
+        Ok(epoch) => epoch,
+        Err(late) => late.handle.go_on()?,
+    };
+    epoch.put(rank(), index(), &[1])?;
+    if let Err(late) = epoch.fence(assert)?.end() {
+        late.handle.go_on()?;
+    }
+    let origins = [rank()];
+    let origins = window.world().group(&origins)?;
+    let exposure = window.post_range(index()..index(), &origins)?;
+    Ok(exposure.wait()?)
 }
 
 fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {

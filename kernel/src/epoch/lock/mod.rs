@@ -106,7 +106,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// it still waits for), [`Error::TooManyLocks`], [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the target while
     /// it is locked. All with a [`Locking`] to go on with.
     pub fn lock_shared(&self, target: Rank) -> Locked<'_, 'w, T, L> {
-        self.lock(Kind::Shared, target)
+        self.ask(Kind::Shared, target)
     }
 
     /// Locks `target`'s piece for this rank alone. Waits while it is locked by others, or all pieces are.
@@ -114,7 +114,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// As [`Window::lock_shared`].
     pub fn lock_exclusive(&self, target: Rank) -> Locked<'_, 'w, T, L> {
-        self.lock(Kind::Exclusive, target)
+        self.ask(Kind::Exclusive, target)
     }
 
     /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
@@ -122,7 +122,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// As [`Window::lock_shared`]; [`Error::EpochOpen`] also if this rank has another queued lock of the window.
     pub fn lock_queued(&self, target: Rank) -> Locked<'_, 'w, T, L> {
-        self.lock(Kind::Queued, target)
+        self.ask(Kind::Queued, target)
     }
 
     /// Locks all pieces, which others may share. Waits while any is locked exclusively.
@@ -130,10 +130,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// As [`Window::lock_shared`]; a timeout names nobody.
     pub fn lock_all(&self) -> Locked<'_, 'w, T, L> {
-        self.lock(Kind::All, Rank::new(0))
+        self.ask(Kind::All, Rank::new(0))
     }
 
-    fn lock(&self, kind: Kind, target: Rank) -> Locked<'_, 'w, T, L> {
+    fn ask(&self, kind: Kind, target: Rank) -> Locked<'_, 'w, T, L> {
         let locking = Locking {
             hold: Hold {
                 words: Words::new(&self.core, kind, target),
@@ -193,11 +193,11 @@ impl<'w, L: Link> Hold<'_, 'w, L> {
         Ok(())
     }
 
-    fn acquire(&mut self) -> Result<(), Error> {
+    fn obtain(&mut self) -> Result<(), Error> {
         if self.phase == Phase::New {
             self.begin()?;
         }
-        self.words.acquire()?;
+        self.words.obtain()?;
         let core = self.words.core;
         if self.owns() {
             // PUBLISH: stores from before the lock; REFRESH: G2. In this order: dirty lines are not dropped.
@@ -280,7 +280,7 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
     /// # Errors
     /// As [`Window::lock_shared`].
     pub fn go_on(mut self) -> Locked<'e, 'w, T, L> {
-        match self.hold.acquire() {
+        match self.hold.obtain() {
             Ok(()) => Ok(Lock {
                 hold: self.hold,
                 element: PhantomData,

@@ -158,7 +158,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     // ---- Acquiring ----
 
     /// Takes all that the lock takes.
-    pub(super) fn acquire(&mut self) -> Result<(), Error> {
+    pub(super) fn obtain(&mut self) -> Result<(), Error> {
         self.settle()?;
         match self.kind {
             Kind::Shared => self.share(cell::LOCAL, |word| word & WRITER == 0),
