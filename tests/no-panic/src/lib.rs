@@ -7,10 +7,11 @@
 #![no_std]
 
 use flagpost::epoch::Assert;
-use flagpost::{Config, Error, Group, Link, Rank, Rma as _, Source, Tag, TagFilter, Window, World};
+use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
+use flagpost::{Config, Error, Group, Link, Rank, Rma, Source, Tag, TagFilter, Window, World};
 use flagpost_hal::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Lines, Machine, MessageBuffer, Position,
-    Relax, TestAndSet, Topology, UncachedMemory, Watch, WithSoftwareLock,
+    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
+    Position, Relax, TestAndSet, Topology, UncachedMemory, Watch, WithSoftwareLock,
 };
 use flagpost_mapped::Mapped;
 
@@ -142,6 +143,12 @@ impl Relax for Unknown {
     }
 }
 
+impl NativeAtomics for Unknown {
+    fn atomic_u32(&self, at: Address, _: Atomic) -> u32 {
+        unknown(at.offset, 14) as u32
+    }
+}
+
 /// A number of which nothing is known.
 fn any() -> u32 {
     unknown(0, 12) as u32
@@ -156,8 +163,7 @@ fn rank() -> Rank {
 }
 
 /// Every call of the library.
-fn everything<M: Machine>(machine: M, arena: &mut [u32]) -> Result<(), Error> {
-    let link = Mapped::start(machine, any())?;
+fn everything<L: Link>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let config = Config {
         unexpected: any() as u16,
         ..Config::default()
@@ -184,6 +190,14 @@ fn everything<M: Machine>(machine: M, arena: &mut [u32]) -> Result<(), Error> {
     let odd = world.allocate::<[u8; 3]>(index())?;
     odd.put_notify(rank(), index(), &[[1, 2, 3]; 7], Tag(any()))?;
     odd.local().set(index(), [0; 3])?;
+    let floats = world.allocate::<f32>(index())?;
+    let access = floats.start(&group)?;
+    anywhere(&access)?;
+    access.complete()?;
+    let bytes = world.allocate::<i8>(index())?;
+    let access = bytes.start(&group)?;
+    combined(&access)?;
+    access.complete()?;
     let empty = world.allocate::<()>(index())?;
     empty.local().get(index())?;
     Ok(())
@@ -196,6 +210,8 @@ fn epochs<L: Link>(window: &Window<'_, u64, L>, group: &Group<'_>) -> Result<(),
     };
     let access = window.start(group)?;
     let mut data = [0; 9];
+    combined(&access)?;
+    anywhere(&access)?;
     access.get(rank(), index(), &mut data)?;
     access.put(rank(), index(), &data)?;
     if let Err(late) = access.complete() {
@@ -253,6 +269,83 @@ fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     Ok(exposure.wait()?)
 }
 
+/// Everything that changes what is there.
+fn combined<'w, T: Integer, L: Link + 'w>(access: &impl Rma<'w, T, L>) -> Result<(), Error> {
+    let operations = [
+        Operation::SUM,
+        Operation::PROD,
+        Operation::MIN,
+        Operation::MAX,
+        Operation::AND,
+        Operation::OR,
+        Operation::XOR,
+        Operation::REPLACE,
+        Operation::NO_OP,
+    ];
+    let mut words = [T::zeroed(); 9];
+    for operation in operations {
+        if let Err(late) = access.accumulate(rank(), index(), &words, operation) {
+            match late.handle {
+                Some(request) => request.wait()?,
+                None => return Err(late.error),
+            }
+        }
+    }
+    let [any_operation, ..] = operations;
+    let mut old = words;
+    access.get_accumulate(rank(), index(), &words, any_operation, &mut old)?;
+    let mut put = access.rput(rank(), index(), &words)?;
+    while !put.test()? {}
+    access.rget(rank(), index(), &mut words)?.wait()?;
+    let data = [T::zeroed(); 5];
+    let add = access.raccumulate(rank(), index(), &data, any_operation)?;
+    let both = access.rget_accumulate(rank(), index(), &data, any_operation, &mut words)?;
+    let mut requests = [add, both];
+    while let Some(done) = wait_any(&mut requests)? {
+        unknown(done as u32, requests[0].has_begun().into());
+    }
+    let fetched = match access.fetch_and_op(rank(), index(), data[0], any_operation) {
+        Ok(fetched) => fetched,
+        Err(late) => match late.handle {
+            Some(fetch) => fetch.go_on()?,
+            None => return Err(late.error),
+        },
+    };
+    access.compare_and_swap(rank(), index(), fetched, data[0])?;
+    Ok(())
+}
+
+/// Layouts of which nothing is known.
+fn anywhere<'w, T: Element, L: Link + 'w>(access: &impl Rma<'w, T, L>) -> Result<(), Error> {
+    let block = || Block {
+        at: index(),
+        len: index(),
+    };
+    let blocks = [block(), block(), block()];
+    let layout = || match any() {
+        0 => Layout::Contiguous { count: index() },
+        1 => Layout::Vector {
+            blocks: index(),
+            block_len: index(),
+            stride: index(),
+        },
+        2 => Layout::Indexed { blocks: &blocks },
+        _ => Layout::Fields {
+            records: index(),
+            fields: &blocks,
+        },
+    };
+    let (data, mut into) = ([T::zeroed(); 9], [T::zeroed(); 9]);
+    let from = || Gather::new(&data, layout());
+    access.put_layout(rank(), index(), layout(), from())?;
+    access.get_layout(rank(), index(), layout(), Scatter::new(&mut into, layout()))?;
+    access.accumulate_layout(rank(), index(), layout(), from(), Operation::SUM)?;
+    let into = Scatter::new(&mut into, layout());
+    let at = (rank(), index());
+    access.get_accumulate_layout(at, layout(), from(), Operation::SUM, into)?;
+    Ok(())
+}
+
 fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
     window.put_notify(rank(), index(), &[1; 20], Tag(any()))?;
@@ -278,10 +371,16 @@ pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
     // SAFETY: the caller's promise.
     let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
     if any() != 0 {
-        return everything(Unknown, arena).is_ok();
+        return Mapped::start(Unknown, any()).is_ok_and(|link| everything(link, arena).is_ok());
+    }
+    if any() != 0 {
+        let link = Mapped::start_native(Unknown, any(), Some(any()));
+        return link.is_ok_and(|link| everything(link, arena).is_ok());
     }
     match WithSoftwareLock::<_>::new(Unknown) {
-        Some(machine) => everything(machine, arena).is_ok(),
+        Some(machine) => {
+            Mapped::start(machine, any()).is_ok_and(|link| everything(link, arena).is_ok())
+        }
         None => false,
     }
 }
