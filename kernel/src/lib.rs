@@ -10,7 +10,7 @@
 //!    └─ Window<T> ── collectively allocated; each rank owns one piece
 //!        ├─ local()                own piece, through accessors
 //!        ├─ post → Exposure → wait           "these origins may access my piece"
-//!        ├─ start → Access → put, get → complete   "I access these targets' pieces"
+//!        ├─ start → Access → put, get, accumulate → complete   "I access these targets' pieces"
 //!        ├─ fence → Fence → put, get → fence → … → end   all ranks together
 //!        ├─ lock_shared, lock_exclusive, lock_all → Lock → put, get, flush → unlock
 //!        ├─ put_notify                       data and <source, tag>, one message, no epoch

@@ -13,6 +13,8 @@
 //! | the same, one element | [`fetch_and_op`](Rma::fetch_and_op) | | |
 //! | store one if it is as expected | [`compare_and_swap`](Rma::compare_and_swap) | | |
 //!
+//! How elements are changed: [`accumulate`]; when a request is done: [`request`]; what lies where: [`layout`].
+//!
 //! # Atomicity
 //! The calls that combine, swap or compare are atomic per element against each other, from any ranks and epochs, as long
 //! as all take the element to be of the same size ([`accumulate`]). Puts and gets are not: an element that one rank
@@ -49,10 +51,10 @@ use crate::{Error, Unfinished};
 
 pub mod accumulate;
 mod atomic;
-mod layout;
+pub mod layout;
 mod operation;
 mod prepare;
-mod request;
+pub mod request;
 mod transfer;
 
 use self::atomic::{Change, nothing};
@@ -121,7 +123,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// of `to`'s piece.
     ///
     /// Elements may be of different types on both sides, as long as they are as many bytes. Cost: a put per piece, see
-    /// [`Layout`].
+    /// [`layout`].
     ///
     /// # Errors
     /// As [`Rma::put`]; [`Error::OutOfRange`] of `data` too; [`Error::LengthsDiffer`]. After a timeout some pieces may have

@@ -1,12 +1,4 @@
 //! What accumulates compute: elements, and operations on them.
-//!
-//! | operation | integers | floats |
-//! |---|---|---|
-//! | [`SUM`](Operation::SUM), [`PROD`](Operation::PROD) | wrap around | round; concurrent ones in any order |
-//! | [`MIN`](Operation::MIN), [`MAX`](Operation::MAX) | of the type's order | a NaN gives way to a number; of equals, as 0 and -0, the former value stays |
-//! | [`AND`](Operation::AND), [`OR`](Operation::OR), [`XOR`](Operation::XOR) | bit by bit | do not compile |
-//! | [`REPLACE`](Operation::REPLACE) | the operand | the operand |
-//! | [`NO_OP`](Operation::NO_OP) | nothing: to read | nothing: to read |
 
 use core::marker::PhantomData;
 
@@ -20,6 +12,14 @@ pub trait Element: Pod + arithmetic::Arithmetic {}
 pub trait Integer: Element {}
 
 /// An operation on elements `T`: what becomes of a former value and an operand. See [`Rma`](super::Rma) for its use.
+///
+/// | operation | integers | floats |
+/// |---|---|---|
+/// | [`SUM`](Self::SUM), [`PROD`](Self::PROD) | wrap around | round; concurrent ones in any order |
+/// | [`MIN`](Self::MIN), [`MAX`](Self::MAX) | of the type's order | a NaN gives way to a number; of equals, as 0 and -0, the former value stays |
+/// | [`AND`](Self::AND), [`OR`](Self::OR), [`XOR`](Self::XOR) | bit by bit | do not compile |
+/// | [`REPLACE`](Self::REPLACE) | the operand | the operand |
+/// | [`NO_OP`](Self::NO_OP) | nothing: to read | nothing: to read |
 ///
 /// Floats have no bits to combine:
 /// ```

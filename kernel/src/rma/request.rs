@@ -14,6 +14,50 @@
 //! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when the call returns, at no cost
 //! beyond that of the call without `r`, unless an accumulate has found a lock taken. On other links each `test` and `wait`
 //! goes on piece by piece.
+//!
+//! # What does not compile
+//! Reading what a request fills, before it is done:
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! # let access = window.start(all)?;
+//! let mut into = [0];
+//! let request = access.rget(to, 0, &mut into)?;
+//! let early = into[0];
+//! request.wait()?;
+//! # Ok(access.complete()?)
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! # let access = window.start(all)?;
+//! let mut into = [0];
+//! let request = access.rget(to, 0, &mut into)?;
+//! request.wait()?;
+//! let value = into[0];
+//! # Ok(access.complete()?)
+//! # }
+//! ```
+//! Ending an epoch before its requests:
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! let access = window.start(all)?;
+//! let request = access.rput(to, 0, &[1])?;
+//! access.complete()?;
+//! Ok(request.wait()?)
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
+//! let access = window.start(all)?;
+//! let request = access.rput(to, 0, &[1])?;
+//! request.wait()?;
+//! Ok(access.complete()?)
+//! # }
+//! ```
 
 use core::cell::Cell;
 
