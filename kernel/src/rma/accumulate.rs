@@ -39,16 +39,16 @@ pub(super) struct Accumulate<'r> {
     pub(super) operands: &'r [u8],
     /// Where former values go.
     pub(super) fetched: Option<(Cursor<'r>, &'r mut [u8])>,
-    /// What the piece held: found by one call of the link, and kept until it says that this was the last.
-    pub(super) old: [u8; BUFFER],
 }
 
 impl Accumulate<'_> {
-    /// Does the next piece; false at the end.
+    /// Does the next piece; false at the end. `old` keeps what it held: one call of the link may find it, and a later one
+    /// tell that this was the last.
     pub(super) fn step<L: Link>(
         &mut self,
         remote: &Remote<'_, '_, L>,
         sides: &mut Sides<'_>,
+        old: &mut [u8; BUFFER],
         op: &Op,
     ) -> Result<bool, Refusal> {
         let Some(run) = sides.target.run() else {
@@ -66,7 +66,7 @@ impl Accumulate<'_> {
         let operands = operands.get_mut(..len).unwrap_or_default();
         let mut origin = sides.origin;
         origin.gather(self.operands, operands);
-        let old = self.old.get_mut(..len).unwrap_or_default();
+        let old = old.get_mut(..len).unwrap_or_default();
         change(remote, place, &self.combine, operands, old, op)?;
         sides.target.advance(len);
         sides.origin = origin;

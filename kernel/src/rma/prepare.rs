@@ -10,7 +10,7 @@ use super::{
     Operation, Reach,
     accumulate::Accumulate,
     atomic::{Change, Fetch},
-    layout::{BUFFER, Cursor, Gather, Layout, Scatter},
+    layout::{Cursor, Gather, Layout, Scatter},
     operation::Element,
     request::Request,
     transfer::{Remote, Sides, Work},
@@ -121,7 +121,6 @@ pub(super) fn accumulate<'r, 'w, T: Element, L: Link>(
         combine,
         operands: bytemuck::cast_slice(data.data),
         fetched,
-        old: [0; BUFFER],
     });
     Ok(Request::new(remote, sides, work, bytes))
 }

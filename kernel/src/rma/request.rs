@@ -63,7 +63,10 @@ use core::cell::Cell;
 
 use flagpost_link::{Link, Op, Refusal};
 
-use super::transfer::{Remote, Sides, Work, step};
+use super::{
+    layout::BUFFER,
+    transfer::{Remote, Sides, Work, step},
+};
 use crate::{Error, Missing, Timeout, Unfinished, Waiting};
 
 /// An access that may not be done yet.
@@ -76,6 +79,7 @@ pub struct Request<'r, 'w, L> {
     remote: Remote<'r, 'w, L>,
     sides: Sides<'r>,
     work: Work<'r>,
+    buffer: [u8; BUFFER],
     op: Op,
     /// A piece is done.
     moved: bool,
@@ -96,6 +100,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
             remote,
             sides,
             work,
+            buffer: [0; BUFFER],
             op: Op::new(),
             moved: false,
             done: bytes == 0,
@@ -142,7 +147,13 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 
     fn attempt(&mut self) -> Result<(), Refusal> {
         while !self.done {
-            let more = step(&self.remote, &mut self.sides, &mut self.work, &self.op)?;
+            let Self {
+                remote,
+                sides,
+                work,
+                ..
+            } = self;
+            let more = step(remote, sides, work, &mut self.buffer, &self.op)?;
             self.moved |= more;
             self.done = !more;
         }

@@ -5,6 +5,8 @@
 //!     piece that was refused, with the same [`Op`].
 //! I2. What is asked of the link for a piece depends on nothing but the place in both layouts, so that a repeated call
 //!     means the same operation.
+//! I3. What comes from the link goes into the user's slice or into a buffer that lives as long as the access: a link may
+//!     bring it in several calls.
 
 use flagpost_link::{Key, Link, Op, Rank, Refusal};
 
@@ -91,7 +93,7 @@ impl Sides<'_> {
     }
 }
 
-/// Does the next piece; false at the end.
+/// Does the next piece; false at the end. `buffer` is for what the link brings: the same one for all of an access.
 ///
 /// # Errors
 /// As the link's. The piece is the next one still.
@@ -99,12 +101,13 @@ pub(super) fn step<L: Link>(
     remote: &Remote<'_, '_, L>,
     sides: &mut Sides<'_>,
     work: &mut Work<'_>,
+    buffer: &mut [u8; BUFFER],
     op: &Op,
 ) -> Result<bool, Refusal> {
     match work {
         Work::Put(data) => put(remote, sides, data),
-        Work::Get(into) => get(remote, sides, into, op),
-        Work::Accumulate(accumulate) => accumulate.step(remote, sides, op),
+        Work::Get(into) => get(remote, sides, into, buffer, op),
+        Work::Accumulate(accumulate) => accumulate.step(remote, sides, buffer, op),
     }
 }
 
@@ -140,6 +143,7 @@ fn get<L: Link>(
     remote: &Remote<'_, '_, L>,
     sides: &mut Sides<'_>,
     into: &mut [u8],
+    buffer: &mut [u8; BUFFER],
     op: &Op,
 ) -> Result<bool, Refusal> {
     let Some(piece) = sides.next::<L>(remote.offset) else {
@@ -157,7 +161,6 @@ fn get<L: Link>(
             sides.origin.advance(len);
         }
         Piece::Packed { at, len } => {
-            let mut buffer = [0; BUFFER];
             let bytes = buffer.get_mut(..len).unwrap_or_default();
             load(at, bytes)?;
             sides.target.advance(len);
