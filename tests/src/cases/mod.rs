@@ -226,6 +226,7 @@ impl<P: Platform> Links<P> {
         case("rma.fields", 1, ANY, |c| rma_layout::fields(&join(c)?)),
         case("rma.requests", 1, ANY, |c| rma_request::requests(&join(c)?)),
         case("rma.cells", 1, ANY, |c| rma_request::cells(&join(c)?)),
+        case("rma.epochs", 1, rma::MOST, |c| rma::epochs(&join(c)?)),
         case("rma.misuse", 1, ANY, |c| rma::misuse(&join(c)?)),
         case("timeout.accumulates", 1, rma::MOST, |c| {
             rma_request::accumulates(&join(c)?)
