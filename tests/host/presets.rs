@@ -66,9 +66,6 @@ fn all_schedules_of_small_cases() {
         "small.get",
         "small.notify",
         "small.ping_pong",
-        "small.accumulate",
-        "small.fetch",
-        "small.compare_swap",
     ];
     for case in cases().filter(|case| names.contains(&case.name)) {
         for preset in Preset::ALL {

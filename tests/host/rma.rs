@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use flagpost::epoch::pscw::Access;
 use flagpost::rma::{Gather, Layout, Operation, Scatter};
 use flagpost::{Config as WorldConfig, EpochSlots, Error, Link, Rank, Rma as _, World};
-use flagpost_explore::{config_for, native, sizes};
+use flagpost_explore::{Chip, Setting, cases, config_for, native, sizes};
 use flagpost_hal::{Clock as _, Coherence as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{
@@ -38,10 +38,36 @@ fn native_atomics() {
     runs.run().assert_done();
 }
 
+/// Cases that are tried in all schedules, on two cores.
+const SMALL: [&str; 3] = ["small.accumulate", "small.fetch", "small.compare_swap"];
+
+/// Two cores, all schedules with one eviction, one prefetch, or one early leave, under locks. (Weak chips have too many.)
+#[test]
+fn locks_in_all_schedules() {
+    for case in cases().filter(|case| SMALL.contains(&case.name)) {
+        for profile in Profile::ALL.into_iter().filter(|profile| !profile.weak()) {
+            let chip = Chip::Profile(profile);
+            let cores = 2;
+            let setting = Setting { case, cores, chip };
+            for (evictions, fills, leaves) in [(1, 0, 0), (0, 1, 0), (0, 0, 1)] {
+                let bounds = Bounds {
+                    evictions,
+                    fills,
+                    leaves,
+                    ..Bounds::default()
+                };
+                let explored = setting.explore(&bounds, setting.config());
+                println!("{setting}: {explored}");
+                explored.assert_done();
+            }
+        }
+    }
+}
+
 /// Two cores, all schedules.
 #[test]
 fn native_atomics_in_all_schedules() {
-    let names = ["small.accumulate", "small.fetch", "small.compare_swap"];
+    let names = SMALL;
     let mut tried = 0;
     for (known, case) in native::cases() {
         if !names.contains(&case.name) {
