@@ -1,6 +1,9 @@
 //! Hazard 21: budgets that run out at any step. Mostly through the kernel itself.
 
-use flagpost::{Budget, Config, Error, Rank, Rma as _, Tag, Window, World};
+use flagpost::epoch::Strategy;
+use flagpost::{
+    Budget, Config, Error, Link, MatchVector, MatchingList, Rank, Rma as _, Tag, Window, World,
+};
 use flagpost_hal::{
     Address, Atomic, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
 };
@@ -29,7 +32,7 @@ pub const ALL: &[Hazard] = &[
         cores: 2,
         memory: 512,
         profiles: &[Profile::Scc],
-        program: |core, remedy| late_epochs(core, 2, remedy),
+        program: |core, remedy| late_slots(core, 2, remedy),
         most: Acts {
             expiries: 2,
             ..NOTHING
@@ -43,7 +46,7 @@ pub const ALL: &[Hazard] = &[
         cores: 2,
         memory: 512,
         profiles: &[Profile::Weak],
-        program: |core, remedy| late_epochs(core, 1, remedy),
+        program: |core, remedy| late_slots(core, 1, remedy),
         most: Acts {
             expiries: 1,
             ..NOTHING
@@ -63,6 +66,62 @@ pub const ALL: &[Hazard] = &[
             ..NOTHING
         },
         consequences: &[DEADLOCK],
+        shows: expiry,
+        alarms: &[],
+    },
+    Hazard {
+        name: "21d kernel: the handle of an epoch that is late is dropped, match vectors",
+        cores: 2,
+        memory: 512,
+        profiles: &[Profile::Scc],
+        program: |core, remedy| late_vector(core, 2, remedy),
+        most: Acts {
+            expiries: 2,
+            ..NOTHING
+        },
+        consequences: &["epoch abandoned"],
+        shows: expiry,
+        alarms: &[],
+    },
+    Hazard {
+        name: "21d kernel: the handle of an epoch that is late is dropped, match vectors",
+        cores: 2,
+        memory: 512,
+        profiles: &[Profile::Weak],
+        program: |core, remedy| late_vector(core, 1, remedy),
+        most: Acts {
+            expiries: 1,
+            ..NOTHING
+        },
+        consequences: &["epoch abandoned"],
+        shows: expiry,
+        alarms: &[],
+    },
+    Hazard {
+        name: "21e kernel: the handle of an epoch that is late is dropped, matching list",
+        cores: 2,
+        memory: 512,
+        profiles: &[Profile::Scc],
+        program: |core, remedy| late_list(core, 2, remedy),
+        most: Acts {
+            expiries: 2,
+            ..NOTHING
+        },
+        consequences: &["epoch abandoned"],
+        shows: expiry,
+        alarms: &[],
+    },
+    Hazard {
+        name: "21e kernel: the handle of an epoch that is late is dropped, matching list",
+        cores: 2,
+        memory: 512,
+        profiles: &[Profile::Weak],
+        program: |core, remedy| late_list(core, 1, remedy),
+        most: Acts {
+            expiries: 1,
+            ..NOTHING
+        },
+        consequences: &["epoch abandoned"],
         shows: expiry,
         alarms: &[],
     },
@@ -132,6 +191,19 @@ pub fn in_world<M: Machine>(
     go: impl FnOnce(),
     run: impl FnOnce(&World<'_, Mapped<M>>, &Window<'_, u32, Mapped<M>>) -> Outcome,
 ) -> Outcome {
+    joined(machine, |world| {
+        let window = world.allocate(2).map_err(|_| "no window")?;
+        world.set_budget(budget);
+        go();
+        run(world, &window)
+    })
+}
+
+/// Joins the world.
+pub fn joined<M: Machine>(
+    machine: M,
+    run: impl for<'w> FnOnce(&'w World<'w, Mapped<M>>) -> Outcome,
+) -> Outcome {
     let mut arena = [0; 64];
     let config = Config {
         unexpected: 4,
@@ -139,10 +211,7 @@ pub fn in_world<M: Machine>(
     };
     let link = Mapped::start_with_ring(machine, 0x5E55_0001, 2).map_err(|_| "no link")?;
     let world = World::start(link, &mut arena, config).map_err(|_| "no world")?;
-    let window = world.allocate(2).map_err(|_| "no window")?;
-    world.set_budget(budget);
-    go();
-    run(&world, &window)
+    run(&world)
 }
 
 /// Repeats `call` while its budget runs out.
@@ -172,57 +241,83 @@ fn unless_late<T, H>(
 
 /// Epochs of origin 0 and target 1. Remedy: a call that was late is gone on with, on its handle; else
 /// the handle is dropped and the call made again.
-fn late_epochs(core: &Core, epochs: u32, remedy: bool) -> Outcome {
+fn late_epochs<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'_, L>,
+    window: &Window<'w, u32, L, S>,
+    epochs: u32,
+    remedy: bool,
+) -> Outcome {
     let [origin, target] = [0, 1].map(Rank::new);
-    let budget = Budget::seconds(1);
-    in_world(
-        core.clone(),
-        budget,
-        || go(core),
-        |world, window| {
-            let (origins, targets) = ([origin], [target]);
-            let group = |ranks| world.group(ranks).map_err(|_| "no group");
-            let (origins, targets) = (group(&origins)?, group(&targets)?);
-            for epoch in 1..=epochs {
-                if world.rank() == target {
-                    let mut posting = window.post(&origins);
-                    let mut exposure = loop {
-                        match unless_late(posting)? {
-                            Ok(exposure) => break exposure,
-                            Err(handle) if remedy => posting = handle.go_on(),
-                            Err(handle) => {
-                                drop(handle);
-                                posting = window.post(&origins);
-                            }
-                        }
-                    };
-                    while let Err(handle) = unless_late(exposure.wait())? {
-                        if !remedy {
-                            drop(handle);
-                            // Whoever has no handle can only begin another epoch.
-                            let _ = unless_late(window.post(&origins))?;
-                            return Err("an abandoned window was used");
-                        }
-                        exposure = handle;
-                    }
-                    check(window.local().get(0) == Ok(epoch), "old data")?;
-                } else {
-                    let access = window.start(&targets).map_err(|_| "epoch abandoned")?;
-                    again(|| access.put(target, 0, &[epoch]))?;
-                    let mut completing = access.complete();
-                    while let Err(handle) = unless_late(completing)? {
-                        if !remedy {
-                            drop(handle);
-                            let _ = window.start(&targets).map_err(|_| "epoch abandoned")?;
-                            return Err("an abandoned window was used");
-                        }
-                        completing = handle.go_on();
+    let (origins, targets) = ([origin], [target]);
+    let group = |ranks| world.group(ranks).map_err(|_| "no group");
+    let (origins, targets) = (group(&origins)?, group(&targets)?);
+    for epoch in 1..=epochs {
+        if world.rank() == target {
+            let mut posting = window.post(&origins);
+            let mut exposure = loop {
+                match unless_late(posting)? {
+                    Ok(exposure) => break exposure,
+                    Err(handle) if remedy => posting = handle.go_on(),
+                    Err(handle) => {
+                        drop(handle);
+                        posting = window.post(&origins);
                     }
                 }
+            };
+            while let Err(handle) = unless_late(exposure.wait())? {
+                if !remedy {
+                    drop(handle);
+                    // Whoever has no handle can only begin another epoch.
+                    let _ = unless_late(window.post(&origins))?;
+                    return Err("an abandoned window was used");
+                }
+                exposure = handle;
             }
-            Ok(())
-        },
+            check(window.local().get(0) == Ok(epoch), "old data")?;
+        } else {
+            let access = window.start(&targets).map_err(|_| "epoch abandoned")?;
+            again(|| access.put(target, 0, &[epoch]))?;
+            let mut completing = access.complete();
+            while let Err(handle) = unless_late(completing)? {
+                if !remedy {
+                    drop(handle);
+                    let _ = window.start(&targets).map_err(|_| "epoch abandoned")?;
+                    return Err("an abandoned window was used");
+                }
+                completing = handle.go_on();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn late_slots(core: &Core, epochs: u32, remedy: bool) -> Outcome {
+    in_world(
+        core.clone(),
+        Budget::seconds(1),
+        || go(core),
+        |world, window| late_epochs(world, window, epochs, remedy),
     )
+}
+
+fn late_vector(core: &Core, epochs: u32, remedy: bool) -> Outcome {
+    joined(core.clone(), |world| {
+        let window = world.allocate_with::<_, MatchVector<'_>>(2, ());
+        let window = window.map_err(|_| "no window")?;
+        world.set_budget(Budget::seconds(1));
+        go(core);
+        late_epochs(world, &window, epochs, remedy)
+    })
+}
+
+fn late_list(core: &Core, epochs: u32, remedy: bool) -> Outcome {
+    joined(core.clone(), |world| {
+        let window = world.allocate_with::<_, MatchingList<'_>>(2, 1);
+        let window = window.map_err(|_| "no window")?;
+        world.set_budget(Budget::seconds(1));
+        go(core);
+        late_epochs(world, &window, epochs, remedy)
+    })
 }
 
 /// Core 0 notifies core 1 twice, and both meet. Remedy: who is late calls again; else the target cancels its

@@ -6,12 +6,15 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-use flagpost::{Budget, Error, Rank, Rma as _, Tag, Waiting, Window, World};
+use flagpost::epoch::Strategy;
+use flagpost::{
+    Budget, Error, MatchVector, MatchingList, Rank, Rma as _, Tag, Waiting, Window, World,
+};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Bounds, Config, Oracles, Profile};
 
 use crate::bench::*;
-use crate::budgets::in_world;
+use crate::budgets::joined;
 use crate::mortal::{Mortal, NEVER, Stopped};
 
 type Living<'w> = World<'w, Mapped<Mortal>>;
@@ -24,8 +27,18 @@ pub struct Stop {
     /// The rank that stops.
     who: u16,
     pub profiles: &'static [Profile],
-    /// What each rank does; errors end it.
-    program: fn(&Living<'_>, &Shared<'_>) -> Result<(), Error>,
+    program: Program,
+}
+
+/// What each rank does; errors end it.
+#[derive(Copy, Clone)]
+enum Program {
+    /// An epoch, signalled by slots, by match vectors, or in a list of as many entries as there are others.
+    Slots,
+    Vector,
+    List,
+    /// Notifications.
+    Notified,
 }
 
 pub const ALL: &[Stop] = &[
@@ -34,40 +47,78 @@ pub const ALL: &[Stop] = &[
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
-        program: epoch,
+        program: Program::Slots,
     },
     Stop {
         name: "22b a target stops",
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
-        program: epoch,
+        program: Program::Slots,
     },
     Stop {
         name: "22c a notifier stops",
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
-        program: notified,
+        program: Program::Notified,
     },
     Stop {
         name: "22d a notified rank stops",
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
-        program: notified,
+        program: Program::Notified,
     },
     Stop {
         name: "22e one of two targets stops",
         cores: 3,
         who: 2,
         profiles: &[Profile::Scc],
-        program: epoch,
+        program: Program::Slots,
+    },
+    Stop {
+        name: "22f an origin stops, match vectors",
+        cores: 2,
+        who: 0,
+        profiles: &[Profile::Scc, Profile::Weak],
+        program: Program::Vector,
+    },
+    Stop {
+        name: "22g a target stops, match vectors",
+        cores: 2,
+        who: 1,
+        profiles: &[Profile::Scc, Profile::Weak],
+        program: Program::Vector,
+    },
+    Stop {
+        name: "22h an origin stops, matching list",
+        cores: 2,
+        who: 0,
+        profiles: &[Profile::Scc, Profile::Weak],
+        program: Program::List,
+    },
+    Stop {
+        name: "22i a target stops, matching list",
+        cores: 2,
+        who: 1,
+        profiles: &[Profile::Scc, Profile::Weak],
+        program: Program::List,
+    },
+    Stop {
+        name: "22j one of two targets stops, matching list",
+        cores: 3,
+        who: 2,
+        profiles: &[Profile::Scc],
+        program: Program::List,
     },
 ];
 
 /// Rank 0 puts to all others, in one epoch.
-fn epoch(world: &Living<'_>, window: &Shared<'_>) -> Result<(), Error> {
+fn epoch<'w, S: Strategy<'w, Mapped<Mortal>>>(
+    world: &Living<'_>,
+    window: &Window<'w, u32, Mapped<Mortal>, S>,
+) -> Result<(), Error> {
     let ranks = [0, 1, 2].map(Rank::new);
     let (origin, targets) = ranks[..usize::from(world.size())].split_at(1);
     let (origins, targets) = (world.group(origin)?, world.group(targets)?);
@@ -203,8 +254,37 @@ impl Stop {
             false => Budget::UNLIMITED,
         };
         let whole = || {
-            in_world(machine, budget, begin, |world, window| {
-                (self.program)(world, window).or_else(|error| self.blames(me(core), error))
+            joined(machine, |world| {
+                let ready = || {
+                    world.set_budget(budget);
+                    begin();
+                };
+                let end = match self.program {
+                    Program::Slots => world.allocate(2).and_then(|window| {
+                        ready();
+                        epoch(world, &window)
+                    }),
+                    Program::Vector => {
+                        let window = world.allocate_with::<_, MatchVector<'_>>(2, ());
+                        window.and_then(|window| {
+                            ready();
+                            epoch(world, &window)
+                        })
+                    }
+                    Program::List => {
+                        let entries = self.cores - 1;
+                        let window = world.allocate_with::<_, MatchingList<'_>>(2, entries);
+                        window.and_then(|window| {
+                            ready();
+                            epoch(world, &window)
+                        })
+                    }
+                    Program::Notified => world.allocate(2).and_then(|window| {
+                        ready();
+                        notified(world, &window)
+                    }),
+                };
+                end.or_else(|error| self.blames(me(core), error))
             })
         };
         match catch_unwind(AssertUnwindSafe(whole)) {
