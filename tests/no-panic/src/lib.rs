@@ -6,9 +6,12 @@
 //! builds this and looks.
 #![no_std]
 
-use flagpost::epoch::Assert;
+use flagpost::epoch::{Assert, Strategy};
 use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
-use flagpost::{Config, Error, Group, Link, Rank, Rma, Source, Tag, TagFilter, Window, World};
+use flagpost::{
+    Config, Error, Group, Link, MatchVector, MatchingList, Rank, Rma, Source, Tag, TagFilter,
+    VectorLink, Window, World,
+};
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
     Position, Relax, TestAndSet, Topology, UncachedMemory, Watch, WithSoftwareLock,
@@ -163,7 +166,7 @@ fn rank() -> Rank {
 }
 
 /// Every call of the library.
-fn everything<L: Link>(link: L, arena: &mut [u32]) -> Result<(), Error> {
+fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let config = Config {
         unexpected: any() as u16,
         ..Config::default()
@@ -186,6 +189,10 @@ fn everything<L: Link>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     epochs(&words, &group)?;
     passive(&words)?;
     fences(&words)?;
+    let listed = world.allocate_with::<u64, MatchingList<'_>>(index(), any() as u16)?;
+    epochs(&listed, &group)?;
+    let published = world.allocate_with::<u64, MatchVector<'_>>(index(), ())?;
+    epochs(&published, &group)?;
     notifications(&words)?;
     let odd = world.allocate::<[u8; 3]>(index())?;
     odd.put_notify(rank(), index(), &[[1, 2, 3]; 7], Tag(any()))?;
@@ -203,12 +210,17 @@ fn everything<L: Link>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     Ok(())
 }
 
-fn epochs<L: Link>(window: &Window<'_, u64, L>, group: &Group<'_>) -> Result<(), Error> {
+fn epochs<'w, L: Link, S: Strategy<'w, L>>(
+    window: &Window<'w, u64, L, S>,
+    group: &Group<'_>,
+) -> Result<(), Error> {
     let exposure = match window.post(group) {
         Ok(exposure) => exposure,
         Err(late) => late.handle.go_on()?,
     };
     let access = window.start(group)?;
+    access.has_posted(rank())?;
+    access.await_posts()?;
     let mut data = [0; 9];
     combined(&access)?;
     anywhere(&access)?;

@@ -203,7 +203,7 @@ impl<P: Platform> Links<P> {
         Self::GENERAL,
         Self::SLOTS,
         Self::LIST,
-        Self::FULL_LIST,
+        Self::SIGNALLED,
         Self::MODEL,
         Self::LOCK,
         Self::FENCE,
@@ -242,12 +242,19 @@ impl<P: Platform> Links<P> {
 
     const LIST: &'static [Case<P>] = pscw_cases!("list.", MatchingList, |posts: u16| posts);
 
-    const FULL_LIST: &'static [Case<P>] = &[
+    /// What differs between slots and lists.
+    const SIGNALLED: &'static [Case<P>] = &[
         case("pscw.list.options", 1, ANY, |c| {
             matching_list::options(&join(c)?)
         }),
         case("pscw.list.reuse", 2, ANY, |c| {
             matching_list::reuse(&join(c)?)
+        }),
+        case("timeout.who", 3, ANY, |c| {
+            pscw_timeout::who::<_, EpochSlots<'_>>(&join(c)?, (), true)
+        }),
+        case("timeout.list.who", 3, ANY, |c| {
+            pscw_timeout::who::<_, MatchingList<'_>>(&join(c)?, 1, false)
         }),
         case("timeout.list.full", 3, ANY, |c| {
             matching_list::full(&join(c)?)
@@ -404,6 +411,9 @@ impl<P: MachinePlatform> Machines<P> {
         case("link.completion", 2, ANY, link::completion),
         case("link.signal", 2, ANY, link::signal),
         case("link.immediate", 2, ANY, link::immediate),
+        case("timeout.vector.who", 3, ANY, |c| {
+            pscw_timeout::who::<_, MatchVector<'_>>(&join(c)?, (), false)
+        }),
         case("timeout.start", 2, ANY, timeout::start),
         case("timeout.lock", 2, ANY, timeout::lock),
         case("link.watch", 2, ANY, link::watch),

@@ -134,6 +134,53 @@ pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
     }
 }
 
+/// One of two origins has completed. Where completions are told apart, the other one is named; a counter only tells that
+/// it is one of the two.
+pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+    told_apart: bool,
+) -> Result<(), Failure> {
+    let [target, early, late] = [0, 1, 2].map(Rank::new);
+    let (only_target, both) = ([target], [early, late]);
+    let (targets, origins) = (world.group(&only_target)?, world.group(&both)?);
+    let window = world.allocate_with::<u64, S>(3, options)?;
+    world.set_budget(Budget::UNLIMITED);
+    for epoch in 1..=2_u64 {
+        match world.rank().get() {
+            0 => {
+                let exposure = window.post(&origins)?;
+                await_go(&window, early)?;
+                world.set_budget(SHORT);
+                let Err(open) = exposure.wait() else {
+                    return Err(NO_ERROR);
+                };
+                let named = if told_apart { &both[1..] } else { &both[..] };
+                timed_out(open.error, Waiting::Completion, 1, named)?;
+                world.set_budget(Budget::UNLIMITED);
+                go(&window, late)?;
+                open.handle.wait()?;
+                for origin in both {
+                    check("put", window.local().get(origin.index())?, epoch)?;
+                }
+            }
+            own @ 1..=2 => {
+                if own == late.get() {
+                    await_go(&window, target)?;
+                }
+                let access = window.start(&targets)?;
+                access.put(target, own.into(), &[epoch])?;
+                access.complete()?;
+                if own == early.get() {
+                    go(&window, target)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Repeats `call` while it times out.
 fn again<L: Link, T>(
     world: &World<'_, L>,
