@@ -3,6 +3,7 @@
 //! | module | what | unit |
 //! |---|---|---|
 //! | [`pscw`] | Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets | simulated time: exact, on any host |
+//! | [`ops`] | remote accesses, locks, misses and cycles of every call | simulated |
 //! | [`ring`] | epochs of a ring of cores | simulated time, and how fast the host simulates it |
 //! | [`explore`] | schedules and steps per second of exploration | the host's processor time |
 //!
@@ -14,6 +15,7 @@
 
 mod charged;
 pub mod explore;
+pub mod ops;
 pub mod pscw;
 pub mod ring;
 mod time;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use flagpost_bench::{explore, pscw, ring};
+use flagpost_bench::{explore, ops, pscw, ring};
 use flagpost_sim::{Latencies, Oracles, Report, Schedule};
 use output::{Json, out, say, table};
 
@@ -30,6 +30,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Commands {
     Pscw(Pscw),
+    Ops(Ops),
     Explore(Explore),
 }
 
@@ -106,6 +107,22 @@ enum Class {
     Deferred,
 }
 
+/// What every call costs at the rank that makes it: remote reads and writes, locks, line misses, cycles.
+///
+/// Two ranks on neighbouring tiles, in simulated time; the third of three equal calls. The same on any host.
+#[derive(Args, Debug)]
+struct Ops {
+    /// The machine to run on
+    #[arg(long, value_enum, default_value = "sim")]
+    on: Machine,
+    /// Only calls whose name contains this
+    #[arg(long, value_name = "NAME", default_value = "")]
+    call: String,
+    /// One JSON object per call and size, a line each
+    #[arg(long)]
+    json: bool,
+}
+
 /// How fast the simulator is: exploration by seeds, and virtual time.
 ///
 /// Processor time of one thread. Exploration runs the case pscw.ring with 2, 8, 48 and 1024 cores; timed mode runs
@@ -140,6 +157,7 @@ fn main() -> ExitCode {
     }
     let result = match cli.command {
         Commands::Pscw(arguments) => run_pscw(&arguments),
+        Commands::Ops(arguments) => run_ops(&arguments),
         Commands::Explore(arguments) => run_explore(&arguments),
     };
     match result {
@@ -274,6 +292,45 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
         if puts {
             head.insert(4, "put");
         }
+        table(&head, &rows);
+    }
+    Ok(())
+}
+
+fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
+    let Machine::Sim = arguments.on;
+    let mut rows = Vec::new();
+    for (call, bytes) in ops::all().filter(|(call, _)| call.contains(&arguments.call)) {
+        let cost = ops::measure(call, bytes)?;
+        let figures = [
+            ("remote_reads", cost.remote_reads),
+            ("remote_writes", cost.remote_writes),
+            ("local_accesses", cost.local_accesses),
+            ("locks", cost.locks),
+            ("misses", cost.misses),
+            ("cycles", cost.cycles),
+        ];
+        if arguments.json {
+            let mut object = Json::new().text("call", call).number("bytes", bytes);
+            for (name, figure) in figures {
+                object = object.number(name, figure);
+            }
+            out(&object.end());
+        }
+        let figures = figures.map(|(_, figure)| figure.to_string());
+        rows.push([&[call.to_owned(), bytes.to_string()], &figures[..]].concat());
+    }
+    if !arguments.json {
+        let head = [
+            "call",
+            "bytes",
+            "remote reads",
+            "remote writes",
+            "local",
+            "locks",
+            "misses",
+            "cycles",
+        ];
         table(&head, &rows);
     }
     Ok(())

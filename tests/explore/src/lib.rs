@@ -13,6 +13,7 @@
 mod chip;
 pub mod late;
 pub mod native;
+pub mod programs;
 
 use std::fmt;
 use std::str::FromStr;

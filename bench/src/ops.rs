@@ -1,0 +1,351 @@
+//! What one call costs: remote accesses, locks, line misses, cycles.
+//!
+//! Two ranks on neighbouring tiles of an SCC, in simulated time. Rank 0 makes the call; rank 1 does what belongs to it. Each
+//! call is made several times, with a barrier before, and the last one counts: what is cached stays cached. Figures are
+//! differences between two marks of rank 0 ([`Marked`]); for cycles, less what two marks with nothing in between take.
+//!
+//! | figure | what it counts at rank 0 |
+//! |---|---|
+//! | `remote_reads` | words loaded from the peer's regions |
+//! | `remote_writes` | words, and lines of bulk stores, that went to the peer's regions |
+//! | `local_accesses` | the same two in its own regions: past the cache, polls included |
+//! | `locks` | test-and-set registers taken, its own included |
+//! | `misses` | lines fetched into its cache |
+//! | `cycles` | of its clock, waiting included |
+
+use flagpost::{
+    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, Tag, Window,
+    World,
+    epoch::{Assert, Strategy},
+    rma::Operation,
+};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore};
+
+use crate::Failure;
+
+/// What a call costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The call.
+    pub call: &'static str,
+    /// Bytes that it moves; 0 if it moves none.
+    pub bytes: usize,
+    /// See the module.
+    pub remote_reads: u64,
+    /// See the module.
+    pub remote_writes: u64,
+    /// See the module.
+    pub local_accesses: u64,
+    /// See the module.
+    pub locks: u64,
+    /// See the module.
+    pub misses: u64,
+    /// See the module.
+    pub cycles: u64,
+}
+
+/// Sizes of calls that move data, in bytes.
+pub const SIZES: [usize; 4] = [8, 32, 256, 4096];
+
+/// Calls that move data, in the order in which they are printed.
+pub const SIZED: [&str; 5] = [
+    "rma.put",
+    "rma.get",
+    "rma.accumulate",
+    "rma.get_accumulate",
+    "notify.put_notify",
+];
+
+/// The other calls.
+pub const PLAIN: [&str; 29] = [
+    "rma.fetch_and_op",
+    "rma.compare_and_swap",
+    "notify.start",
+    "notify.test",
+    "pscw.slots.post",
+    "pscw.slots.start",
+    "pscw.slots.complete",
+    "pscw.slots.wait",
+    "pscw.vector.post",
+    "pscw.vector.start",
+    "pscw.vector.complete",
+    "pscw.vector.wait",
+    "pscw.list.post",
+    "pscw.list.start",
+    "pscw.list.complete",
+    "pscw.list.wait",
+    "fence.fence",
+    "lock.lock_shared",
+    "lock.lock_exclusive",
+    "lock.lock_queued",
+    "lock.lock_all",
+    "lock.unlock_shared",
+    "lock.unlock_exclusive",
+    "lock.unlock_queued",
+    "lock.unlock_all",
+    "flush.flush",
+    "flush.sync",
+    "collective.barrier",
+    "collective.allgather",
+];
+
+/// All calls, each with its sizes.
+pub fn all() -> impl Iterator<Item = (&'static str, usize)> {
+    let sized = SIZED
+        .iter()
+        .flat_map(|&call| SIZES.map(|bytes| (call, bytes)));
+    sized.chain(PLAIN.iter().map(|&call| (call, 0)))
+}
+
+/// How often each call is made; the last one counts.
+const CALLS: usize = 3;
+
+/// Elements of the windows: as many as the largest call moves.
+const ELEMENTS: usize = 512;
+
+/// Two ranks, a tile each.
+const MESH: Mesh = Mesh {
+    columns: 2,
+    rows: 1,
+    cores_per_tile: 1,
+};
+
+const OWN: Rank = Rank::new(0);
+const PEER: Rank = Rank::new(1);
+
+/// Labels of the marks.
+const BEGIN: &str = "begin";
+const END: &str = "end";
+
+type Chip = Mapped<SimCore>;
+
+/// Measures one call that moves `bytes` bytes, if it moves any.
+///
+/// # Errors
+/// The account of the run if it did not come to its end.
+pub fn measure(call: &'static str, bytes: usize) -> Result<Cost, Box<Report>> {
+    let empty = cycles(&marks("nothing", 0)?);
+    let marks = marks(call, bytes)?;
+    let [begin, end] = [&marks[0].counters, &marks[1].counters];
+    Ok(Cost {
+        call,
+        bytes,
+        remote_reads: end.loads_remote - begin.loads_remote,
+        remote_writes: end.stores_remote + end.lines_remote
+            - begin.stores_remote
+            - begin.lines_remote,
+        local_accesses: end.loads_local + end.stores_local + end.lines_local
+            - begin.loads_local
+            - begin.stores_local
+            - begin.lines_local,
+        locks: end.locks - begin.locks,
+        misses: end.misses - begin.misses,
+        cycles: cycles(&marks) - empty,
+    })
+}
+
+fn cycles([begin, end]: &[Marked; 2]) -> u64 {
+    end.cycles - begin.cycles
+}
+
+/// Runs the call, and gives the marks round its last time.
+fn marks(call: &'static str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
+    let config = Config {
+        cores: 2,
+        memory_size: 64 << 10,
+        mesh: Some(MESH),
+        schedule: Schedule::Timed,
+        oracles: Oracles::ALL,
+        max_steps: u64::MAX,
+        ..Config::default()
+    };
+    let mut report = Sim::new(config).run(|core| program(&core, call, bytes));
+    if !report.is_done() {
+        return Err(Box::new(report));
+    }
+    let last = report.marks.len() - 2;
+    let mut marks = report.marks.split_off(last).into_iter();
+    let mut next = || marks.next().expect("two are left");
+    Ok([next(), next()])
+}
+
+fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failure> {
+    let link = Mapped::start(core.clone(), 1)?;
+    let mut arena = [0; 512];
+    let world = World::start(link, &mut arena, WorldConfig::default())?;
+    let window = world.allocate::<u64>(ELEMENTS)?;
+    let stage = Stage {
+        core,
+        world: &world,
+        window: &window,
+        data: vec![7; bytes / size_of::<u64>()],
+    };
+    match call.split_once('.') {
+        Some(("pscw", part)) => match part.split_once('.') {
+            Some(("slots", part)) => stage.pscw::<EpochSlots<'_>>((), part),
+            Some(("vector", part)) => stage.pscw::<MatchVector<'_>>((), part),
+            Some(("list", part)) => stage.pscw::<MatchingList<'_>>(1, part),
+            _ => Err(Failure::Data),
+        },
+        Some(("rma", part)) => stage.repeat(|| stage.rma(part)),
+        Some(("notify", part)) => stage.repeat(|| stage.notify(part)),
+        Some(("lock", part)) => stage.repeat(|| stage.lock(part)),
+        _ => stage.repeat(|| stage.other(call)),
+    }
+}
+
+/// What a rank has to measure with.
+struct Stage<'a, 'w> {
+    core: &'a SimCore,
+    world: &'w World<'w, Chip>,
+    window: &'a Window<'w, u64, Chip>,
+    /// What calls move.
+    data: Vec<u64>,
+}
+
+impl<'w> Stage<'_, 'w> {
+    fn measures(&self) -> bool {
+        self.world.rank() == OWN
+    }
+
+    fn repeat(&self, call: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
+        for _ in 0..CALLS {
+            self.world.barrier()?;
+            call()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a call between two marks, if `part` is what is measured.
+    fn mark<T>(&self, is_measured: bool, call: impl FnOnce() -> T) -> T {
+        if !(is_measured && self.measures()) {
+            return call();
+        }
+        self.core.mark(BEGIN);
+        let done = call();
+        self.core.mark(END);
+        done
+    }
+
+    /// Accesses of rank 0 under a lock.
+    #[allow(clippy::result_large_err, reason = "what accumulates give back, to go on with")]
+    fn rma(&self, part: &str) -> Result<(), Failure> {
+        if !self.measures() {
+            return Ok(());
+        }
+        let lock = self.window.lock_shared(PEER)?;
+        let mut data = self.data.clone();
+        let sum = Operation::SUM;
+        match part {
+            "put" => self.mark(true, || lock.put(PEER, 0, &data))?,
+            "get" => self.mark(true, || lock.get(PEER, 0, &mut data))?,
+            "accumulate" => {
+                let done = self.mark(true, || lock.accumulate(PEER, 0, &data, sum));
+                done.map_err(|late| late.error)?;
+            }
+            "get_accumulate" => {
+                let done = self.mark(true, || {
+                    lock.get_accumulate(PEER, 0, &self.data, sum, &mut data)
+                });
+                done.map_err(|late| late.error)?;
+            }
+            "fetch_and_op" => {
+                let done = self.mark(true, || lock.fetch_and_op(PEER, 0, 1, sum));
+                done.map_err(|late| late.error)?;
+            }
+            "compare_and_swap" => {
+                let done = self.mark(true, || lock.compare_and_swap(PEER, 0, 0, 1));
+                done.map_err(|late| late.error)?;
+            }
+            _ => return Err(Failure::Data),
+        }
+        Ok(lock.unlock()?)
+    }
+
+    /// `put_notify` of rank 0, or its request for what rank 1 puts.
+    fn notify(&self, part: &str) -> Result<(), Failure> {
+        let (puts, requests) = match part {
+            "put_notify" => (OWN, PEER),
+            _ => (PEER, OWN),
+        };
+        if self.world.rank() == requests {
+            let mut request = self.window.expect(0..self.data.len(), puts, Tag(1), 1)?;
+            self.mark(part == "start", || request.start())?;
+            self.world.barrier()?;
+            self.world.barrier()?;
+            // What it waits for is there: one turn.
+            let done = self.mark(part == "test", || request.test())?;
+            return done.map(|_| ()).ok_or(Failure::Data);
+        }
+        self.world.barrier()?;
+        self.mark(part == "put_notify", || {
+            self.window.put_notify(requests, 0, &self.data, Tag(1))
+        })?;
+        Ok(self.world.barrier()?)
+    }
+
+    fn lock(&self, part: &str) -> Result<(), Failure> {
+        if !self.measures() {
+            return Ok(());
+        }
+        let (takes, kind) = part.split_once('_').ok_or(Failure::Data)?;
+        let lock = self.mark(takes == "lock", || match kind {
+            "shared" => self.window.lock_shared(PEER),
+            "exclusive" => self.window.lock_exclusive(PEER),
+            "queued" => self.window.lock_queued(PEER),
+            _ => self.window.lock_all(),
+        })?;
+        Ok(self.mark(takes == "unlock", || lock.unlock())?)
+    }
+
+    fn other(&self, call: &str) -> Result<(), Failure> {
+        match call {
+            "nothing" => self.mark(true, || ()),
+            "fence.fence" => {
+                let epoch = self.window.fence(Assert::NO_PRECEDE)?;
+                self.world.barrier()?;
+                let epoch = self.mark(true, || epoch.fence(Assert::empty()))?;
+                epoch.end()?;
+            }
+            "flush.flush" if self.measures() => {
+                let lock = self.window.lock_shared(PEER)?;
+                lock.put(PEER, 0, &[1])?;
+                self.mark(true, || lock.flush(PEER))?;
+                lock.unlock()?;
+            }
+            "flush.sync" => self.mark(true, || self.window.sync())?,
+            "collective.barrier" => self.mark(true, || self.world.barrier())?,
+            "collective.allgather" => {
+                let mut all = [0_u64; 2];
+                self.mark(true, || self.world.allgather(7_u64, &mut all))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// One epoch with the peer: rank 0 is the origin of `start` and `complete`, else the target.
+    fn pscw<S: Strategy<'w, Chip>>(&self, options: S::Options, part: &str) -> Result<(), Failure> {
+        let window = self.world.allocate_with::<u64, S>(ELEMENTS, options)?;
+        let (origin, target) = match part {
+            "start" | "complete" => (OWN, PEER),
+            _ => (PEER, OWN),
+        };
+        let (only_origin, only_target) = ([origin], [target]);
+        let origins = self.world.group(&only_origin)?;
+        let targets = self.world.group(&only_target)?;
+        self.repeat(|| {
+            if self.world.rank() == target {
+                let exposure = self.mark(part == "post", || window.post(&origins))?;
+                self.world.barrier()?;
+                self.world.barrier()?;
+                return Ok(self.mark(part == "wait", || exposure.wait())?);
+            }
+            self.world.barrier()?;
+            let access = self.mark(part == "start", || window.start(&targets))?;
+            self.mark(part == "complete", || access.complete())?;
+            Ok(self.world.barrier()?)
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! Programs from seeds.
+
+use super::model::{Board, Claim, Operation};
+use super::{
+    Access, Between, Hold, Kind, Locked, Notified, Phase, Program, Signalling, Store, What, Width,
+};
+
+/// Random numbers: splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    /// A number in `0..bound`.
+    fn below(&mut self, bound: usize) -> usize {
+        (self.roll() % bound.max(1) as u64) as usize
+    }
+
+    fn one_in(&mut self, bound: usize) -> bool {
+        self.below(bound) == 0
+    }
+
+    fn rank(&mut self, ranks: u16) -> u16 {
+        self.below(usize::from(ranks)) as u16
+    }
+}
+
+/// Most phases of a program.
+const PHASES: usize = 8;
+
+/// Most accesses that are tried in a phase.
+const TRIES: usize = 10;
+
+/// The program of `seed`.
+pub fn generate(seed: u64) -> Program {
+    let mut maker = Maker {
+        dice: Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)),
+        ranks: 1,
+        width: Width::W8,
+    };
+    maker.program(seed)
+}
+
+struct Maker {
+    dice: Dice,
+    ranks: u16,
+    width: Width,
+}
+
+impl Maker {
+    fn program(&mut self, seed: u64) -> Program {
+        self.ranks = [1, 2, 2, 3, 3, 4, 5][self.dice.below(7)];
+        self.width = [Width::W8, Width::W16, Width::W32, Width::W64][self.dice.below(4)];
+        let all = [Signalling::Slots, Signalling::Vector, Signalling::List];
+        let signalling = all[self.dice.below(3)];
+        let windows: Vec<usize> = (0..1 + self.dice.below(3))
+            .map(|_| 1 + self.dice.below(20))
+            .collect();
+        let mut state: Vec<Vec<Vec<u64>>> = windows
+            .iter()
+            .map(|&len| vec![vec![0; len]; usize::from(self.ranks)])
+            .collect();
+        let phases = (0..1 + self.dice.below(PHASES))
+            .map(|_| {
+                let window = self.dice.below(windows.len());
+                let (kind, after) = self.phase(&state[window]);
+                state[window].clone_from(&after);
+                Phase {
+                    window,
+                    kind,
+                    after,
+                }
+            })
+            .collect();
+        Program {
+            seed,
+            ranks: self.ranks,
+            width: self.width,
+            signalling,
+            windows,
+            phases,
+        }
+    }
+
+    fn phase(&mut self, before: &[Vec<u64>]) -> (Kind, Vec<Vec<u64>>) {
+        let mut board = Board::new(before);
+        let kind = match self.dice.below(11) {
+            0 | 1 => self.local(&mut board),
+            2 => Kind::Barrier,
+            3 | 4 => self.notify(&mut board),
+            5 | 6 => self.fences(&mut board),
+            7 | 8 => self.locks(&mut board),
+            _ => self.pscw(&mut board),
+        };
+        (kind, board.after)
+    }
+
+    fn values(&mut self, count: usize) -> Vec<u64> {
+        (0..count)
+            .map(|_| self.dice.roll() & self.width.mask())
+            .collect()
+    }
+
+    /// A run of elements of a piece of `len`: first and count.
+    fn run(&mut self, len: usize) -> (usize, usize) {
+        let index = self.dice.below(len);
+        (index, 1 + self.dice.below(len - index))
+    }
+
+    fn local(&mut self, board: &mut Board) -> Kind {
+        let stores = (0..self.ranks).map(|rank| {
+            let mut own = Vec::new();
+            for _ in 0..self.dice.below(3) {
+                let (index, count) = self.run(board.before[0].len());
+                let values = self.values(count);
+                board.store(rank, index, &values);
+                own.push(Store { index, values });
+            }
+            own
+        });
+        Kind::Local(stores.collect())
+    }
+
+    fn pscw(&mut self, board: &mut Board) -> Kind {
+        let mut edges = Vec::new();
+        for origin in 0..self.ranks {
+            for target in 0..self.ranks {
+                if self.dice.one_in(2) {
+                    edges.push((origin, target));
+                }
+            }
+        }
+        let mut accesses = vec![Vec::new(); usize::from(self.ranks)];
+        if !edges.is_empty() {
+            for _ in 0..self.dice.below(TRIES) {
+                let (origin, target) = edges[self.dice.below(edges.len())];
+                if let Some(access) = self.access(board, target, false) {
+                    accesses[usize::from(origin)].push(access);
+                }
+            }
+        }
+        Kind::Pscw { edges, accesses }
+    }
+
+    /// An access to `target` that goes together with all before.
+    fn access(&mut self, board: &mut Board, target: u16, alone: bool) -> Option<Access> {
+        let (index, count) = self.run(board.before[0].len());
+        let operation = [Operation::Sum, Operation::Xor, Operation::Max][self.dice.below(3)];
+        let (claim, what) = match self.dice.below(if alone { 7 } else { 6 }) {
+            0 => (Claim::Put, What::Put(self.values(count))),
+            1 => (Claim::Put, What::Stripes(self.values(count))),
+            2 | 3 => (Claim::Read, What::Get(board.read(target, index, count))),
+            4 => (
+                Claim::Accumulate(operation),
+                What::Accumulate(operation, self.values(count)),
+            ),
+            5 => (
+                Claim::Accumulate(operation),
+                What::Fetch(operation, self.values(count)),
+            ),
+            _ => (
+                Claim::Accumulate(Operation::Sum),
+                What::Add(self.values(count)),
+            ),
+        };
+        if !board.claim(target, index, count, claim) {
+            return None;
+        }
+        match &what {
+            What::Get(_) => {}
+            What::Put(values) => board.store(target, index, values),
+            What::Stripes(values) => {
+                for (place, value) in values.iter().enumerate().step_by(2) {
+                    board.store(target, index + place, &[*value]);
+                }
+            }
+            What::Accumulate(operation, values) | What::Fetch(operation, values) => {
+                board.combine(target, index, *operation, values, self.width);
+            }
+            What::Add(values) => board.combine(target, index, Operation::Sum, values, self.width),
+        }
+        Some(Access {
+            target,
+            index,
+            what,
+        })
+    }
+
+    /// Accesses of all ranks to all ranks.
+    fn anywhere(&mut self, board: &mut Board) -> Vec<Vec<Access>> {
+        let mut accesses = vec![Vec::new(); usize::from(self.ranks)];
+        for _ in 0..self.dice.below(TRIES) {
+            let (origin, target) = (self.dice.rank(self.ranks), self.dice.rank(self.ranks));
+            if let Some(access) = self.access(board, target, false) {
+                accesses[usize::from(origin)].push(access);
+            }
+        }
+        accesses
+    }
+
+    fn fences(&mut self, board: &mut Board) -> Kind {
+        let mut all = Vec::new();
+        for _ in 0..1 + self.dice.below(3) {
+            let mut next = Board::new(&board.after);
+            let accesses = self.anywhere(&mut next);
+            let changed = |access: &Access| match access.what {
+                What::Get(_) => None,
+                _ => Some(access.target),
+            };
+            let put: Vec<u16> = accesses.iter().flatten().filter_map(changed).collect();
+            let no_put = (0..self.ranks).map(|rank| !put.contains(&rank) && self.dice.one_in(2));
+            let no_put = no_put.collect();
+            board.after.clone_from(&next.after);
+            all.push(Between {
+                accesses,
+                after: next.after,
+                no_put,
+            });
+        }
+        Kind::Fences(all)
+    }
+
+    fn locks(&mut self, board: &mut Board) -> Kind {
+        let mut all = vec![Vec::new(); usize::from(self.ranks)];
+        for _ in 0..self.dice.below(TRIES) {
+            let (origin, target) = (self.dice.rank(self.ranks), self.dice.rank(self.ranks));
+            let holds = [Hold::Shared, Hold::Exclusive, Hold::Queued, Hold::All];
+            let hold = holds[self.dice.below(4)];
+            let alone = matches!(hold, Hold::Exclusive | Hold::Queued);
+            let mut accesses = Vec::new();
+            for _ in 0..1 + self.dice.below(2) {
+                accesses.extend(self.access(board, target, alone));
+            }
+            let flush = self.dice.one_in(2);
+            all[usize::from(origin)].push(Locked {
+                target,
+                hold,
+                accesses,
+                flush,
+            });
+        }
+        Kind::Locks(all)
+    }
+
+    fn notify(&mut self, board: &mut Board) -> Kind {
+        let mut puts: Vec<Notified> = Vec::new();
+        for tag in 0..self.dice.below(6) as u32 {
+            let (origin, target) = (self.dice.rank(self.ranks), self.dice.rank(self.ranks));
+            let (index, count) = self.run(board.before[0].len());
+            // A window has few places for started requests.
+            let taken = puts.iter().filter(|put| put.target == target).count();
+            if taken < 4 && board.claim(target, index, count, Claim::Put) {
+                let values = self.values(count);
+                board.store(target, index, &values);
+                puts.push(Notified {
+                    origin,
+                    target,
+                    tag,
+                    named: self.dice.one_in(2),
+                    store: Store { index, values },
+                });
+            }
+        }
+        Kind::Notify(puts)
+    }
+}

@@ -1,0 +1,215 @@
+//! Random one-sided programs, and what they must come to.
+//!
+//! A [`Program`] is made of a seed: a few ranks, a few windows, and *phases*: exposure and access epochs, fences, locks,
+//! notified puts, stores to own memory. It is valid by MPI-3's rules for the separate memory model, in which two accesses
+//! of one epoch to the same element conflict unless both only read, or both accumulate with the same operation. So there is
+//! one right outcome, and the generator knows it: it keeps what every element must hold behind every phase ([`model`]).
+//! [`run`] lets each rank carry out its part on a link and compares all that it sees.
+//!
+//! ```text
+//!   seed ──► generate ──► Program { phases, each with what every rank does and what it must see }
+//!                            │
+//!            a chip's seed ──┴──► run, on every core of the simulator
+//! ```
+//!
+//! What is generated: see [`Phase`]. What is not: conflicting accesses, since MPI leaves their outcome open; ranks that
+//! stop; budgets that expire (cases `timeout.*`).
+
+mod generate;
+mod model;
+mod run;
+
+use std::fmt;
+
+pub use generate::generate;
+pub use model::Operation;
+pub use run::{Wrong, run};
+
+/// Bits of an element.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// `u8`.
+    W8,
+    /// `u16`.
+    W16,
+    /// `u32`.
+    W32,
+    /// `u64`.
+    W64,
+}
+
+impl Width {
+    /// All bits of an element.
+    pub fn mask(self) -> u64 {
+        match self {
+            Self::W8 => 0xFF,
+            Self::W16 => 0xFFFF,
+            Self::W32 => 0xFFFF_FFFF,
+            Self::W64 => u64::MAX,
+        }
+    }
+}
+
+/// How the epochs of the program's windows are signalled.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Signalling {
+    /// `EpochSlots`.
+    Slots,
+    /// `MatchVector`: where the link has it.
+    Vector,
+    /// `MatchingList`, as long as there are ranks.
+    List,
+}
+
+/// A program for all ranks.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What it was made of.
+    pub seed: u64,
+    /// Ranks.
+    pub ranks: u16,
+    /// Its elements.
+    pub width: Width,
+    /// Its epochs.
+    pub signalling: Signalling,
+    /// Elements of each window.
+    pub windows: Vec<usize>,
+    /// One after the other; ranks that have no part in one go on to the next.
+    pub phases: Vec<Phase>,
+}
+
+/// Something that ranks do together on one window.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// Which window.
+    pub window: usize,
+    /// What they do.
+    pub kind: Kind,
+    /// What the window holds behind it: per rank, per element.
+    pub after: Vec<Vec<u64>>,
+}
+
+/// What ranks do in a phase.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// Each rank stores to its own piece.
+    Local(Vec<Vec<Store>>),
+    /// Post, start, complete, wait.
+    Pscw {
+        /// Who accesses whom: `(origin, target)`, each pair once.
+        edges: Vec<(u16, u16)>,
+        /// Per rank.
+        accesses: Vec<Vec<Access>>,
+    },
+    /// Fences, one behind the other.
+    Fences(Vec<Between>),
+    /// Locks, each opened and closed by itself. All ranks meet before and behind.
+    Locks(Vec<Vec<Locked>>),
+    /// Notified puts: each with a tag of its own. Targets have started their requests before.
+    Notify(Vec<Notified>),
+    /// All ranks meet.
+    Barrier,
+}
+
+/// A store to own memory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// First element.
+    pub index: usize,
+    /// What it and the next ones hold then.
+    pub values: Vec<u64>,
+}
+
+/// An access to a peer's piece.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Whose.
+    pub target: u16,
+    /// First element.
+    pub index: usize,
+    /// What is done.
+    pub what: What,
+}
+
+/// What an access does.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// Puts these.
+    Put(Vec<u64>),
+    /// Gets these.
+    Get(Vec<u64>),
+    /// Accumulates these.
+    Accumulate(Operation, Vec<u64>),
+    /// Accumulates these, and fetches what was there: whatever others have made of it meanwhile.
+    Fetch(Operation, Vec<u64>),
+    /// Gets, and puts the sum: alone, under an exclusive lock.
+    Add(Vec<u64>),
+    /// Puts every other element of these.
+    Stripes(Vec<u64>),
+}
+
+/// What is done between two fences.
+#[derive(Clone, Debug)]
+pub struct Between {
+    /// Per rank.
+    pub accesses: Vec<Vec<Access>>,
+    /// What the window holds behind them.
+    pub after: Vec<Vec<u64>>,
+    /// Which ranks say that nobody puts to their pieces: it is so.
+    pub no_put: Vec<bool>,
+}
+
+/// Which lock is held.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The target's, shared.
+    Shared,
+    /// The target's, exclusive.
+    Exclusive,
+    /// The same, in turn.
+    Queued,
+    /// All, shared.
+    All,
+}
+
+/// What is done under a lock.
+#[derive(Clone, Debug)]
+pub struct Locked {
+    /// Whose piece is locked.
+    pub target: u16,
+    /// How.
+    pub hold: Hold,
+    /// What is done.
+    pub accesses: Vec<Access>,
+    /// Whether it is flushed before the lock is given back.
+    pub flush: bool,
+}
+
+/// A notified put.
+#[derive(Clone, Debug)]
+pub struct Notified {
+    /// Who puts.
+    pub origin: u16,
+    /// Where to.
+    pub target: u16,
+    /// What says so.
+    pub tag: u32,
+    /// Whether the request names its source.
+    pub named: bool,
+    /// What is put.
+    pub store: Store,
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "program {}: {} ranks, {:?}, {:?}, windows of {:?}",
+            self.seed, self.ranks, self.width, self.signalling, self.windows
+        )?;
+        for (number, phase) in self.phases.iter().enumerate() {
+            writeln!(f, "  {number}: window {} {:?}", phase.window, phase.kind)?;
+        }
+        Ok(())
+    }
+}

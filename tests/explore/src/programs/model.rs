@@ -1,0 +1,106 @@
+//! The sequential model: what windows hold, and which accesses of one epoch go together.
+
+use super::Width;
+
+/// How an accumulate combines.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Adds, wrapping around.
+    Sum,
+    /// Bitwise exclusive or.
+    Xor,
+    /// The larger one.
+    Max,
+}
+
+impl Operation {
+    /// What `old` and `new` come to.
+    pub fn apply(self, old: u64, new: u64, width: Width) -> u64 {
+        match self {
+            Self::Sum => old.wrapping_add(new) & width.mask(),
+            Self::Xor => old ^ new,
+            Self::Max => old.max(new),
+        }
+    }
+}
+
+/// What has been done to an element in the current phase.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Nothing.
+    Free,
+    /// Somebody puts to it: nobody else may touch it.
+    Put,
+    /// Some read it.
+    Read,
+    /// Some accumulate to it.
+    Accumulate(Operation),
+}
+
+impl Claim {
+    /// Whether an access that claims `new` goes together with what was done before.
+    pub(super) fn admits(self, new: Self) -> bool {
+        match (self, new) {
+            (Self::Free, _) | (Self::Read, Self::Read) => true,
+            (Self::Accumulate(old), Self::Accumulate(new)) => old == new,
+            _ => false,
+        }
+    }
+}
+
+/// One window in one phase.
+pub(super) struct Board {
+    /// What every element of every rank holds at the start of the phase.
+    pub(super) before: Vec<Vec<u64>>,
+    /// And at its end.
+    pub(super) after: Vec<Vec<u64>>,
+    claims: Vec<Vec<Claim>>,
+}
+
+impl Board {
+    pub(super) fn new(before: &[Vec<u64>]) -> Self {
+        Self {
+            before: before.to_vec(),
+            after: before.to_vec(),
+            claims: before
+                .iter()
+                .map(|piece| vec![Claim::Free; piece.len()])
+                .collect(),
+        }
+    }
+
+    /// Claims a run of elements of `rank`'s piece, if that goes together with all before.
+    pub(super) fn claim(&mut self, rank: u16, index: usize, count: usize, claim: Claim) -> bool {
+        let run = &mut self.claims[usize::from(rank)][index..index + count];
+        let admits = run.iter().all(|old| old.admits(claim));
+        if admits {
+            run.fill(claim);
+        }
+        admits
+    }
+
+    /// Stores to the end of the phase.
+    pub(super) fn store(&mut self, rank: u16, index: usize, values: &[u64]) {
+        self.after[usize::from(rank)][index..index + values.len()].copy_from_slice(values);
+    }
+
+    /// Combines the end of the phase with `values`.
+    pub(super) fn combine(
+        &mut self,
+        rank: u16,
+        index: usize,
+        operation: Operation,
+        values: &[u64],
+        width: Width,
+    ) {
+        let run = &mut self.after[usize::from(rank)][index..index + values.len()];
+        for (place, &value) in run.iter_mut().zip(values) {
+            *place = operation.apply(*place, value, width);
+        }
+    }
+
+    /// What a run holds before the phase.
+    pub(super) fn read(&self, rank: u16, index: usize, count: usize) -> Vec<u64> {
+        self.before[usize::from(rank)][index..index + count].to_vec()
+    }
+}

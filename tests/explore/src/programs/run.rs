@@ -1,0 +1,333 @@
+//! One rank's part of a program.
+
+use flagpost::{
+    Config, EpochSlots, Error, Link, MatchVector, MatchingList, Rank, Rma, Source, Tag, Unfinished,
+    VectorLink, Window, World,
+    epoch::{Assert, Strategy},
+    rma::{self, Gather, Integer, Layout},
+};
+
+use super::{
+    Access, Between, Hold, Kind, Locked, Notified, Operation, Phase, Program, Signalling, Store,
+    What, Width,
+};
+
+/// Why a rank's part did not come out as it must.
+#[derive(Debug)]
+pub enum Wrong {
+    /// A call failed that must not.
+    Call(Error),
+    /// An element was not what it must be.
+    Element {
+        /// In which phase.
+        phase: usize,
+        /// Which one.
+        index: usize,
+        /// What it was.
+        found: u64,
+        /// What it must be.
+        expected: u64,
+    },
+    /// A notification came from somebody else.
+    Source(Rank),
+}
+
+impl From<Error> for Wrong {
+    fn from(error: Error) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl<H> From<Unfinished<H>> for Wrong {
+    fn from(unfinished: Unfinished<H>) -> Self {
+        Self::Call(unfinished.error)
+    }
+}
+
+/// Elements of a width.
+trait Element: Integer {
+    fn of(value: u64) -> Self;
+    fn value(self) -> u64;
+
+    fn operation(operation: Operation) -> rma::Operation<Self> {
+        match operation {
+            Operation::Sum => rma::Operation::SUM,
+            Operation::Xor => rma::Operation::XOR,
+            Operation::Max => rma::Operation::MAX,
+        }
+    }
+}
+
+macro_rules! elements {
+    ($($of:ty)*) => {
+        $(impl Element for $of {
+            fn of(value: u64) -> Self {
+                value as Self
+            }
+
+            fn value(self) -> u64 {
+                u64::from(self)
+            }
+        })*
+    };
+}
+
+elements!(u8 u16 u32 u64);
+
+/// Carries out the part of `link`'s rank.
+///
+/// # Errors
+/// [`Wrong`].
+pub fn run<L: VectorLink>(program: &Program, link: L) -> Result<(), Wrong> {
+    let mut arena = [0; 1024];
+    let world = World::start(link, &mut arena, Config::default())?;
+    match program.width {
+        Width::W8 => with_elements::<u8, _>(program, &world),
+        Width::W16 => with_elements::<u16, _>(program, &world),
+        Width::W32 => with_elements::<u32, _>(program, &world),
+        Width::W64 => with_elements::<u64, _>(program, &world),
+    }
+}
+
+fn with_elements<T: Element, L: VectorLink>(
+    program: &Program,
+    world: &World<'_, L>,
+) -> Result<(), Wrong> {
+    match program.signalling {
+        Signalling::Slots => with_strategy::<T, L, EpochSlots<'_>>(program, world, ()),
+        Signalling::Vector => with_strategy::<T, L, MatchVector<'_>>(program, world, ()),
+        Signalling::List => with_strategy::<T, L, MatchingList<'_>>(program, world, program.ranks),
+    }
+}
+
+fn with_strategy<'w, T: Element, L: Link, S: Strategy<'w, L>>(
+    program: &Program,
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Wrong> {
+    let windows = program
+        .windows
+        .iter()
+        .map(|&len| world.allocate_with::<T, S>(len, options))
+        .collect::<Result<Vec<_>, _>>()?;
+    for (number, phase) in program.phases.iter().enumerate() {
+        let part = Part {
+            world,
+            window: &windows[phase.window],
+            number,
+            phase,
+        };
+        part.run()?;
+    }
+    world.barrier()?;
+    for window in windows {
+        window.free()?;
+    }
+    Ok(())
+}
+
+/// One rank in one phase.
+struct Part<'a, 'w, T, L, S> {
+    world: &'w World<'w, L>,
+    window: &'a Window<'w, T, L, S>,
+    number: usize,
+    phase: &'a Phase,
+}
+
+/// Elements of `values`.
+fn elements<T: Element>(values: &[u64]) -> Vec<T> {
+    values.iter().map(|&value| T::of(value)).collect()
+}
+
+impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
+    fn run(&self) -> Result<(), Wrong> {
+        let own = self.world.rank().index();
+        match &self.phase.kind {
+            Kind::Local(stores) => {
+                for Store { index, values } in &stores[own] {
+                    self.window
+                        .local()
+                        .copy_in(*index, &elements::<T>(values))?;
+                }
+            }
+            Kind::Pscw { edges, accesses } => self.pscw(edges, &accesses[own])?,
+            Kind::Fences(all) => self.fences(all)?,
+            Kind::Locks(all) => self.locks(&all[own])?,
+            Kind::Notify(puts) => self.notify(puts)?,
+            Kind::Barrier => self.world.barrier()?,
+        }
+        self.settled(&self.phase.after)
+    }
+
+    /// Compares the own piece with what it must hold.
+    fn settled(&self, all: &[Vec<u64>]) -> Result<(), Wrong> {
+        let expected = &all[self.world.rank().index()];
+        let mut found = vec![T::of(0); expected.len()];
+        self.window.local().copy_out(0, &mut found)?;
+        self.compare(0, &found, expected)
+    }
+
+    fn compare(&self, first: usize, found: &[T], expected: &[u64]) -> Result<(), Wrong> {
+        for (index, (found, &expected)) in found.iter().zip(expected).enumerate() {
+            if found.value() != expected {
+                return Err(Wrong::Element {
+                    phase: self.number,
+                    index: first + index,
+                    found: found.value(),
+                    expected,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn pscw(&self, edges: &[(u16, u16)], accesses: &[Access]) -> Result<(), Wrong> {
+        let own = self.world.rank().get();
+        let ranks = |which: &dyn Fn(&(u16, u16)) -> Option<u16>| -> Vec<Rank> {
+            edges.iter().filter_map(which).map(Rank::new).collect()
+        };
+        let origins = ranks(&|&(origin, target)| (target == own).then_some(origin));
+        let targets = ranks(&|&(origin, target)| (origin == own).then_some(target));
+        let (origins, targets) = (self.world.group(&origins)?, self.world.group(&targets)?);
+        let exposure = if origins.ranks().is_empty() {
+            None
+        } else {
+            Some(self.window.post(&origins)?)
+        };
+        if !targets.ranks().is_empty() {
+            let access = self.window.start(&targets)?;
+            self.accesses(&access, accesses)?;
+            access.complete()?;
+        }
+        if let Some(exposure) = exposure {
+            exposure.wait()?;
+        }
+        Ok(())
+    }
+
+    fn accesses<R: Rma<'w, T, L>>(&self, epoch: &R, accesses: &[Access]) -> Result<(), Wrong>
+    where
+        L: 'w,
+    {
+        for Access {
+            target,
+            index,
+            what,
+        } in accesses
+        {
+            let target = Rank::new(*target);
+            match what {
+                What::Put(values) => epoch.put(target, *index, &elements::<T>(values))?,
+                What::Get(expected) => {
+                    let mut found = vec![T::of(0); expected.len()];
+                    epoch.get(target, *index, &mut found)?;
+                    self.compare(*index, &found, expected)?;
+                }
+                What::Stripes(values) => {
+                    let count = values.len().div_ceil(2);
+                    let stripes = Layout::Vector {
+                        blocks: count,
+                        block_len: 1,
+                        stride: 2,
+                    };
+                    let values = elements::<T>(values);
+                    let from = Gather::new(&values, stripes);
+                    epoch.put_layout(target, *index, stripes, from)?;
+                }
+                What::Accumulate(operation, values) => {
+                    let values = elements::<T>(values);
+                    epoch.accumulate(target, *index, &values, T::operation(*operation))?;
+                }
+                What::Fetch(operation, values) => {
+                    let values = elements::<T>(values);
+                    let mut fetched = vec![T::of(0); values.len()];
+                    let operation = T::operation(*operation);
+                    epoch.get_accumulate(target, *index, &values, operation, &mut fetched)?;
+                }
+                What::Add(values) => {
+                    let mut found = vec![T::of(0); values.len()];
+                    epoch.get(target, *index, &mut found)?;
+                    for (place, value) in found.iter_mut().zip(values) {
+                        *place = T::of(place.value().wrapping_add(*value));
+                    }
+                    epoch.put(target, *index, &found)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fences(&self, all: &[Between]) -> Result<(), Wrong> {
+        let own = self.world.rank().index();
+        let assert = |between: &Between| match between.no_put[own] {
+            true => Assert::NO_PUT,
+            false => Assert::empty(),
+        };
+        let Some((first, rest)) = all.split_first() else {
+            return Ok(());
+        };
+        let mut epoch = self.window.fence(assert(first) | Assert::NO_PRECEDE)?;
+        self.accesses(&epoch, &first.accesses[own])?;
+        let mut last = first;
+        for next in rest {
+            epoch = epoch.fence(assert(next) | Assert::NO_STORE)?;
+            self.accesses(&epoch, &next.accesses[own])?;
+            last = next;
+        }
+        epoch.end()?;
+        self.settled(&last.after)
+    }
+
+    fn locks(&self, all: &[Locked]) -> Result<(), Wrong> {
+        self.window.sync()?;
+        self.world.barrier()?;
+        for locked in all {
+            let target = Rank::new(locked.target);
+            let lock = match locked.hold {
+                Hold::Shared => self.window.lock_shared(target)?,
+                Hold::Exclusive => self.window.lock_exclusive(target)?,
+                Hold::Queued => self.window.lock_queued(target)?,
+                Hold::All => self.window.lock_all()?,
+            };
+            self.accesses(&lock, &locked.accesses)?;
+            if locked.flush {
+                lock.flush(target)?;
+            }
+            lock.unlock()?;
+        }
+        self.world.barrier()?;
+        Ok(self.window.sync()?)
+    }
+
+    fn notify(&self, puts: &[Notified]) -> Result<(), Wrong> {
+        let own = self.world.rank().get();
+        let mut requests = Vec::new();
+        for put in puts.iter().filter(|put| put.target == own) {
+            let range = put.store.index..put.store.index + put.store.values.len();
+            let origin = Rank::new(put.origin);
+            let source = if put.named {
+                origin.into()
+            } else {
+                Source::Any
+            };
+            let mut request = self.window.expect(range, source, Tag(put.tag), 1)?;
+            request.start()?;
+            requests.push((request, origin));
+        }
+        // Nobody puts before the lines are ready for it.
+        self.world.barrier()?;
+        for put in puts.iter().filter(|put| put.origin == own) {
+            let values = elements::<T>(&put.store.values);
+            let (target, tag) = (Rank::new(put.target), Tag(put.tag));
+            self.window
+                .put_notify(target, put.store.index, &values, tag)?;
+        }
+        for (mut request, origin) in requests {
+            let status = request.wait()?;
+            if status.source != origin {
+                return Err(Wrong::Source(status.source));
+            }
+        }
+        Ok(())
+    }
+}

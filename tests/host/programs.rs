@@ -1,0 +1,88 @@
+//! Random one-sided programs on the simulator, against the sequential model. `FLAGPOST_PROGRAMS=n` changes how many.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use flagpost_explore::programs::{generate, run};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config, Profile, Schedule, Sim};
+
+/// Programs of an ordinary run.
+const PROGRAMS: u64 = 2_000;
+
+/// Runs the program of `seed` on all profiles, with that seed for the chip as well; gives the steps.
+fn check(seed: u64) -> u64 {
+    let program = generate(seed);
+    let on = |profile| {
+        let config = Config {
+            cores: program.ranks,
+            profile,
+            schedule: Schedule::Mixed,
+            memory_size: 8 * 1024,
+            ..Config::default()
+        };
+        let report = Sim::new(config).reseed(seed).run(|core| {
+            let link = Mapped::start(core, 1).map_err(flagpost::Error::from)?;
+            run(&program, link)
+        });
+        assert!(report.is_done(), "{program}on {profile}: {report}");
+        report.steps
+    };
+    Profile::ALL.into_iter().map(on).sum()
+}
+
+#[test]
+fn programs_come_to_what_the_model_says() {
+    let count = std::env::var("FLAGPOST_PROGRAMS").map_or(PROGRAMS, |n| n.parse().unwrap());
+    let (next, steps) = (AtomicU64::new(0), AtomicU64::new(0));
+    // ORDERING: Relaxed: the numbers stand for nothing else.
+    let work = || loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= count {
+            return;
+        }
+        steps.fetch_add(check(seed), Ordering::Relaxed);
+    };
+    thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let (runs, steps) = (count * Profile::ALL.len() as u64, steps.into_inner());
+    println!("{count} programs, {runs} runs, {steps} steps");
+}
+
+/// Each kind of phase, access and signalling occurs: what is not generated is not tested.
+#[test]
+fn programs_are_of_all_kinds() {
+    let text: String = (0..300).map(|seed| generate(seed).to_string()).collect();
+    for word in [
+        "Slots",
+        "Vector",
+        "List",
+        "W8",
+        "W16",
+        "W32",
+        "W64",
+        "Local",
+        "Pscw",
+        "Fences",
+        "Locks",
+        "Notify",
+        "Barrier",
+        "Shared",
+        "Exclusive",
+        "Queued",
+        "All",
+        "Put",
+        "Get",
+        "Accumulate",
+        "Fetch",
+        "Add",
+        "Stripes",
+        "Sum",
+        "Xor",
+        "Max",
+    ] {
+        assert!(text.contains(word), "no {word} in 300 programs");
+    }
+}
