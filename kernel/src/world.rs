@@ -173,23 +173,27 @@ impl<'a, L: Link> World<'a, L> {
         full: Waiting,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        let last = Cell::new((Waiting::StartUp, self.rank()));
+        let last = Cell::new(None);
         self.wait(
             || match operation() {
                 Ok(done) => Ok(Some(done)),
                 Err(refusal) => {
-                    last.set(match refusal {
+                    let waiting = match refusal {
                         Refusal::NotReady(rank) => (Waiting::StartUp, rank),
                         Refusal::Full(rank) => (full, rank),
                         Refusal::Locked(rank) => (Waiting::Lock, rank),
                         Refusal::Busy(rank) => (Waiting::Answer, rank),
                         other => return Err(other.into()),
-                    });
+                    };
+                    // While an answer is under way, the last one tells more.
+                    if last.get().is_none() || waiting.0 != Waiting::Answer {
+                        last.set(Some(waiting));
+                    }
                     Ok(None)
                 }
             },
             || {
-                let (waiting, rank) = last.get();
+                let (waiting, rank) = last.get().unwrap_or((Waiting::Answer, self.rank()));
                 Timeout {
                     waiting,
                     missing: Missing::one(rank),
