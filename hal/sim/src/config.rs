@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::caching::Caching;
 use crate::explore::Choices;
+use crate::network::Wire;
 use crate::plan::{Controllers, Mesh};
 use crate::timing::Latencies;
 
@@ -139,6 +140,8 @@ pub struct Config {
     pub publish: u32,
     /// Whether there are test-and-set registers. If not, the core that uses one panics.
     pub registers: bool,
+    /// The network that the cores are on. None: there is none, and [`Nic`](crate::Nic) panics.
+    pub network: Option<Wire>,
     /// Who runs next.
     pub schedule: Schedule,
     /// Decides everything that is left to chance.
@@ -188,6 +191,7 @@ impl Default for Config {
             profile: Profile::Scc,
             caching: Caching::default(),
             publish: 4,
+            network: None,
             registers: true,
             schedule: Schedule::Random,
             seed: 0,
@@ -278,6 +282,9 @@ impl fmt::Display for Config {
         if !self.registers {
             write!(f, " registers=false")?;
         }
+        if let Some(wire) = self.network {
+            write!(f, " network={wire}")?;
+        }
         if self.leaves != 0 {
             write!(f, " leaves={}", self.leaves)?;
         }
@@ -353,6 +360,7 @@ impl Config {
             "profile" => self.profile = value.parse()?,
             "caches" => self.caching = value.parse()?,
             "publish" => self.publish = number(name, value)?,
+            "network" => self.network = Some(value.parse()?),
             "registers" => self.registers = number(name, value)?,
             "leaves" => self.leaves = number(name, value)?,
             "schedule" => self.schedule = value.parse()?,
@@ -409,6 +417,7 @@ mod tests {
             publish: 16,
             registers: false,
             leaves: 9,
+            network: Some(Wire::default()),
             ..Config::default()
         };
         assert_eq!(config.to_string().parse(), Ok(config));

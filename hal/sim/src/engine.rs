@@ -30,6 +30,7 @@ use crate::config::Config;
 use crate::explore::digest::Digest;
 use crate::machine::Machine;
 use crate::machine::message::Message;
+use crate::machine::network::Request;
 use crate::machine::waits::Watched;
 use crate::op::{Access, Op};
 use crate::pick::Picker;
@@ -168,7 +169,8 @@ impl<'s, 'p> Run<'s, 'p> {
             if self.quiet > self.config.quiet_turns
                 && self.quiet > self.config.quiet_turns.saturating_mul(self.live as u64)
             {
-                if !self.settle() && !self.expire() {
+                // What is in flight on a network arrives as steps go by: whoever polls it posts more and more.
+                if !self.settle_stores() && !self.expire() {
                     return self.failed().unwrap_or(End::Livelock);
                 }
                 self.quiet = 0;
@@ -320,6 +322,12 @@ impl<'s, 'p> Run<'s, 'p> {
             Access::Load { .. } => running.loaded.push(self.machine.shape.split(at).0),
             Access::Read { .. } | Access::Message(Message::Load { .. }) => {
                 running.heard.bytes(&running.strand.desk().bytes.get());
+            }
+            Access::Network(request @ (Request::Poll | Request::Read { .. })) => {
+                running.heard.bytes(&running.strand.desk().bytes.get());
+                if matches!(request, Request::Poll) {
+                    running.loaded.push(self.machine.events_line(index as u16));
+                }
             }
             _ => {}
         }

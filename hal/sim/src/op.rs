@@ -9,6 +9,7 @@ use std::panic::Location;
 use flagpost_hal::Atomic;
 
 use crate::machine::message::Message;
+use crate::machine::network::Request;
 
 /// How many bytes an access moves at most.
 pub(crate) const CHUNK: usize = 32;
@@ -53,6 +54,8 @@ pub(crate) enum Access {
     Invalidate { len: u32 },
     /// An access of the SCC's message type.
     Message(Message),
+    /// Something about the core's end of the network.
+    Network(Request),
     /// Places some of what is on its way to memory. Replies 1 while something is left.
     Drain,
     /// Orders loads.

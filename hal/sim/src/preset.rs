@@ -12,6 +12,9 @@
 //! | `rp2040` | RP2040 and other small chips | no data caches; accesses in order; spinlocks as registers (RP-PAC) | |
 //! | `arm-m7` | Cortex-M7 and its kind | lines of 32 bytes; invalidating by address loses; prefetch at any time; words travel whole | order as weak as Arm allows |
 //!
+//! `network` is no chip at all: hosts that reach each other by operations of their network, in any order
+//! (`network/`).
+//!
 //! The SCC's message-buffer memory has presets with its port, not here. The profiles are the SCC with an exact cache
 //! (`scc`), and what prefetching and weak ordering add to that.
 
@@ -20,6 +23,7 @@ use std::str::FromStr;
 
 use crate::caching::{Caching, Stores};
 use crate::config::{Config, Profile};
+use crate::network::Wire;
 use crate::timing::Latencies;
 
 /// A chip, by name: the sources are in HARDWARE.md.
@@ -37,17 +41,20 @@ pub enum Preset {
     Rp2040,
     /// `arm-m7`: Cortex-M7 and its kind; `invalidate` loses, prefetch at any time (NXP AN12042).
     ArmM7,
+    /// `network`: no chip, but hosts on a network with remote memory access (FABRIC).
+    Network,
 }
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::SccNormal,
         Self::TensixBh,
         Self::Et,
         Self::Cxl,
         Self::Rp2040,
         Self::ArmM7,
+        Self::Network,
     ];
 
     const fn name(self) -> &'static str {
@@ -58,6 +65,7 @@ impl Preset {
             Self::Cxl => "cxl",
             Self::Rp2040 => "rp2040",
             Self::ArmM7 => "arm-m7",
+            Self::Network => "network",
         }
     }
 
@@ -133,6 +141,13 @@ impl Preset {
                 profile: Profile::WeakFill,
                 prefetches: 64,
                 leaves: 8,
+                ..chip
+            },
+            Self::Network => Config {
+                network: Some(Wire::default()),
+                buffer_size: 32,
+                registers: false,
+                evictions: 0,
                 ..chip
             },
         }

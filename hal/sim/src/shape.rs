@@ -38,6 +38,8 @@ pub(crate) struct Shape {
     pub(crate) publish: u32,
     /// Whether there are test-and-set registers.
     pub(crate) registers: bool,
+    /// Whether there is a network.
+    pub(crate) networked: bool,
     /// Where everything is.
     pub(crate) plan: Plan,
     /// Cycles per second of the cores' clocks.
@@ -71,6 +73,10 @@ impl Shape {
             "memory_size and buffer_size must be multiples of the line's {line} bytes"
         );
         assert!(
+            config.network.is_none() || (buffer >= 4 && line >= 8),
+            "a core on a network counts events in its message buffer, and its cells have 8 bytes"
+        );
+        assert!(
             publish.is_power_of_two() && (4..=line.min(CHUNK as u32)).contains(&publish),
             "what is published at once has 4, 8, 16 or 32 bytes and is no longer than a line, not {publish}"
         );
@@ -86,6 +92,7 @@ impl Shape {
             write_piece: if stores == Stores::Allocate { line } else { 4 },
             publish,
             registers,
+            networked: config.network.is_some(),
             plan: Plan::new(cores, config.mesh, config.controllers.as_ref()),
             hertz: if timed {
                 config.latencies.costs().hertz

@@ -38,6 +38,14 @@ pub(crate) enum Note {
     More,
     /// The core waits.
     Waits,
+    /// An own operation is done.
+    Done,
+    /// An own operation has failed.
+    Fails,
+    /// A peer's immediate.
+    Told,
+    /// There is no room for it.
+    Full,
 }
 
 /// An access, or something the chip did on its own account (from `Evict` on).
@@ -73,6 +81,21 @@ pub(crate) enum Verb {
     LoadMessage,
     StoreMessage,
     InvalidateMessages,
+    OpenNic,
+    DropOut,
+    ReadRegistered,
+    WriteRegistered,
+    Stage,
+    PostPut,
+    PostGet,
+    PostAmo,
+    Poll,
+    Deliver,
+    Fetch,
+    Change,
+    Answer,
+    Tell,
+    Fails,
 }
 
 /// What a timeline shows of a verb's `at` and `value`.
@@ -80,6 +103,7 @@ pub(crate) enum Verb {
 enum Shows {
     Nothing,
     Address,
+    Value,
     AddressAndValue,
     Core,
     CoreAndValue,
@@ -178,13 +202,13 @@ impl Event {
     fn render(&self, shape: &Shape) -> String {
         let (name, shows) = self.verb.name();
         let target = match shows {
-            Shows::Nothing => String::new(),
+            Shows::Nothing | Shows::Value => String::new(),
             Shows::Label => self.label.to_string(),
             Shows::Core | Shows::CoreAndValue => format!("core {}", self.at),
             Shows::Address | Shows::AddressAndValue => shape.address(self.at).to_string(),
         };
         let value = match shows {
-            Shows::AddressAndValue => format!("{:#010x}", self.value),
+            Shows::AddressAndValue | Shows::Value => format!("{:#010x}", self.value),
             Shows::CoreAndValue => self.value.to_string(),
             _ => String::new(),
         };
@@ -216,6 +240,10 @@ impl Note {
             Self::Others => "other lines",
             Self::More => "...",
             Self::Waits => "waits",
+            Self::Done => "done",
+            Self::Fails => "FAILED: its target is gone",
+            Self::Told => "immediate",
+            Self::Full => "no room",
         }
     }
 }
@@ -237,6 +265,7 @@ impl Verb {
             Access::WriteBack { .. } => Self::WriteBack,
             Access::Invalidate { .. } => Self::Invalidate,
             Access::Message(message) => message.verb(),
+            Access::Network(request) => request.verb(),
             Access::Drain => Self::Drain,
             Access::Acquire => Self::Acquire,
             Access::TestAndSet(_) => Self::TestAndSet,
@@ -283,6 +312,21 @@ impl Verb {
             Self::Arrive => ("store arrives", Shows::AddressAndValue),
             Self::Wake => ("wakes", Shows::Nothing),
             Self::BudgetsExpire => ("TIME JUMPS", Shows::Nothing),
+            Self::OpenNic => ("open", Shows::Nothing),
+            Self::DropOut => ("DROPS OUT", Shows::Nothing),
+            Self::ReadRegistered => ("read", Shows::AddressAndValue),
+            Self::WriteRegistered => ("write", Shows::AddressAndValue),
+            Self::Stage => ("stage", Shows::Nothing),
+            Self::PostPut => ("post put", Shows::AddressAndValue),
+            Self::PostGet => ("post get", Shows::AddressAndValue),
+            Self::PostAmo => ("post amo", Shows::AddressAndValue),
+            Self::Poll => ("poll", Shows::Value),
+            Self::Deliver => ("put arrives", Shows::AddressAndValue),
+            Self::Fetch => ("get fetches", Shows::AddressAndValue),
+            Self::Change => ("amo changes", Shows::AddressAndValue),
+            Self::Answer => ("amo answers", Shows::AddressAndValue),
+            Self::Tell => ("immediate", Shows::CoreAndValue),
+            Self::Fails => ("FAILS", Shows::CoreAndValue),
         }
     }
 }

@@ -10,8 +10,9 @@ use flagpost_hal::WithSoftwareLock;
 use flagpost_sim::{
     Bounds, Config, Explored, Method, Preset, Profile, Report, Sim, SimCore, Sweep,
 };
-use flagpost_tests::{Failure, MachinePlatform, Mapped, Platform, Refusal, mapped};
+use flagpost_tests::{Failure, MachinePlatform, Mapped, Platform, Refusal, link_cases, mapped};
 
+use crate::network::Network;
 use crate::{Setting, Simulator, config_for, run_case};
 
 /// The simulator without test-and-set registers.
@@ -55,6 +56,11 @@ impl Chip {
             },
             Self::Preset(preset) => preset.config(),
         }
+    }
+
+    /// Whether it is no chip, but a network.
+    pub fn is_network(self) -> bool {
+        self == Self::Preset(Preset::Network)
     }
 }
 
@@ -105,8 +111,12 @@ impl Setting {
         }
     }
 
-    /// Whether the chip has what the case needs: one that has no registers has no atomics either.
+    /// Whether the chip has what the case needs: one that has no registers has no atomics either, and on a network
+    /// there is nothing below the link.
     pub fn fits(&self) -> bool {
+        if self.chip.is_network() {
+            return link_cases::<Network>().any(|case| case.name == self.case.name);
+        }
         self.chip.config().registers || !self.case.atomics
     }
 
@@ -166,14 +176,15 @@ impl Setting {
         }
         let line = config.line;
         let config = Config {
-            registers: true,
+            registers: !self.chip.is_network(),
             ..config
         };
-        self.dispatch(line, true, Explore(bounds, config))
+        self.dispatch(line, config.registers, Explore(bounds, config))
     }
 
     fn dispatch<U: Use>(&self, line: u32, registers: bool, then: U) -> U::Result {
         match (line, registers) {
+            _ if self.chip.is_network() => self.on_network(then),
             (4, true) => self.on::<4, Simulator<4>, U>(then, Some),
             (16, true) => self.on::<16, Simulator<16>, U>(then, Some),
             (32, true) => self.on::<32, Simulator, U>(then, Some),
@@ -197,6 +208,18 @@ impl Setting {
             run_case(case, machine)
         })
     }
+
+    /// The case on the simulated network.
+    fn on_network<U: Use>(&self, then: U) -> U::Result {
+        let case = link_cases::<Network>().find(|case| case.name == self.case.name);
+        let case = case.expect("a setting that does not fit is not run");
+        then.with(move |core: SimCore| run_case(case, core))
+    }
+}
+
+/// One case at all its sizes on the network, if any link can run it.
+pub fn network_settings_of(case: &'static crate::Case) -> impl Iterator<Item = Setting> {
+    preset_settings_of(case).filter(|setting| setting.chip.is_network())
 }
 
 /// One case at all its sizes, on all presets that have what it needs.

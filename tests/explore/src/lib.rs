@@ -13,6 +13,7 @@
 mod chip;
 pub mod late;
 pub mod native;
+mod network;
 pub mod programs;
 
 use std::fmt;
@@ -25,7 +26,9 @@ use flagpost_tests::{
     Args, AtomicU32, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, mapped,
 };
 
-pub use chip::{Chip, NoRegisters, preset_settings_of};
+pub use network::Network;
+
+pub use chip::{Chip, NoRegisters, network_settings_of, preset_settings_of};
 
 /// A conformance case on the simulator.
 pub type Case = flagpost_tests::Case<Simulator>;

@@ -72,6 +72,16 @@ fn check(config: &Config, chip: Chip) -> Result<(), String> {
     if of_chip.registers && !config.registers {
         return Err(format!("registers=false: {chip} has registers"));
     }
+    if config.network.is_some() != chip.is_network() {
+        return Err(match config.network {
+            Some(wire) => format!("network={wire}: {chip} is on no network"),
+            None => format!("no network=: {chip} is one"),
+        });
+    }
+    if chip.is_network() && config.buffer_size < line {
+        let size = config.buffer_size;
+        return Err(format!("buffer={size}: {chip} counts events in it"));
+    }
     for (name, size) in [
         ("memory", config.memory_size),
         ("buffer", config.buffer_size),
@@ -175,6 +185,8 @@ mod tests {
             ("timeline=16", "timeline=16 publish=0", "publish=0"),
             ("timeline=16", "timeline=16 publish=64", "publish=64"),
             ("timeline=16", "timeline=16 registers=false", "registers"),
+            ("timeline=16", "timeline=16 network=16:64:1", "network"),
+            ("timeline=16", "timeline=16 network=0:64:1", "network"),
             ("timeline=16", "timeline=16 mesh=1x1x1", "mesh"),
             ("timeline=16", "timeline=16 controllers=0", "controllers"),
             ("timeline=16", "timeline=16 choices=é", "é"),
@@ -192,6 +204,7 @@ mod tests {
             ("case", json!("no.such"), "no.such"),
             ("chip", json!("z80"), "z80"),
             ("chip", json!("et"), "line=32"),
+            ("chip", json!("network"), "network"),
             ("chip", json!("arm-m7"), "profile=scc"),
             ("hash", json!([]), "hash"),
         ] {
@@ -226,6 +239,8 @@ mod tests {
             ("scc", "choices=a65535:1.255,l9:255,x99,t"),
             ("cxl", "memory=64"),
             ("cxl", "registers=true"),
+            ("network", "network=1:1:0 memory=32"),
+            ("network", "choices=d0:0.0,d1:4294967295.65535"),
             ("weak+fill", "budgets=4294967295 drains=0"),
         ] {
             let setting = some().find(|setting| setting.chip.to_string() == preset);

@@ -1,5 +1,6 @@
 //! The table, and the cases by what they are about.
 
+mod any_link;
 mod fence;
 mod hal;
 mod link;
@@ -21,7 +22,8 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Budget, Config, EpochSlots, MatchVector, MatchingList, World};
+use flagpost::{Budget, Config, EpochSlots, Link, MatchVector, MatchingList, World};
+use flagpost_link::Refusal;
 
 use crate::{Case, Context, Failure, MachinePlatform, Platform};
 
@@ -200,6 +202,7 @@ macro_rules! lock_cases {
 
 impl<P: Platform> Links<P> {
     pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
+        Self::LINK,
         Self::GENERAL,
         Self::SLOTS,
         Self::LIST,
@@ -316,6 +319,15 @@ impl<P: Platform> Links<P> {
             model::unified_notify(&join(c)?)
         }),
         case("model.refused", 2, ANY, |c| model::refused(&join(c)?)),
+    ];
+
+    const LINK: &'static [Case<P>] = &[
+        case("link.cells", 1, 48, |c| any_link::cells(&join(c)?)),
+        case("link.flushed", 2, ANY, |c| any_link::flushed(&join(c)?)),
+        case("link.long_get", 2, ANY, |c| any_link::long_get(&join(c)?)),
+        case("link.slots_again", 2, ANY, |c| {
+            any_link::slots_again(&join(c)?)
+        }),
     ];
 
     const GENERAL: &'static [Case<P>] = &[
@@ -440,6 +452,19 @@ const fn case<P: Platform>(
         atomics: false,
         possible: true,
         run,
+    }
+}
+
+/// Repeats `operation` while the link refuses it for the moment only.
+fn insist<L: Link, T>(
+    link: &L,
+    mut operation: impl FnMut() -> Result<T, Refusal>,
+) -> Result<T, Failure> {
+    loop {
+        match operation() {
+            Err(refusal) if refusal.is_transient() => link.relax(),
+            other => return Ok(other?),
+        }
     }
 }
 

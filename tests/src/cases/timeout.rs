@@ -7,8 +7,8 @@ use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology,
 use flagpost_link::{Op, Place, Slot};
 use flagpost_mapped::Mapped;
 
-use super::join;
 use super::world::NO_ERROR;
+use super::{insist, join};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// A slot that no collective of the kernel uses.
@@ -186,10 +186,10 @@ pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             timed_out(late, Waiting::RingSpace, 1, &[target])?;
             // Past the ring: tells how many were sent, which also says "go on".
             world.set_budget(Budget::UNLIMITED);
-            let put = world.link().put(target, key, 0, &sent.to_le_bytes());
-            put?;
-            world.link().fence()?;
-            world.link().signal(target, SPARE, 1)?;
+            let link = world.link();
+            insist(link, || link.put(target, key, 0, &sent.to_le_bytes()))?;
+            insist(link, || link.fence())?;
+            insist(link, || link.signal(target, SPARE, 1))?;
             Ok(window.put_notify(target, 0, &[sent + 1], Tag(2))?)
         }
         1 => {

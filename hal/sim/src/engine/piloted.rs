@@ -133,7 +133,7 @@ impl Run<'_, '_> {
             for core in 0..self.config.cores {
                 if !at_go(self, core) && self.able(core) {
                     self.take_step(core);
-                    self.machine.settle();
+                    while self.machine.settle(self.steps, self.trace) {}
                     any = true;
                 }
             }
@@ -144,7 +144,7 @@ impl Run<'_, '_> {
                 break;
             }
         }
-        self.machine.catch_up();
+        self.machine.catch_up(self.steps, self.trace);
         let ended = |core: u16| self.cores[usize::from(core)].state == State::Ended;
         (0..self.config.cores).all(|core| ended(core) || at_go(self, core))
     }
@@ -296,7 +296,7 @@ impl Run<'_, '_> {
             Transition::Evict { .. } => spend(&mut bounds.evictions),
             Transition::Fill { .. } => spend(&mut bounds.fills),
             Transition::Leave { .. } => spend(&mut bounds.leaves),
-            Transition::Arrive { .. } => {}
+            Transition::Arrive { .. } | Transition::Deliver { .. } => {}
             Transition::Elapse => self.elapse(),
         }
         let own_accord = !matches!(
@@ -364,6 +364,11 @@ impl Run<'_, '_> {
             Transition::Evict { line, .. }
             | Transition::Fill { line, .. }
             | Transition::Arrive { line, .. } => print.write(line),
+            Transition::Deliver { core, serial, part } => {
+                let (loads, stores) = self.machine.delivery_touches(core, serial, part);
+                print.read(&loads);
+                stores.into_iter().for_each(|line| print.write(line));
+            }
             Transition::Leave { .. } => print.write(self.machine.combining_line(core)),
         }
         print

@@ -140,9 +140,16 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Late stores arrive. Returns whether there were any.
+    /// Late stores arrive, or something on a network. Returns whether there was any.
     pub(super) fn settle(&mut self) -> bool {
-        let any = self.machine.settle();
+        let any = self.machine.settle(self.steps, self.trace);
+        self.wake();
+        any
+    }
+
+    /// Late stores of the chip itself arrive. Returns whether there were any.
+    pub(super) fn settle_stores(&mut self) -> bool {
+        let any = self.machine.settle_stores();
         self.wake();
         any
     }

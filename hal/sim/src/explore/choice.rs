@@ -11,6 +11,7 @@
 //! | `f3:17` | line 17 is prefetched into core 3's cache |
 //! | `a3:17.4` | core 3's buffered store to line 17, from byte 4 on, arrives |
 //! | `l3:2` | word 2, and what is published with it, leaves core 3's combining buffer |
+//! | `d3:9.1` | part 1 of operation 9 of core 3 arrives, on a network; 65535: its immediate, or its failure |
 //! | `x3` | core 3's time budget runs out |
 //! | `t` | time passes: the budgets of all who are blocked run out |
 //!
@@ -29,6 +30,7 @@ pub(crate) enum Transition {
     Fill { core: u16, line: u32 },
     Arrive { core: u16, line: u32, byte: u8 },
     Leave { core: u16, word: u8 },
+    Deliver { core: u16, serial: u32, part: u16 },
     Expire(u16),
     Elapse,
 }
@@ -42,7 +44,8 @@ impl Transition {
             Self::Evict { core, .. }
             | Self::Fill { core, .. }
             | Self::Arrive { core, .. }
-            | Self::Leave { core, .. } => core,
+            | Self::Leave { core, .. }
+            | Self::Deliver { core, .. } => core,
         }
     }
 
@@ -50,7 +53,11 @@ impl Transition {
     pub(crate) const fn guaranteed(self) -> bool {
         matches!(
             self,
-            Self::Run(_) | Self::Arrive { .. } | Self::Expire(_) | Self::Elapse
+            Self::Run(_)
+                | Self::Arrive { .. }
+                | Self::Deliver { .. }
+                | Self::Expire(_)
+                | Self::Elapse
         )
     }
 }
@@ -97,6 +104,7 @@ impl fmt::Display for Transition {
             Self::Fill { core, line } => write!(f, "f{core}:{line}"),
             Self::Arrive { core, line, byte } => write!(f, "a{core}:{line}.{byte}"),
             Self::Leave { core, word } => write!(f, "l{core}:{word}"),
+            Self::Deliver { core, serial, part } => write!(f, "d{core}:{serial}.{part}"),
             Self::Expire(core) => write!(f, "x{core}"),
             Self::Elapse => f.write_str("t"),
         }
@@ -134,6 +142,14 @@ impl FromStr for Transition {
                     core: number(core)?,
                     line: number(line)?,
                     byte: number(byte)?,
+                }
+            }
+            'd' => {
+                let (serial, part) = place.split_once('.').ok_or(())?;
+                Self::Deliver {
+                    core: number(core)?,
+                    serial: number(serial)?,
+                    part: number(part)?,
                 }
             }
             'l' => Self::Leave {
@@ -208,15 +224,15 @@ mod tests {
 
     #[test]
     fn choices_read_back() {
-        let text = "0*3,1/0/2,e0:17,f1:3,a1:8.4,0!,l0:2,x1,t,0";
+        let text = "0*3,1/0/2,e0:17,f1:3,a1:8.4,0!,l0:2,d1:7.65535,x1,t,0";
         let choices: Choices = text.parse().unwrap();
         assert_eq!(choices.to_string(), text);
-        assert_eq!((choices.len(), choices.switches()), (12, 2));
+        assert_eq!((choices.len(), choices.switches()), (13, 2));
     }
 
     #[test]
     fn what_is_no_choice_is_named() {
-        for wrong in ["q", "e1", "a1:2", "1/x", "1*z", "70000", "é1"] {
+        for wrong in ["q", "e1", "a1:2", "d1:2", "1/x", "1*z", "70000", "é1"] {
             let error = wrong.parse::<Choices>();
             assert!(error.is_err_and(|error| error.contains(wrong)), "{wrong}");
         }

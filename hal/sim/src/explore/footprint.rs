@@ -54,7 +54,7 @@ impl Footprint {
     pub(crate) fn commutes(&self, other: &Self) -> bool {
         let meets = |some: &[u32], others: &[u32]| some.iter().any(|line| others.contains(line));
         let budget = |what: Transition| match what {
-            Transition::Run(_) | Transition::Arrive { .. } => None,
+            Transition::Run(_) | Transition::Arrive { .. } | Transition::Deliver { .. } => None,
             other => Some(std::mem::discriminant(&other)),
         };
         let shared_budget = budget(self.what).is_some() && budget(self.what) == budget(other.what);

@@ -70,6 +70,7 @@ impl Machine {
                 );
             }
         }
+        self.digest_network(digest);
         if fills {
             let dropped = self.dropped.iter().map(|&(core, line)| {
                 let mut one = Digest::new(4);

@@ -1,5 +1,6 @@
 //! What the chip can do on its own accord, listed one by one: for a search that tries all of it.
 
+use super::network::Request;
 use super::{Machine, own_account};
 use crate::explore::Bounds;
 use crate::explore::choice::Transition;
@@ -20,8 +21,8 @@ impl Machine {
     }
 
     /// All loads see all that has arrived: the state after a set-up.
-    pub(crate) fn catch_up(&mut self) {
-        self.settle();
+    pub(crate) fn catch_up(&mut self, step: u64, trace: &mut Trace) {
+        while self.settle(step, trace) {}
         let now = self.memory.now();
         for core in &mut self.cores {
             core.early.acquire(now);
@@ -33,6 +34,7 @@ impl Machine {
         let own = &self.cores[usize::from(core)];
         match access {
             Access::Acquire => !self.profile.weak(),
+            Access::Network(Request::Stage { .. }) => true,
             Access::Drain => own.combining.mask == 0 && own.stores.is_empty(),
             Access::WriteBack { len } => self.to_write_back(core, at, len).is_none(),
             Access::Invalidate { len } => {
@@ -81,6 +83,7 @@ impl Machine {
                     word: (unit as u32 * self.shape.publish / 4) as u8,
                 }));
             }
+            self.network_options(number, options);
         }
     }
 
@@ -111,6 +114,9 @@ impl Machine {
                 let at = self.shape.start(combining.line) + u32::from(word) * 4;
                 let value = memory::word(&combining.bytes, word.into());
                 trace.record(own_account(step, core, Verb::Arrive, at, value));
+            }
+            Transition::Deliver { core, serial, part } => {
+                self.delivers(core, serial, part, step, trace);
             }
             Transition::Run(_)
             | Transition::Refuse(_)
@@ -146,6 +152,13 @@ impl Machine {
             Access::Message(ref message) => {
                 self.message_touches(core, line, byte, message, print);
             }
+            Access::Network(request) => match request {
+                Request::Read { .. } => print.read(&[line]),
+                Request::Write { .. } => print.write(line),
+                Request::Poll => print.write(self.events_line(core)),
+                Request::Stage { .. } | Request::Post(_) => {}
+                Request::Open | Request::DropOut => print.everything(),
+            },
             Access::TestAndSet(of) | Access::Clear(of) => print.register(of),
             Access::Ring(of) => print.bell(of),
             Access::WaitForRing => print.bell(core),

@@ -30,6 +30,7 @@ mod early;
 mod listed;
 pub(crate) mod memory;
 pub(crate) mod message;
+pub(crate) mod network;
 mod oracle;
 pub(crate) mod traffic;
 mod uncached;
@@ -41,6 +42,7 @@ use caches::Caches;
 use early::Early;
 use memory::{Bytes, Mask, Memory, Parcel, bits};
 use message::Tags;
+use network::Network;
 pub(crate) use oracle::Hazard;
 use waits::Waits;
 
@@ -121,6 +123,7 @@ pub(crate) struct Machine {
     /// Cores whose store buffer is not empty.
     draining: Vec<u16>,
     pub(crate) waits: Waits,
+    network: Option<Network>,
     /// The first hazard an oracle saw.
     pub(crate) hazard: Option<Hazard>,
     /// Whether anybody stored anything since the engine last looked.
@@ -133,6 +136,7 @@ struct Rates {
     prefetches: u64,
     drains: u64,
     leaves: u64,
+    deliveries: u64,
 }
 
 /// Entries of a store buffer; one more, and the oldest leaves.
@@ -147,6 +151,10 @@ impl Machine {
         assert!(
             !(shape.timed && config.profile.weak()),
             "timed mode knows no weak profile: it has no latencies of store buffers"
+        );
+        assert!(
+            !(shape.timed && config.network.is_some()),
+            "timed mode knows no network: it has no latencies of one"
         );
         let rate = |on: bool, rate: u16| match on && !shape.timed {
             true => u64::from(rate.min(1024)),
@@ -172,6 +180,7 @@ impl Machine {
                 prefetches: rate(config.profile.fills(), config.prefetches),
                 drains: rate(config.profile.weak(), config.drains),
                 leaves: rate(true, config.leaves),
+                deliveries: rate(true, config.network.map_or(0, |wire| wire.deliveries)),
             },
             oracles: config.oracles,
             memory: Memory::new(shape, config.profile.weak()),
@@ -184,6 +193,7 @@ impl Machine {
             dropped: Vec::new(),
             draining: Vec::new(),
             waits: Waits::new(shape),
+            network: config.network.map(|wire| Network::new(wire, cores)),
             hazard: None,
             progress: false,
         }
@@ -207,6 +217,7 @@ impl Machine {
         self.dropped.clear();
         self.draining.clear();
         self.waits.reset();
+        self.network.iter_mut().for_each(Network::reset);
         self.hazard = None;
         self.progress = false;
     }
@@ -232,6 +243,7 @@ impl Machine {
             Access::WriteBack { len } => self.write_back(core, op.at, len),
             Access::Invalidate { len } => self.invalidate(core, op.at, len),
             Access::Message(ref message) => self.message(core, line, byte, message, desk),
+            Access::Network(ref request) => self.request(core, op.at, request, desk),
             Access::Drain => self.drain(core),
             Access::Acquire => {
                 self.count(core).acquires += 1;
@@ -359,8 +371,14 @@ impl Machine {
     }
 
     /// Lets everything in all store buffers arrive, but not what is in combining buffers: stores get
-    /// through in the end, bulk stores only by a drain. Returns whether there was anything.
-    pub(crate) fn settle(&mut self) -> bool {
+    /// through in the end, bulk stores only by a drain. Of what is in flight on a network, one part arrives. Returns
+    /// whether there was anything.
+    pub(crate) fn settle(&mut self, step: u64, trace: &mut Trace) -> bool {
+        self.settle_stores() || self.deliver_some(step, trace)
+    }
+
+    /// Lets everything in all store buffers arrive. Returns whether there was anything.
+    pub(crate) fn settle_stores(&mut self) -> bool {
         let any = !self.draining.is_empty();
         while let Some(&core) = self.draining.last() {
             self.place(core, 0);
@@ -388,6 +406,9 @@ impl Machine {
         }
         if draw >> 30 & 1023 < self.rates.leaves {
             self.leave_early(step, trace);
+        }
+        if draw >> 40 & 1023 < self.rates.deliveries {
+            self.deliver_some(step, trace);
         }
     }
 

@@ -55,6 +55,7 @@ impl Machine {
             | Access::Relax
             | Access::WaitForRing
             | Access::Spend(_)
+            | Access::Network(_)
             | Access::Mark(_) => Traffic::None,
         }
     }

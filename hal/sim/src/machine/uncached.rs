@@ -322,7 +322,7 @@ pub(super) fn word_parcel(line: u32, byte: usize, width: usize, value: u32) -> P
 }
 
 /// A parcel of bytes that the program stored.
-fn plain(line: u32, mask: Mask, bytes: Bytes) -> Parcel {
+pub(super) fn plain(line: u32, mask: Mask, bytes: Bytes) -> Parcel {
     debug_assert!(bits(mask).count() > 0, "a parcel holds at least one byte");
     Parcel {
         line,

@@ -1,0 +1,186 @@
+//! A core's end of the network, as values for the engine.
+//!
+//! # Which call is how many steps
+//! | call | steps |
+//! |---|---|
+//! | `post` | 1, and 1 per 32 bytes to be put |
+//! | `poll`, `open`, `drop_out` | 1 |
+//! | `read`, `write` | 1 per line touched |
+//! | `relax`, `pause` | 1; `relax` may wait after it |
+
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+use flagpost_hal::{Address, Clock as _, CoreId, Region, Relax as _, Topology as _};
+use flagpost_link::{Amo, Rank};
+use flagpost_network::{Event, Fabric, SendQueueFull, Watched, Work};
+
+use crate::handle::{SimCore, pieces};
+use crate::machine::network::{Kind, Posted, Request, Wanted};
+use crate::op::{Access, Bytes, CHUNK};
+
+/// A core's end of the network. Clones are the same core's.
+#[derive(Clone)]
+pub struct Nic {
+    core: SimCore,
+    /// How many events there had been when this end was polled last.
+    events: Rc<Cell<u32>>,
+}
+
+impl fmt::Debug for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Nic({})", self.core.core())
+    }
+}
+
+impl Nic {
+    /// Opens `core`'s end: what peers have sent before waits for this.
+    ///
+    /// # Panics
+    /// If the chip has no [network](crate::Config::network).
+    #[track_caller]
+    pub fn open(core: SimCore) -> Self {
+        assert!(core.shape().networked, "this chip is on no network");
+        let events = core.ask(Access::Network(Request::Open)) as u32;
+        let events = Rc::new(Cell::new(events));
+        Self { core, events }
+    }
+
+    /// This core falls silent: what is in flight to it fails, and so does all that is sent to it later. What it has sent
+    /// itself may still arrive.
+    #[track_caller]
+    pub fn drop_out(&self) {
+        self.core.ask(Access::Network(Request::DropOut));
+    }
+
+    fn own(&self, at: u32) -> Address {
+        Region::memory(self.core.core()).at(at)
+    }
+}
+
+impl Fabric for Nic {
+    fn rank(&self) -> Rank {
+        Rank::new(self.core.core().get())
+    }
+
+    fn size(&self) -> u16 {
+        self.core.cores()
+    }
+
+    fn memory_size(&self) -> u32 {
+        self.core.memory_size()
+    }
+
+    #[track_caller]
+    fn read(&self, at: u32, into: &mut [u8]) {
+        for (here, len, start) in pieces(self.own(at), into.len(), CHUNK) {
+            let read = Access::Network(Request::Read { len: len as u8 });
+            self.core.ask_at(read, here, len as u32);
+            into[start..start + len].copy_from_slice(&self.core.found()[..len]);
+        }
+    }
+
+    #[track_caller]
+    fn write(&self, at: u32, from: &[u8]) {
+        for (here, len, start) in pieces(self.own(at), from.len(), CHUNK) {
+            self.core.bring(padded(&from[start..start + len]));
+            let write = Access::Network(Request::Write { len: len as u8 });
+            self.core.ask_at(write, here, len as u32);
+        }
+    }
+
+    #[track_caller]
+    fn post(&self, id: u32, to: Rank, work: Work<'_>) -> Result<(), SendQueueFull> {
+        let (kind, at, len, wanted) = match work {
+            Work::Put {
+                at,
+                data,
+                immediate,
+            } => {
+                for chunk in data.chunks(CHUNK) {
+                    self.core.bring(padded(chunk));
+                    let len = chunk.len() as u8;
+                    self.core.ask(Access::Network(Request::Stage { len }));
+                }
+                (Kind::Put, at, data.len() as u32, Wanted::put(immediate))
+            }
+            Work::Get { at, into, len } => (Kind::Get, at, len, Wanted::get(into, len)),
+            Work::Amo { at, amo } => (Kind::Amo, at, 8, Wanted::amo(amo)),
+        };
+        self.core.bring(wanted.pack());
+        let post = Access::Network(Request::Post(Posted {
+            id,
+            to: to.get(),
+            kind,
+        }));
+        let target = Region::memory(CoreId::new(to.get())).at(at);
+        match self.core.ask_at(post, target, len) {
+            0 => Ok(()),
+            _ => Err(SendQueueFull),
+        }
+    }
+
+    #[track_caller]
+    fn poll(&self) -> Option<Event> {
+        let reply = self.core.ask(Access::Network(Request::Poll));
+        self.events.set(reply as u32);
+        (reply >> 32 != 0).then(|| crate::machine::network::unpack(&self.core.found()))
+    }
+
+    #[track_caller]
+    fn relax(&self, watched: &[Watched]) {
+        let events = Region::message_buffer(self.core.core()).at(0);
+        let seen = self.events.get();
+        self.core.ask_at(Access::Watch { seen }, events, 4);
+        for &Watched { at, seen } in watched {
+            self.core.ask_at(Access::Watch { seen }, self.own(at), 4);
+        }
+        self.core.ask(Access::Relax);
+    }
+
+    #[track_caller]
+    fn pause(&self) {
+        self.core.relax(&[]);
+    }
+
+    #[track_caller]
+    fn now(&self) -> u64 {
+        self.core.cycles()
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        self.core.hertz()
+    }
+}
+
+/// Up to 32 bytes, and zeros behind them.
+fn padded(from: &[u8]) -> Bytes {
+    let mut bytes = [0; CHUNK];
+    bytes[..from.len()].copy_from_slice(from);
+    bytes
+}
+
+impl Wanted {
+    fn put(immediate: Option<u32>) -> Self {
+        Self {
+            immediate,
+            ..Self::default()
+        }
+    }
+
+    fn get(into: u32, len: u32) -> Self {
+        Self {
+            into,
+            len,
+            ..Self::default()
+        }
+    }
+
+    fn amo(amo: Amo) -> Self {
+        Self {
+            amo: Some(amo),
+            ..Self::default()
+        }
+    }
+}

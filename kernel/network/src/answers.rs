@@ -1,0 +1,195 @@
+//! What was begun, and what came of it.
+
+use alloc::collections::BTreeMap;
+use core::cell::{Cell, RefCell};
+
+use flagpost_link::Rank;
+
+/// Places in registered memory for what gets bring, and bytes of each.
+pub(crate) const PLACES: usize = 4;
+pub(crate) const PLACE: u32 = 256;
+
+/// Why an operation was begun.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Purpose {
+    /// A put, a signal: nobody asks what came of it.
+    Place,
+    /// A piece of a get, into the place of this number.
+    Piece(usize),
+    /// An operation on a cell; of a compare-and-swap that may be repeated, what it expects.
+    Cell(Option<u64>),
+}
+
+/// An operation.
+#[derive(Copy, Clone, Debug)]
+struct Begun {
+    to: Rank,
+    purpose: Purpose,
+    /// The former value of the cell, or nothing of interest; none while it is under way.
+    answer: Option<u64>,
+}
+
+/// What came of an operation, as far as it is known.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Answer {
+    /// It is under way.
+    Waiting,
+    /// A get's piece is in this place.
+    Piece(usize),
+    /// The cell's former value, and what a compare-and-swap expected.
+    Cell(u64, Option<u64>),
+    /// Nothing is known of it: it failed, or its place was needed.
+    Gone,
+}
+
+/// All operations that were begun, and whose end or answer is still of interest.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    begun: RefCell<BTreeMap<u32, Begun>>,
+    last: Cell<u32>,
+    /// The operation that has each place; 0 if none has.
+    places: [Cell<u32>; PLACES],
+}
+
+impl Answers {
+    pub(crate) const fn new() -> Self {
+        Self {
+            begun: RefCell::new(BTreeMap::new()),
+            last: Cell::new(0),
+            places: [const { Cell::new(0) }; PLACES],
+        }
+    }
+
+    /// A number for the next operation: not 0, nor that of another.
+    pub(crate) fn next(&self) -> u32 {
+        let begun = self.begun.borrow();
+        loop {
+            let next = self.last.get().wrapping_add(1);
+            self.last.set(next);
+            if next != 0 && !begun.contains_key(&next) {
+                return next;
+            }
+        }
+    }
+
+    /// Operation `id` has begun.
+    pub(crate) fn begin(&self, id: u32, to: Rank, purpose: Purpose) {
+        if let Purpose::Piece(place) = purpose
+            && let Some(owner) = self.places.get(place)
+        {
+            owner.set(id);
+        }
+        let answer = None;
+        let begun = Begun {
+            to,
+            purpose,
+            answer,
+        };
+        self.begun.borrow_mut().insert(id, begun);
+    }
+
+    /// A place for a piece: one that nobody has, else one whose answer nobody has asked for yet, who will find it
+    /// [`Gone`](Answer::Gone).
+    pub(crate) fn place(&self) -> Option<usize> {
+        let mut begun = self.begun.borrow_mut();
+        let under_way = |id: u32| begun.get(&id).is_some_and(|begun| begun.answer.is_none());
+        let free = self.places.iter().position(|owner| owner.get() == 0);
+        let done = || {
+            let done = |owner: &Cell<u32>| !under_way(owner.get());
+            self.places.iter().position(done)
+        };
+        let place = free.or_else(done)?;
+        begun.remove(&self.places.get(place)?.take());
+        Some(place)
+    }
+
+    /// Operation `id` is done, with this answer; or it has failed. At whom it was.
+    pub(crate) fn end(&self, id: u32, answer: Option<u64>) -> Option<Rank> {
+        let mut all = self.begun.borrow_mut();
+        let begun = all.get_mut(&id)?;
+        let to = begun.to;
+        begun.answer = answer;
+        if matches!(begun.purpose, Purpose::Place) || answer.is_none() {
+            let purpose = begun.purpose;
+            all.remove(&id);
+            self.leave(purpose);
+        }
+        Some(to)
+    }
+
+    /// What came of operation `id`. Its place stays its own until [`Answers::take`].
+    pub(crate) fn of(&self, id: u32) -> Answer {
+        match self.begun.borrow().get(&id) {
+            None => Answer::Gone,
+            Some(begun) => match (begun.answer, begun.purpose) {
+                (None, _) => Answer::Waiting,
+                (Some(_), Purpose::Piece(place)) => Answer::Piece(place),
+                (Some(old), Purpose::Cell(expected)) => Answer::Cell(old, expected),
+                (Some(_), Purpose::Place) => Answer::Gone,
+            },
+        }
+    }
+
+    /// The answer was taken.
+    pub(crate) fn take(&self, id: u32) {
+        if let Some(begun) = self.begun.borrow_mut().remove(&id) {
+            self.leave(begun.purpose);
+        }
+    }
+
+    fn leave(&self, purpose: Purpose) {
+        if let Purpose::Piece(place) = purpose
+            && let Some(owner) = self.places.get(place)
+        {
+            owner.set(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: Rank = Rank::new(1);
+
+    #[test]
+    fn answers_wait_until_they_are_taken() {
+        let answers = Answers::new();
+        let id = answers.next();
+        answers.begin(id, PEER, Purpose::Cell(Some(7)));
+        assert!(matches!(answers.of(id), Answer::Waiting));
+        assert_eq!(answers.end(id, Some(8)), Some(PEER));
+        assert!(matches!(answers.of(id), Answer::Cell(8, Some(7))));
+        answers.take(id);
+        assert!(matches!(answers.of(id), Answer::Gone));
+        assert_eq!(answers.end(id, Some(8)), None);
+    }
+
+    #[test]
+    fn places_are_taken_from_those_who_do_not_ask() {
+        let answers = Answers::new();
+        let begin = |place| {
+            let id = answers.next();
+            answers.begin(id, PEER, Purpose::Piece(place));
+            id
+        };
+        let all: [u32; PLACES] = core::array::from_fn(|_| begin(answers.place().unwrap()));
+        assert_eq!(answers.place(), None);
+        answers.end(all[2], Some(0));
+        assert!(matches!(answers.of(all[2]), Answer::Piece(2)));
+        assert_eq!(answers.place(), Some(2));
+        assert!(matches!(answers.of(all[2]), Answer::Gone));
+        let id = begin(2);
+        answers.end(id, None);
+        assert!(matches!(answers.of(id), Answer::Gone));
+        assert_eq!(answers.place(), Some(2));
+    }
+
+    #[test]
+    fn numbers_wrap_around() {
+        let answers = Answers::new();
+        answers.begin(1, PEER, Purpose::Place);
+        answers.last.set(u32::MAX - 1);
+        assert_eq!([(); 3].map(|()| answers.next()), [u32::MAX, 2, 3]);
+    }
+}

@@ -1,0 +1,122 @@
+//! What a network must offer.
+
+use flagpost_link::{Amo, Rank};
+
+/// One rank's end of a network with remote memory access.
+///
+/// # Contract
+/// * F1. Nothing blocks, except [`relax`](Self::relax), which may.
+/// * F2. Every operation that was posted is done, once, at any later time and in any order with others, to the same
+///   target and to the same bytes too; or it fails, if its target is gone. An [`Event`] tells, when that has happened.
+/// * F3. An immediate arrives behind the data of its own operation.
+/// * F4. Nothing is lost: an immediate for which its target's completion queue has no room waits.
+/// * F5. Events come in the order in which they happened here.
+/// * F6. Operations on one cell of 8 bytes do not overlap. Nothing is said of cells and other accesses.
+/// * F7. Own memory shows, some time, what the network has stored in it, and its changes of cells; when, and in which
+///   order, only events say.
+/// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own events only.
+pub trait Fabric {
+    /// This rank.
+    fn rank(&self) -> Rank;
+
+    /// How many ranks there are.
+    fn size(&self) -> u16;
+
+    /// Bytes of registered memory; the same on all ranks.
+    fn memory_size(&self) -> u32;
+
+    /// Loads from own registered memory what the network has stored there.
+    fn read(&self, at: u32, into: &mut [u8]);
+
+    /// Stores to own registered memory, before anything that is posted later.
+    fn write(&self, at: u32, from: &[u8]);
+
+    /// Begins `work` at `to`, which is another rank unless the work is on a cell. Its event will bear `id`. Places are
+    /// offsets in registered memory, and inside of it; data are copied.
+    ///
+    /// # Errors
+    /// [`SendQueueFull`]: again when an operation is done.
+    fn post(&self, id: u32, to: Rank, work: Work<'_>) -> Result<(), SendQueueFull>;
+
+    /// The oldest event that was not taken yet.
+    fn poll(&self) -> Option<Event>;
+
+    /// Gives time to others. Returns when there is an event, or when one of `watched` differs, or for no reason.
+    fn relax(&self, watched: &[Watched]);
+
+    /// Gives time to others, and returns.
+    fn pause(&self);
+
+    /// A clock, in ticks that never go back.
+    fn now(&self) -> u64;
+
+    /// Ticks of [`now`](Self::now) per second.
+    fn ticks_per_second(&self) -> u64;
+}
+
+/// Something to do at a peer.
+#[derive(Copy, Clone, Debug)]
+pub enum Work<'a> {
+    /// Stores `data`, if any; then `immediate`, if any, arrives in the completion queue there.
+    Put {
+        /// Where, at the target.
+        at: u32,
+        /// What.
+        data: &'a [u8],
+        /// 32 bits for the target.
+        immediate: Option<u32>,
+    },
+    /// Loads.
+    Get {
+        /// From where, at the target.
+        at: u32,
+        /// To where, in own memory.
+        into: u32,
+        /// How many bytes.
+        len: u32,
+    },
+    /// Changes a cell of 8 bytes; the event bears its former value.
+    Amo {
+        /// Where, at the target: a multiple of 8.
+        at: u32,
+        /// How.
+        amo: Amo,
+    },
+}
+
+/// What a completion queue says.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An own operation is done: its data are in place, there or here.
+    Done {
+        /// Which.
+        id: u32,
+        /// The former value of a cell.
+        value: u64,
+    },
+    /// An own operation has failed, because its target is gone. It may have had its effect, in part.
+    Failed {
+        /// Which.
+        id: u32,
+    },
+    /// A peer's immediate.
+    Immediate {
+        /// Whose.
+        from: Rank,
+        /// What it says.
+        immediate: u32,
+    },
+}
+
+/// A word of own memory, and what it was when it was looked at.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Where: a multiple of 4.
+    pub at: u32,
+    /// What it was.
+    pub seen: u32,
+}
+
+/// There are as many operations under way as there can be.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SendQueueFull;

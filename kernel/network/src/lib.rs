@@ -1,0 +1,72 @@
+//! The link for networks with remote memory access.
+//!
+//! Ranks have no memory in common. Each has *registered* memory, in which the network stores, loads and changes cells on
+//! behalf of peers, and a *completion queue*, which says what of the own operations is done and bears the 32-bit
+//! immediates of peers. [`Fabric`] is that network, and [`Networked`] makes a [`Link`](flagpost_link::Link) of it; it asks
+//! for no order between operations and for no atomic operation but those on cells of 8 bytes.
+//!
+//! # Guarantee
+//! Those of the link, by these means:
+//!
+//! | promise | by |
+//! |---|---|
+//! | a slot is found signalled only behind what was fenced | a fence is refused until all that was begun is done at its target |
+//! | an immediate is found behind all earlier puts of its sender to the same rank | it is refused until those are done; its own data travel with it |
+//! | immediates of one rank come in order | the same |
+//! | nothing is lost | who sends has a *credit* for each entry of the target's queue, which is given back when it is taken |
+//! | signals get through to a rank that takes no immediates | they have no place in that queue: they are counted as they come |
+//!
+//! # Steps
+//! | call | what is posted | done when |
+//! |---|---|---|
+//! | `put` | a store | at once; `fence` and `flush` wait for its completion |
+//! | `get` | loads into registered memory, a piece at a time | the piece has come and is copied out |
+//! | `amo` | an operation on a cell; half a cell that is added to: as `update` | its answer has come |
+//! | `update` | a load of the cell, then compare-and-swap until it finds what was loaded | the swap's answer has come |
+//! | `watch` | once own memory shows that it may have come to it: a load of the own cell | its answer has come |
+//! | `put_immediate` | a store that brings an immediate | at once |
+//! | `signal` | an immediate without a store: bit 31, the slot's number | at once |
+//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | at once |
+//!
+//! What a rank does to itself is done in its own memory, except to cells: the network may not be coherent with the host's
+//! own atomic operations, so they are changed and read by the network alone.
+//!
+//! # Memory layout (registered, the same on each rank)
+//! ```text
+//!   offset        what                           who writes it
+//!   ┌───────────┐
+//!   │ 0         │ 4 places for what gets bring   the network, for the owner
+//!   ├───────────┤
+//!   │ 1024      │ scratch: 32 bytes per rank     per use, see the kernel's collectives
+//!   ├───────────┤
+//!   │           │ allocations                    see their users
+//!   └───────────┘
+//! ```
+//!
+//! # Bounds
+//! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per rank, 4 per slot, 8
+//! per immediate that waits (64 of each rank at most), and some 40 per operation under way. An operation whose [`Op`](flagpost_link::Op) was dropped
+//! keeps its answer for ever, or, if it is a get, until the place is needed.
+//!
+//! # Lost peers
+//! When the fabric says that an operation has failed, its target is lost: whatever is begun there from then on is refused
+//! with [`PeerLost`](flagpost_link::Refusal::PeerLost), and so is, once, the next fence or flush, for what was to be
+//! ordered may not be there. All else goes on.
+//!
+//! # Source
+//! The division into puts with immediates and counted signals is that of [NA] and of [foMPI] 2.3 on networks; credits are
+//! usual there.
+//!
+//! [NA]: flagpost_link
+//! [foMPI]: flagpost_link
+#![no_std]
+
+extern crate alloc;
+
+mod answers;
+mod control;
+mod fabric;
+mod link;
+
+pub use fabric::{Event, Fabric, SendQueueFull, Watched, Work};
+pub use link::Networked;

@@ -1,0 +1,702 @@
+//! [`Networked`]: the link itself.
+
+use alloc::{collections::VecDeque, vec::Vec};
+use core::cell::{Cell, RefCell};
+
+use flagpost_link::{Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, point};
+
+use crate::{
+    Event, Fabric, Watched, Work,
+    answers::{Answer, Answers, PLACE, PLACES, Purpose},
+    control::Said,
+};
+
+/// Slots that are there from the start.
+const SLOTS: u32 = 32;
+
+/// Slots that there can be.
+const MOST_SLOTS: u32 = 1 << 24;
+
+/// Immediates of each peer that a rank keeps for its kernel, unless asked for otherwise.
+const ENTRIES: u32 = 64;
+
+/// Scratch bytes per rank.
+const SCRATCH_PER_RANK: u32 = 32;
+
+/// Bytes of a cell; allocations begin at multiples.
+const CELL: u32 = 8;
+
+/// Cells that one [`Link::relax`] watches. A loop that looks at more only gives time to others.
+const WATCHED: usize = 4;
+
+/// What is known of a peer.
+#[derive(Debug, Default)]
+struct Peer {
+    /// Operations that were begun there and are not done.
+    under_way: Cell<u32>,
+    /// Immediates that were sent there and whose credits have not come back.
+    sent: Cell<u32>,
+    /// Immediates of it that were taken here and whose credits were not given back.
+    taken: Cell<u32>,
+    lost: Cell<bool>,
+}
+
+/// A rank's link over its end of a network.
+#[derive(Debug)]
+pub struct Networked<F> {
+    fabric: F,
+    memory: Heap,
+    answers: Answers,
+    peers: Vec<Peer>,
+    /// How often each slot was signalled, and which are in use.
+    slots: RefCell<Vec<u32>>,
+    numbers: Heap,
+    /// Immediates for the kernel, and who sent them.
+    arrived: RefCell<VecDeque<(Rank, u32)>>,
+    /// Immediates that a rank may send before any is taken.
+    credits: u32,
+    /// Somebody was lost, and no fence has told yet.
+    untold: Cell<Option<Rank>>,
+    /// Something was looked at since the last relax.
+    looked: Cell<bool>,
+    /// An event was handled since then: what was looked at before may be different.
+    handled: Cell<bool>,
+    watched: [Cell<Option<Watched>>; WATCHED],
+    /// Something was looked at that cannot be watched, or there were too many words.
+    unwatched: Cell<bool>,
+}
+
+/// A counter goes up or down.
+fn count(counter: &Cell<u32>, by: i32) {
+    counter.set(counter.get().saturating_add_signed(by));
+}
+
+impl<F: Fabric> Networked<F> {
+    /// This rank's link. Peers may be told things before they have started: it waits for them in the network.
+    ///
+    /// # Errors
+    /// [`Refusal::NoMemory`] if registered memory cannot hold the fixed part for this many ranks.
+    pub fn start(fabric: F) -> Result<Self, Refusal> {
+        Self::start_with_queue(fabric, ENTRIES)
+    }
+
+    /// [`start`](Self::start) with room for `entries` immediates of each rank instead of 64, at least one. The same on
+    /// all ranks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with_queue(fabric: F, entries: u32) -> Result<Self, Refusal> {
+        let ranks = u32::from(fabric.size());
+        let (first, size) = (Self::allocations(fabric.size()), fabric.memory_size());
+        if first > size {
+            let missing = first.saturating_sub(size);
+            return Err(Refusal::NoMemory { missing });
+        }
+        Ok(Self {
+            memory: Heap::new(first, size, CELL),
+            answers: Answers::new(),
+            peers: (0..ranks).map(|_| Peer::default()).collect(),
+            slots: RefCell::new((0..SLOTS).map(|_| 0).collect()),
+            numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
+            arrived: RefCell::new(VecDeque::new()),
+            credits: entries.max(1),
+            untold: Cell::new(None),
+            looked: Cell::new(false),
+            handled: Cell::new(false),
+            watched: [const { Cell::new(None) }; WATCHED],
+            unwatched: Cell::new(false),
+            fabric,
+        })
+    }
+
+    /// The network underneath.
+    pub fn fabric(&self) -> &F {
+        &self.fabric
+    }
+
+    // ---- Places ----
+
+    /// Where scratch memory begins.
+    const fn scratch_at() -> u32 {
+        PLACE.saturating_mul(PLACES as u32)
+    }
+
+    /// Where allocations begin.
+    const fn allocations(ranks: u16) -> u32 {
+        Self::scratch_at().saturating_add(SCRATCH_PER_RANK.saturating_mul(ranks as u32))
+    }
+
+    /// Where place `number` for a piece of a get is.
+    const fn piece_at(number: usize) -> u32 {
+        PLACE.saturating_mul(number as u32)
+    }
+
+    /// The offset of `len` bytes at `offset` of `key`'s memory.
+    fn resolve(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
+        let (start, size) = (key.get().saturating_add(offset), self.fabric.memory_size());
+        let end = (len as u64).saturating_add(u64::from(start));
+        if end > u64::from(size) {
+            return Err(Refusal::OutOfRange { end, size });
+        }
+        Ok(start)
+    }
+
+    fn peer(&self, rank: Rank) -> Result<&Peer, Refusal> {
+        let peer = self.peers.get(rank.index());
+        peer.ok_or(Refusal::NoSuchRank(rank))
+    }
+
+    fn is_own(&self, rank: Rank) -> bool {
+        rank == self.fabric.rank()
+    }
+
+    // ---- Operations ----
+
+    /// Posts `work`.
+    fn begin(&self, to: Rank, work: Work<'_>, purpose: Purpose) -> Result<u32, Refusal> {
+        let peer = self.peer(to)?;
+        if peer.lost.get() {
+            return Err(Refusal::PeerLost(to));
+        }
+        self.mark();
+        let id = self.answers.next();
+        let posted = self.fabric.post(id, to, work);
+        posted.map_err(|_| Refusal::Busy(to))?;
+        self.answers.begin(id, to, purpose);
+        count(&peer.under_way, 1);
+        Ok(id)
+    }
+
+    /// Takes all events there are.
+    fn poll(&self) {
+        while let Some(event) = self.fabric.poll() {
+            self.handled.set(true);
+            match event {
+                Event::Done { id, value } => self.ended(id, Some(value)),
+                Event::Failed { id } => self.ended(id, None),
+                Event::Immediate { from, immediate } => self.hear(from, immediate),
+            }
+        }
+    }
+
+    /// [`poll`](Self::poll), before something is looked at that a loop may wait for.
+    fn look(&self) {
+        self.poll();
+        self.mark();
+    }
+
+    /// Something is looked at: events that are handled from now on may change it.
+    fn mark(&self) {
+        if !self.looked.replace(true) {
+            self.handled.set(false);
+        }
+    }
+
+    fn ended(&self, id: u32, answer: Option<u64>) {
+        let Some((to, peer)) = self.answers.end(id, answer).and_then(|to| {
+            let peer = self.peer(to).ok()?;
+            Some((to, peer))
+        }) else {
+            return;
+        };
+        count(&peer.under_way, -1);
+        if answer.is_none() {
+            peer.lost.set(true);
+            self.untold.set(Some(to));
+        }
+    }
+
+    fn hear(&self, from: Rank, immediate: u32) {
+        match Said::unpack(immediate) {
+            Said::User(immediate) => self.arrived.borrow_mut().push_back((from, immediate)),
+            Said::Signal(slot) => self.bump(slot),
+            Said::Credits(credits) => {
+                if let Ok(peer) = self.peer(from) {
+                    peer.sent.set(peer.sent.get().saturating_sub(credits));
+                }
+            }
+        }
+    }
+
+    fn bump(&self, slot: u32) {
+        if let Some(count) = self.slots.borrow_mut().get_mut(slot as usize) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// A rank at which something is under way: the named one, or any.
+    fn unsettled(&self, at: Option<Rank>) -> Option<Rank> {
+        let under_way = |rank: &Rank| {
+            let peer = self.peers.get(rank.index());
+            peer.is_some_and(|peer| peer.under_way.get() > 0)
+        };
+        let mut all = (0..self.fabric.size()).map(Rank::new);
+        match at {
+            Some(rank) => Some(rank).filter(under_way),
+            None => all.find(under_way),
+        }
+    }
+
+    /// Whether all that was begun at a rank, or anywhere, is done.
+    fn settled(&self, at: Option<Rank>) -> Result<(), Refusal> {
+        if self.unsettled(at).is_some() {
+            self.look();
+        }
+        self.unsettled(at)
+            .map_or(Ok(()), |rank| Err(Refusal::Busy(rank)))
+    }
+
+    /// [`settled`](Self::settled), and whether nobody was lost on the way.
+    fn kept(&self, at: Option<Rank>) -> Result<(), Refusal> {
+        self.settled(at)?;
+        if at.is_none_or(|rank| self.untold.get() == Some(rank))
+            && let Some(rank) = self.untold.take()
+        {
+            return Err(Refusal::PeerLost(rank));
+        }
+        Ok(())
+    }
+
+    /// What came of `op`.
+    fn answer(&self, op: &Op) -> Answer {
+        let answer = self.answers.of(op.begun.get());
+        if !matches!(answer, Answer::Waiting) {
+            return answer;
+        }
+        self.look();
+        self.answers.of(op.begun.get())
+    }
+
+    /// `op`'s answer was taken, or there is none.
+    fn forget(&self, op: &Op) {
+        self.answers.take(op.begun.take());
+    }
+
+    /// What a peer's memory held was told: nothing wakes this rank up when that changes.
+    fn tell<T>(&self, found: T) -> Result<T, Refusal> {
+        self.unwatched.set(true);
+        Ok(found)
+    }
+
+    /// Begins to get up to `len` bytes, and says how.
+    fn begin_piece(&self, from: Rank, at: u32, len: u32, op: &Op) -> Result<(), Refusal> {
+        let place = self.answers.place().ok_or(Refusal::Busy(from))?;
+        let (into, len) = (Self::piece_at(place), len.min(PLACE));
+        let id = self.begin(from, Work::Get { at, into, len }, Purpose::Piece(place))?;
+        op.begun.set(id);
+        Ok(())
+    }
+
+    /// An operation on a cell that the network does by itself.
+    fn change_at_once(&self, to: Rank, at: u32, amo: Amo, op: &Op) -> Result<u64, Refusal> {
+        if let Answer::Cell(old, _) = self.answer(op) {
+            self.forget(op);
+            return self.tell(old);
+        }
+        if !matches!(self.answers.of(op.begun.get()), Answer::Waiting) {
+            let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(None))?;
+            op.begun.set(id);
+        }
+        Err(Refusal::Busy(to))
+    }
+
+    /// Any other: load, compare and swap.
+    fn change_by_swaps(
+        &self,
+        to: Rank,
+        at: u32,
+        change: &mut dyn FnMut(u64) -> u64,
+        op: &Op,
+    ) -> Result<u64, Refusal> {
+        let begin = |amo, expected| {
+            let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(expected))?;
+            op.begun.set(id);
+            Err(Refusal::Busy(to))
+        };
+        match self.answer(op) {
+            Answer::Waiting => Err(Refusal::Busy(to)),
+            Answer::Cell(old, expected) => {
+                self.forget(op);
+                // COMPARE: somebody else may have changed it in between.
+                let swapped = point!("network.update.compare", expected == Some(old); else expected.is_some());
+                if swapped {
+                    return self.tell(old);
+                }
+                let new = change(old);
+                let swap = Amo::CompareSwap { expected: old, new };
+                begin(swap, Some(old))
+            }
+            _ => begin(Amo::Read, None),
+        }
+    }
+
+    /// Remembers a word for the next [`Link::relax`].
+    fn note(&self, at: u32, seen: u32) {
+        for place in &self.watched {
+            if place.get().is_none_or(|watched| watched.at == at) {
+                place.set(Some(Watched { at, seen }));
+                return;
+            }
+        }
+        self.unwatched.set(true);
+    }
+}
+
+/// What a [`Heap`] could not give.
+fn refusal(full: Full, bytes_per_unit: u32) -> Refusal {
+    match full {
+        Full::Missing { units } => Refusal::NoMemory {
+            missing: units.saturating_mul(bytes_per_unit),
+        },
+        Full::Pieces { max } => Refusal::TooManyPieces { max },
+    }
+}
+
+impl<F: Fabric> Link for Networked<F> {
+    const SLOTS: u32 = SLOTS;
+    const LINE: u32 = CELL;
+    const UPDATE: u32 = CELL;
+    const DIRECT: bool = false;
+
+    fn rank(&self) -> Rank {
+        self.fabric.rank()
+    }
+
+    fn size(&self) -> u16 {
+        self.fabric.size()
+    }
+
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        // Whatever is sent waits in the network until `to` has started.
+        self.peer(to).map(|_| ())
+    }
+
+    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
+        let start = self.memory.take(bytes, place);
+        start.map(Key::new).map_err(|full| refusal(full, 1))
+    }
+
+    fn withdraw(&self, key: Key) {
+        self.memory.give_back(key.get());
+    }
+
+    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
+        let first = self.numbers.take(count, Place::Symmetric);
+        let first = first.map_err(|full| refusal(full, 4))?;
+        let (start, count) = (first as usize, count.max(1) as usize);
+        let mut slots = self.slots.borrow_mut();
+        let end = start.saturating_add(count);
+        if slots.len() < end {
+            slots.resize(end, 0);
+        }
+        slots.iter_mut().skip(start).take(count).for_each(|slot| {
+            // What was signalled to former owners has all been heard: their last barrier's fence waited for it.
+            point!("network.allocate_slots.clear", *slot = 0);
+        });
+        Ok(Slot(first))
+    }
+
+    fn withdraw_slots(&self, first: Slot) {
+        self.numbers.give_back(first.0);
+    }
+
+    fn scratch(&self) -> (Key, u32) {
+        let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
+        (Key::new(Self::scratch_at()), bytes)
+    }
+
+    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+        let at = self.resolve(key, offset, into.len())?;
+        self.fabric.read(at, into);
+        Ok(())
+    }
+
+    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+        let at = self.resolve(key, offset, from.len())?;
+        self.fabric.write(at, from);
+        Ok(())
+    }
+
+    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        // The network loads what the host has stored.
+        self.resolve(key, offset, bytes as usize).map(|_| ())
+    }
+
+    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        self.resolve(key, offset, bytes as usize).map(|_| ())
+    }
+
+    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+        self.peer(to)?;
+        let at = self.resolve(key, offset, data.len())?;
+        if self.is_own(to) {
+            self.fabric.write(at, data);
+        } else if !data.is_empty() {
+            let immediate = None;
+            let work = Work::Put {
+                at,
+                data,
+                immediate,
+            };
+            self.begin(to, work, Purpose::Place)?;
+        }
+        Ok(())
+    }
+
+    fn get(
+        &self,
+        from: Rank,
+        key: Key,
+        offset: u32,
+        into: &mut [u8],
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        self.peer(from)?;
+        let at = self.resolve(key, offset, into.len())?;
+        if self.is_own(from) {
+            self.fabric.read(at, into);
+            return Ok(());
+        }
+        // Of an operation that was begun, `seen` is how many bytes have come.
+        loop {
+            let done = op.seen.get();
+            let rest = into.get_mut(done as usize..).unwrap_or(&mut []);
+            if rest.is_empty() {
+                op.seen.set(0);
+                return self.tell(());
+            }
+            let len = rest.len().min(PLACE as usize);
+            match self.answer(op) {
+                Answer::Waiting => return Err(Refusal::Busy(from)),
+                Answer::Piece(place) => {
+                    let piece = rest.get_mut(..len).unwrap_or(&mut []);
+                    self.fabric.read(Self::piece_at(place), piece);
+                    self.forget(op);
+                    op.seen.set(done.saturating_add(len as u64));
+                }
+                _ => {
+                    op.begun.set(0);
+                    let at = at.saturating_add(done as u32);
+                    self.begin_piece(from, at, len as u32, op)?;
+                }
+            }
+        }
+    }
+
+    fn amo(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        amo: Amo,
+        width: Width,
+        op: &Op,
+    ) -> Result<u64, Refusal> {
+        self.peer(to)?;
+        let at = self.resolve(key, offset, CELL as usize)?;
+        if !at.is_multiple_of(CELL) {
+            return Err(Refusal::BadCell { offset: at });
+        }
+        match (width, amo) {
+            // A sum may be carried into the other half.
+            (Width::Half, Amo::Add(_)) => {
+                let mut add = |old| u64::from(amo.apply(old) as u32);
+                self.change_by_swaps(to, at, &mut add, op)
+            }
+            _ => self.change_at_once(to, at, amo, op),
+        }
+    }
+
+    fn update(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        self.peer(to)?;
+        let place = self.resolve(key, offset, len)?;
+        let first = (place % CELL) as usize;
+        let end = first.saturating_add(len);
+        if end > CELL as usize {
+            return Err(Refusal::BadCell { offset: place });
+        }
+        let mut change = |old: u64| {
+            let mut bytes = old.to_le_bytes();
+            change(bytes.get_mut(first..end).unwrap_or(&mut []));
+            u64::from_le_bytes(bytes)
+        };
+        let at = place & !CELL.wrapping_sub(1);
+        self.change_by_swaps(to, at, &mut change, op).map(|_| ())
+    }
+
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        op: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        let own = self.rank();
+        let at = self.resolve(key, offset, CELL as usize)?;
+        if !op.is_under_way() {
+            // A hint: what the network did is seen some time, whole or not.
+            let mut word = [0; 4];
+            self.fabric.read(at, &mut word);
+            let value = u32::from_le_bytes(word);
+            if !arrived(value) {
+                self.mark();
+                self.note(at, value);
+                return Ok(None);
+            }
+        }
+        let value = self.amo(own, key, offset, Amo::Read, Width::Half, op)? as u32;
+        Ok(arrived(value).then_some(value))
+    }
+
+    fn put_immediate(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        data: &[u8],
+        immediate: u32,
+    ) -> Result<(), Refusal> {
+        let peer = self.peer(to)?;
+        let at = self.resolve(key, offset, data.len())?;
+        let user = Said::User(immediate).pack();
+        if self.is_own(to) {
+            if self.arrived.borrow().len() >= self.credits as usize {
+                return Err(Refusal::Full(to));
+            }
+            self.fabric.write(at, data);
+            self.arrived.borrow_mut().push_back((to, user));
+            return Ok(());
+        }
+        let full = || peer.sent.get() >= self.credits;
+        if full() {
+            self.look();
+        }
+        // ROOM: I sent what it has room for.
+        if point!("network.put_immediate.room", full(); else false) && !peer.lost.get() {
+            return Err(Refusal::Full(to));
+        }
+        // ORDER: what was put before is found behind this one, and what was told before comes before it.
+        point!("network.put_immediate.flush", self.settled(Some(to))?);
+        let immediate = Some(user);
+        let work = Work::Put {
+            at,
+            data,
+            immediate,
+        };
+        self.begin(to, work, Purpose::Place)?;
+        count(&peer.sent, 1);
+        Ok(())
+    }
+
+    fn fence(&self) -> Result<(), Refusal> {
+        // ORDER: this is what a fence is, on a network that orders nothing.
+        point!("network.fence.wait", self.kept(None)?);
+        Ok(())
+    }
+
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if let Some(rank) = to {
+            self.peer(rank)?;
+        }
+        point!("network.flush.wait", self.kept(to)?);
+        Ok(())
+    }
+
+    fn signal(&self, to: Rank, slot: Slot, _: u32) -> Result<(), Refusal> {
+        self.peer(to)?;
+        if slot.0 as usize >= self.slots.borrow().len() {
+            return Err(Refusal::NoSuchSlot(slot));
+        }
+        if self.is_own(to) {
+            self.bump(slot.0);
+            self.handled.set(true);
+            return Ok(());
+        }
+        let work = Work::Put {
+            at: 0,
+            data: &[],
+            immediate: Some(Said::Signal(slot.0).pack()),
+        };
+        self.begin(to, work, Purpose::Place)?;
+        Ok(())
+    }
+
+    fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
+        let reached = || {
+            let slots = self.slots.borrow();
+            let count = slots.get(slot.0 as usize);
+            let count = count.ok_or(Refusal::NoSuchSlot(slot))?;
+            Ok((count.wrapping_sub(value) as i32) >= 0)
+        };
+        if reached()? {
+            return Ok(true);
+        }
+        self.look();
+        reached()
+    }
+
+    fn progress(&self) -> Option<u32> {
+        self.look();
+        let (from, immediate) = self.arrived.borrow().front().copied()?;
+        if !self.is_own(from)
+            && let Ok(peer) = self.peer(from)
+            && !peer.lost.get()
+        {
+            let taken = peer.taken.get().saturating_add(1);
+            // Half of what it may send at a time: it goes on while the other half is taken.
+            if taken.saturating_mul(2) >= self.credits {
+                let work = Work::Put {
+                    at: 0,
+                    data: &[],
+                    immediate: Some(Said::Credits(taken).pack()),
+                };
+                // CREDIT: taken only if the peer can be told, lest it wait for a rank that has nothing more to do.
+                point!(
+                    "network.progress.credit",
+                    self.begin(from, work, Purpose::Place).ok()?;
+                    else 0
+                );
+                peer.taken.set(0);
+            } else {
+                peer.taken.set(taken);
+            }
+        }
+        self.arrived.borrow_mut().pop_front();
+        Some(immediate)
+    }
+
+    fn relax(&self) {
+        let mut watched = [Watched { at: 0, seen: 0 }; WATCHED];
+        let mut count = 0_usize;
+        for (place, word) in watched.iter_mut().zip(&self.watched) {
+            if let Some(word) = word.take() {
+                *place = word;
+                count = count.saturating_add(1);
+            }
+        }
+        let (looked, unwatched) = (self.looked.take(), self.unwatched.take());
+        // LOOK: what an event has changed since it was looked at may be what was waited for.
+        let handled = point!("network.relax.handled", self.handled.take(); else false);
+        // Where nothing was looked at, there is nothing to wait for.
+        if handled || unwatched || !looked && count == 0 {
+            return self.fabric.pause();
+        }
+        self.fabric.relax(watched.get(..count).unwrap_or(&[]));
+    }
+
+    fn now(&self) -> u64 {
+        self.fabric.now()
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        self.fabric.ticks_per_second()
+    }
+}

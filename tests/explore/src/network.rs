@@ -1,0 +1,24 @@
+//! The cases on the simulated network.
+
+use flagpost_sim::{Mock, Nic, SimCore};
+use flagpost_tests::{Platform, Refusal};
+
+/// The simulated network, as the cases see it.
+pub struct Network;
+
+impl Platform for Network {
+    type Machine = SimCore;
+    type Link = Mock;
+
+    fn link(machine: &SimCore, _session: u32, ring: Option<u32>) -> Result<Mock, Refusal> {
+        let nic = Nic::open(machine.clone());
+        match ring {
+            Some(entries) => Mock::start_with_queue(nic, entries),
+            None => Mock::start(nic),
+        }
+    }
+
+    fn go(machine: &SimCore) {
+        machine.mark("go");
+    }
+}

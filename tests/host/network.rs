@@ -1,0 +1,142 @@
+//! Every conformance case that any link can run, on a network with remote memory access that delays and reorders
+//! whatever is not fenced.
+//!
+//! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's timeline and the line
+//! that replays it.
+
+mod groups;
+
+use flagpost::{Error, Link, Rank, Tag, World};
+use flagpost_explore::{Chip, Setting, cases};
+use flagpost_link::{Amo, Op, Place, Refusal, Width};
+use flagpost_sim::{Bounds, Config, Mock, Nic, Preset, SimCore, sweep};
+
+/// Seeds per case and size.
+const SEEDS: u64 = 60;
+
+const NETWORK: Chip = Chip::Preset(Preset::Network);
+
+/// All cases that run on so many ranks of the network.
+fn settings(cores: u16) -> impl Iterator<Item = Setting> {
+    let setting = move |case| Setting {
+        case,
+        cores,
+        chip: NETWORK,
+    };
+    let fits = move |setting: &Setting| setting.case.admits(cores) && setting.fits();
+    cases().map(setting).filter(fits)
+}
+
+fn ranks(cores: u16, seeds: u64) {
+    let (mut runs, mut steps) = (0, 0);
+    for setting in settings(cores) {
+        let swept = setting.add_to(sweep(0..seeds), setting.config()).run();
+        swept.assert_done();
+        runs += swept.runs;
+        steps += swept.steps;
+    }
+    println!("{cores} ranks: {runs} runs, {steps} steps");
+}
+
+#[test]
+fn one_rank() {
+    ranks(1, 1);
+}
+
+#[test]
+fn two_ranks() {
+    ranks(2, groups::seeds(SEEDS));
+}
+
+#[test]
+fn three_ranks() {
+    ranks(3, groups::seeds(SEEDS));
+}
+
+#[test]
+fn five_ranks() {
+    ranks(5, groups::seeds(SEEDS) / 3);
+}
+
+#[test]
+fn forty_eight_ranks() {
+    ranks(48, 1);
+}
+
+/// All schedules of small cases, and all orders in which what is under way can arrive.
+#[test]
+fn all_schedules_of_small_cases() {
+    for name in [
+        "small.notify",
+        "small.ping_pong",
+        "small.get",
+        "small.fan_out",
+    ] {
+        let setting = settings(2).find(|setting| setting.case.name == name);
+        let setting = setting.expect("any link runs it");
+        let explored = setting.explore(&Bounds::default(), setting.config());
+        println!("{setting}: {explored}");
+        explored.assert_done();
+    }
+}
+
+/// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.
+fn loses_a_peer(core: SimCore) -> Result<(), Error> {
+    const LOST: Rank = Rank::new(1);
+    const THIRD: Rank = Rank::new(2);
+    let mut arena = [0; 256];
+    let link = Mock::start(Nic::open(core))?;
+    let world = World::start(link, &mut arena, Default::default())?;
+    let window = world.allocate::<u32>(2)?;
+    let (link, me) = (world.link(), world.rank());
+    let key = link.allocate(8, Place::Symmetric)?;
+    if me == LOST {
+        link.fabric().drop_out();
+        return Ok(());
+    }
+    if me == THIRD {
+        let mut request = window.expect(0..2, Rank::new(0), Tag(3), 1)?;
+        request.start()?;
+        request.wait()?;
+        assert_eq!(window.local().get(1)?, 7);
+        return Ok(());
+    }
+    // Until the first failure is known, operations may be accepted.
+    let lost = loop {
+        if let Err(error) = window.put_notify(LOST, 0, &[1], Tag(1)) {
+            break error;
+        }
+    };
+    assert_eq!(lost, Error::PeerLost(LOST));
+    // A fence says once that what was to be ordered is not there.
+    let fence = loop {
+        match link.fence() {
+            Err(refusal) if refusal.is_transient() => link.relax(),
+            other => break other,
+        }
+    };
+    assert_eq!(fence, Err(Refusal::PeerLost(LOST)));
+    assert_eq!(link.fence(), Ok(()));
+    // From now on all is refused at once.
+    let gone = Err(Refusal::PeerLost(LOST));
+    assert_eq!(link.put(LOST, key, 0, &[0; 4]), gone);
+    assert_eq!(link.get(LOST, key, 0, &mut [0; 4], &Op::new()), gone);
+    let amo = link.amo(LOST, key, 0, Amo::Read, Width::Whole, &Op::new());
+    assert_eq!(amo.map(|_| ()), gone);
+    let update = link.update(LOST, key, 0, 4, &mut |_| (), &Op::new());
+    assert_eq!(update, gone);
+    assert_eq!(link.put_immediate(LOST, key, 0, &[], 1), gone);
+    assert_eq!(link.signal(LOST, flagpost_link::Slot(31), 1), gone);
+    window.put_notify(THIRD, 0, &[6, 7], Tag(3))
+}
+
+#[test]
+fn a_lost_peer_is_an_error_and_the_others_go_on() {
+    let config = Config {
+        cores: 3,
+        memory_size: 8192,
+        ..Preset::Network.config()
+    };
+    let swept = sweep(0..300).case("lost", config, loses_a_peer).run();
+    swept.assert_done();
+}

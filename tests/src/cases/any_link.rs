@@ -1,0 +1,119 @@
+//! What every link promises of cells, slots and long gets, by itself.
+//!
+//! Where a link answers later, every call is repeated with the same [`Op`] until it has answered.
+
+use flagpost::{Link, World};
+use flagpost_link::{Amo, Op, Place, Rank, Slot, Width};
+
+use super::insist;
+use crate::{Failure, context::check};
+
+const FIRST: Rank = Rank::new(0);
+
+/// A slot that no collective of the kernel uses.
+const TOLD: Slot = Slot(31);
+
+/// Ranks change cells of rank 0 at the same time, each in all ways. Nothing is lost.
+pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const ROUNDS: u64 = 3;
+    let (link, ranks) = (world.link(), u64::from(world.size()));
+    let key = link.allocate(32, Place::Symmetric)?;
+    insist(link, || link.put(world.rank(), key, 0, &[0; 32]))?;
+    world.barrier()?;
+    let big = 1_u64 << 40;
+    for _ in 0..ROUNDS {
+        let op = Op::new();
+        insist(link, || {
+            link.amo(FIRST, key, 0, Amo::Add(big), Width::Whole, &op)
+        })?;
+        // A sum of half a cell wraps around.
+        let half = Amo::Add(u64::from(u32::MAX));
+        insist(link, || link.amo(FIRST, key, 8, half, Width::Half, &op))?;
+        let mut add = |bytes: &mut [u8]| {
+            if let Some(byte) = bytes.first_mut() {
+                *byte = byte.wrapping_add(1);
+            }
+        };
+        insist(link, || link.update(FIRST, key, 19, 2, &mut add, &op))?;
+    }
+    world.barrier()?;
+    let read = |at, width| {
+        let op = Op::new();
+        insist(link, || link.amo(FIRST, key, at, Amo::Read, width, &op))
+    };
+    let all = ROUNDS * ranks;
+    check("whole", read(0, Width::Whole)?, all * big)?;
+    let minus = 0_u32.wrapping_sub(all as u32);
+    check("half", read(8, Width::Half)?, u64::from(minus))?;
+    check("the other half", read(8, Width::Whole)?, u64::from(minus))?;
+    let byte = (all & 0xff) << 24;
+    check("byte", read(16, Width::Whole)?, byte)?;
+    Ok(world.barrier()?)
+}
+
+/// A put that was flushed is at its target: a peer that is told so finds it.
+pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (link, size) = (world.link(), world.size());
+    let (next, me) = (world.rank().next(size), world.rank());
+    let key = link.allocate(64, Place::Symmetric)?;
+    insist(link, || link.put(me, key, 0, &[0; 64]))?;
+    world.barrier()?;
+    for round in 1..=4_u32 {
+        let to = (round % 2 == 0).then_some(next);
+        insist(link, || link.put(next, key, 0, &[round as u8; 64]))?;
+        insist(link, || link.flush(to))?;
+        insist(link, || link.signal(next, TOLD, round))?;
+        while !link.reached(TOLD, round)? {
+            link.relax();
+        }
+        let mut seen = [0; 64];
+        link.get(me, key, 0, &mut seen, &Op::new())?;
+        check("flushed", seen == [round as u8; 64], true)?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// A get of more than a link may bring at a time, and of nothing; then what another get was told is forgotten.
+pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 700;
+    let (link, size) = (world.link(), world.size());
+    let (next, me) = (world.rank().next(size), world.rank());
+    let key = link.allocate(LEN as u32, Place::Symmetric)?;
+    let byte = |of: Rank, at: usize| (at as u8).wrapping_mul(7).wrapping_add(of.get() as u8);
+    let own: [u8; LEN] = core::array::from_fn(|at| byte(me, at));
+    insist(link, || link.put(me, key, 0, &own))?;
+    world.barrier()?;
+    let (mut seen, op) = ([0; LEN], Op::new());
+    insist(link, || link.get(next, key, 0, &mut [], &op))?;
+    for start in [0, 3, 500] {
+        let part = seen.get_mut(start..).unwrap_or(&mut []);
+        insist(link, || link.get(next, key, start as u32, part, &op))?;
+    }
+    let same = (0..LEN).all(|at| seen.get(at) == Some(&byte(next, at)));
+    check("bytes", same, true)?;
+    Ok(world.barrier()?)
+}
+
+/// Slots that were signalled and given back count from the start for whoever gets them next.
+pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (link, size) = (world.link(), world.size());
+    let next = world.rank().next(size);
+    for _ in 0..2 {
+        let slots = link.allocate_slots(2)?;
+        world.barrier()?;
+        check("nothing yet", link.reached(slots.plus(1), 1)?, false)?;
+        world.barrier()?;
+        for value in 1..=3 {
+            insist(link, || link.signal(next, slots.plus(1), value))?;
+        }
+        while !link.reached(slots.plus(1), 3)? {
+            link.relax();
+        }
+        check("no more", link.reached(slots.plus(1), 4)?, false)?;
+        check("nor the other", link.reached(slots, 1)?, false)?;
+        world.barrier()?;
+        link.withdraw_slots(slots);
+    }
+    Ok(())
+}
