@@ -229,7 +229,10 @@ impl<'w> Stage<'_, 'w> {
     }
 
     /// Accesses of rank 0 under a lock.
-    #[allow(clippy::result_large_err, reason = "what accumulates give back, to go on with")]
+    #[allow(
+        clippy::result_large_err,
+        reason = "what accumulates give back, to go on with"
+    )]
     fn rma(&self, part: &str) -> Result<(), Failure> {
         if !self.measures() {
             return Ok(());

@@ -20,7 +20,12 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use crate::paths;
 
 /// Where points are: the kernel and its links.
-const SOURCES: [&str; 3] = ["kernel/src", "kernel/link/src", "kernel/mapped/src"];
+const SOURCES: [&str; 4] = [
+    "kernel/src",
+    "kernel/link/src",
+    "kernel/mapped/src",
+    "kernel/network/src",
+];
 
 /// Calls that move cache lines, order accesses, lock, or wait for what must come first.
 const STEPS: [&str; 23] = [

@@ -9,7 +9,8 @@
 //! 2. Per point: the settings of the cases that reach it, in rounds of more and more seeds (the first round has
 //!    two each, so that easy ones fall at once), until one fails or the cap of schedules is reached. Within a
 //!    round: kind profiles first, then few cores first. So the profile at which a point falls is about
-//!    the kindest that shows it. Last comes `scc+late`: loads that finish late, see `flagpost_explore::late`.
+//!    the kindest that shows it. Then comes `scc+late`: loads that finish late, see `flagpost_explore::late`; and
+//!    last the network, for what is reached there.
 //!
 //! A failed check, an oracle, a deadlock, a livelock, starvation or a panic kills. A run that is cut off does not.
 //!
@@ -23,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use flagpost_explore::{Chip, Setting, late, program, settings};
+use flagpost_explore::{Chip, Setting, cases, late, network_settings_of, program, settings};
 use flagpost_link::mutant;
 use flagpost_sim::{Config, End, Oracle, Profile, Report, Schedule, Sim};
 use serde_json::{Value, json};
@@ -49,7 +50,7 @@ pub(crate) struct Arguments {
     /// Schedules per point, at most
     #[arg(long, value_name = "N", default_value = "100000")]
     schedules: u64,
-    /// Run one schedule, CASE/CORES/PROFILE:SEED or CASE/CORES/scc+late:SEED, with the point that `--only` names broken
+    /// Run one schedule (a profile, scc+late or network), CASE/CORES/PROFILE:SEED, with the point that `--only` names broken
     #[arg(long, value_name = "WHICH")]
     replay: Option<String>,
     #[arg(long, value_name = "N", default_value = "2")]
@@ -156,6 +157,10 @@ impl Known {
     fn run(&self, sim: &mut Sim, seed: u64) -> Report {
         match self.late {
             Some(case) => late::run(sim, case, seed),
+            None if self.setting.chip.is_network() => self.setting.run(Config {
+                seed,
+                ..self.config.clone()
+            }),
             None => sim
                 .reseed(seed)
                 .run(|core| program(self.setting.case, core)),
@@ -167,6 +172,7 @@ impl Known {
         let profile = self.config.profile;
         let kind = match self.late {
             Some(_) => 4,
+            None if self.setting.chip.is_network() => 5,
             None => u8::from(profile.weak()) * 2 + u8::from(profile.fills()),
         };
         (kind, self.setting.cores)
@@ -194,11 +200,13 @@ impl Known {
 fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     let mut problems = Vec::new();
     let mut known: Vec<Known> = Vec::new();
-    let mut of_case: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
+    // A case's name, and whether it ran on the network.
+    let mut of_case: BTreeMap<(&str, bool), BTreeSet<&'static str>> = BTreeMap::new();
     let mut runs = 0;
     mutant::record(true);
     let late = |setting: Setting| (setting.chip == KINDEST).then(|| Known::new(setting, true));
-    for setting in settings().flat_map(|setting| {
+    let networks = cases().flat_map(network_settings_of);
+    for setting in settings().chain(networks).flat_map(|setting| {
         let ordinary = Known::new(setting, false);
         std::iter::once(ordinary).chain(late(setting))
     }) {
@@ -214,7 +222,7 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
             }
         }
         of_case
-            .entry(setting.setting.case.name)
+            .entry(key(&setting.setting))
             .or_default()
             .extend(mutant::reached());
         known.push(setting);
@@ -238,11 +246,16 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
         return Err(problems);
     }
     for known in &mut known {
-        known.reaches.clone_from(&of_case[known.setting.case.name]);
+        known.reaches.clone_from(&of_case[&key(&known.setting)]);
     }
     known.sort_by_key(Known::order);
     say(&json!({"is": "unbroken", "settings": known.len(), "runs": runs}));
     Ok(known)
+}
+
+/// What decides which points a setting reaches.
+fn key(setting: &Setting) -> (&'static str, bool) {
+    (setting.case.name, setting.chip.is_network())
 }
 
 /// The setting's chip, told how long its runs are. A function of the setting alone, so that a replay gets the
@@ -254,7 +267,7 @@ fn config(setting: &Setting) -> Config {
         seed: 0,
         ..config.clone()
     };
-    let report = Sim::new(measured).run(|core| program(setting.case, core));
+    let report = setting.run(measured);
     Config {
         pct_length: report.steps.max(1),
         max_steps: STEPS,
@@ -328,7 +341,7 @@ fn replay(point: &str, which: &str) -> bool {
     let parsed = which.rsplit_once(':').and_then(|(setting, seed)| {
         let ordinary = setting.strip_suffix(LATE);
         let setting: Setting = ordinary.unwrap_or(setting).parse().ok()?;
-        let profile = matches!(setting.chip, Chip::Profile(_));
+        let profile = matches!(setting.chip, Chip::Profile(_)) || setting.chip.is_network();
         let known = profile.then(|| Known::new(setting, ordinary.is_some()))?;
         Some((known, seed.parse().ok()?))
     });
