@@ -9,7 +9,7 @@ use core::cell::Cell;
 use bytemuck::{Pod, Zeroable};
 use flagpost_link::{Link, Op, Rank, point};
 
-use super::Step;
+use super::{Half, Rows, Step};
 use crate::{Error, World};
 
 /// Bytes between two rounds' places in scratch memory.
@@ -85,24 +85,24 @@ impl<L: Link> World<'_, L> {
         let heard = Cell::new(Heard::own(self.rank(), offer));
         let place = |step: Step| PLACE.saturating_mul(u32::from(step.round));
         let placed = &self.collectives.gather.placed;
-        let send = |step: Step| {
-            if placed.get() == 0 {
-                let said = heard.get();
-                self.retry(|| link.put(step.to, key, place(step), bytemuck::bytes_of(&said)))?;
-                placed.set(1);
+        let exchange = |step: Step, half: Half| {
+            if half == Half::Send {
+                if placed.get() == 0 {
+                    let said = heard.get();
+                    self.retry(|| link.put(step.to, key, place(step), bytemuck::bytes_of(&said)))?;
+                    placed.set(1);
+                }
+                // ORDER: G3: what was heard before the signal that announces it.
+                point!("collective.agree.fence", self.retry(|| link.fence())?);
+            } else {
+                let mut theirs = Heard::zeroed();
+                let into = bytemuck::bytes_of_mut(&mut theirs);
+                link.get(self.rank(), key, place(step), into, &Op::new())?;
+                heard.set(heard.get().and(theirs));
             }
-            // ORDER: G3: what was heard before the signal that announces it.
-            point!("collective.agree.fence", self.retry(|| link.fence())?);
             Ok(())
         };
-        let receive = |step: Step| {
-            let mut theirs = Heard::zeroed();
-            let into = bytemuck::bytes_of_mut(&mut theirs);
-            link.get(self.rank(), key, place(step), into, &Op::new())?;
-            heard.set(heard.get().and(theirs));
-            Ok(())
-        };
-        self.collectives.gather.run(self, send, receive)?;
+        self.collectives.gather.run(self, Rows::All, exchange)?;
         // I2: nobody may write the scratch memory again before everybody has read.
         point!("collective.agree.barrier", self.barrier()?);
         Ok(heard.get().odd_one(offer))

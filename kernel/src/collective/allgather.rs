@@ -3,11 +3,8 @@
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Op, Rank, order, point};
 
-use super::Step;
+use super::{ELEMENT, Half, Rows, Step};
 use crate::{Error, World};
-
-/// Largest element.
-const ELEMENT: usize = 32;
 
 /// Bytes that are passed on at a time.
 const RUN: usize = 256;
@@ -18,7 +15,7 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again with
-    /// the same element to go on. `each` may then be called again from the start.
+    /// the same element to go on. `each` is called once per rank all the same.
     pub fn allgather_with<T: Pod>(
         &self,
         mine: T,
@@ -34,31 +31,38 @@ impl<L: Link> World<'_, L> {
         let size = own.len() as u32;
         let place = |rank: Rank| size.saturating_mul(u32::from(rank.get()));
         let state = &self.collectives;
-        if !state.arrived.get() {
-            let send = |step: Step| {
+        if state.phase.get() == 0 {
+            let exchange = |step: Step, half: Half| {
+                if half == Half::Receive {
+                    return Ok(());
+                }
                 if step.round == 0 {
                     self.retry(|| link.put(self.rank(), key, place(self.rank()), own))?;
                 }
                 self.pass_on(key, size, step)
             };
-            state.gather.run(self, send, |_| Ok(()))?;
+            state.gather.run(self, Rows::All, exchange)?;
             // BUDGET: a repeated call goes on behind this.
-            point!("collective.allgather.arrived", state.arrived.set(true));
+            point!("collective.allgather.arrived", state.phase.set(1));
         }
         order!(
             "collective.allgather.read<barrier",
-            for rank in (0..self.size()).map(Rank::new) {
-                let mut element = mine;
-                if rank != self.rank() {
-                    let into = bytemuck::bytes_of_mut(&mut element);
-                    link.get(self.rank(), key, place(rank), into, &Op::new())?;
+            if state.phase.get() < 2 {
+                for rank in (0..self.size()).map(Rank::new) {
+                    let mut element = mine;
+                    if rank != self.rank() {
+                        let into = bytemuck::bytes_of_mut(&mut element);
+                        link.get(self.rank(), key, place(rank), into, &Op::new())?;
+                    }
+                    each(rank, element);
                 }
-                each(rank, element);
+                // BUDGET: once all are in the barrier below, peers may write there again.
+                point!("collective.allgather.read", state.phase.set(2));
             },
             // I2: nobody may write here again before everybody has read.
             point!("collective.allgather.barrier", self.barrier()?)
         );
-        state.arrived.set(false);
+        state.phase.set(0);
         Ok(())
     }
 

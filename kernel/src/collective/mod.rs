@@ -1,57 +1,82 @@
-//! Collective calls: barrier, allgather and agreement, by dissemination.
+//! Collective calls: barrier, allgather, alltoall, agreement, broadcast and reductions.
 //!
 //! # Guarantee
 //! G1. No rank leaves a barrier before every rank has entered it; what any rank put (and, past the caches,
 //!     stored) before it entered is in memory then.
 //! G2. An allgather gives every rank the element of every rank.
 //! G3. An agreement tells every rank whether all ranks offered the same.
+//! G4. A broadcast gives every rank the root's elements; a reduction gives the root, or everybody, what all ranks'
+//!     elements come to, each counted once; an alltoall gives rank i the i-th block of every rank.
 //!
 //! # Steps
-//! In round r = 0, 1, … while 2^r < p, rank i tells rank i + 2^r (mod p) and waits for rank i - 2^r.
-//! After round r it has heard, directly or through others, from the 2^(r+1) ranks i, i-1, …; after the last
-//! from all. An allgather sends the elements heard so far along with each signal, an agreement what they
+//! *Dissemination* (barrier, allgather, agree): in round r = 0, 1, … while 2^r < p, rank i tells rank i + 2^r (mod p) and
+//! waits for rank i - 2^r. After round r it has heard, directly or through others, from the 2^(r+1) ranks i, i-1, …; after
+//! the last from all. An allgather sends the elements heard so far along with each signal, an agreement what they
 //! come to.
 //!
-//! | call        | remote writes per rank               | waits |
-//! |-------------|--------------------------------------|-------|
-//! | `barrier`   | ceil(log2 p) words                   | ceil(log2 p) |
-//! | `allgather` | p - 1 elements, 2 ceil(log2 p) words | 2 ceil(log2 p) |
+//! *Trees* use the same ways, each at most once. Broadcast: with v = i - root, in round r = 0, 1, … each v < 2^r tells
+//! v + 2^r. Reduction: with v = root - i (counted the other way round, so that it is rank i + 2^r again that is told), in
+//! round r = …, 1, 0 each 2^r <= v < 2^(r+1) tells v - 2^r.
+//!
+//! | call, per chunk | remote writes per rank, at most      | waits |
+//! |-------------|------------------------------------------|-------|
+//! | `barrier`   | ceil(log2 p) words                       | ceil(log2 p) |
+//! | `allgather` | p - 1 elements, 2 ceil(log2 p) words     | 2 ceil(log2 p) |
 //! | `agree`     | ceil(log2 p) times 24 bytes, 2 ceil(log2 p) words | 2 ceil(log2 p) |
+//! | `broadcast` | ceil(log2 p) chunks (p - 1 in all), 2 ceil(log2 p) words | 1 + ceil(log2 p) |
+//! | `reduce`    | 1 chunk, 1 + ceil(log2 p) words          | 2 ceil(log2 p) |
+//! | `allreduce` | 1 + ceil(log2 p) chunks, 1 + 2 ceil(log2 p) words | 1 + 2 ceil(log2 p) |
+//! | `alltoall`  | p - 1 blocks, 2 ceil(log2 p) words       | 2 ceil(log2 p) |
+//!
+//! A chunk is as much as the scratch memory holds: 32 p bytes for a broadcast, at least 32 for a reduction (its rounds
+//! share the memory), 32 for each block of an alltoall. Longer calls go chunk by chunk.
 //!
 //! # Invariants
-//! I1. Slot r (and 16 + r) of rank i has one writer, rank i - 2^r; values count the calls.
-//! I2. Each place in a rank's scratch memory is written by one rank per call, and not again before every
-//!     rank has read all of it: hence the barrier at the end of what uses it.
+//! I1. Slot r (and 16 + r) of rank i has one writer, rank i - 2^r; values count its uses.
+//! I2. Each place in a rank's scratch memory is written by one rank per call (and chunk), and not again before every
+//!     rank has read all of it: hence the barrier at the end of what uses it. An allreduce has two trees: when the second
+//!     begins at its root, all places of the first have been read.
 //!
 //! # Bounds
-//! A call whose budget runs out can be repeated with the same arguments: it goes on in the round where it
-//! stopped, and signals nobody twice.
+//! A call whose budget runs out can be repeated with the same arguments (and the same slice, as it was left): it goes on
+//! in the chunk and the round where it stopped, and signals nobody twice.
 //!
 //! # Source
-//! [foMPI] 2.3 (barrier in O(log p)); Hensgen, Finkel, Manber 1988 for the dissemination barrier.
+//! [foMPI] 2.3 (barrier in O(log p)); Hensgen, Finkel, Manber 1988 for the dissemination barrier; the trees are the usual
+//! binomial ones.
 //!
 //! [foMPI]: crate#sources
 
 mod agree;
 mod allgather;
+mod alltoall;
+mod tree;
 
-use core::cell::Cell;
+use core::{cell::Cell, ops::Range};
 
-use flagpost_link::{Link, Rank, Refusal, Slot, order, point};
+use flagpost_link::{Link, Rank, Slot, order, point};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
-/// First slot of barriers, and of allgathers.
+/// First slot of barriers, and of all other calls.
 const BARRIER: u32 = 0;
 const GATHER: u32 = 16;
+
+/// Most rounds of a call: ranks are 16 bits.
+const ROUNDS: usize = 16;
+
+/// Largest element of the calls that keep one per rank.
+const ELEMENT: usize = 32;
 
 /// Where a rank stands in its collective calls.
 #[derive(Debug)]
 pub(crate) struct Collectives {
     barrier: Rounds,
     gather: Rounds,
-    /// All elements of an allgather have arrived here; what is left is its barrier.
-    arrived: Cell<bool>,
+    /// Steps of the current chunk that are behind.
+    phase: Cell<u8>,
+    /// Where the current chunk begins.
+    chunk: Cell<usize>,
 }
 
 impl Collectives {
@@ -59,8 +84,40 @@ impl Collectives {
         Self {
             barrier: Rounds::new(BARRIER),
             gather: Rounds::new(GATHER),
-            arrived: Cell::new(false),
+            phase: Cell::new(0),
+            chunk: Cell::new(0),
         }
+    }
+
+    /// Goes through `len` of something, up to `most` at a time, from where the last attempt stopped.
+    fn in_chunks(
+        &self,
+        len: usize,
+        most: usize,
+        mut pass: impl FnMut(Range<usize>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        while self.chunk.get() < len {
+            let start = self.chunk.get();
+            let end = start.saturating_add(most.max(1)).min(len);
+            pass(start..end)?;
+            self.phase.set(0);
+            self.chunk.set(end);
+        }
+        self.chunk.set(0);
+        Ok(())
+    }
+
+    /// Does `step`, number `number` of its chunk, unless that is behind.
+    fn once(&self, number: u8, step: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        if self.phase.get() == number {
+            step()?;
+            // BUDGET: a repeated call goes on behind this.
+            point!(
+                "collective.once.behind",
+                self.phase.set(number.saturating_add(1))
+            );
+        }
+        Ok(())
     }
 }
 
@@ -74,14 +131,83 @@ struct Step {
     to: Rank,
 }
 
-/// The rounds of one kind of call.
+/// What a rank does in a round: first the one, then the other.
+#[derive(Copy, Clone, Debug)]
+struct Role {
+    sends: bool,
+    receives: bool,
+}
+
+/// The two halves of a round.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Half {
+    /// Puts what the signal is to announce.
+    Send,
+    /// Takes what was announced; once.
+    Receive,
+}
+
+/// The rounds of one kind of call, and where they lead.
+#[derive(Copy, Clone, Debug)]
+enum Rows {
+    /// Every rank tells and is told, distances rise.
+    All,
+    /// From rank `.0` to all, distances rise.
+    From(Rank),
+    /// From all to rank `.0`, distances fall.
+    To(Rank),
+}
+
+impl Rows {
+    /// What `rank` of `size` does over `distance`.
+    fn role(self, rank: Rank, size: u16, distance: u16) -> Role {
+        let behind = |other: Rank| rank.ahead(size.saturating_sub(other.get()), size).get();
+        // Twice the distance, and a sum with it, may pass a u16.
+        let far = u32::from(distance).saturating_mul(2);
+        let parent =
+            |v: u16| v < distance && u32::from(v).saturating_add(distance.into()) < u32::from(size);
+        let child = |v: u16| v >= distance && u32::from(v) < far;
+        match self {
+            Self::All => Role {
+                sends: true,
+                receives: true,
+            },
+            Self::From(root) => {
+                let v = behind(root);
+                Role {
+                    sends: parent(v),
+                    receives: child(v),
+                }
+            }
+            Self::To(root) => {
+                let v = size
+                    .saturating_sub(behind(root))
+                    .checked_rem(size)
+                    .unwrap_or(0);
+                Role {
+                    sends: child(v),
+                    receives: parent(v),
+                }
+            }
+        }
+    }
+}
+
+/// How many rounds `size` ranks need: ceil(log2 size).
+fn rounds(size: u16) -> u8 {
+    u16::BITS.saturating_sub(size.saturating_sub(1).leading_zeros()) as u8
+}
+
+/// The state of the calls that share one row of slots.
 #[derive(Debug)]
 struct Rounds {
     first_slot: u32,
-    /// Calls finished; the value of the slots.
-    finished: Cell<u32>,
-    round: Cell<u8>,
-    /// How much of this round's data has been put, as `send` counts it.
+    /// Per round: how often this rank has told, and was told.
+    told: [Cell<u32>; ROUNDS],
+    heard: [Cell<u32>; ROUNDS],
+    /// Rounds of the current call that are behind.
+    behind: Cell<u8>,
+    /// How much of this round's data has been put, as `exchange` counts it.
     placed: Cell<u32>,
     /// This round's signal has been sent.
     signalled: Cell<bool>,
@@ -91,67 +217,87 @@ impl Rounds {
     fn new(first_slot: u32) -> Self {
         Self {
             first_slot,
-            finished: Cell::new(0),
-            round: Cell::new(0),
+            told: [const { Cell::new(0) }; ROUNDS],
+            heard: [const { Cell::new(0) }; ROUNDS],
+            behind: Cell::new(0),
             placed: Cell::new(0),
             signalled: Cell::new(false),
         }
     }
 
-    /// Goes through the rounds from where the last attempt stopped. `send` comes before each signal; again, if its
-    /// budget ran out, to go on from what it has noted in `placed`. `receive` comes after each signal that was waited
-    /// for, once.
+    /// Goes through the rounds from where the last attempt stopped. `exchange` comes before each signal; again, if its
+    /// budget ran out, to go on from what it has noted in `placed`. And it comes after each signal that was waited for,
+    /// once.
     fn run<L: Link>(
         &self,
         world: &World<'_, L>,
-        mut send: impl FnMut(Step) -> Result<(), Error>,
-        mut receive: impl FnMut(Step) -> Result<(), Refusal>,
+        rows: Rows,
+        mut exchange: impl FnMut(Step, Half) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (link, size) = (world.link(), world.size());
-        let number = self.finished.get().wrapping_add(1);
-        loop {
-            let round = self.round.get();
-            let distance = 1_u32.wrapping_shl(u32::from(round));
-            if distance >= u32::from(size) {
-                break;
-            }
-            let distance = distance as u16; // below size, a u16
+        let count = rounds(size);
+        while self.behind.get() < count {
+            let behind = self.behind.get();
+            let round = match rows {
+                Rows::To(_) => count.saturating_sub(behind).saturating_sub(1),
+                _ => behind,
+            };
+            let distance = 1_u16.wrapping_shl(round.into());
             let step = Step {
                 round,
                 distance,
                 to: link.rank().ahead(distance, size),
             };
-            let slot = Slot(self.first_slot).plus(u32::from(round));
+            let Role { sends, receives } = rows.role(link.rank(), size, distance);
+            let slot = Slot(self.first_slot).plus(round.into());
             let from = link.rank().ahead(size.saturating_sub(distance), size);
-            if !self.signalled.get() {
+            if sends && !self.signalled.get() {
+                let number = next(&self.told, round);
                 order!(
                     "collective.round.send<signal",
-                    send(step)?,
+                    exchange(step, Half::Send)?,
                     world.retry(|| link.signal(step.to, slot, number))?
                 );
+                advance(&self.told, round);
                 self.signalled.set(true);
             }
-            order!(
-                "collective.round.wait<receive",
-                point!(
-                    "collective.round.wait",
-                    world.wait(
-                        || Ok(link.reached(slot, number)?.then_some(())),
-                        || Timeout {
-                            waiting: Waiting::Collective,
-                            missing: Missing::one(from),
-                        },
-                    )?
-                ),
-                receive(step)?
-            );
+            if receives {
+                let number = next(&self.heard, round);
+                order!(
+                    "collective.round.wait<receive",
+                    point!(
+                        "collective.round.wait",
+                        world.wait(
+                            || Ok(link.reached(slot, number)?.then_some(())),
+                            || Timeout {
+                                waiting: Waiting::Collective,
+                                missing: Missing::one(from),
+                            },
+                        )?
+                    ),
+                    exchange(step, Half::Receive)?
+                );
+                advance(&self.heard, round);
+            }
             self.signalled.set(false);
             self.placed.set(0);
-            self.round.set(round.saturating_add(1));
+            self.behind.set(behind.saturating_add(1));
         }
-        self.round.set(0);
-        self.finished.set(number);
+        self.behind.set(0);
         Ok(())
+    }
+}
+
+/// The number of the next signal of a round.
+fn next(counts: &[Cell<u32>], round: u8) -> u32 {
+    let count = counts.get(usize::from(round)).map_or(0, Cell::get);
+    count.wrapping_add(1)
+}
+
+/// It was sent, or came.
+fn advance(counts: &[Cell<u32>], round: u8) {
+    if let Some(count) = counts.get(usize::from(round)) {
+        count.set(count.get().wrapping_add(1));
     }
 }
 
@@ -174,19 +320,57 @@ impl<L: Link> World<'_, L> {
 
     /// [`barrier`](World::barrier), for who has ordered what it put.
     pub(crate) fn gather(&self) -> Result<(), Error> {
-        self.collectives.barrier.run(self, |_| Ok(()), |_| Ok(()))
+        self.collectives.barrier.run(self, Rows::All, |_, _| Ok(()))
     }
 
     /// The first barrier: each peer must be up before it is told anything.
     pub(crate) fn meet(&self) -> Result<(), Error> {
-        let connect = |step: Step| {
-            // ORDER: who starts up clears the words that we are about to store to.
-            point!(
-                "collective.meet.connect",
-                self.retry(|| self.link().connect(step.to))?
-            );
+        let connect = |step: Step, half: Half| {
+            if half == Half::Send {
+                // ORDER: who starts up clears the words that we are about to store to.
+                point!(
+                    "collective.meet.connect",
+                    self.retry(|| self.link().connect(step.to))?
+                );
+            }
             Ok(())
         };
-        self.collectives.barrier.run(self, connect, |_| Ok(()))
+        self.collectives.barrier.run(self, Rows::All, connect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a tree by itself: who tells is heard, and everybody is reached once.
+    fn edges(size: u16, rows: Rows) -> usize {
+        let edge = |round: u8, rank: Rank| {
+            let distance = 1 << round;
+            let to = rank.ahead(distance, size);
+            let sends = rows.role(rank, size, distance).sends;
+            assert_eq!(sends, rows.role(to, size, distance).receives);
+            sends
+        };
+        (0..rounds(size))
+            .flat_map(|round| (0..size).map(move |rank| (round, Rank::new(rank))))
+            .filter(|&(round, rank)| edge(round, rank))
+            .count()
+    }
+
+    #[test]
+    fn trees_reach_everybody_once() {
+        for size in [1, 2, 3, 4, 5, 7, 8, 13, 48] {
+            for root in (0..size).map(Rank::new) {
+                assert_eq!(edges(size, Rows::From(root)) + 1, usize::from(size));
+                assert_eq!(edges(size, Rows::To(root)) + 1, usize::from(size));
+            }
+        }
+        assert_eq!(
+            [1, 2, 3, 4, 5, 512, u16::MAX].map(rounds),
+            [0, 1, 2, 2, 3, 9, 16]
+        );
+        let role = Rows::From(Rank::new(0)).role(Rank::new(40_000), u16::MAX, 1 << 15);
+        assert!(role.receives && !role.sends);
     }
 }

@@ -1,0 +1,72 @@
+//! Everybody to everybody, through the ranks' scratch memory.
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Op, Rank, point};
+
+use super::ELEMENT;
+use crate::{Error, World};
+
+impl<L: Link> World<'_, L> {
+    /// Gives rank r the r-th block of `from`; the r-th block of `into` comes from rank r. Both hold as many blocks as
+    /// there are ranks, of the same number of elements on all ranks. Collective.
+    ///
+    /// Elements have at most 32 bytes. Per 32 bytes of a block: p - 1 puts and two barriers.
+    ///
+    /// # Errors
+    /// [`Error::ElementTooLarge`]; [`Error::OutOfRange`] if the lengths differ or are no multiple of the number of ranks;
+    /// [`Error::Timeout`] naming the rank that was waited for: call again with the same slices to go on.
+    pub fn alltoall<T: Pod>(&self, from: &[T], into: &mut [T]) -> Result<(), Error> {
+        let size = size_of::<T>();
+        if size > ELEMENT {
+            return Err(Error::ElementTooLarge {
+                max: ELEMENT as u32,
+            });
+        }
+        let ranks = usize::from(self.size());
+        let block = from.len().checked_div(ranks).unwrap_or(0);
+        if block.saturating_mul(ranks) != from.len() || from.len() != into.len() {
+            return Err(Error::OutOfRange {
+                end: from.len() as u64,
+                len: into.len() as u64,
+            });
+        }
+        let most = ELEMENT.checked_div(size).unwrap_or(usize::MAX);
+        let (state, link) = (&self.collectives, self.link());
+        let (key, _) = link.scratch();
+        let placed = &state.gather.placed;
+        let place = |rank: Rank| (ELEMENT as u32).saturating_mul(u32::from(rank.get()));
+        state.in_chunks(block, most, |range| {
+            // The chunk of `rank`'s block.
+            let chunk = |rank: Rank| {
+                let start = block.saturating_mul(rank.index());
+                start.saturating_add(range.start)..start.saturating_add(range.end)
+            };
+            state.once(0, || {
+                // The next one first, so that not all put to the same rank at a time.
+                while placed.get() < u32::from(self.size()) {
+                    let distance = placed.get() as u16;
+                    let to = self.rank().ahead(distance, self.size());
+                    let part = bytemuck::cast_slice(from.get(chunk(to)).unwrap_or(&[]));
+                    self.retry(|| link.put(to, key, place(self.rank()), part))?;
+                    placed.set(u32::from(distance).saturating_add(1));
+                }
+                // WAIT: G4: all have put.
+                point!("collective.alltoall.arrive", self.barrier()?);
+                placed.set(0);
+                Ok(())
+            })?;
+            // Once: when all are in the barrier below, peers may write there again.
+            state.once(1, || {
+                for rank in (0..self.size()).map(Rank::new) {
+                    let part = into.get_mut(chunk(rank)).unwrap_or(&mut []);
+                    let bytes = bytemuck::cast_slice_mut(part);
+                    link.get(self.rank(), key, place(rank), bytes, &Op::new())?;
+                }
+                Ok(())
+            })?;
+            // I2: nobody may write the scratch memory again before everybody has read.
+            point!("collective.alltoall.barrier", self.barrier()?);
+            Ok(())
+        })
+    }
+}

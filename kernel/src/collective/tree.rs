@@ -1,0 +1,154 @@
+//! Broadcast and reductions, along binomial trees.
+
+use core::ops::Range;
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Op, Rank, point};
+
+use super::{ELEMENT, Half, Rows, Step, rounds};
+use crate::{Error, World};
+
+impl<L: Link> World<'_, L> {
+    /// Gives the root's `data` to every rank. Collective: with the same root and the same length everywhere.
+    ///
+    /// Per 32 p bytes: O(log p) rounds, p - 1 copies in all, and a barrier. Nothing at all for no elements.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the rank that was waited for: call again with the same slice to go
+    /// on.
+    pub fn broadcast<T: Pod>(&self, root: Rank, data: &mut [T]) -> Result<(), Error> {
+        self.check_rank(root)?;
+        let (state, (_, most)) = (&self.collectives, self.link().scratch());
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
+        state.in_chunks(bytes.len(), most as usize, |range| {
+            let part = bytes.get_mut(range).unwrap_or(&mut []);
+            state.once(0, || self.hand_down(root, part))?;
+            // I2: nobody may write the scratch memory again before everybody has read.
+            point!("collective.broadcast.barrier", self.barrier()?);
+            Ok(())
+        })
+    }
+
+    /// Combines all ranks' `data` element by element, by `op`, in the root's slice. Collective: with the same root, length
+    /// and operation everywhere. The other ranks' slices hold intermediate results then.
+    ///
+    /// Elements have at most 32 bytes. `op` must not care about order and grouping (floating-point sums do, in their last
+    /// bits); the same tree is used each time. O(log p) rounds and a barrier, per 32 bytes or more.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again
+    /// with the same slice, as it is then, to go on.
+    pub fn reduce<T: Pod>(
+        &self,
+        root: Rank,
+        data: &mut [T],
+        mut op: impl FnMut(T, T) -> T,
+    ) -> Result<(), Error> {
+        self.check_rank(root)?;
+        let (place, most) = self.places::<T>()?;
+        let state = &self.collectives;
+        state.in_chunks(data.len(), most, |range| {
+            state.once(0, || self.pass_up(root, place, part(data, range), &mut op))?;
+            // I2.
+            point!("collective.reduce.barrier", self.barrier()?);
+            Ok(())
+        })
+    }
+
+    /// [`World::reduce`], with the result on every rank: the same bits everywhere.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn allreduce<T: Pod>(
+        &self,
+        data: &mut [T],
+        mut op: impl FnMut(T, T) -> T,
+    ) -> Result<(), Error> {
+        const ROOT: Rank = Rank::new(0);
+        let (place, most) = self.places::<T>()?;
+        let state = &self.collectives;
+        state.in_chunks(data.len(), most, |range| {
+            let part = part(data, range);
+            state.once(0, || self.pass_up(ROOT, place, part, &mut op))?;
+            state.once(1, || self.hand_down(ROOT, bytemuck::cast_slice_mut(part)))?;
+            // I2.
+            point!("collective.allreduce.barrier", self.barrier()?);
+            Ok(())
+        })
+    }
+
+    /// Bytes of scratch memory for each round of a reduction, and how many elements go there.
+    fn places<T>(&self) -> Result<(u32, usize), Error> {
+        let max = ELEMENT as u32;
+        if size_of::<T>() > ELEMENT {
+            return Err(Error::ElementTooLarge { max });
+        }
+        let (_, scratch) = self.link().scratch();
+        // There are at least 32 bytes per rank, and not more rounds than ranks.
+        let place = scratch.checked_div(u32::from(rounds(self.size())).max(1));
+        let place = place.unwrap_or(0).max(max);
+        let most = (place as usize).checked_div(size_of::<T>());
+        Ok((place, most.unwrap_or(usize::MAX)))
+    }
+
+    /// From the root to all.
+    fn hand_down(&self, root: Rank, part: &mut [u8]) -> Result<(), Error> {
+        let (link, (key, _)) = (self.link(), self.link().scratch());
+        let placed = &self.collectives.gather.placed;
+        let exchange = |step: Step, half: Half| {
+            if half == Half::Send {
+                if placed.get() == 0 {
+                    self.retry(|| link.put(step.to, key, 0, part))?;
+                    placed.set(1);
+                }
+                // ORDER: G4: the data before the signal that announces them.
+                point!("collective.broadcast.fence", self.retry(|| link.fence())?);
+            } else {
+                link.get(self.rank(), key, 0, part, &Op::new())?;
+            }
+            Ok(())
+        };
+        self.collectives
+            .gather
+            .run(self, Rows::From(root), exchange)
+    }
+
+    /// From all to the root. Each round's part has a place of its own.
+    fn pass_up<T: Pod>(
+        &self,
+        root: Rank,
+        place: u32,
+        part: &mut [T],
+        op: &mut impl FnMut(T, T) -> T,
+    ) -> Result<(), Error> {
+        let (link, (key, _)) = (self.link(), self.link().scratch());
+        let placed = &self.collectives.gather.placed;
+        let exchange = |step: Step, half: Half| {
+            let mut at = place.saturating_mul(u32::from(step.round));
+            if half == Half::Send {
+                if placed.get() == 0 {
+                    self.retry(|| link.put(step.to, key, at, bytemuck::cast_slice(part)))?;
+                    placed.set(1);
+                }
+                // ORDER: G4: the data before the signal that announces them.
+                point!("collective.reduce.fence", self.retry(|| link.fence())?);
+                return Ok(());
+            }
+            for element in part.iter_mut() {
+                let mut theirs = T::zeroed();
+                let into = bytemuck::bytes_of_mut(&mut theirs);
+                let size = into.len() as u32;
+                link.get(self.rank(), key, at, into, &Op::new())?;
+                *element = op(*element, theirs);
+                at = at.saturating_add(size);
+            }
+            Ok(())
+        };
+        self.collectives.gather.run(self, Rows::To(root), exchange)
+    }
+}
+
+/// A chunk of `data`.
+fn part<T>(data: &mut [T], range: Range<usize>) -> &mut [T] {
+    data.get_mut(range).unwrap_or(&mut [])
+}
