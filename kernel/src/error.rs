@@ -108,7 +108,27 @@ pub enum Error {
         /// How many that is.
         max: u16,
     },
-    /// More bytes per rank than an allgather can carry in one element.
+    /// The memory is in a window: reach it through that, or take it out first.
+    MemoryInUse,
+    /// A window's memory begins at a line.
+    BadBase {
+        /// The base must be a multiple of so many bytes.
+        line: u32,
+    },
+    /// A displacement unit of 0 bytes would make all elements one.
+    UnitZero,
+    /// There is no attached memory of this name: it was detached, or never attached to this window.
+    NotAttached,
+    /// The dynamic window has as many attached regions as it has room for.
+    TooManyAttached {
+        /// How many that is.
+        max: u16,
+    },
+    /// The epoch belongs to another window.
+    WrongWindow,
+    /// Peers' memory cannot be reached by plain loads and stores here.
+    NotDirect,
+    /// More bytes than a collective call can carry in one element.
     ElementTooLarge {
         /// The largest size in bytes.
         max: u32,
@@ -244,6 +264,13 @@ impl fmt::Display for Error {
                 write!(f, "{capacity} unexpected notifications fill the queue")
             }
             Self::TooManyWindows { max } => write!(f, "more than {max} windows"),
+            Self::MemoryInUse => f.write_str("the memory is in a window"),
+            Self::BadBase { line } => write!(f, "the base is not a multiple of {line} bytes"),
+            Self::UnitZero => f.write_str("a displacement unit of 0 bytes"),
+            Self::NotAttached => f.write_str("no memory of this name is attached"),
+            Self::TooManyAttached { max } => write!(f, "more than {max} attached regions"),
+            Self::WrongWindow => f.write_str("the epoch belongs to another window"),
+            Self::NotDirect => f.write_str("peers' memory is not reached by loads and stores"),
             Self::ElementTooLarge { max } => write!(f, "elements above {max} bytes"),
             Self::Link(refusal) => write!(f, "the link refused: {refusal:?}"),
         }

@@ -6,8 +6,10 @@
 //!
 //! # Mental model
 //! ```text
-//!   World ── one per rank, over a Link: who I am, who else is there, barrier, allgather
-//!    └─ Window<T> ── collectively allocated; each rank owns one piece
+//!   World ── one per rank, over a Link: who I am, who else is there, barrier, broadcast, reduce, …
+//!    ├─ Memory ── own shared memory, reserved without the others
+//!    ├─ DynamicWindow ── Memory that ranks attach and detach on their own
+//!    └─ Window<T> ── collectively allocated, or created over Memory; each rank owns one piece
 //!        ├─ local()                own piece, through accessors
 //!        ├─ post → Exposure → wait           "these origins may access my piece"
 //!        ├─ start → Access → put, get, accumulate → complete   "I access these targets' pieces"
@@ -55,5 +57,8 @@ pub use flagpost_link::{Link, Rank, VectorLink};
 pub use group::Group;
 pub use notify::{Limits, Request, Source, Status, Tag, TagFilter};
 pub use rma::Rma;
-pub use window::{Local, Model, Options, Window};
+pub use window::{
+    Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options, Peer,
+    Validation, Window,
+};
 pub use world::{Config, World};

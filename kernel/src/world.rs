@@ -132,6 +132,25 @@ impl<'a, L: Link> World<'a, L> {
         any
     }
 
+    /// Drops the notifications of window `id` that have arrived: all of them, if all ranks have passed a barrier since
+    /// they sent the last one.
+    pub(crate) fn forget(&self, id: u16) -> Result<(), Error> {
+        let stale = |immediate: u32| self.limits.unpack(immediate).window == id;
+        self.queue.take_if(stale);
+        // ROOM: what is taken from the link must be kept.
+        while point!("world.forget.room", !self.queue.has_no_spare(); else true) {
+            let next = point!("world.forget.progress", self.link.progress(); else None);
+            let Some(immediate) = next else {
+                return Ok(());
+            };
+            if !stale(immediate) {
+                self.queue.push(immediate);
+            }
+        }
+        let capacity = self.queue.capacity();
+        Err(Error::QueueFull { capacity })
+    }
+
     /// Polls until there is an answer, within the budget; then `missing` says who was waited for.
     ///
     /// `poll` must look at everything that it waits for each time: what was looked at since the last

@@ -24,7 +24,7 @@ fn locate<'r, 'w, T, L: Link>(
     index: usize,
     layout: &Layout<'_>,
 ) -> Result<(Remote<'r, 'w, L>, usize), Error> {
-    let len = (core.bytes as usize).checked_div(size_of::<T>());
+    let len = (core.piece(rank)?.bytes as usize).checked_div(size_of::<T>());
     let (end, bytes) = layout.extent::<T>(len.unwrap_or(0))?;
     let (key, offset) = core.place::<T>(rank, index, end)?;
     let remote = Remote {

@@ -1,11 +1,9 @@
 //! Making windows, and giving them back.
 
-use core::marker::PhantomData;
-
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Place, order, point};
+use flagpost_link::{Key, Link, Place, point};
 
-use super::{Core, Options, Window, cell};
+use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
     Error, Model, Unfinished, World,
     epoch::{EpochSlots, Strategy},
@@ -38,16 +36,25 @@ impl<'w, L: Link> World<'w, L> {
     ) -> Result<Window<'w, T, L, S>, Error> {
         let Options { strategy, model } = options.into();
         let prepared = self.prepare::<S>(len, size_of::<T>(), strategy, model);
+        self.settle(prepared, size_of::<T>())
+    }
+
+    /// Makes a window, if all ranks have `prepared` the same; else takes what was prepared back.
+    pub(super) fn settle<T: Pod, S: Strategy<'w, L>>(
+        &'w self,
+        prepared: Result<(Core<'w, L>, S), Error>,
+        element: usize,
+    ) -> Result<Window<'w, T, L, S>, Error> {
         // Ranks that agree on this have the same keys.
         let offer = |(core, sync): &(Core<'w, L>, S)| {
-            let element = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
+            let element = u32::try_from(element).unwrap_or(u32::MAX);
             digest([
                 element,
                 core.bytes,
                 core.key.get(),
                 core.cells.get(),
                 sync.offer(),
-                model as u32,
+                core.model as u32,
             ])
         };
         // ORDER: no peer accesses the new memory before all have prepared theirs.
@@ -57,11 +64,7 @@ impl<'w, L: Link> World<'w, L> {
             else None
         );
         match (prepared, differs) {
-            (Ok((core, sync)), None) => Ok(Window {
-                core,
-                sync,
-                element: PhantomData,
-            }),
+            (Ok((core, sync)), None) => Ok(Window::new(core, sync)),
             (Ok((core, sync)), Some(rank)) => {
                 self.discard(&core, &sync);
                 Err(Error::Asymmetric(rank))
@@ -71,19 +74,14 @@ impl<'w, L: Link> World<'w, L> {
     }
 
     /// This rank's part of making a window. Takes nothing if it fails.
-    fn prepare<S: Strategy<'w, L>>(
+    pub(super) fn prepare<S: Strategy<'w, L>>(
         &'w self,
         len: usize,
         size: usize,
         options: S::Options,
         model: Model,
     ) -> Result<(Core<'w, L>, S), Error> {
-        let used = self.windows.get();
-        let max = self.limits().windows;
-        let id = used.trailing_ones() as u16;
-        if id >= max {
-            return Err(Error::TooManyWindows { max });
-        }
+        let id = self.unused_window()?;
         let bytes = u32::try_from(len.saturating_mul(size)).map_err(|_| Error::MemoryFull {
             missing_bytes: u32::MAX,
         })?;
@@ -104,30 +102,59 @@ impl<'w, L: Link> World<'w, L> {
                 return Err(error);
             }
         };
-        let core = Core::new(self, id, key, bytes, cells, model);
-        let cleared = self.zero(key, bytes).and_then(|()| {
-            // Past the cache, where they are from now on.
-            let zeros = [0; cell::BYTES as usize];
-            self.retry(|| link.put(self.rank(), cells, 0, &zeros))
-        });
+        let piece = Piece {
+            key,
+            base: 0,
+            bytes,
+            unit: u32::try_from(size.max(1)).unwrap_or(u32::MAX),
+        };
+        let core = Core::new(self, id, piece, Pieces::Same, cells, model);
+        let cleared = self.zero(key, bytes).and_then(|()| self.clear_cells(cells));
         if let Err(error) = cleared {
             self.discard(&core, &sync);
             return Err(error);
         }
-        self.windows.set(used | bit(id));
+        self.windows.set(self.windows.get() | bit(id));
         Ok((core, sync))
     }
 
-    /// Gives back what [`World::prepare`] took.
-    fn discard<S: Strategy<'w, L>>(&self, core: &Core<'w, L>, sync: &S) {
+    /// Clears the cells of a new window, past the cache, where they are from now on.
+    pub(super) fn clear_cells(&self, cells: Key) -> Result<(), Error> {
+        let zeros = [0; cell::BYTES as usize];
+        self.retry(|| self.link().put(self.rank(), cells, 0, &zeros))
+    }
+
+    /// The number of a window that there is not.
+    pub(super) fn unused_window(&self) -> Result<u16, Error> {
+        let max = self.limits().windows;
+        let id = self.windows.get().trailing_ones() as u16;
+        if id < max {
+            Ok(id)
+        } else {
+            Err(Error::TooManyWindows { max })
+        }
+    }
+
+    /// Gives back what a window took.
+    pub(super) fn discard<S: Strategy<'w, L>>(&self, core: &Core<'w, L>, sync: &S) {
         sync.discard(self);
         self.link().withdraw(core.cells);
-        self.link().withdraw(core.key);
+        match core.pieces {
+            Pieces::Same => self.link().withdraw(core.key),
+            Pieces::Table { words, claimed } => {
+                self.arena.give_back(words);
+                claimed.set(false);
+            }
+            Pieces::Attached { words, .. } => {
+                self.arena.give_back(words);
+                self.link().withdraw(core.key);
+            }
+        }
         self.windows.set(self.windows.get() & !bit(core.id));
     }
 
     /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
-    fn zero(&self, key: Key, bytes: u32) -> Result<(), Error> {
+    pub(super) fn zero(&self, key: Key, bytes: u32) -> Result<(), Error> {
         const ZEROS: [u8; 64] = [0; 64];
         let mut offset = 0_u32;
         while offset < bytes {
@@ -145,32 +172,24 @@ impl<'w, L: Link> World<'w, L> {
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Gives the window back. Collective, and a barrier: all ranks' accesses to it have ended.
     ///
+    /// Notifications of it that nobody has matched are dropped. Memory that it was created over is its owner's again, with
+    /// all that peers have put there.
+    ///
     /// Dropping a window instead keeps its memory, and its place among the world's windows, taken.
     ///
     /// # Errors
-    /// [`Error::Exposed`] while a request of the window is started; [`Error::Timeout`] naming a rank that has not come.
-    /// Both with the window, to try again.
+    /// [`Error::Exposed`] while a request of the window is started; [`Error::EpochOpen`] while this rank holds a lock of
+    /// it; [`Error::EpochAbandoned`];
+    /// [`Error::Timeout`] naming a rank that has not come; [`Error::QueueFull`] if what has arrived cannot be looked
+    /// through, since other windows' notifications fill the queue. All with the window, to try again.
     #[allow(
         clippy::result_large_err,
         reason = "the window goes back to its user, without a heap"
     )]
     pub fn free(self) -> Result<(), Unfinished<Self>> {
-        let core = &self.core;
-        let finish = || {
-            if core.requested.iter().any(|open| open.get().is_some()) {
-                return Err(Error::Exposed);
-            }
-            order!(
-                "window.free.publish<barrier",
-                // PUBLISH: no dirty line is left to be evicted over what this memory becomes.
-                point!("window.free.publish", core.publish(core.all())?),
-                // ORDER: nobody reuses memory that somebody still accesses.
-                point!("window.free.barrier", core.world.barrier()?)
-            );
-            Ok(())
-        };
-        match finish() {
+        match self.leave() {
             Ok(()) => {
+                let core = &self.core;
                 core.world.discard(core, &self.sync);
                 Ok(())
             }
@@ -180,10 +199,43 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             }),
         }
     }
+
+    /// Waits until nobody uses the window any more.
+    fn leave(&self) -> Result<(), Error> {
+        let core = &self.core;
+        if core.requested.iter().any(|open| open.get().is_some()) {
+            return Err(Error::Exposed);
+        }
+        if core.passive.any() {
+            return Err(Error::EpochOpen);
+        }
+        if core.abandoned.get() && !core.left.get() {
+            return Err(Error::EpochAbandoned);
+        }
+        if !core.left.get() {
+            // PUBLISH: no dirty line is left to be evicted over what this memory becomes.
+            point!("window.free.publish", core.publish(core.all())?);
+            // ORDER: nobody reuses memory that somebody still accesses.
+            point!("window.free.barrier", core.world.barrier()?);
+            if let Pieces::Table { .. } = core.pieces {
+                // REFRESH: behind the barrier: its owner reads what peers have put.
+                let link = core.world.link();
+                point!(
+                    "window.free.refresh",
+                    link.refresh(core.key, core.base, core.bytes)?
+                );
+            }
+            core.left.set(true);
+            core.abandoned.set(true);
+        }
+        // FORGET: the next window of this number must not be told of what was meant for this one.
+        point!("window.free.forget", core.world.forget(core.id)?);
+        Ok(())
+    }
 }
 
 /// The bit of window `id`.
-const fn bit(id: u16) -> u64 {
+pub(super) const fn bit(id: u16) -> u64 {
     1_u64.wrapping_shl(id as u32)
 }
 

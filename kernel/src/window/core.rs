@@ -4,6 +4,7 @@ use core::cell::Cell;
 
 use flagpost_link::{Key, Link, Rank, point};
 
+use super::Kind;
 use crate::{Error, Model, World, epoch::lock::Passive};
 
 /// How many requests may be started on a window at a time.
@@ -32,11 +33,16 @@ pub struct Core<'w, L> {
     pub(crate) world: &'w World<'w, L>,
     pub(crate) id: u16,
     pub(crate) key: Key,
+    /// Where the own piece begins in the key's memory, in bytes; a multiple of the line.
+    pub(crate) base: u32,
     /// Length of the own piece, in bytes.
     pub(crate) bytes: u32,
     /// The window's [cells](cell), under the same key on every rank.
     pub(crate) cells: Key,
     pub(crate) model: Model,
+    /// Bytes between two indices of the own piece.
+    pub(crate) unit: u32,
+    pub(crate) pieces: Pieces<'w>,
     pub(crate) access_open: Cell<bool>,
     pub(crate) exposure_open: Cell<bool>,
     /// What the open exposure epoch exposes.
@@ -44,11 +50,51 @@ pub struct Core<'w, L> {
     pub(crate) abandoned: Cell<bool>,
     /// This rank's epochs of passive targets.
     pub(crate) passive: Passive,
+    /// All ranks have left: what is missing to be free is this rank's own doing.
+    pub(crate) left: Cell<bool>,
     /// Lines of started requests.
     pub(crate) requested: [Cell<Option<Lines>>; REQUESTS],
 }
 
-/// Whole lines of the own piece: start and end offset in bytes.
+/// Where the ranks' pieces lie.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Pieces<'w> {
+    /// Everywhere as here.
+    Same,
+    /// Per rank as the table says; and the own memory's mark that it is in a window.
+    Table {
+        words: &'w [Cell<u32>],
+        claimed: &'w Cell<bool>,
+    },
+    /// Nowhere: what is attached is the window. The own attachments, and what else a dynamic window keeps.
+    Attached {
+        words: &'w [Cell<u32>],
+        regions: u16,
+    },
+}
+
+/// Where one rank's piece lies.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) key: Key,
+    pub(crate) base: u32,
+    pub(crate) bytes: u32,
+    pub(crate) unit: u32,
+}
+
+/// Words per rank of [`Pieces::Table`].
+pub(crate) const TABLE: usize = 4;
+
+/// Words per attachment of [`Pieces::Attached`]: key, bytes, number (see `dynamic`); the first attachments of all.
+pub(crate) const ATTACHED: usize = 3;
+
+/// Stands for everything that is attached.
+const EVERYTHING: Lines = Lines {
+    start: 0,
+    end: u32::MAX,
+};
+
+/// Whole lines of the own piece: start and end offset in bytes, from the start of the key's memory.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Lines {
     pub(crate) start: u32,
@@ -59,16 +105,19 @@ impl<'w, L: Link> Core<'w, L> {
     pub(crate) fn new(
         world: &'w World<'w, L>,
         id: u16,
-        key: Key,
-        bytes: u32,
+        piece: Piece,
+        pieces: Pieces<'w>,
         cells: Key,
         model: Model,
     ) -> Self {
         Self {
             world,
             id,
-            key,
-            bytes,
+            key: piece.key,
+            base: piece.base,
+            bytes: piece.bytes,
+            unit: piece.unit,
+            pieces,
             cells,
             model,
             access_open: Cell::new(false),
@@ -76,13 +125,50 @@ impl<'w, L: Link> Core<'w, L> {
             exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
             passive: Passive::new(),
+            left: Cell::new(false),
             requested: [const { Cell::new(None) }; REQUESTS],
         }
     }
 
-    /// Byte offset of `count` elements of the own piece from `index` on.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.pieces {
+            Pieces::Same => Kind::Allocated,
+            Pieces::Table { .. } => Kind::Created,
+            Pieces::Attached { .. } => Kind::Dynamic,
+        }
+    }
+
+    /// The own piece.
+    pub(crate) fn own(&self) -> Piece {
+        Piece {
+            key: self.key,
+            base: self.base,
+            bytes: self.bytes,
+            unit: self.unit,
+        }
+    }
+
+    /// `rank`'s piece.
+    pub(crate) fn piece(&self, rank: Rank) -> Result<Piece, Error> {
+        self.world.check_rank(rank)?;
+        let Pieces::Table { words, .. } = self.pieces else {
+            return Ok(self.own());
+        };
+        let (rows, _) = words.as_chunks::<TABLE>();
+        Ok(rows.get(rank.index()).map_or(self.own(), |row| {
+            let [key, base, bytes, unit] = row;
+            Piece {
+                key: Key::new(key.get()),
+                base: base.get(),
+                bytes: bytes.get(),
+                unit: unit.get(),
+            }
+        }))
+    }
+
+    /// Offset of `count` elements of the own piece from `index` on.
     pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<u32, Error> {
-        inside::<T>(index, count, self.bytes)
+        self.own().inside::<T>(index, count)
     }
 
     /// Where `count` elements of `rank`'s piece lie, from `index` on.
@@ -92,8 +178,8 @@ impl<'w, L: Link> Core<'w, L> {
         index: usize,
         count: usize,
     ) -> Result<(Key, u32), Error> {
-        self.world.check_rank(rank)?;
-        Ok((self.key, inside::<T>(index, count, self.bytes)?))
+        let piece = self.piece(rank)?;
+        Ok((piece.key, piece.inside::<T>(index, count)?))
     }
 
     /// Marks one side's epoch as open.
@@ -113,11 +199,11 @@ impl<'w, L: Link> Core<'w, L> {
     /// Makes own stores to these lines visible to peers.
     pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
         let (world, link) = (self.world, self.world.link());
+        let publish = |(key, Lines { start, end }): (Key, Lines)| {
+            link.publish(key, start, end.saturating_sub(start))
+        };
         match self.model {
-            Model::Separate => {
-                let bytes = lines.end.saturating_sub(lines.start);
-                Ok(link.publish(self.key, lines.start, bytes)?)
-            }
+            Model::Separate => Ok(self.spans(lines).try_for_each(publish)?),
             // ORDER: own stores, which went past the cache, before whatever tells peers of them.
             Model::Unified => {
                 point!("window.unified.fence", world.retry(|| link.fence())?);
@@ -128,20 +214,42 @@ impl<'w, L: Link> Core<'w, L> {
 
     /// Makes peers' puts to these lines visible to own loads.
     pub(crate) fn refresh(&self, lines: Lines) -> Result<(), Error> {
+        let refresh = |(key, Lines { start, end }): (Key, Lines)| {
+            let bytes = end.saturating_sub(start);
+            self.world.link().refresh(key, start, bytes)
+        };
         match self.model {
-            Model::Separate => {
-                let bytes = lines.end.saturating_sub(lines.start);
-                Ok(self.world.link().refresh(self.key, lines.start, bytes)?)
-            }
+            Model::Separate => Ok(self.spans(lines).try_for_each(refresh)?),
             Model::Unified => Ok(()),
         }
     }
 
+    /// The memory that `lines` stand for.
+    fn spans(&self, lines: Lines) -> impl Iterator<Item = (Key, Lines)> {
+        let (words, regions) = match self.pieces {
+            Pieces::Attached { words, regions } if lines.end == EVERYTHING.end => {
+                (words, usize::from(regions))
+            }
+            _ => (&[][..], 0),
+        };
+        let own = (regions == 0).then_some((self.key, lines));
+        let (rows, _) = words.as_chunks::<ATTACHED>();
+        let attached = rows.iter().take(regions).map(|[key, bytes, _]| {
+            let end = bytes.get();
+            (Key::new(key.get()), Lines { start: 0, end })
+        });
+        own.into_iter()
+            .chain(attached.filter(|(_, lines)| lines.end > 0))
+    }
+
     /// All lines of a piece.
     pub(crate) fn all(&self) -> Lines {
-        Lines {
-            start: 0,
-            end: self.bytes,
+        match self.pieces {
+            Pieces::Attached { .. } => EVERYTHING,
+            _ => Lines {
+                start: self.base,
+                end: self.base.saturating_add(self.bytes),
+            },
         }
     }
 
@@ -157,16 +265,36 @@ impl<'w, L: Link> Core<'w, L> {
     }
 }
 
-/// Byte offset of `count` elements from `index` on, of a piece of `bytes`.
-fn inside<T>(index: usize, count: usize, bytes: u32) -> Result<u32, Error> {
-    let len = (bytes as usize).checked_div(size_of::<T>()).unwrap_or(0);
-    match index.checked_add(count) {
-        // Not above the piece's size, which fits u32.
-        Some(end) if end <= len => Ok(index.wrapping_mul(size_of::<T>()) as u32),
-        _ => Err(Error::OutOfRange {
-            end: (index as u64).saturating_add(count as u64),
-            len: len as u64,
-        }),
+impl Piece {
+    /// Offset of `count` elements from `index` on, which lie one behind the other.
+    pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<u32, Error> {
+        let (index, count) = (index as u64, count as u64);
+        let (bytes, unit) = (u64::from(self.bytes), u64::from(self.unit));
+        let size = count.saturating_mul(size_of::<T>() as u64);
+        let start = index.saturating_mul(unit);
+        if start.saturating_add(size) <= bytes {
+            // Not above the piece's size, which fits u32.
+            return Ok(self.base.saturating_add(start as u32));
+        }
+        let covered = size.checked_div(unit).unwrap_or(0);
+        let rest = size.checked_rem(unit).unwrap_or(0);
+        Err(Error::OutOfRange {
+            end: index
+                .saturating_add(covered)
+                .saturating_add(u64::from(rest > 0)),
+            len: bytes.checked_div(unit).unwrap_or(0),
+        })
+    }
+
+    /// How many indices have an element.
+    pub(crate) fn len<T>(self) -> usize {
+        let (bytes, unit) = (self.bytes as usize, self.unit as usize);
+        match (size_of::<T>(), bytes.checked_sub(size_of::<T>())) {
+            (1.., Some(last)) => last
+                .checked_div(unit)
+                .map_or(0, |last| last.saturating_add(1)),
+            _ => 0,
+        }
     }
 }
 

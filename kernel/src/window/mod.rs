@@ -1,10 +1,24 @@
 //! Windows: memory that every rank gives to all.
 //!
+//! # Kinds
+//! | kind | made by | where its memory lies | state per rank, beside the epochs' |
+//! |---|---|---|---|
+//! | allocated | [`World::allocate`] | under the same key everywhere | O(1) |
+//! | created | [`World::create`] | in what each rank has [reserved](World::reserve), at any line, of any length | 4 p words |
+//! | dynamic | [`World::dynamic`] | in what each rank has attached since, without the others | see [`DynamicWindow`] |
+//!
+//! Where a link reaches peers' memory by plain loads and stores, an allocated or created window is *shared* as well:
+//! [`Window::peer`].
+//!
+//! A rank's memory is its own region, the nearest to it. Only its owner hands it out, so the books of what is in use are
+//! private and need no lock.
+//!
 //! # Guarantee
-//! G1. A window has the same number of elements on every rank, all zero at first. A peer's piece has the
-//!     same key as the own one, so no table of peers is kept.
-//! G2. [`World::allocate`] fails on all ranks together, and then changes nothing.
+//! G1. An allocated window has the same number of elements on every rank, all zero at first. A peer's piece has the
+//!     same key as the own one, so no table of peers is kept. A created window starts with what its memory holds.
+//! G2. [`World::allocate`], [`World::create`] and [`World::dynamic`] fail on all ranks together, and then change nothing.
 //! G3. [`Window::free`] gives back all that the window took, of shared memory and of the arena.
+//! G4. Memory is in one window at a time, so its lines have one set of rules.
 //!
 //! # Coherence
 //! A piece is cached by its owner only ([`Local`]), in windows of the [separate](Model::Separate) model; peers access it past
@@ -22,7 +36,8 @@
 //! is refused or stale.
 //!
 //! # Source
-//! [foMPI] 2.2 (symmetric allocation, O(1) descriptors); [PSCW-SCC] IV-B1 (words in the region nearest to
+//! [foMPI] 2.2 (symmetric allocation, O(1) descriptors; a table of Omega(p) for created windows; dynamic windows);
+//! [PSCW-SCC] IV-B1 (words in the region nearest to
 //! their owner).
 //!
 //! [PSCW-SCC]: crate#sources
@@ -30,8 +45,12 @@
 
 mod allocate;
 mod core;
+mod create;
+mod dynamic;
 mod local;
+mod memory;
 mod model;
+mod peer;
 
 use ::core::ops::Range;
 
@@ -44,9 +63,24 @@ use crate::{
     notify::{Notification, Tag},
 };
 
-pub(crate) use self::core::{Core, Lines, REQUESTS, cell};
+pub(crate) use self::core::{Core, Lines, Piece, Pieces, REQUESTS, cell};
+pub use dynamic::{Displacement, DynamicOptions, DynamicWindow, Validation};
 pub use local::Local;
+pub use memory::Memory;
 pub use model::{Model, Options};
+pub use peer::Peer;
+
+/// Where a window's memory comes from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Kind {
+    /// The library's, the same on all ranks.
+    Allocated,
+    /// Each rank's own.
+    Created,
+    /// What each rank has attached.
+    Dynamic,
+}
 
 /// A window of `T`s: one piece per rank. `S` is how its posts and completions are signalled.
 #[derive(Debug)]
@@ -57,16 +91,52 @@ pub struct Window<'w, T, L, S = EpochSlots<'w>> {
 }
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// Elements in each rank's piece.
-    pub fn len(&self) -> usize {
-        (self.core.bytes as usize)
-            .checked_div(size_of::<T>())
-            .unwrap_or(0)
+    fn new(core: Core<'w, L>, sync: S) -> Self {
+        Self {
+            core,
+            sync,
+            element: ::core::marker::PhantomData,
+        }
     }
 
-    /// Whether the pieces have no elements.
+    /// Indices of the own piece at which an element lies. The same on all ranks, unless the window is created.
+    pub fn len(&self) -> usize {
+        self.core.own().len::<T>()
+    }
+
+    /// Whether the own piece has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// [`Window::len`] of `rank`'s piece.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`].
+    pub fn len_of(&self, rank: Rank) -> Result<usize, Error> {
+        Ok(self.core.piece(rank)?.len::<T>())
+    }
+
+    /// Bytes of `rank`'s piece.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`].
+    pub fn bytes_of(&self, rank: Rank) -> Result<usize, Error> {
+        Ok(self.core.piece(rank)?.bytes as usize)
+    }
+
+    /// Displacement unit of `rank`: bytes from one index of its piece to the next. The size of an element, unless the
+    /// window is created.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`].
+    pub fn unit_of(&self, rank: Rank) -> Result<usize, Error> {
+        Ok(self.core.piece(rank)?.unit as usize)
+    }
+
+    /// Where its memory comes from.
+    pub fn kind(&self) -> Kind {
+        self.core.kind()
     }
 
     /// The world that made it.
@@ -94,7 +164,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         };
         let start = self.offset(range.start, count)?;
         let bytes = count.saturating_mul(size_of::<T>()) as u32;
-        Ok(Lines::covering(start, bytes, L::LINE, self.core.bytes))
+        let end = self.core.all().end;
+        Ok(Lines::covering(start, bytes, L::LINE, end))
     }
 
     /// Puts `data` at `index` of `to`'s piece and notifies `to` with `tag`: one message, no epoch.

@@ -9,8 +9,8 @@
 use flagpost::epoch::{Assert, Strategy};
 use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
 use flagpost::{
-    Config, Error, Group, Link, MatchVector, MatchingList, Rank, Rma, Source, Tag, TagFilter,
-    VectorLink, Window, World,
+    Config, Displacement, DynamicOptions, Error, Group, Link, MatchVector, MatchingList, Rank, Rma,
+    Source, Tag, TagFilter, Validation, VectorLink, Window, World,
 };
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
@@ -205,8 +205,80 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let access = bytes.start(&group)?;
     combined(&access)?;
     access.complete()?;
+    collectives(&world)?;
+    created(&world)?;
+    dynamic(&world, &group)?;
     let empty = world.allocate::<()>(index())?;
     empty.local().get(index())?;
+    Ok(())
+}
+
+fn collectives<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let mut words = [any(); 9];
+    world.broadcast(rank(), &mut words)?;
+    world.reduce(rank(), &mut words, u32::wrapping_add)?;
+    world.allreduce(&mut words, u32::wrapping_add)?;
+    let from = words;
+    world.alltoall(&from, &mut words)?;
+    let mut bytes = [[any() as u8; 3]; 9];
+    world.broadcast(rank(), &mut bytes)?;
+    world.allreduce(&mut bytes, |one, other| [one[0], other[1], one[2]])?;
+    world.allreduce(&mut [(); 5], |(), ()| ())?;
+    unknown(words[0], bytes[0][0].into());
+    Ok(())
+}
+
+fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let memory = world.reserve(index())?;
+    let mut data = [0_u64; 9];
+    memory.write(index(), &data)?;
+    memory.read(index(), &mut data)?;
+    let window = world.create::<u64>(&memory, index()..index(), index())?;
+    window.put_notify(rank(), index(), &data, Tag(any()))?;
+    window.local().copy_in(index(), &data)?;
+    let sizes = [
+        window.len_of(rank())?,
+        window.bytes_of(rank())?,
+        window.unit_of(rank())?,
+        window.len(),
+    ];
+    let peer = window.peer(rank())?;
+    peer.set(index(), peer.get(index())?)?;
+    if let Err(late) = window.free() {
+        late.handle.free()?;
+    }
+    memory.release()?;
+    unknown(sizes[0] as u32, data[0] as u32);
+    Ok(())
+}
+
+fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Result<(), Error> {
+    let options = DynamicOptions {
+        regions: any() as u16,
+        kept: any() as u16,
+        validation: match any() {
+            0 => Validation::Counter,
+            _ => Validation::Invalidation,
+        },
+    };
+    let window = world.dynamic(options)?;
+    let memory = world.reserve(index())?;
+    let here = window.attach(&memory)?;
+    let there = Displacement::new(unknown(0, 14)).plus(any());
+    let mut data = [0_u64; 9];
+    window.write(there, &data)?;
+    window.read(here.plus(any()), &mut data)?;
+    let exposure = window.window().post(group)?;
+    let access = window.window().start(group)?;
+    window.put(&access, rank(), there, &data)?;
+    window.get(&access, rank(), there, &mut data)?;
+    access.complete()?;
+    exposure.wait()?;
+    window.detach(&memory)?;
+    if let Err(late) = window.free() {
+        late.handle.free()?;
+    }
+    unknown(data[0] as u32, here.get() as u32);
     Ok(())
 }
 

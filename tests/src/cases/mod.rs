@@ -1,6 +1,9 @@
 //! The table, and the cases by what they are about.
 
 mod any_link;
+mod collective;
+mod created;
+mod dynamic;
 mod fence;
 mod hal;
 mod link;
@@ -22,7 +25,7 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Budget, Config, EpochSlots, Link, MatchVector, MatchingList, World};
+use flagpost::{Budget, Config, EpochSlots, Link, MatchVector, MatchingList, Validation, World};
 use flagpost_link::Refusal;
 
 use crate::{Case, Context, Failure, MachinePlatform, Platform};
@@ -211,6 +214,8 @@ impl<P: Platform> Links<P> {
         Self::LOCK,
         Self::FENCE,
         Self::RMA,
+        Self::COLLECTIVE,
+        Self::WINDOW,
     ];
 
     const RMA: &'static [Case<P>] = &[
@@ -327,6 +332,99 @@ impl<P: Platform> Links<P> {
         case("link.long_get", 2, ANY, |c| any_link::long_get(&join(c)?)),
         case("link.slots_again", 2, ANY, |c| {
             any_link::slots_again(&join(c)?)
+        }),
+    ];
+
+    const WINDOW: &'static [Case<P>] = &[
+        case("window.free_dirty", 1, ANY, |c| created::dirty(&join(c)?)),
+        case("window.free_late", 1, ANY, |c| created::late(&join(c)?)),
+        case("window.free_full_queue", 1, ANY, |c| {
+            created::full_queue(&join(c)?)
+        }),
+        case("window.churn", 1, ANY, |c| created::churn(&join(c)?)),
+        case("window.full", 1, ANY, |c| created::full(&join(c)?)),
+        case("window.created", 1, ANY, |c| created::created(&join(c)?)),
+        case("window.created_notified", 1, ANY, |c| {
+            created::created_notified(&join(c)?)
+        }),
+        case("window.released", 1, ANY, |c| created::released(&join(c)?)),
+        case("window.created_refused", 1, ANY, |c| {
+            created::created_refused(&join(c)?)
+        }),
+        case("window.shared", 1, ANY, |c| created::shared(&join(c)?)),
+        case("window.dynamic", 1, ANY, |c| {
+            dynamic::ring(&join(c)?, Validation::Counter)
+        }),
+        case("window.dynamic_told", 1, ANY, |c| {
+            dynamic::ring(&join(c)?, Validation::Invalidation)
+        }),
+        case("window.dynamic_stale", 1, ANY, |c| {
+            dynamic::stale(&join(c)?, Validation::Counter)
+        }),
+        case("window.dynamic_stale_told", 1, ANY, |c| {
+            dynamic::stale(&join(c)?, Validation::Invalidation)
+        }),
+        case("window.dynamic_many", 1, ANY, |c| {
+            dynamic::many(&join(c)?, Validation::Counter)
+        }),
+        case("window.dynamic_many_told", 1, ANY, |c| {
+            dynamic::many(&join(c)?, Validation::Invalidation)
+        }),
+        case("window.dynamic_open", 2, ANY, |c| {
+            dynamic::open(&join(c)?, Validation::Counter)
+        }),
+        case("window.dynamic_open_told", 2, ANY, |c| {
+            dynamic::open(&join(c)?, Validation::Invalidation)
+        }),
+        case("window.dynamic_refused", 1, ANY, |c| {
+            dynamic::refused(&join(c)?)
+        }),
+        case("small.free", 2, 3, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let window = world.allocate::<u32>(2)?;
+            P::go(&machine);
+            created::small_free(&world, window)
+        }),
+        case("small.dynamic", 2, 2, |c| {
+            dynamic::small(c, Validation::Counter)
+        }),
+        case("small.dynamic_told", 2, 2, |c| {
+            dynamic::small(c, Validation::Invalidation)
+        }),
+    ];
+
+    const COLLECTIVE: &'static [Case<P>] = &[
+        case("collective.broadcast", 1, ANY, |c| {
+            collective::broadcast(&join(c)?)
+        }),
+        case("collective.reduce", 1, ANY, |c| {
+            collective::reduce(&join(c)?)
+        }),
+        case("collective.allreduce", 1, ANY, |c| {
+            collective::allreduce(&join(c)?)
+        }),
+        case("collective.alltoall", 1, 48, |c| {
+            collective::alltoall(&join(c)?)
+        }),
+        case("collective.mixed", 1, ANY, |c| collective::mixed(&join(c)?)),
+        case("collective.refused", 1, ANY, |c| {
+            collective::refused(&join(c)?)
+        }),
+        case("timeout.collectives", 1, ANY, |c| {
+            collective::timeouts(&join(c)?)
+        }),
+        case("small.broadcast", 2, 4, |c| {
+            small!(c, |world, _| { collective::small_broadcast(world) })
+        }),
+        case("small.reduce", 2, 4, |c| {
+            small!(c, |world, _| { collective::small_reduce(world) })
+        }),
+        case("small.allreduce", 2, 4, |c| {
+            small!(c, |world, _| { collective::small_allreduce(world) })
+        }),
+        case("small.alltoall", 2, 4, |c| {
+            small!(c, |world, _| { collective::small_alltoall(world) })
         }),
     ];
 

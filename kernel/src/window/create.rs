@@ -1,0 +1,194 @@
+//! Windows over memory that their ranks have reserved.
+
+use core::{cell::Cell, ops::Range};
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Place, point};
+
+use super::{Core, Memory, Options, Piece, Pieces, Window, allocate::bit, cell, core::TABLE};
+use crate::{
+    Error, World,
+    epoch::{EpochSlots, Strategy},
+};
+
+impl<'w, L: Link> World<'w, L> {
+    /// Makes a window over bytes `range` of the own `memory`. Collective: all ranks call it in the same order as other
+    /// collectives, with the same element; memory, range and `unit` are each rank's own.
+    ///
+    /// Index i of the window is byte `i * unit` of the range; elements of one access lie one behind the other from there.
+    /// The range begins at a line. The memory is the window's until [`Window::free`], and holds what it held.
+    ///
+    /// Takes 4 p words of the arena beside what its epochs need: where each rank's piece lies. ([foMPI] 2.2: a window
+    /// whose pieces lie anywhere cannot do with less than Omega(p).) Waits for all ranks: an allgather.
+    ///
+    /// # Errors
+    /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`], [`Error::UnitZero`],
+    /// [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
+    /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere.
+    /// [`Error::Timeout`] if a rank does not come: then no rank may use the world any more.
+    ///
+    /// [foMPI]: crate#sources
+    pub fn create<T: Pod>(
+        &'w self,
+        memory: &'w Memory<'w, L>,
+        range: Range<usize>,
+        unit: usize,
+    ) -> Result<Window<'w, T, L>, Error> {
+        self.create_with::<T, EpochSlots<'w>>(memory, range, unit, ())
+    }
+
+    /// [`World::create`], with epochs signalled as `S` does, and `options` as of [`World::allocate_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_with<T: Pod, S: Strategy<'w, L>>(
+        &'w self,
+        memory: &'w Memory<'w, L>,
+        range: Range<usize>,
+        unit: usize,
+        options: impl Into<Options<S::Options>>,
+    ) -> Result<Window<'w, T, L, S>, Error> {
+        let prepared = self.prepare_over::<S>(memory, range, unit, options.into());
+        // What must be the same everywhere (not 0 but for a failure), and where the own piece lies.
+        let mine: [u32; 8] = match &prepared {
+            Ok((core, sync)) => {
+                let element = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
+                let Piece {
+                    key,
+                    base,
+                    bytes,
+                    unit,
+                } = core.own();
+                let cells = core.cells.get();
+                // Not 0.
+                let model = (core.model as u32).saturating_add(1);
+                let kind = model.wrapping_shl(u16::BITS) | u32::from(core.id);
+                [
+                    kind,
+                    element,
+                    sync.offer(),
+                    cells,
+                    key.get(),
+                    base,
+                    bytes,
+                    unit,
+                ]
+            }
+            Err(_) => [0; 8],
+        };
+        let [kind, element, offer, cells, ..] = mine;
+        let mut differs = None;
+        self.allgather_with(mine, |rank, theirs| {
+            let [
+                their_kind,
+                their_element,
+                their_offer,
+                their_cells,
+                place @ ..,
+            ] = theirs;
+            if [their_kind, their_element, their_offer, their_cells]
+                != [kind, element, offer, cells]
+            {
+                differs = differs.or(Some(rank));
+            }
+            if let Ok((core, _)) = &prepared {
+                core.note(rank.index(), place);
+            }
+        })?;
+        match (prepared, differs) {
+            (Ok((core, sync)), None) => Ok(Window::new(core, sync)),
+            (Ok((core, sync)), Some(rank)) => {
+                self.discard(&core, &sync);
+                Err(Error::Asymmetric(rank))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// This rank's part. Takes nothing if it fails.
+    fn prepare_over<S: Strategy<'w, L>>(
+        &'w self,
+        memory: &'w Memory<'w, L>,
+        range: Range<usize>,
+        unit: usize,
+        options: Options<S::Options>,
+    ) -> Result<(Core<'w, L>, S), Error> {
+        let id = self.unused_window()?;
+        let (claimed, whole) = memory.part(1);
+        if unit == 0 {
+            return Err(Error::UnitZero);
+        }
+        let Some(count) = range.end.checked_sub(range.start) else {
+            return Err(Error::OutOfRange {
+                end: range.start as u64,
+                len: range.end as u64,
+            });
+        };
+        let base = whole.inside::<u8>(range.start, count)?;
+        if !base.is_multiple_of(L::LINE) {
+            return Err(Error::BadBase { line: L::LINE });
+        }
+        if claimed.get() {
+            return Err(Error::MemoryInUse);
+        }
+        let ranks = usize::from(self.size());
+        let words = self.arena.take(ranks.saturating_mul(TABLE))?;
+        let cells = match self.link().allocate(cell::BYTES, Place::Symmetric) {
+            Ok(cells) => cells,
+            Err(refusal) => {
+                self.arena.give_back(words);
+                return Err(refusal.into());
+            }
+        };
+        let sync = match S::prepare(self, options.strategy) {
+            Ok(sync) => sync,
+            Err(error) => {
+                self.link().withdraw(cells);
+                self.arena.give_back(words);
+                return Err(error);
+            }
+        };
+        let piece = Piece {
+            base,
+            bytes: count as u32, // it is inside of the memory
+            unit: u32::try_from(unit).unwrap_or(u32::MAX),
+            ..whole
+        };
+        let core = Core::new(
+            self,
+            id,
+            piece,
+            Pieces::Table { words, claimed },
+            cells,
+            options.model,
+        );
+        claimed.set(true);
+        self.windows.set(self.windows.get() | bit(id));
+        // PUBLISH: peers read what the memory holds, and no dirty line is left to travel over their puts.
+        let Piece { key, bytes, .. } = piece;
+        let published = point!(
+            "window.create.publish",
+            self.link().publish(key, base, bytes);
+            else Ok(())
+        );
+        let published = published.map_err(Error::from);
+        if let Err(error) = published.and_then(|()| self.clear_cells(cells)) {
+            self.discard(&core, &sync);
+            return Err(error);
+        }
+        Ok((core, sync))
+    }
+}
+
+impl<L> Core<'_, L> {
+    /// Where rank number `index` says that its piece lies: key, base, bytes, unit.
+    fn note(&self, index: usize, place: [u32; TABLE]) {
+        let Pieces::Table { words, .. } = self.pieces else {
+            return;
+        };
+        let (rows, _) = words.as_chunks::<TABLE>();
+        for (word, value) in rows.get(index).into_iter().flatten().zip(place) {
+            Cell::set(word, value);
+        }
+    }
+}

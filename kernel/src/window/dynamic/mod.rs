@@ -1,0 +1,429 @@
+//! Dynamic windows: memory that ranks attach and detach on their own.
+//!
+//! # Guarantee
+//! G1. An access by a [`Displacement`] reaches the memory that it was given for, or is refused: never what was attached in
+//!     its place later.
+//! G2. Whoever learns of a [detach](DynamicWindow::detach) (by whatever orders memory: an epoch, a barrier, a
+//!     notification) and accesses that memory afterwards is refused.
+//! G3. Attach and detach wait for nobody but locks, and tell nobody but, if so chosen, ranks that keep descriptors.
+//!
+//! # Shared words: the directory, at every rank
+//! | cell | what | who changes it |
+//! |---|---|---|
+//! | count | detaches so far (the id counter) | owner |
+//! | told | how often peers have said that a descriptor is out of date | peers |
+//! | per region: name | number of the attachment, above its length in bytes; 0: none | owner |
+//! | per region: key | the key of its memory | owner |
+//! | per 64 ranks: readers | one bit per rank that keeps descriptors of this one | peers set, owner clears |
+//!
+//! All are cells, changed and read at once ([`Link::amo`]), an answered change before whatever follows.
+//!
+//! # Steps
+//! | call | core | in order |
+//! |---|---|---|
+//! | `attach` | owner | publish the memory; its key; its name |
+//! | `detach` | owner | no name; then `Counter`: count; `Invalidation`: take the readers, tell each; publish and refresh the memory |
+//! | access | origin | `Counter`: read the target's count; `Invalidation`: look at the own told. A descriptor that is kept and not out of date is used. Else: `Invalidation`: become a reader; read name, key, name; keep it |
+//!
+//! | call | remote operations, `Counter` | `Invalidation` |
+//! |---|---|---|
+//! | access, descriptor kept | 1 (a load) | none |
+//! | access, not kept | 4 | 4 |
+//! | `attach` | none | none |
+//! | `detach` | none | 1 per reader |
+//!
+//! # Invariants
+//! I1. A region's name is 0 while its key changes, and no name comes twice. So a name that is found before and behind a
+//!     key belongs to it.
+//! I2. A detach clears the name before it counts, or takes the readers. A kept descriptor was read behind the count that
+//!     it is kept with, or behind becoming a reader. So it is out of date, or its keeper is told, whenever its name was
+//!     cleared later.
+//!
+//! # Coherence
+//! As of other windows ([`super`]): attached memory is cached by its owner, `post` publishes and `wait` refreshes all that
+//! is attached.
+//!
+//! # Memory per rank
+//! Shared: 16 bytes, 16 per region, 8 per 64 ranks. Private words: 3 per region, 5 per kept descriptor, 1 per 32 ranks.
+//!
+//! # Source
+//! [foMPI] 2.2: "Dynamic windows", with the id counter, and its optimized variant, with notifications of detach. There the
+//! counter moves with an attach, too, and all of the target's list is fetched; here a displacement names its region, so
+//! that one descriptor is fetched, and a new region makes no kept one wrong.
+//!
+//! [foMPI]: crate#sources
+
+mod directory;
+mod reach;
+
+use core::cell::Cell;
+
+use bytemuck::Pod;
+use flagpost_link::{Amo, Link, order, point};
+
+use self::directory::{Directory, Field};
+use super::{Memory, Model, Pieces, Window, core::ATTACHED};
+use crate::{
+    Error, Unfinished, World,
+    arena::RankSet,
+    epoch::{EpochSlots, Strategy},
+};
+
+/// How origins find out that a descriptor they keep is out of date.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Validation {
+    /// They look at the target's counter, with each access.
+    #[default]
+    Counter,
+    /// The target tells them: nothing is looked at remotely, and a detach costs a message per rank that keeps descriptors.
+    Invalidation,
+}
+
+/// How a dynamic window is set up. The same on all ranks, but for `kept`.
+#[derive(Copy, Clone, Debug)]
+pub struct DynamicOptions {
+    /// How many regions each rank can have attached at a time: up to 256.
+    pub regions: u16,
+    /// How many descriptors of peers' regions are kept.
+    pub kept: u16,
+    /// How they are known to be up to date.
+    pub validation: Validation,
+}
+
+impl Default for DynamicOptions {
+    fn default() -> Self {
+        Self {
+            regions: 16,
+            kept: 8,
+            validation: Validation::default(),
+        }
+    }
+}
+
+/// Names a byte of attached memory at its rank. Told to peers by the program's own means, as a number.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Displacement(u64);
+
+/// Bits of a displacement: byte, number of the attachment, region.
+const BYTES: u32 = 32;
+const NUMBER: u32 = 24;
+const REGIONS: u16 = 256;
+
+impl Displacement {
+    /// From what [`Displacement::get`] gave at its rank.
+    pub const fn new(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    /// As a number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The byte `bytes` further on.
+    #[must_use]
+    pub const fn plus(self, bytes: u32) -> Self {
+        // The offset saturates: it does not run over into the number.
+        let offset = (self.0 as u32).saturating_add(bytes);
+        Self(self.0 & !(u32::MAX as u64) | offset as u64)
+    }
+
+    const fn named(region: u16, number: u32) -> Self {
+        let high = (region as u64).wrapping_shl(NUMBER) | number as u64;
+        Self(high.wrapping_shl(BYTES))
+    }
+
+    const fn region(self) -> u16 {
+        self.0.wrapping_shr(BYTES.wrapping_add(NUMBER)) as u16
+    }
+
+    const fn number(self) -> u32 {
+        self.0.wrapping_shr(BYTES) as u32 & NUMBERS
+    }
+
+    const fn offset(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// The largest number of an attachment; the next is 1 again.
+const NUMBERS: u32 = 1_u32.wrapping_shl(NUMBER).wrapping_sub(1);
+
+/// In the number of an own attachment: it is attached.
+const USED: u32 = 1_u32.wrapping_shl(31);
+
+/// A window that consists of what its ranks have attached.
+///
+/// Its epochs are those of [`DynamicWindow::window`]; accesses go through [`DynamicWindow::put`] and
+/// [`get`](DynamicWindow::get), which take the epoch. Dropping it instead of [freeing](DynamicWindow::free) keeps all
+/// that it took.
+#[derive(Debug)]
+pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {
+    window: Window<'w, u8, L, S>,
+    directory: Directory,
+    validation: Validation,
+    /// Own attachments, `ATTACHED` words each: key, bytes, number (and [`USED`]).
+    attached: &'w [Cell<u32>],
+    /// Descriptors of peers' regions.
+    kept: reach::Kept<'w>,
+    /// Ranks that must be told before a detach is done.
+    to_tell: RankSet<'w>,
+    /// What `told` was when it was last looked at.
+    told: Cell<u32>,
+}
+
+impl<'w, L: Link> World<'w, L> {
+    /// Makes a window with nothing attached. Collective: as [`World::allocate`].
+    ///
+    /// # Errors
+    /// As [`World::allocate`].
+    pub fn dynamic(&'w self, options: DynamicOptions) -> Result<DynamicWindow<'w, L>, Error> {
+        self.dynamic_with::<EpochSlots<'w>>(options, ())
+    }
+
+    /// [`World::dynamic`], with epochs signalled as `S` does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dynamic_with<S: Strategy<'w, L>>(
+        &'w self,
+        options: DynamicOptions,
+        strategy: S::Options,
+    ) -> Result<DynamicWindow<'w, L, S>, Error> {
+        let DynamicOptions {
+            kept, validation, ..
+        } = options;
+        let regions = options.regions.min(REGIONS);
+        let directory = Directory::new(regions, self.size());
+        let own = usize::from(regions).saturating_mul(ATTACHED);
+        let ranks = RankSet::words(self.size());
+        let words = own
+            .saturating_add(reach::Kept::words(kept))
+            .saturating_add(ranks);
+        let prepared = self.arena.take(words).and_then(|words| {
+            let bytes = directory.bytes() as usize;
+            let prepared = self.prepare::<S>(bytes, 1, strategy, Model::Separate);
+            match prepared {
+                Ok((mut core, sync)) => {
+                    core.pieces = Pieces::Attached { words, regions };
+                    Ok((core, sync))
+                }
+                Err(error) => {
+                    self.arena.give_back(words);
+                    Err(error)
+                }
+            }
+        });
+        let words = match &prepared {
+            Ok((core, _)) => match core.pieces {
+                Pieces::Attached { words, .. } => words,
+                _ => &[],
+            },
+            Err(_) => &[],
+        };
+        // No element has this size; the two kinds of validation must not meet.
+        let kind = u32::MAX.wrapping_sub(validation as u32) as usize;
+        let mut window = self.settle::<u8, S>(prepared, kind)?;
+        window.core.bytes = 0;
+        // Its memory is the directory; peers have no piece.
+        let (attached, rest) = words.split_at_checked(own).unwrap_or((words, &[]));
+        let (to_tell, kept) = rest.split_at_checked(ranks).unwrap_or((rest, &[]));
+        Ok(DynamicWindow {
+            window,
+            directory,
+            validation,
+            attached,
+            kept: reach::Kept::new(kept),
+            to_tell: RankSet::new(to_tell),
+            told: Cell::new(0),
+        })
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
+    /// For epochs: of this window [`post`](Window::post), [`start`](Window::start) and the like are called. It has no
+    /// elements.
+    pub fn window(&self) -> &Window<'w, u8, L, S> {
+        &self.window
+    }
+
+    /// How origins validate what they keep.
+    pub fn validation(&self) -> Validation {
+        self.validation
+    }
+
+    /// Adds `memory` to the window; gives the displacement of its first byte, which peers must be told. The memory is only
+    /// reached through the window then. Waits for nobody.
+    ///
+    /// # Errors
+    /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::TooManyAttached`];
+    /// [`Error::Timeout`] if the lock of the own words stays taken.
+    pub fn attach(&self, memory: &Memory<'w, L>) -> Result<Displacement, Error> {
+        let (claimed, piece) = memory.part(1);
+        if claimed.get() {
+            return Err(Error::MemoryInUse);
+        }
+        let mut rows = (0..).zip(self.rows());
+        let free = rows.find(|(_, [_, _, number])| number.get() & USED == 0);
+        let Some((region, [key, bytes, number])) = free else {
+            let max = u16::try_from(self.rows().len()).unwrap_or(u16::MAX);
+            return Err(Error::TooManyAttached { max });
+        };
+        let link = self.window.core.world.link();
+        // PUBLISH: an exposure may be open already: peers read what the memory holds, and no dirty line is left to
+        // travel over their puts.
+        point!(
+            "window.dynamic.attach.publish",
+            link.publish(piece.key, 0, piece.bytes)?
+        );
+        let next = match number.get() {
+            NUMBERS => 1,
+            number => number.wrapping_add(1),
+        };
+        let name = directory::name(next, piece.bytes);
+        // I1: no name is here. Nobody asks for the new one before this rank tells it.
+        self.own(Field::Key(region), Amo::Swap(piece.key.get().into()))?;
+        self.own(Field::Name(region), Amo::Swap(name))?;
+        key.set(piece.key.get());
+        bytes.set(piece.bytes);
+        number.set(next | USED);
+        claimed.set(true);
+        Ok(Displacement::named(region, next))
+    }
+
+    /// Takes `memory` out of the window. Peers' accesses to it have ended; what they put is there when this returns.
+    ///
+    /// Cost: [`Validation::Counter`]: own words only; [`Validation::Invalidation`]: 1 remote operation per rank that has
+    /// accessed this one's memory since the last detach.
+    ///
+    /// # Errors
+    /// [`Error::NotAttached`]; [`Error::Timeout`] naming whose lock is taken: the memory is not accessible any more, call
+    /// again to finish.
+    pub fn detach(&self, memory: &Memory<'w, L>) -> Result<(), Error> {
+        let (claimed, piece) = memory.part(1);
+        let mut rows = (0..).zip(self.rows());
+        let mine = rows
+            .find(|(_, [key, _, number])| number.get() & USED != 0 && key.get() == piece.key.get());
+        let Some((region, [_, bytes, number])) = mine else {
+            return Err(Error::NotAttached);
+        };
+        order!(
+            "window.dynamic.detach.clear<tell",
+            self.own(Field::Name(region), Amo::Swap(0))?,
+            // I2: behind the name.
+            self.outdate()?
+        );
+        let link = self.window.core.world.link();
+        order!(
+            "window.dynamic.detach.publish<refresh",
+            // PUBLISH: what this rank has stored since the last exposure.
+            point!(
+                "window.dynamic.detach.publish",
+                link.publish(piece.key, 0, piece.bytes)?
+            ),
+            // REFRESH: what peers have put in an exposure that is still open.
+            point!(
+                "window.dynamic.detach.refresh",
+                link.refresh(piece.key, 0, piece.bytes)?
+            )
+        );
+        bytes.set(0);
+        number.set(number.get() & !USED);
+        claimed.set(false);
+        Ok(())
+    }
+
+    /// Makes the descriptors that peers keep out of date.
+    fn outdate(&self) -> Result<(), Error> {
+        let world = self.window.core.world;
+        match self.validation {
+            Validation::Counter => {
+                point!("window.dynamic.detach.count", {
+                    self.own(Field::Count, Amo::Add(1))?;
+                });
+            }
+            Validation::Invalidation => {
+                for block in 0..self.directory.readers() {
+                    let bits = self.own(Field::Readers(block), Amo::Swap(0))?;
+                    let first = block.saturating_mul(u64::BITS as u16);
+                    let set = |bit: &u16| bits.wrapping_shr((*bit).into()) & 1 != 0;
+                    for bit in (0..u64::BITS as u16).filter(set) {
+                        // BUDGET: a repeated call tells those that are left.
+                        self.to_tell.insert(first.saturating_add(bit));
+                    }
+                }
+                for rank in (0..world.size()).filter(|rank| self.to_tell.contains(*rank)) {
+                    let rank = flagpost_link::Rank::new(rank);
+                    point!("window.dynamic.detach.tell", {
+                        self.change(rank, Field::Told, Amo::Add(1))?;
+                    });
+                    self.to_tell.remove(rank.get());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads own attached memory from `at` on, through the cache.
+    ///
+    /// # Errors
+    /// [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes).
+    pub fn read<T: Pod>(&self, at: Displacement, into: &mut [T]) -> Result<(), Error> {
+        let (key, offset) = self.place_here::<T>(at, into.len())?;
+        let link = self.window.core.world.link();
+        Ok(link.read_local(key, offset, bytemuck::cast_slice_mut(into))?)
+    }
+
+    /// Writes own attached memory from `at` on, through the cache. Peers see it after the next `post`.
+    ///
+    /// # Errors
+    /// As [`DynamicWindow::read`]; [`Error::Exposed`] while peers may be writing.
+    pub fn write<T: Pod>(&self, at: Displacement, from: &[T]) -> Result<(), Error> {
+        let (key, offset) = self.place_here::<T>(at, from.len())?;
+        let core = &self.window.core;
+        if core.is_exposed(core.all()) {
+            return Err(Error::Exposed);
+        }
+        let link = core.world.link();
+        Ok(link.write_local(key, offset, bytemuck::cast_slice(from))?)
+    }
+
+    /// Gives the window back, as [`Window::free`]; nothing is attached here any more.
+    ///
+    /// # Errors
+    /// As there; [`Error::MemoryInUse`] while something is attached.
+    #[allow(
+        clippy::result_large_err,
+        reason = "the window goes back to its user, without a heap"
+    )]
+    pub fn free(self) -> Result<(), Unfinished<Self>> {
+        if self
+            .rows()
+            .iter()
+            .any(|[_, _, number]| number.get() & USED != 0)
+        {
+            return Err(Unfinished {
+                handle: self,
+                error: Error::MemoryInUse,
+            });
+        }
+        let Self { window, .. } = self;
+        match window.free() {
+            Ok(()) => Ok(()),
+            Err(Unfinished { handle, error }) => Err(Unfinished {
+                handle: Self {
+                    window: handle,
+                    ..self
+                },
+                error,
+            }),
+        }
+    }
+
+    /// The own attachments.
+    fn rows(&self) -> &'w [[Cell<u32>; ATTACHED]] {
+        self.attached.as_chunks().0
+    }
+}

@@ -1,0 +1,267 @@
+//! Finding a peer's memory, and accessing it.
+
+use core::cell::Cell;
+
+use bytemuck::Pod;
+use flagpost_link::{Amo, Key, Link, Op, Rank, point};
+
+use super::{Displacement, DynamicWindow, USED, Validation, directory::Field};
+use crate::{Error, rma::Reach, window::Piece};
+
+/// Words of a kept descriptor: rank and region, number (0: none), key, bytes, count.
+const WORDS: usize = 5;
+
+/// Descriptors of peers' regions.
+#[derive(Debug)]
+pub(super) struct Kept<'w> {
+    words: &'w [Cell<u32>],
+    /// What is dropped next for a new one.
+    oldest: Cell<usize>,
+}
+
+/// Where a region lies.
+#[derive(Copy, Clone, Debug)]
+struct Descriptor {
+    key: Key,
+    bytes: u32,
+}
+
+impl<'w> Kept<'w> {
+    /// Arena words for so many.
+    pub(super) fn words(kept: u16) -> usize {
+        usize::from(kept).saturating_mul(WORDS)
+    }
+
+    pub(super) fn new(words: &'w [Cell<u32>]) -> Self {
+        Self {
+            words,
+            oldest: Cell::new(0),
+        }
+    }
+
+    fn rows(&self) -> &'w [[Cell<u32>; WORDS]] {
+        self.words.as_chunks().0
+    }
+
+    /// What is kept of `rank`'s region, and the count it is kept with.
+    fn find(&self, rank: Rank, at: Displacement) -> Option<(Descriptor, u32)> {
+        let place = place(rank, at);
+        let mut rows = self.rows().iter();
+        let [_, _, key, bytes, count] = rows.find(|[its_place, its_number, ..]| {
+            its_place.get() == place && its_number.get() == at.number()
+        })?;
+        let descriptor = Descriptor {
+            key: Key::new(key.get()),
+            bytes: bytes.get(),
+        };
+        Some((descriptor, count.get()))
+    }
+
+    fn keep(&self, rank: Rank, at: Displacement, descriptor: Descriptor, count: u32) {
+        let place = place(rank, at);
+        let rows = self.rows();
+        // An older one of the same region is of no use any more.
+        let same = rows
+            .iter()
+            .position(|[its_place, ..]| its_place.get() == place);
+        let index = same.unwrap_or_else(|| {
+            let next = self.oldest.get().saturating_add(1);
+            self.oldest
+                .replace(if next < rows.len() { next } else { 0 })
+        });
+        let Descriptor { key, bytes } = descriptor;
+        let row = [place, at.number(), key.get(), bytes, count];
+        for (word, value) in rows.get(index).into_iter().flatten().zip(row) {
+            word.set(value);
+        }
+    }
+
+    fn drop_all(&self) {
+        for [_, number, ..] in self.rows() {
+            number.set(0);
+        }
+    }
+}
+
+/// Rank and region as a word.
+fn place(rank: Rank, at: Displacement) -> u32 {
+    u32::from(rank.get()).wrapping_shl(u16::BITS) | u32::from(at.region())
+}
+
+impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
+    /// Stores `data` from `at` on in `to`'s attached memory, in an access epoch of [`DynamicWindow::window`].
+    ///
+    /// Waits until the epoch admits `to`. Cost: see the module; the stores.
+    ///
+    /// # Errors
+    /// [`Error::WrongWindow`], [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes), and those of
+    /// [`Rma::put`](crate::Rma::put).
+    pub fn put<T: Pod>(
+        &self,
+        epoch: &impl Reach<'w, L>,
+        to: Rank,
+        at: Displacement,
+        data: &[T],
+    ) -> Result<(), Error> {
+        let bytes = bytemuck::cast_slice(data);
+        let (key, offset) = self.reach(epoch, to, at, bytes.len())?;
+        let world = self.window.core.world;
+        world.retry(|| world.link().put(to, key, offset, bytes))
+    }
+
+    /// Loads elements from `at` on from `from`'s attached memory, in an access epoch of [`DynamicWindow::window`].
+    ///
+    /// # Errors
+    /// As [`DynamicWindow::put`].
+    pub fn get<T: Pod>(
+        &self,
+        epoch: &impl Reach<'w, L>,
+        from: Rank,
+        at: Displacement,
+        into: &mut [T],
+    ) -> Result<(), Error> {
+        let bytes = bytemuck::cast_slice_mut(into);
+        let (key, offset) = self.reach(epoch, from, at, bytes.len())?;
+        let (world, op) = (self.window.core.world, Op::new());
+        world.retry(|| world.link().get(from, key, offset, bytes, &op))
+    }
+
+    /// Where `len` bytes lie, once the epoch admits their rank.
+    fn reach(
+        &self,
+        epoch: &impl Reach<'w, L>,
+        rank: Rank,
+        at: Displacement,
+        len: usize,
+    ) -> Result<(Key, u32), Error> {
+        if !core::ptr::eq(epoch.core(), &raw const self.window.core) {
+            return Err(Error::WrongWindow);
+        }
+        self.window.core.world.check_rank(rank)?;
+        let descriptor = point!(
+            "window.dynamic.reach.admit<describe",
+            {
+                epoch.admit(rank)?;
+                self.describe(rank, at)?
+            };
+            // For the proof only: what was detached before the epoch is not noticed.
+            else {
+                let descriptor = self.describe(rank, at)?;
+                epoch.admit(rank)?;
+                descriptor
+            }
+        );
+        Ok((descriptor.key, descriptor.inside::<u8>(at, len)?))
+    }
+
+    /// Where `rank`'s region is: as kept, if that is not out of date.
+    fn describe(&self, rank: Rank, at: Displacement) -> Result<Descriptor, Error> {
+        // No attachment has number 0.
+        if at.region() >= self.directory.regions() || at.number() == 0 {
+            return Err(Error::NotAttached);
+        }
+        let count = match self.validation {
+            Validation::Counter => {
+                let count = self.change(rank, Field::Count, Amo::Read)? as u32;
+                match self.kept.find(rank, at) {
+                    // VALIDATE: G2.
+                    Some((descriptor, its_count)) if point!("window.dynamic.describe.count", its_count == count; else true) =>
+                    {
+                        return Ok(descriptor);
+                    }
+                    _ => count,
+                }
+            }
+            Validation::Invalidation => {
+                if let Some(told) = self.told_since(self.told.get())? {
+                    self.told.set(told);
+                    // VALIDATE: G2. Whose it was is not said.
+                    point!("window.dynamic.describe.told", self.kept.drop_all());
+                }
+                if let Some((descriptor, _)) = self.kept.find(rank, at) {
+                    return Ok(descriptor);
+                }
+                0
+            }
+        };
+        let descriptor = point!(
+            "window.dynamic.describe.join<fetch",
+            {
+                self.join(rank)?;
+                self.fetch(rank, at)?
+            };
+            // For the proof only: who becomes a reader late is not told of what came before.
+            else {
+                let descriptor = self.fetch(rank, at)?;
+                self.join(rank)?;
+                descriptor
+            }
+        );
+        self.kept.keep(rank, at, descriptor, count);
+        Ok(descriptor)
+    }
+
+    /// Becomes a reader of `rank`'s descriptors, who is told when they are out of date.
+    fn join(&self, rank: Rank) -> Result<(), Error> {
+        if self.validation == Validation::Invalidation {
+            let me = u32::from(self.window.core.world.rank().get());
+            let block = me.wrapping_shr(6) as u16;
+            let bit = 1_u64.wrapping_shl(me); // modulo 64
+            self.change(rank, Field::Readers(block), Amo::Or(bit))?;
+        }
+        Ok(())
+    }
+
+    /// Reads where `rank`'s region is.
+    fn fetch(&self, rank: Rank, at: Displacement) -> Result<Descriptor, Error> {
+        let read = |field| self.change(rank, field, Amo::Read);
+        let name = read(Field::Name(at.region()))?;
+        let descriptor = Descriptor {
+            key: Key::new(read(Field::Key(at.region()))? as u32),
+            bytes: name as u32,
+        };
+        // AGAIN: I1: else the key may be that of another attachment.
+        let again = point!(
+            "window.dynamic.fetch.again",
+            read(Field::Name(at.region()))?;
+            else name
+        );
+        let number = name.wrapping_shr(u32::BITS) as u32;
+        if number != at.number() || name != again {
+            return Err(Error::NotAttached);
+        }
+        Ok(descriptor)
+    }
+
+    /// Where own attached memory lies.
+    pub(super) fn place_here<T>(
+        &self,
+        at: Displacement,
+        count: usize,
+    ) -> Result<(Key, u32), Error> {
+        let (rows, _) = self.attached.as_chunks::<3>();
+        let row = rows.get(usize::from(at.region()));
+        let row = row.filter(|[_, _, number]| number.get() == at.number() | USED);
+        let Some([key, bytes, _]) = row else {
+            return Err(Error::NotAttached);
+        };
+        let descriptor = Descriptor {
+            key: Key::new(key.get()),
+            bytes: bytes.get(),
+        };
+        Ok((descriptor.key, descriptor.inside::<T>(at, count)?))
+    }
+}
+
+impl Descriptor {
+    /// The offset of `count` elements from `at` on.
+    fn inside<T>(self, at: Displacement, count: usize) -> Result<u32, Error> {
+        let piece = Piece {
+            key: self.key,
+            base: 0,
+            bytes: self.bytes,
+            unit: 1,
+        };
+        piece.inside::<T>(at.offset() as usize, count)
+    }
+}

@@ -1,0 +1,124 @@
+//! Own shared memory, for windows that are created over it or that it is attached to.
+
+use core::cell::Cell;
+
+use bytemuck::Pod;
+use flagpost_link::{Key, Link, Place, point};
+
+use super::Piece;
+use crate::{Error, Unfinished, World};
+
+/// A block of this rank's shared memory. No other rank knows of it until it is in a window.
+///
+/// It is in one window at a time, and only reached through that meanwhile.
+#[derive(Debug)]
+pub struct Memory<'w, L> {
+    world: &'w World<'w, L>,
+    key: Key,
+    bytes: u32,
+    /// It is in a window.
+    claimed: Cell<bool>,
+}
+
+impl<'w, L: Link> World<'w, L> {
+    /// Takes `bytes` zero bytes of this rank's shared memory, in whole lines, until [`Memory::release`]. Tells nobody.
+    ///
+    /// # Errors
+    /// [`Error::MemoryFull`] with how much is missing, [`Error::TooManyPieces`]. Nothing was taken then.
+    pub fn reserve(&'w self, bytes: usize) -> Result<Memory<'w, L>, Error> {
+        let bytes = u32::try_from(bytes).map_err(|_| Error::MemoryFull {
+            missing_bytes: u32::MAX,
+        })?;
+        let key = self.link().allocate(bytes, Place::Own)?;
+        if let Err(error) = self.zero(key, bytes) {
+            self.link().withdraw(key);
+            return Err(error);
+        }
+        Ok(Memory {
+            world: self,
+            key,
+            bytes,
+            claimed: Cell::new(false),
+        })
+    }
+}
+
+impl<'w, L: Link> Memory<'w, L> {
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Reads elements from byte `offset` on, through the cache.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] (in bytes), [`Error::MemoryInUse`].
+    pub fn read<T: Pod>(&self, offset: usize, into: &mut [T]) -> Result<(), Error> {
+        let start = self.free_part::<T>(offset, into.len())?;
+        let bytes = bytemuck::cast_slice_mut(into);
+        Ok(self.world.link().read_local(self.key, start, bytes)?)
+    }
+
+    /// Writes elements from byte `offset` on, through the cache.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn write<T: Pod>(&self, offset: usize, from: &[T]) -> Result<(), Error> {
+        let start = self.free_part::<T>(offset, from.len())?;
+        let bytes = bytemuck::cast_slice(from);
+        Ok(self.world.link().write_local(self.key, start, bytes)?)
+    }
+
+    /// Gives the memory back.
+    ///
+    /// Dropping it instead keeps it taken.
+    ///
+    /// # Errors
+    /// [`Error::MemoryInUse`] while it is in a window; with the memory.
+    pub fn release(self) -> Result<(), Unfinished<Self>> {
+        match self.clean() {
+            Ok(()) => {
+                self.world.link().withdraw(self.key);
+                Ok(())
+            }
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    fn clean(&self) -> Result<(), Error> {
+        self.free_part::<u8>(0, 0)?;
+        // PUBLISH: no dirty line is left to be evicted over what this memory becomes.
+        point!(
+            "window.memory.release.publish",
+            self.world.link().publish(self.key, 0, self.bytes)?
+        );
+        Ok(())
+    }
+
+    fn free_part<T>(&self, offset: usize, count: usize) -> Result<u32, Error> {
+        if self.claimed.get() {
+            return Err(Error::MemoryInUse);
+        }
+        let (_, piece) = self.part(1);
+        piece.inside::<T>(offset, count)
+    }
+
+    /// For windows: the mark that one has it, and all of it as a piece.
+    pub(super) fn part(&self, unit: u32) -> (&Cell<bool>, Piece) {
+        let piece = Piece {
+            key: self.key,
+            base: 0,
+            bytes: self.bytes,
+            unit,
+        };
+        (&self.claimed, piece)
+    }
+}

@@ -1,0 +1,259 @@
+//! What windows and collectives take, counted: memory per rank and window, remote accesses per call; and thousands of windows
+//! one after the other.
+
+use flagpost::{Config, DynamicOptions, DynamicWindow, Error, Rank, Validation, Window, World};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
+
+type Worlds<'w> = World<'w, Mapped<SimCore>>;
+
+/// Runs `program` on a chip that does nothing on its own account, with so many words of arena.
+fn run(
+    cores: u16,
+    arena: usize,
+    program: &dyn Fn(&Worlds<'_>) -> Result<(), Error>,
+) -> Vec<Counters> {
+    let chip = Chip {
+        cores,
+        memory_size: 32 << 10,
+        schedule: Schedule::RoundRobin,
+        evictions: 0,
+        prefetches: 0,
+        drains: 0,
+        max_steps: 1 << 30,
+        ..Chip::default()
+    };
+    let report = Sim::new(chip).run(|core| {
+        let mut arena = vec![0; arena];
+        let link = Mapped::start(core, 1)?;
+        let world = World::start(link, &mut arena, Config::default())?;
+        program(&world)?;
+        world.barrier()
+    });
+    report.assert_done();
+    report.counters
+}
+
+/// Words of the arena that a world takes for itself.
+fn own_words() -> usize {
+    usize::from(Config::default().unexpected) + 1
+}
+
+/// Checks that `make` takes exactly `words` of the arena.
+fn takes(ranks: u16, words: usize, make: &dyn Fn(&Worlds<'_>) -> Result<(), Error>) {
+    run(ranks, own_words() + words, make);
+    run(ranks, own_words() + words - 1, &|world| {
+        assert_eq!(make(world), Err(Error::ArenaFull { missing_words: 1 }));
+        Ok(())
+    });
+}
+
+/// Memory per rank and window: an allocated one takes what its epochs take, and nothing for its peers' pieces.
+#[test]
+fn memory_per_rank_and_window() {
+    const KEPT: u16 = 8;
+    const REGIONS: u16 = 16;
+    for ranks in [1, 2, 3, 48] {
+        let p = usize::from(ranks);
+        let epochs = 2 * p + p.div_ceil(32);
+        takes(ranks, epochs, &|world| {
+            world.allocate::<u64>(10).map(|_| ())
+        });
+        takes(ranks, epochs + 4 * p, &|world| {
+            let memory = world.reserve(64)?;
+            world.create::<u64>(&memory, 0..64, 8).map(|_| ())
+        });
+        let own = 3 * usize::from(REGIONS) + 5 * usize::from(KEPT) + p.div_ceil(32);
+        for validation in [Validation::Counter, Validation::Invalidation] {
+            let options = DynamicOptions {
+                regions: REGIONS,
+                kept: KEPT,
+                validation,
+            };
+            takes(ranks, epochs + own, &|world| {
+                world.dynamic(options).map(|_| ())
+            });
+        }
+    }
+    // Beside that, what does not grow with the number of ranks.
+    assert!(size_of::<Window<'_, u64, Mapped<SimCore>>>() <= 448);
+    assert!(size_of::<DynamicWindow<'_, Mapped<SimCore>>>() <= 576);
+}
+
+/// Shared memory per rank: a window's elements in whole lines, its epochs' slots in the message buffer.
+#[test]
+fn shared_memory_per_rank() {
+    const HUGE: usize = 1 << 30;
+    run(8, 1024, &|world| {
+        let largest = || match world.reserve(HUGE) {
+            Err(Error::MemoryFull { missing_bytes }) => HUGE - missing_bytes as usize,
+            _ => panic!("{HUGE} bytes"),
+        };
+        let before = largest();
+        let allocated = world.allocate::<u64>(10)?;
+        assert_eq!(before - largest(), 96 + 64);
+        allocated.free()?;
+        assert_eq!(before, largest());
+        let dynamic = world.dynamic(DynamicOptions::default())?;
+        assert_eq!(
+            before - largest(),
+            64 + (16 + 16 * 16 + 8_usize).next_multiple_of(32)
+        );
+        dynamic.free().map_err(|late| late.error)?;
+        assert_eq!(before, largest());
+        Ok(())
+    });
+}
+
+/// Thousands of windows of all kinds come and go in mixed order, and nothing is lost.
+#[test]
+fn thousands_of_windows() {
+    const WINDOWS: usize = 3000;
+    const HUGE: usize = 1 << 30;
+    run(2, 256, &|world| {
+        let largest = || world.reserve(HUGE).map(|_| ());
+        let before = largest();
+        let mut live: [Option<Window<'_, u32, _>>; 5] = [const { None }; 5];
+        for number in 0..WINDOWS {
+            if let Some(window) = live[number * 7 % 13 % 5].take() {
+                window.free()?;
+            }
+            if number % 5 == 1 {
+                let memory = world.reserve(100 + number % 64)?;
+                world.create::<u32>(&memory, 32..96, 4)?.free()?;
+                memory.release()?;
+            } else if number % 5 == 3 {
+                world
+                    .dynamic(DynamicOptions {
+                        regions: 2,
+                        kept: 1,
+                        ..DynamicOptions::default()
+                    })?
+                    .free()?;
+            }
+            live[number * 7 % 13 % 5] = Some(world.allocate(number * 11 % 61)?);
+        }
+        for window in live.into_iter().flatten() {
+            window.free()?;
+        }
+        assert_eq!(largest(), before);
+        Ok(())
+    });
+}
+
+/// Sums and maxima of what the ranks did more in `with` than in `without`.
+#[derive(Debug, PartialEq, Eq)]
+struct More {
+    signals: u64,
+    most_signals: u64,
+    bytes: u64,
+    locks: u64,
+    loads: u64,
+}
+
+fn more(cores: u16, with: &dyn Fn(&Worlds<'_>) -> Result<(), Error>) -> More {
+    let (with, without) = (run(cores, 4096, with), run(cores, 4096, &|_| Ok(())));
+    let sum = |count: fn(&Counters) -> u64| -> u64 {
+        let total = |all: &[Counters]| all.iter().map(count).sum::<u64>();
+        total(&with) - total(&without)
+    };
+    let signals =
+        |(with, without): (&Counters, &Counters)| with.stores_remote - without.stores_remote;
+    More {
+        signals: sum(|core| core.stores_remote),
+        most_signals: with.iter().zip(&without).map(signals).max().unwrap(),
+        bytes: sum(|core| core.bulk_bytes),
+        locks: sum(|core| core.locks),
+        loads: sum(|core| core.loads_remote),
+    }
+}
+
+/// What the table in `collective/mod.rs` says, for one chunk.
+#[test]
+fn collectives_cost_what_they_say() {
+    for p in [2_u16, 3, 5, 8, 13, 48] {
+        let log = u64::from(u16::BITS - (p - 1).leading_zeros());
+        let ranks = u64::from(p);
+        let barrier = more(p, &|world| world.barrier());
+        let expected = |signals, most_signals, bytes| More {
+            signals,
+            most_signals,
+            bytes,
+            locks: 0,
+            loads: 0,
+        };
+        assert_eq!(barrier, expected(ranks * log, log, 0), "barrier of {p}");
+        let edges = ranks - 1;
+        let broadcast = more(p, &|world| world.broadcast(Rank::new(0), &mut [1_u64; 4]));
+        let expect = expected(edges + ranks * log, 2 * log, edges * 32);
+        assert_eq!(broadcast, expect, "broadcast to {p}");
+        let last = Rank::new(p - 1);
+        let reduce = more(p, &|world| {
+            world.reduce(last, &mut [1_u64; 4], |a, b| a + b)
+        });
+        let expect = expected(edges + ranks * log, 1 + log, edges * 32);
+        assert_eq!(reduce, expect, "reduction to {p}");
+        let all = more(p, &|world| world.allreduce(&mut [1_u64; 4], |a, b| a + b));
+        assert_eq!(all.signals, 2 * edges + ranks * log, "allreduce of {p}");
+        assert!(all.most_signals <= 1 + 2 * log && all.bytes == 2 * edges * 32);
+        let alltoall = more(p, &|world| {
+            let (from, mut into) = ([1_u64; 4 * 48], [0; 4 * 48]);
+            let len = 4 * usize::from(p);
+            world.alltoall(&from[..len], &mut into[..len])
+        });
+        let expect = expected(2 * ranks * log, 2 * log, ranks * ranks * 32);
+        assert_eq!(alltoall, expect, "alltoall of {p}");
+    }
+}
+
+/// What the table in `window/dynamic` says: remote operations of accesses. A whole cell is read under a lock, half a one by
+/// a load.
+#[test]
+fn dynamic_accesses_cost_what_they_say() {
+    let locks_and_loads = |validation, accesses: usize, detach: bool| {
+        let options = DynamicOptions {
+            validation,
+            ..DynamicOptions::default()
+        };
+        let counters = run(2, 1024, &|world| {
+            let window = world.dynamic(options)?;
+            let memory = world.reserve(64)?;
+            let there = window.attach(&memory)?; // the same on both
+            let (both, me) = ([0, 1].map(Rank::new), world.rank());
+            let group = world.group(&both)?;
+            let exposure = window.window().post(&group)?;
+            let access = window.window().start(&group)?;
+            for _ in 0..if me.get() == 0 { accesses } else { 0 } {
+                window.put(&access, both[1], there, &[1_u32])?;
+            }
+            access.complete()?;
+            exposure.wait()?;
+            if detach && me.get() == 1 {
+                window.detach(&memory)?;
+            }
+            Ok(())
+        });
+        let locks = [0, 1].map(|core: usize| counters[core].locks);
+        (locks, counters[0].loads_remote)
+    };
+    let loads = |validation, accesses| locks_and_loads(validation, accesses, false).1;
+    let locks = |validation, accesses, detach| locks_and_loads(validation, accesses, detach).0;
+    // The count (or becoming a reader), two halves of a name, twice, and a key; later the count, or nothing.
+    for (validation, locked, first, later) in [
+        (Validation::Counter, 2, 1 + 4 + 1, 1),
+        (Validation::Invalidation, 3, 2 + 4 + 1, 0),
+    ] {
+        let (none, none_loaded) = (locks(validation, 0, false), loads(validation, 0));
+        assert_eq!(locks(validation, 1, false), [none[0] + locked, none[1]]);
+        assert_eq!(locks(validation, 9, false), [none[0] + locked, none[1]]);
+        assert_eq!(loads(validation, 1) - none_loaded, first);
+        assert_eq!(loads(validation, 9) - none_loaded, first + 8 * later);
+    }
+    // Own cells, and one per reader: the name and the count; the name, the readers, and the one that is told.
+    let detach = |validation, accesses| {
+        locks(validation, accesses, true)[1] - locks(validation, accesses, false)[1]
+    };
+    assert_eq!(detach(Validation::Counter, 1), 2);
+    assert_eq!(detach(Validation::Invalidation, 1), 3);
+    assert_eq!(detach(Validation::Invalidation, 0), 2);
+}

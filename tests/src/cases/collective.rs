@@ -1,0 +1,298 @@
+//! Broadcast, reductions and alltoall.
+
+use flagpost::{Budget, Error, Link, Rank, World};
+
+use super::world::{NO_ERROR, refused as refuses};
+use crate::{Failure, context::check};
+
+/// Words of the longest call: several chunks for a few ranks.
+const MOST: usize = 50;
+
+/// What rank `of` brings as its element `index` in round `round`.
+fn value(of: Rank, index: usize, round: u32) -> u32 {
+    (u32::from(of.get()) + 1) * 0x1_0000 + 0x100 * round + index as u32
+}
+
+/// The sum over all ranks.
+fn sum(size: u16, index: usize, round: u32) -> u32 {
+    let all = (0..size).map(|rank| value(Rank::new(rank), index, round));
+    all.fold(0, u32::wrapping_add)
+}
+
+/// Ranks to try as roots.
+fn roots(size: u16) -> impl Iterator<Item = Rank> {
+    (0..size)
+        .filter(move |&rank| size <= 8 || rank % (size / 4) == 1)
+        .map(Rank::new)
+}
+
+/// Elements of the shortest and the longest calls, and of one more than a chunk.
+fn lengths<L: Link>(world: &World<'_, L>) -> [usize; 5] {
+    let chunk = world.link().scratch().1 as usize / size_of::<u32>();
+    let round = chunk / (u32::BITS - u32::from(world.size() - 1).leading_zeros()).max(1) as usize;
+    [0, 1, chunk.min(MOST - 1) + 1, round.min(MOST - 1) + 1, MOST]
+}
+
+fn own(me: Rank, round: u32) -> [u32; MOST] {
+    core::array::from_fn(|index| value(me, index, round))
+}
+
+/// From each root, of all lengths.
+pub(super) fn broadcast<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    for root in roots(world.size()) {
+        for (round, len) in (0..).zip(lengths(world)) {
+            let mut data = own(world.rank(), round);
+            world.broadcast(root, &mut data[..len])?;
+            for (index, &found) in data.iter().enumerate() {
+                let from = if index < len { root } else { world.rank() };
+                check("element", found, value(from, index, round))?;
+            }
+        }
+    }
+    let mut large = [world.rank().get(); 32];
+    large[31] += 1;
+    world.broadcast(Rank::new(0), core::slice::from_mut(&mut large))?;
+    check(
+        "a large element",
+        large == core::array::from_fn(|i| u16::from(i == 31)),
+        true,
+    )
+}
+
+/// To each root, and to all, of all lengths.
+pub(super) fn reduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    for root in roots(size) {
+        for (round, len) in (0..).zip(lengths(world)) {
+            let mut data = own(me, round);
+            world.reduce(root, &mut data[..len], u32::wrapping_add)?;
+            for (index, &found) in data.iter().enumerate() {
+                if index >= len {
+                    check("untouched", found, value(me, index, round))?;
+                } else if me == root {
+                    check("sum", found, sum(size, index, round))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sums, the place of a maximum, and floating-point sums, which are the same bits everywhere.
+pub(super) fn allreduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    for (round, len) in (0..).zip(lengths(world)) {
+        let mut data = own(me, round);
+        world.allreduce(&mut data[..len], u32::wrapping_add)?;
+        for (index, &found) in data[..len].iter().enumerate() {
+            check("sum", found, sum(size, index, round))?;
+        }
+    }
+    let mut best = [[u64::from(me.get()) ^ 1, u64::from(me.get()), 0, 0]; 3];
+    world.allreduce(
+        &mut best,
+        |one, other| if one[0] > other[0] { one } else { other },
+    )?;
+    for [largest, place, ..] in best {
+        check("place of the largest", place, largest ^ 1)?;
+        check("largest", largest >= u64::from(size) - 1, true)?;
+    }
+    let mut float = [1.0_f64 / f64::from(me.get() + 1)];
+    world.allreduce(&mut float, |one, other| one + other)?;
+    let mine = float[0].to_bits();
+    let mut same = true;
+    world.allgather_with(mine, |_, bits| same &= bits == mine)?;
+    check("the same bits", same, true)
+}
+
+/// Blocks of one and of several elements.
+pub(super) fn alltoall<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const RANKS: usize = 48;
+    const BLOCK: usize = 9; // more than fits 32 bytes
+    let (me, size) = (world.rank(), usize::from(world.size()));
+    let word = |from: usize, to: usize, index: usize| ((from << 16) | (to << 8) | index) as u32;
+    for block in [0, 1, BLOCK] {
+        let mut from = [0; RANKS * BLOCK];
+        let mut into = [u32::MAX; RANKS * BLOCK];
+        for (at, place) in from.iter_mut().take(size * block).enumerate() {
+            *place = word(me.index(), at / block, at % block);
+        }
+        let len = size * block;
+        world.alltoall(&from[..len], &mut into[..len])?;
+        for (at, &found) in into.iter().enumerate() {
+            let expected = match at.checked_div(block) {
+                Some(rank) if rank < size => word(rank, me.index(), at % block),
+                _ => u32::MAX,
+            };
+            check("block's element", found, expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// All kinds one after the other: none finds what another has left, in slots or in scratch memory.
+pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    for round in 0..3 {
+        for root in roots(size) {
+            let mut word = [value(me, 0, round)];
+            world.broadcast(root, &mut word)?;
+            check("broadcast", word[0], value(root, 0, round))?;
+            let mut wrong = 0_u32;
+            world.allgather_with(value(me, 1, round), |rank, found| {
+                wrong += u32::from(found != value(rank, 1, round));
+            })?;
+            check("allgather", wrong, 0_u32)?;
+            word = [value(me, 2, round)];
+            world.reduce(root, &mut word, u32::wrapping_add)?;
+            if me == root {
+                check("reduce", word[0], sum(size, 2, round))?;
+            }
+            world.barrier()?;
+            word = [value(me, 3, round)];
+            world.allreduce(&mut word, u32::wrapping_add)?;
+            check("allreduce", word[0], sum(size, 3, round))?;
+        }
+        world.allocate::<u32>(1)?.free()?;
+    }
+    Ok(())
+}
+
+/// Bad input is an error value, and nothing has happened: the next call finds all as it was.
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let rank = Rank::new(size);
+    let nobody = Error::NoSuchRank { rank, size };
+    let mut words = [7_u32; 3];
+    refuses("root", world.broadcast(rank, &mut words), nobody)?;
+    let first = |one, _| one;
+    refuses("root", world.reduce(rank, &mut words, first), nobody)?;
+    let large = Error::ElementTooLarge { max: 32 };
+    let mut wide = [[0_u64; 5]; 2];
+    let first = |one, _| one;
+    refuses("wide", world.reduce(me, &mut wide, first), large)?;
+    refuses("wide", world.allreduce(&mut wide, first), large)?;
+    let all = wide;
+    refuses("wide", world.alltoall(&all, &mut wide), large)?;
+    let Err(Error::OutOfRange { end: 2, len: 3 }) = world.alltoall(&[0_u32; 2], &mut words) else {
+        return Err(NO_ERROR);
+    };
+    check("unchanged", words == [7; 3], true)?;
+    world.allreduce(&mut words[..1], u32::wrapping_add)?;
+    check("sum", words[0], 7 * u32::from(size))
+}
+
+/// Repeats `call` while it times out.
+fn again<L: Link, T>(
+    world: &World<'_, L>,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Failure> {
+    loop {
+        match call() {
+            Err(Error::Timeout(_)) => world.link().relax(),
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Every collective with a budget of nothing, repeated until it is done.
+pub(super) fn timeouts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 40; // several chunks for a few ranks
+    let (me, size) = (world.rank(), world.size());
+    let last = Rank::new(size - 1);
+    world.barrier()?;
+    for round in 0..2 {
+        world.set_budget(Budget::microseconds(0));
+        let value = |rank: Rank, index: usize| {
+            u64::from(rank.get()) * 0x1000 + (index as u64) * 0x10 + round
+        };
+        let sum = |index| {
+            (0..size)
+                .map(|rank| value(Rank::new(rank), index))
+                .sum::<u64>()
+        };
+        let own: [u64; LEN] = core::array::from_fn(|index| value(me, index));
+        let mut data = own;
+        again(world, || world.broadcast(last, &mut data))?;
+        for (index, &found) in data.iter().enumerate() {
+            check("broadcast", found, value(last, index))?;
+        }
+        data = own;
+        again(world, || {
+            world.reduce(last, &mut data, |one, other| one + other)
+        })?;
+        if me == last {
+            for (index, &found) in data.iter().enumerate() {
+                check("reduce", found, sum(index))?;
+            }
+        }
+        data = own;
+        again(world, || {
+            world.allreduce(&mut data, |one, other| one + other)
+        })?;
+        for (index, &found) in data.iter().enumerate() {
+            check("allreduce", found, sum(index))?;
+        }
+        let block = LEN / usize::from(size);
+        let (blocks, mut into) = (&own[..block * usize::from(size)], [0; LEN]);
+        again(world, || world.alltoall(blocks, &mut into[..blocks.len()]))?;
+        for (at, &found) in into[..blocks.len()].iter().enumerate() {
+            let place = block * me.index() + at % block;
+            check(
+                "alltoall",
+                found,
+                value(Rank::new((at / block) as u16), place),
+            )?;
+        }
+    }
+    world.set_budget(Budget::UNLIMITED);
+    Ok(world.barrier()?)
+}
+
+/// Two broadcasts of two chunks each, from both ends.
+pub(super) fn small_broadcast<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, last) = (world.rank(), Rank::new(world.size() - 1));
+    for root in [Rank::new(0), last] {
+        let mut word = [value(me, 0, 0)];
+        world.broadcast(root, &mut word)?;
+        check("word", word[0], value(root, 0, 0))?;
+    }
+    Ok(())
+}
+
+/// Two reductions, to both ends.
+pub(super) fn small_reduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    for root in [Rank::new(0), Rank::new(size - 1)] {
+        let mut word = [value(me, 0, 0)];
+        world.reduce(root, &mut word, u32::wrapping_add)?;
+        if me == root {
+            check("sum", word[0], sum(size, 0, 0))?;
+        }
+    }
+    Ok(())
+}
+
+/// A reduction that all learn the result of, twice.
+pub(super) fn small_allreduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    for round in 0..2 {
+        let mut word = [value(world.rank(), 0, round)];
+        world.allreduce(&mut word, u32::wrapping_add)?;
+        check("sum", word[0], sum(world.size(), 0, round))?;
+    }
+    Ok(())
+}
+
+/// A word from each to each, twice.
+pub(super) fn small_alltoall<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), usize::from(world.size()));
+    for round in 0..2 {
+        let from: [u32; 4] = core::array::from_fn(|to| value(me, to, round));
+        let mut into = [0; 4];
+        world.alltoall(&from[..size], &mut into[..size])?;
+        for (rank, &found) in (0..).map(Rank::new).zip(&into[..size]) {
+            check("word", found, value(rank, me.index(), round))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,396 @@
+//! Windows over their ranks' own memory; giving windows and memory back; neighbours' memory by loads and stores.
+
+use flagpost::{
+    EpochSlots, Error, Kind, Link, Memory, Model, Rank, Rma as _, Source, Tag, TagFilter,
+    Unfinished, World,
+};
+use flagpost_link::{Op, Place};
+
+use super::world::{NO_ERROR, refused as refuses};
+use crate::{Failure, context::check};
+
+/// More than any rank has.
+const HUGE: usize = 1 << 30;
+
+/// How many bytes could be had at once.
+fn largest<L: Link>(world: &World<'_, L>) -> Result<usize, Failure> {
+    match world.reserve(HUGE) {
+        Err(Error::MemoryFull { missing_bytes }) => Ok(HUGE - missing_bytes as usize),
+        Err(other) => Err(other.into()),
+        Ok(_) => Err(NO_ERROR),
+    }
+}
+
+/// Memory that was a window is put to past all caches, and nothing of the window travels over it.
+pub(super) fn dirty<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const BYTES: usize = 76;
+    let (link, me) = (world.link(), world.rank());
+    let next = me.next(world.size());
+    let window = world.allocate::<u8>(BYTES)?;
+    window.local().copy_in(0, &[9; BYTES])?;
+    window.free()?;
+    let key = link.allocate(BYTES as u32, Place::Symmetric)?;
+    world.barrier()?;
+    raw(world, || link.put(next, key, 0, &[next.get() as u8; BYTES]))?;
+    for _ in 0..4 {
+        world.barrier()?;
+        let (mut seen, op) = ([0; BYTES], Op::new());
+        raw(world, || link.get(me, key, 0, &mut seen, &op))?;
+        check("what was put", seen == [me.get() as u8; BYTES], true)?;
+    }
+    link.withdraw(key);
+    Ok(())
+}
+
+/// Repeats an operation of the link while it is refused for the moment only.
+fn raw<L: Link, T>(
+    world: &World<'_, L>,
+    mut operation: impl FnMut() -> Result<T, flagpost_link::Refusal>,
+) -> Result<T, Failure> {
+    loop {
+        match operation() {
+            Err(refusal) if refusal.is_transient() => world.link().relax(),
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// A window that takes another's place finds none of its notifications, nor of its late puts.
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let next = world.rank().next(world.size());
+    for round in 1..=3_u32 {
+        let first = world.allocate::<u32>(8)?;
+        first.put_notify(next, 3, &[77], Tag(1))?;
+        first.put_notify(next, 4, &[78], Tag(1))?;
+        first.free()?;
+        let second = world.allocate::<u32>(8)?;
+        second.put_notify(next, 5, &[round], Tag(1))?;
+        let mut any = second.expect(0..8, Source::Any, TagFilter::Any, 1)?;
+        any.start()?;
+        any.wait()?;
+        let mut seen = [1; 8];
+        second.local().copy_out(0, &mut seen)?;
+        check("put", seen[5], round)?;
+        check("nothing else", seen.iter().sum::<u32>(), round)?;
+        second.free()?;
+    }
+    Ok(())
+}
+
+/// A window whose rank is full of another's notifications can be freed once these are matched; none is lost.
+pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const SENT: u16 = 70; // the queue holds 64
+    let (me, size) = (world.rank(), world.size());
+    let other = world.allocate::<u32>(1)?;
+    let window = world.allocate::<u32>(1)?;
+    for _ in 0..SENT {
+        other.put_notify(me.next(size), 0, &[], Tag(2))?;
+    }
+    let Err(Unfinished { handle, error }) = window.free() else {
+        return Err(NO_ERROR);
+    };
+    check("full", error == Error::QueueFull { capacity: 64 }, true)?;
+    let group = [me];
+    let closed = handle.start(&world.group(&group)?).err();
+    check("no epochs", closed == Some(Error::EpochAbandoned), true)?;
+    let mut all = other.expect(0..0, me.prev(size), Tag(2), SENT)?;
+    all.start()?;
+    all.wait()?;
+    handle.free()?;
+    Ok(other.free()?)
+}
+
+/// Windows come and go in mixed order; in the end there is as much room as before.
+pub(super) fn churn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LIVE: usize = 4;
+    let rounds = if world.size() > 8 { 6 } else { 24 };
+    let before = largest(world)?;
+    let mut live: [Option<flagpost::Window<'_, u32, L>>; LIVE] = [const { None }; LIVE];
+    for round in 0..rounds {
+        let place = &mut live[round * 7 % 5 % LIVE];
+        if let Some(window) = place.take() {
+            window.free()?;
+        }
+        let len = [1, 19, 0, 40, 8, 3][round % 6];
+        let window = world.allocate::<u32>(len)?;
+        check("length", window.len() as u64, len as u64)?;
+        for index in 0..len {
+            check("new element", window.local().get(index)?, 0_u32)?;
+            window.local().set(index, round as u32 + 1)?;
+        }
+        *place = Some(window);
+    }
+    for window in live.into_iter().rev().flatten() {
+        window.free()?;
+    }
+    check("room", largest(world)? as u64, before as u64)
+}
+
+/// Memory that is used up says how much is missing, to the byte; and all of it comes back.
+pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const BLOCKS: usize = 9;
+    let all = largest(world)?;
+    let bytes = all / 8 + 1;
+    let mut blocks: [Option<Memory<'_, L>>; BLOCKS] = [const { None }; BLOCKS];
+    let mut missing = 0;
+    for block in &mut blocks {
+        match world.reserve(bytes) {
+            Ok(memory) => *block = Some(memory),
+            Err(Error::MemoryFull { missing_bytes }) => {
+                missing = missing_bytes as usize;
+                break;
+            }
+            Err(other) => return Err(other.into()),
+        }
+    }
+    check("missing", (1..=bytes).contains(&missing), true)?;
+    let full = Error::MemoryFull {
+        missing_bytes: missing as u32,
+    };
+    refuses("still full", world.reserve(bytes), full)?;
+    let rest = world.reserve(bytes - missing)?;
+    check("the rest", rest.len() as u64, (bytes - missing) as u64)?;
+    rest.release()?;
+    for start in [1, 0] {
+        for block in blocks.iter_mut().skip(start).step_by(2) {
+            if let Some(memory) = block.take() {
+                memory.release()?;
+            }
+        }
+    }
+    check("room", largest(world)? as u64, all as u64)?;
+    Ok(world.reserve(all)?.release()?)
+}
+
+/// What rank `of` offers: base, bytes and displacement unit.
+fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
+    let number = usize::from(of.get());
+    let base = L::LINE as usize * (number % 3);
+    (base, 48 + 24 * (number % 4), [4, 8, 12][(number + 1) % 3])
+}
+
+/// Pieces of different lengths, bases and units; what was in memory before is there, and what was put stays.
+pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let memory = world.reserve(2 * L::LINE as usize + 48 + 24 * 3 + 5)?;
+    let (base, bytes, unit) = offer::<L>(me);
+    let mine = 1000 + u32::from(me.get());
+    memory.write(base, &[mine, mine + 1])?;
+    memory.write(base + bytes, &[0xEE_u8; 5])?;
+    let window = world.create::<u32>(&memory, base..base + bytes, unit)?;
+    check("kind", window.kind() == Kind::Created, true)?;
+    for rank in (0..size).map(Rank::new) {
+        let (_, bytes, unit) = offer::<L>(rank);
+        check("bytes", window.bytes_of(rank)? as u64, bytes as u64)?;
+        check("unit", window.unit_of(rank)? as u64, unit as u64)?;
+        let len = (bytes - 4) / unit + 1;
+        check("length", window.len_of(rank)? as u64, len as u64)?;
+    }
+    check("own first", window.local().get(0)?, mine)?;
+    let last = window.len_of(next[0])? - 1;
+    for epoch in 1..=2_u32 {
+        let exposure = window.post(&origins)?;
+        let access = window.start(&targets)?;
+        let mut seen = [0; 2];
+        access.get(next[0], 0, &mut seen)?;
+        let first = 1000 + u32::from(next[0].get());
+        check("peer's first", seen[0], first)?;
+        check("peer's second", seen[1], first + 1)?;
+        access.put(next[0], last, &[mine + epoch])?;
+        let (_, bytes, unit) = offer::<L>(next[0]);
+        let beyond = Error::OutOfRange {
+            end: last as u64 + 2,
+            len: (bytes / unit) as u64,
+        };
+        refuses("beyond", access.put(next[0], last + 1, &[1]), beyond)?;
+        access.complete()?;
+        exposure.wait()?;
+        let from = 1000 + u32::from(prev[0].get()) + epoch;
+        check("put", window.local().get(window.len() - 1)?, from)?;
+    }
+    window.free()?;
+    let place = base + unit * ((bytes - 4) / unit);
+    let (mut word, mut behind) = ([0_u32], [0_u8; 5]);
+    memory.read(place, &mut word)?;
+    check("stays", word[0], 1000 + u32::from(prev[0].get()) + 2)?;
+    memory.read(base + bytes, &mut behind)?;
+    check("behind the piece", behind == [0xEE; 5], true)?;
+    Ok(memory.release()?)
+}
+
+/// Notified puts into memory that its owner has just written, matched late or never.
+pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    // Words of lines of their own: matched, the owner's, not matched.
+    let line = (L::LINE as usize / 4).max(4);
+    let (matched, own, unmatched) = (1, line + 1, 2 * line + 1);
+    let bytes = 4 * 3 * line;
+    let memory = world.reserve(bytes)?;
+    let read = |index| {
+        let mut seen = [0_u32];
+        memory.read(4 * index, &mut seen)?;
+        Ok::<_, Failure>(seen[0])
+    };
+    for round in 1..=3_u32 {
+        for index in 0..3 * line {
+            memory.write(4 * index, &[round])?;
+        }
+        let window = world.create::<u32>(&memory, 0..bytes, 4)?;
+        window.put_notify(next, matched, &[100 + round], Tag(1))?;
+        world.barrier()?; // it has arrived
+        let mut request = window.expect(0..2, Source::Any, Tag(1), 1)?;
+        request.start()?;
+        request.wait()?;
+        check("put", window.local().get(matched)?, 100 + round)?;
+        check("beside", window.local().get(0)?, round)?;
+        window.local().set(own, 200 + round)?; // dirty when the window is freed
+        check("cached", window.local().get(unmatched)?, round)?;
+        world.barrier()?;
+        window.put_notify(next, unmatched, &[300 + round], Tag(3))?; // nobody waits for it
+        window.free()?;
+        check("matched", read(matched)?, 100 + round)?;
+        check("own", read(own)?, 200 + round)?;
+        check("not matched", read(unmatched)?, 300 + round)?;
+    }
+    Ok(memory.release()?)
+}
+
+/// Memory that was given back is put to past the cache, and nothing of its former use travels over it.
+pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const BYTES: usize = 70;
+    let (link, me) = (world.link(), world.rank());
+    let memory = world.reserve(BYTES)?;
+    memory.write(0, &[9_u8; BYTES])?;
+    memory.release()?;
+    let key = link.allocate(BYTES as u32, Place::Own)?;
+    raw(world, || link.put(me, key, 0, &[5; BYTES]))?;
+    for _ in 0..4 {
+        world.barrier()?;
+        let (mut seen, op) = ([0; BYTES], Op::new());
+        raw(world, || link.get(me, key, 0, &mut seen, &op))?;
+        check("what was put", seen == [5; BYTES], true)?;
+    }
+    link.withdraw(key);
+    Ok(())
+}
+
+/// Bad memory for a window, on all ranks and on one, is an error on all; the next window is as if nothing had been.
+pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let memory = world.reserve(100)?;
+    let room = largest(world)?;
+    let create = |range, unit| world.create::<u32>(&memory, range, unit);
+    let bad_base = Error::BadBase { line: L::LINE };
+    refuses("unit 0", create(0..8, 0), Error::UnitZero)?;
+    refuses("inside of a line", create(4..8, 4), bad_base)?;
+    let beyond = Error::OutOfRange { end: 101, len: 100 };
+    refuses("beyond", create(0..101, 4), beyond)?;
+    #[allow(clippy::reversed_empty_ranges, reason = "that is what is refused")]
+    let reversed = create(8..4, 4);
+    refuses("reversed", reversed, Error::OutOfRange { end: 8, len: 4 })?;
+    let overflow = Error::OutOfRange {
+        end: usize::MAX as u64,
+        len: 100,
+    };
+    refuses("overflow", create(0..usize::MAX, 4), overflow)?;
+    if size > 1 {
+        let odd = me.get() == 0;
+        let error = match odd {
+            true => Error::UnitZero,
+            false => Error::Asymmetric(Rank::new(0)),
+        };
+        refuses("one fails", create(0..8, usize::from(!odd)), error)?;
+        let named = Rank::new(u16::from(odd));
+        let different = match odd {
+            true => world.create::<u64>(&memory, 0..8, 4).err(),
+            false => create(0..8, 4).err(),
+        };
+        let asymmetric = Some(Error::Asymmetric(named));
+        check("elements differ", different == asymmetric, true)?;
+    }
+    check("room", largest(world)? as u64, room as u64)?;
+    let window = create(0..100, 4)?;
+    refuses("twice", create(0..8, 4), Error::MemoryInUse)?;
+    refuses("read", memory.read(0, &mut [0_u8]), Error::MemoryInUse)?;
+    refuses("write", memory.write(0, &[0_u8]), Error::MemoryInUse)?;
+    let rank = Rank::new(size);
+    let nobody = Error::NoSuchRank { rank, size };
+    refuses("length of nobody", window.len_of(rank), nobody)?;
+    refuses(
+        "peer",
+        window.peer(rank).map(|_| ()),
+        match L::DIRECT {
+            true => nobody,
+            false => Error::NotDirect,
+        },
+    )?;
+    let beyond = Error::OutOfRange { end: 26, len: 25 };
+    refuses("beyond", window.local().set(25, 1), beyond)?;
+    let mut pending = window.expect(0..1, Source::Any, Tag(1), 1)?;
+    pending.start()?;
+    let Err(Unfinished { error, .. }) = window.free() else {
+        return Err(NO_ERROR);
+    };
+    check("request is started", error == Error::Exposed, true)?;
+    let Err(Unfinished { error, .. }) = memory.release() else {
+        return Err(NO_ERROR);
+    };
+    check("in a window", error == Error::MemoryInUse, true)?;
+    Ok(())
+}
+
+/// Neighbours' elements by loads and stores, without epochs.
+pub(super) fn shared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate_with::<u32, EpochSlots<'_>>(4, Model::Unified)?;
+    if !L::DIRECT {
+        let refused = window.peer(next).map(|_| ());
+        return refuses("not direct", refused, Error::NotDirect);
+    }
+    let (own, peer) = (window.peer(me)?, window.peer(next)?);
+    for round in 1..=3_u32 {
+        peer.set(0, 10 * u32::from(me.get()) + round)?;
+        own.set(1, 1000 * u32::from(me.get()) + round)?;
+        world.barrier()?;
+        check(
+            "set by a peer",
+            own.get(0)?,
+            10 * u32::from(prev.get()) + round,
+        )?;
+        check(
+            "set by its owner",
+            peer.get(1)?,
+            1000 * u32::from(next.get()) + round,
+        )?;
+        check("the owner's view", window.local().get(0)?, own.get(0)?)?;
+        world.barrier()?;
+    }
+    let beyond = Error::OutOfRange { end: 5, len: 4 };
+    refuses("get beyond", peer.get(4), beyond)?;
+    refuses("set beyond", peer.set(4, 1), beyond)?;
+    Ok(window.free()?)
+}
+
+/// A window, a late put to it, and memory that takes its place, in few steps.
+pub(super) fn small_free<L: Link>(
+    world: &World<'_, L>,
+    window: flagpost::Window<'_, u32, L>,
+) -> Result<(), Failure> {
+    let (link, me) = (world.link(), world.rank());
+    let next = me.next(world.size());
+    if me.get() == 0 {
+        window.local().set(1, 9)?;
+        window.put_notify(next, 0, &[7], Tag(1))?;
+    }
+    window.free()?;
+    let key = link.allocate(4, Place::Symmetric)?;
+    raw(world, || link.put(me, key, 0, &[5; 4]))?;
+    raw(world, || link.fence())?;
+    let (mut seen, op) = ([0; 4], Op::new());
+    raw(world, || link.get(me, key, 0, &mut seen, &op))?;
+    check("what was put", seen == [5; 4], true)
+}

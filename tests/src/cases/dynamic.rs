@@ -1,0 +1,395 @@
+//! Dynamic windows: memory that is attached and detached without the others.
+
+use flagpost::{
+    Config, Displacement, DynamicOptions, DynamicWindow, Error, Kind, Link, Memory, Rank, Rma as _,
+    Tag, Unfinished, Validation, World,
+};
+
+use super::world::{NO_ERROR, refused as refuses};
+use crate::{Context, Failure, Platform, context::check};
+
+/// Few regions and fewer kept descriptors.
+fn options(validation: Validation) -> DynamicOptions {
+    DynamicOptions {
+        regions: 3,
+        kept: 2,
+        validation,
+    }
+}
+
+/// Every rank tells a displacement; gives the next one's.
+fn next_of<L: Link>(world: &World<'_, L>, mine: Displacement) -> Result<Displacement, Failure> {
+    let next = world.rank().next(world.size());
+    let mut theirs = mine;
+    world.allgather_with(mine.get(), |rank, raw| {
+        if rank == next {
+            theirs = Displacement::new(raw);
+        }
+    })?;
+    Ok(theirs)
+}
+
+/// An epoch of a ring, in which `access` gets at the next rank's memory.
+fn epoch<'w, L: Link>(
+    window: &DynamicWindow<'w, L>,
+    access: impl FnOnce(
+        &flagpost::epoch::pscw::Access<'_, 'w, u8, L, flagpost::EpochSlots<'w>>,
+        Rank,
+    ) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let world = window.window().world();
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let exposure = window.window().post(&origins)?;
+    let open = window.window().start(&targets)?;
+    access(&open, next[0])?;
+    open.complete()?;
+    Ok(exposure.wait()?)
+}
+
+/// Two regions, put to and read; one goes and another takes its place.
+pub(super) fn ring<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+    let me = u32::from(world.rank().get());
+    let prev = u32::from(world.rank().prev(world.size()).get());
+    let window = world.dynamic(options(validation))?;
+    check("kind", window.window().kind() == Kind::Dynamic, true)?;
+    check("validation", window.validation() == validation, true)?;
+    let (first, second) = (world.reserve(40)?, world.reserve(100)?);
+    first.write(0, &[me; 10])?;
+    let here = [window.attach(&first)?, window.attach(&second)?];
+    let there = [next_of(world, here[0])?, next_of(world, here[1])?];
+    window.write(here[1].plus(96), &[me + 7])?;
+    for round in 1..=2_u32 {
+        epoch(&window, |access, next| {
+            let mut seen = [0_u32; 2];
+            window.get(access, next, there[0], &mut seen[..1])?;
+            window.get(access, next, there[1].plus(96), &mut seen[1..])?;
+            check("first", seen[0], u32::from(next.get()))?;
+            check("second", seen[1], u32::from(next.get()) + 7)?;
+            window.put(access, next, there[0].plus(36), &[me + 10 * round])?;
+            Ok(window.put(access, next, there[1].plus(3), &[round as u8; 5])?)
+        })?;
+        let (mut word, mut bytes) = ([0_u32], [0_u8; 5]);
+        window.read(here[0].plus(36), &mut word)?;
+        window.read(here[1].plus(3), &mut bytes)?;
+        check("put", word[0], prev + 10 * round)?;
+        check("bytes", bytes == [round as u8; 5], true)?;
+    }
+    window.write(here[0].plus(32), &[me + 99])?; // dirty when it is detached
+    window.detach(&first)?;
+    let mut word = [0_u32];
+    first.read(32, &mut word)?;
+    check("own store", word[0], me + 99)?;
+    first.read(36, &mut word)?;
+    check("put stays", word[0], prev + 20)?;
+    let third = world.reserve(40)?;
+    third.write(0, &[me + 500; 10])?;
+    let fresh = window.attach(&third)?;
+    check("another name", fresh != here[0], true)?;
+    // The epoch says that the old one is gone.
+    let told = next_of(world, fresh)?;
+    epoch(&window, |access, next| {
+        let mut seen = [0_u32];
+        let gone = window.get(access, next, there[0], &mut seen);
+        refuses("detached", gone, Error::NotAttached)?;
+        let gone = window.put(access, next, there[0].plus(4), &[1_u8]);
+        refuses("detached", gone, Error::NotAttached)?;
+        window.get(access, next, told, &mut seen)?;
+        check("in its place", seen[0], u32::from(next.get()) + 500)?;
+        window.get(access, next, there[1].plus(96), &mut seen)?;
+        check("still there", seen[0], u32::from(next.get()) + 7)
+    })?;
+    refuses(
+        "own, detached",
+        window.read(here[0], &mut word),
+        Error::NotAttached,
+    )?;
+    window.detach(&second)?;
+    window.detach(&third)?;
+    window.free()?;
+    for memory in [first, second, third] {
+        memory.release()?;
+    }
+    Ok(())
+}
+
+/// A region that is detached before an epoch, of which nothing else tells: the epoch does.
+pub(super) fn stale<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+    let window = world.dynamic(options(validation))?;
+    let memory = world.reserve(64)?;
+    for round in 0..3_u32 {
+        memory.write(0, &[round; 16])?;
+        let there = next_of(world, window.attach(&memory)?)?;
+        for _ in 0..2 {
+            epoch(&window, |access, next| {
+                let mut seen = [u32::MAX];
+                window.get(access, next, there.plus(8), &mut seen)?;
+                check("attached", seen[0], round)
+            })?;
+        }
+        window.detach(&memory)?;
+        epoch(&window, |access, next| {
+            let gone = window.get(access, next, there, &mut [0_u8]);
+            refuses("detached", gone, Error::NotAttached)
+        })?;
+    }
+    window.free()?;
+    Ok(memory.release()?)
+}
+
+/// More regions than descriptors are kept, again and again.
+pub(super) fn many<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+    let window = world.dynamic(DynamicOptions {
+        regions: 4,
+        ..options(validation)
+    })?;
+    let memories = [world.reserve(8)?, world.reserve(8)?, world.reserve(8)?];
+    let mut there = [Displacement::new(0); 3];
+    for (number, (memory, place)) in (0..).zip(memories.iter().zip(&mut there)) {
+        memory.write(0, &[u32::from(world.rank().get()) + 100 * number])?;
+        *place = next_of(world, window.attach(memory)?)?;
+    }
+    epoch(&window, |access, next| {
+        for number in [0, 1, 2, 0, 2, 2, 1, 0] {
+            let mut seen = [0_u32];
+            window.get(access, next, there[number], &mut seen)?;
+            check(
+                "region",
+                seen[0],
+                u32::from(next.get()) + 100 * number as u32,
+            )?;
+        }
+        Ok(())
+    })?;
+    for memory in &memories {
+        window.detach(memory)?;
+    }
+    Ok(window.free()?)
+}
+
+/// Memory that comes and goes while an exposure is open.
+pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+    let [owner, origin] = [0, 1].map(Rank::new);
+    let (only_owner, only_origin) = ([owner], [origin]);
+    let (owners, origins) = (world.group(&only_owner)?, world.group(&only_origin)?);
+    let words = world.allocate::<u64>(1)?;
+    let window = world.dynamic(options(validation))?;
+    let mut word = words.expect(
+        0..1,
+        if world.rank() == owner { origin } else { owner },
+        Tag(1),
+        1,
+    )?;
+    match world.rank().get() {
+        0 => {
+            let memory = world.reserve(64)?;
+            let exposure = window.window().post(&origins)?;
+            memory.write(0, &[5_u32; 16])?; // dirty when it is attached
+            let here = window.attach(&memory)?;
+            let refused = window.write(here, &[1_u32]);
+            refuses("exposed", refused, Error::Exposed)?;
+            words.put_notify(origin, 0, &[here.get()], Tag(1))?;
+            word.start()?;
+            word.wait()?;
+            window.detach(&memory)?;
+            let mut seen = [0_u32; 16];
+            memory.read(0, &mut seen)?;
+            check("put", seen[1], 6_u32)?;
+            check("beside", seen[2], 5_u32)?;
+            check("behind", seen[9], 5_u32)?;
+            words.put_notify(origin, 0, &[0], Tag(1))?;
+            exposure.wait()?;
+            memory.release()?;
+        }
+        1 => {
+            word.start()?;
+            word.wait()?;
+            let there = Displacement::new(words.local().get(0)?);
+            let access = window.window().start(&owners)?;
+            let mut seen = [0_u32; 16];
+            window.get(&access, owner, there, &mut seen)?;
+            check("what was dirty", seen == [5; 16], true)?;
+            window.put(&access, owner, there.plus(4), &[6_u32])?;
+            words.put_notify(owner, 0, &[0], Tag(1))?;
+            word.start()?;
+            word.wait()?;
+            let gone = window.get(&access, owner, there, &mut seen);
+            refuses("detached", gone, Error::NotAttached)?;
+            access.complete()?;
+        }
+        _ => {}
+    }
+    Ok(window.free()?)
+}
+
+/// Bad use is an error value, and changes nothing.
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = world.rank();
+    let window = world.dynamic(DynamicOptions {
+        regions: 2,
+        ..DynamicOptions::default()
+    })?;
+    let other = world.dynamic(DynamicOptions::default())?;
+    let [one, two, three] = [world.reserve(32)?, world.reserve(0)?, world.reserve(16)?];
+    refuses("never attached", window.detach(&one), Error::NotAttached)?;
+    let here = window.attach(&one)?;
+    refuses("twice", window.attach(&one), Error::MemoryInUse)?;
+    refuses("to another", other.attach(&one), Error::MemoryInUse)?;
+    refuses("of another", other.detach(&one), Error::NotAttached)?;
+    refuses("in use", one.read(0, &mut [0_u8]), Error::MemoryInUse)?;
+    let empty = window.attach(&two)?;
+    refuses(
+        "empty",
+        window.read(empty, &mut [0_u8]),
+        Error::OutOfRange { end: 1, len: 0 },
+    )?;
+    let full = Error::TooManyAttached { max: 2 };
+    refuses("too many", window.attach(&three), full)?;
+    three.read(0, &mut [0_u8])?;
+
+    let group = [me];
+    let group = world.group(&group)?;
+    let exposure = window.window().post(&group)?;
+    let access = window.window().start(&group)?;
+    let mut bytes = [0_u8; 8];
+    let end = |end| Error::OutOfRange { end, len: 32 };
+    refuses(
+        "beyond",
+        window.get(&access, me, here.plus(25), &mut bytes),
+        end(33),
+    )?;
+    refuses(
+        "far beyond",
+        window.put(&access, me, here.plus(u32::MAX), &bytes),
+        end(u64::from(u32::MAX) + 8),
+    )?;
+    let none = Displacement::new(0);
+    refuses(
+        "no name",
+        window.get(&access, me, none, &mut bytes),
+        Error::NotAttached,
+    )?;
+    let high = Displacement::new(u64::MAX);
+    refuses(
+        "no region",
+        window.get(&access, me, high, &mut bytes),
+        Error::NotAttached,
+    )?;
+    refuses(
+        "its window",
+        other.get(&access, me, here, &mut bytes),
+        Error::WrongWindow,
+    )?;
+    let (rank, size) = (Rank::new(world.size()), world.size());
+    let nobody = Error::NoSuchRank { rank, size };
+    refuses(
+        "nobody",
+        window.get(&access, rank, here, &mut bytes),
+        nobody,
+    )?;
+    let elements = Error::OutOfRange { end: 1, len: 0 };
+    refuses("no elements", access.put(me, 0, &[1]), elements)?;
+    window.put(&access, me, here.plus(24), &[3_u8; 8])?;
+    access.complete()?;
+    exposure.wait()?;
+    window.read(here.plus(24), &mut bytes)?;
+    check("put", bytes == [3; 8], true)?;
+    let Err(Unfinished { handle, error }) = window.free() else {
+        return Err(NO_ERROR);
+    };
+    check("still attached", error == Error::MemoryInUse, true)?;
+    handle.detach(&two)?;
+    handle.detach(&one)?;
+    refuses("detached", handle.detach(&one), Error::NotAttached)?;
+    handle.free()?;
+    if world.size() > 1 {
+        let odd = me.get() == 0;
+        let validation = if odd {
+            Validation::Counter
+        } else {
+            Validation::Invalidation
+        };
+        let named = Rank::new(u16::from(odd));
+        let different = world.dynamic(options(validation));
+        refuses(
+            "validation differs",
+            different.map(|_| ()),
+            Error::Asymmetric(named),
+        )?;
+    }
+    Ok(other.free()?)
+}
+
+/// What the ranks of a small case have before it starts.
+struct Small<'w, 'm, L> {
+    window: &'m DynamicWindow<'w, L>,
+    /// Attached, holds ones; not attached, holds twos.
+    memories: [&'m Memory<'w, L>; 2],
+    /// Where the next rank's ones are.
+    there: Displacement,
+}
+
+/// Rank 1 detaches a region and attaches another in its place, while rank 0 looks for the first: that, or nothing.
+pub(super) fn small<P: Platform>(
+    context: &mut Context<'_, P>,
+    validation: Validation,
+) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let link = P::link(&machine, context.session, Some(2))?;
+    let config = Config {
+        unexpected: 2,
+        ..Config::default()
+    };
+    let world = World::start(link, context.arena, config)?;
+    let window = world.dynamic(DynamicOptions {
+        regions: 1,
+        kept: 1,
+        validation,
+    })?;
+    let (ones, twos) = (world.reserve(4)?, world.reserve(4)?);
+    ones.write(0, &[1_u32])?;
+    twos.write(0, &[2_u32])?;
+    let there = next_of(&world, window.attach(&ones)?)?;
+    world.barrier()?;
+    P::go(&machine);
+    swap(&Small {
+        window: &window,
+        memories: [&ones, &twos],
+        there,
+    })
+}
+
+fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result<(), Failure> {
+    let Small {
+        window,
+        memories: [ones, twos],
+        there,
+    } = *small;
+    let world = window.window().world();
+    let [origin, owner] = [0, 1].map(Rank::new);
+    if world.rank() == owner {
+        let origins = [origin];
+        let origins = world.group(&origins)?;
+        let exposure = window.window().post(&origins)?;
+        window.detach(ones)?;
+        window.attach(twos)?;
+        exposure.wait()?;
+        return Ok(window.window().post(&origins)?.wait()?);
+    }
+    let targets = [owner];
+    let targets = world.group(&targets)?;
+    let access = window.window().start(&targets)?;
+    let mut seen = [1_u32];
+    match window.get(&access, owner, there, &mut seen) {
+        Ok(()) => check("what was named", seen[0], 1_u32)?,
+        Err(Error::NotAttached) => {}
+        Err(other) => return Err(other.into()),
+    }
+    access.complete()?;
+    // Posted behind the detach: whatever is kept is out of date.
+    let access = window.window().start(&targets)?;
+    let gone = window.get(&access, owner, there, &mut seen);
+    refuses("detached", gone, Error::NotAttached)?;
+    Ok(access.complete()?)
+}
