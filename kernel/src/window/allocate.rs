@@ -156,6 +156,8 @@ impl<'w, L: Link> World<'w, L> {
     /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
     pub(super) fn zero(&self, key: Key, bytes: u32) -> Result<(), Error> {
         const ZEROS: [u8; 64] = [0; 64];
+        // REFRESH: the cache may hold clean lines of what this memory was, cells perhaps, which were stored past it.
+        point!("window.zero.refresh", self.link().refresh(key, 0, bytes)?);
         let mut offset = 0_u32;
         while offset < bytes {
             let step = bytes.saturating_sub(offset).min(ZEROS.len() as u32);
