@@ -135,10 +135,9 @@ impl<L: Link> Words<'_, '_, L> {
                         expected: IDLE.into(),
                         new: WAITING.into(),
                     };
-                    // WAIT: I1: a turn that was given up, until it was passed over.
-                    point!("lock.queue.idle", {
-                        self.watch(cell::TURN, |turn| turn == IDLE)?;
-                    });
+                    // I1 is kept by the swap: while a turn that was given up has not been passed over, it fails. Looking
+                    // before saves locks, and nothing else.
+                    self.watch(cell::TURN, |turn| turn == IDLE)?;
                     self.queue_step(me, cell::TURN, ready, Step::Ready)?;
                 }
                 Place::Ready => {
