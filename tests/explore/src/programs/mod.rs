@@ -3,7 +3,7 @@
 //! A [`Program`] is made of a seed: a few ranks, a few windows, and *phases*: exposure and access epochs, fences, locks,
 //! notified puts, stores to own memory. It is valid by MPI-3's rules for the separate memory model, in which two accesses
 //! of one epoch to the same element conflict unless both only read, or both accumulate with the same operation. So there is
-//! one right outcome, and the generator knows it: it keeps what every element must hold behind every phase ([`model`]).
+//! one right outcome, and the generator knows it: it keeps what every element must hold behind every phase.
 //! [`run`] lets each rank carry out its part on a link and compares all that it sees.
 //!
 //! ```text
