@@ -238,10 +238,10 @@ fn dynamic_accesses_cost_what_they_say() {
     };
     let loads = |validation, accesses| locks_and_loads(validation, accesses, false).1;
     let locks = |validation, accesses, detach| locks_and_loads(validation, accesses, detach).0;
-    // The count (or becoming a reader), two halves of a name, twice, and a key; later the count, or nothing.
+    // The count (or becoming a reader), a key, and two halves of a name; later the count, or nothing.
     for (validation, locked, first, later) in [
-        (Validation::Counter, 2, 1 + 4 + 1, 1),
-        (Validation::Invalidation, 3, 2 + 4 + 1, 0),
+        (Validation::Counter, 1, 1 + 2 + 1, 1),
+        (Validation::Invalidation, 2, 2 + 2 + 1, 0),
     ] {
         let (none, none_loaded) = (locks(validation, 0, false), loads(validation, 0));
         assert_eq!(locks(validation, 1, false), [none[0] + locked, none[1]]);

@@ -42,12 +42,10 @@ impl<L: Link> World<'_, L> {
                 self.pass_on(key, size, step)
             };
             state.gather.run(self, Rows::All, exchange)?;
-            // BUDGET: a repeated call goes on behind this.
-            point!("collective.allgather.arrived", state.phase.set(1));
         }
         order!(
             "collective.allgather.read<barrier",
-            if state.phase.get() < 2 {
+            if state.phase.get() == 0 {
                 for rank in (0..self.size()).map(Rank::new) {
                     let mut element = mine;
                     if rank != self.rank() {
@@ -56,8 +54,8 @@ impl<L: Link> World<'_, L> {
                     }
                     each(rank, element);
                 }
-                // BUDGET: once all are in the barrier below, peers may write there again.
-                point!("collective.allgather.read", state.phase.set(2));
+                // BUDGET: a repeated call goes on behind this: once all are in the barrier, peers may write there again.
+                point!("collective.allgather.read", state.phase.set(1));
             },
             // I2: nobody may write here again before everybody has read.
             point!("collective.allgather.barrier", self.barrier()?)

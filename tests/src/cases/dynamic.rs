@@ -223,6 +223,62 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     Ok(window.free()?)
 }
 
+/// Memory is exchanged for other memory while rank 1 asks where it is: it gets the old one's data or an error, never the
+/// new one's; and later only the error.
+pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+    const ROUNDS: u32 = 8;
+    let [owner, origin] = [0, 1].map(Rank::new);
+    let (only_owner, only_origin) = ([owner], [origin]);
+    let (owners, origins) = (world.group(&only_owner)?, world.group(&only_origin)?);
+    let window = world.dynamic(DynamicOptions {
+        regions: 1,
+        ..options(validation)
+    })?;
+    let (old, new) = (world.reserve(16)?, world.reserve(32)?);
+    old.write(0, &[5_u32; 4])?;
+    new.write(0, &[9_u32; 8])?;
+    for _ in 0..ROUNDS {
+        let mut there = Displacement::new(0);
+        let here = window.attach(&old)?;
+        world.allgather_with(here.get(), |rank, displacement| {
+            if rank == owner {
+                there = Displacement::new(displacement);
+            }
+        })?;
+        match world.rank().get() {
+            0 => {
+                let exposure = window.window().post(&origins)?;
+                window.detach(&old)?;
+                window.attach(&new)?;
+                world.barrier()?;
+                exposure.wait()?;
+                window.detach(&new)?;
+            }
+            1 => {
+                let access = window.window().start(&owners)?;
+                let mut seen = [0_u32; 4];
+                match window.get(&access, owner, there, &mut seen) {
+                    Ok(()) => check("the old memory's", seen == [5; 4], true)?,
+                    Err(Error::NotAttached) => {}
+                    Err(other) => return Err(other.into()),
+                }
+                world.barrier()?;
+                let gone = window.get(&access, owner, there, &mut seen);
+                refuses("detached", gone, Error::NotAttached)?;
+                access.complete()?;
+                window.detach(&old)?;
+            }
+            _ => {
+                world.barrier()?;
+                window.detach(&old)?;
+            }
+        }
+    }
+    old.release()?;
+    new.release()?;
+    Ok(window.free()?)
+}
+
 /// Bad use is an error value, and changes nothing.
 pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let me = world.rank();

@@ -1,6 +1,6 @@
 //! Passive target: pieces that are locked, and what their owners and others see.
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World, epoch::Locked};
+use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World, epoch::Locked, rma::Operation};
 
 use flagpost_hal::Relax as _;
 
@@ -440,4 +440,36 @@ pub(super) mod small {
         local.copy_in(0, &[count + 1; 2])?;
         Ok(lock.unlock()?)
     }
+}
+
+/// What was flushed is there for whoever is told by any means: here by an atomic operation elsewhere.
+pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let [first, second] = [0, 1].map(Rank::new);
+    let window = world.allocate::<u32>(2)?;
+    for round in 1..=12 {
+        match world.rank().get() {
+            0 => {
+                let lock = window.lock_all()?;
+                lock.put(second, 0, &[round])?;
+                lock.flush(second)?;
+                let told = lock.fetch_and_op(first, 1, round, Operation::REPLACE);
+                told.map_err(|late| late.error)?;
+                lock.unlock()?;
+            }
+            1 => {
+                let lock = window.lock_all()?;
+                // One look, and no waiting: some schedule has it at the right moment.
+                let told = lock.fetch_and_op(first, 1, 0, Operation::NO_OP);
+                if told.map_err(|late| late.error)? == round {
+                    let mut seen = [0];
+                    lock.get(second, 0, &mut seen)?;
+                    check("what was flushed", seen[0], round)?;
+                }
+                lock.unlock()?;
+            }
+            _ => {}
+        }
+        world.barrier()?;
+    }
+    Ok(())
 }

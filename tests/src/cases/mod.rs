@@ -294,6 +294,7 @@ impl<P: Platform> Links<P> {
         case("lock.nested", 1, ANY, |c| lock::nested(&join(c)?)),
         case("lock.windows", 1, ANY, |c| lock::windows(&join(c)?)),
         case("lock.misuse", 1, ANY, |c| lock::misuse(&join(c)?)),
+        case("lock.flush_tells", 2, ANY, |c| lock::flush_tells(&join(c)?)),
         case("timeout.locked", 2, ANY, |c| {
             lock_timeout::locked(&join(c)?)
         }),
@@ -375,6 +376,12 @@ impl<P: Platform> Links<P> {
         }),
         case("window.dynamic_open_told", 2, ANY, |c| {
             dynamic::open(&join(c)?, Validation::Invalidation)
+        }),
+        case("window.dynamic_race", 2, ANY, |c| {
+            dynamic::race(&join(c)?, Validation::Counter)
+        }),
+        case("window.dynamic_race_told", 2, ANY, |c| {
+            dynamic::race(&join(c)?, Validation::Invalidation)
         }),
         case("window.dynamic_refused", 1, ANY, |c| {
             dynamic::refused(&join(c)?)

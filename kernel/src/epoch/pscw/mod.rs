@@ -47,7 +47,7 @@
 //!     `post_range`.
 //!
 //! # Bounds
-//! All waits take the world's budget. A call that runs out of it returns its handle in [`Unfinished`]; the
+//! All waits take the world's budget. A call that runs out of it returns its handle in [`Unfinished`](crate::Unfinished); the
 //! handle knows whom it has told already, so going on tells only the rest. A handle that is dropped
 //! before its epoch's end makes the window refuse further epochs ([`Error::EpochAbandoned`]).
 //!

@@ -23,18 +23,18 @@
 //! |---|---|---|
 //! | `attach` | owner | publish the memory; its key; its name |
 //! | `detach` | owner | no name; then `Counter`: count; `Invalidation`: take the readers, tell each; publish and refresh the memory |
-//! | access | origin | `Counter`: read the target's count; `Invalidation`: look at the own told. A descriptor that is kept and not out of date is used. Else: `Invalidation`: become a reader; read name, key, name; keep it |
+//! | access | origin | `Counter`: read the target's count; `Invalidation`: look at the own told. A descriptor that is kept and not out of date is used. Else: `Invalidation`: become a reader; read key, then name; keep it |
 //!
 //! | call | remote operations, `Counter` | `Invalidation` |
 //! |---|---|---|
 //! | access, descriptor kept | 1 (a load) | none |
-//! | access, not kept | 4 | 4 |
+//! | access, not kept | 3 | 3 |
 //! | `attach` | none | none |
 //! | `detach` | none | 1 per reader |
 //!
 //! # Invariants
-//! I1. A region's name is 0 while its key changes, and no name comes twice. So a name that is found before and behind a
-//!     key belongs to it.
+//! I1. A region's name is 0 while its key changes, and no name comes twice. Who knows a displacement finds no key from
+//!     before it; so if its name is found behind a key, the key belongs to it.
 //! I2. A detach clears the name before it counts, or takes the readers. A kept descriptor was read behind the count that
 //!     it is kept with, or behind becoming a reader. So it is out of date, or its keeper is told, whenever its name was
 //!     cleared later.
