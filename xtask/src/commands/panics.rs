@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::test::Count;
 use crate::console::out;
@@ -48,6 +48,11 @@ fn reaches_panic(features: &[&str]) -> Result<bool> {
     let path = directory.join(LIBRARY);
     let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let library = object::File::parse(&*bytes)?;
+    let text = library.section_by_name(".text");
+    out(&format!(
+        ".text of a library that calls everything: {} bytes",
+        text.map_or(0, |text| text.size())
+    ));
     let wanted =
         |symbol: object::Symbol<'_, '_>| symbol.is_undefined() && symbol.name() == Ok(HANDLER);
     Ok(library.dynamic_symbols().any(wanted))
