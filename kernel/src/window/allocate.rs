@@ -165,8 +165,12 @@ impl<'w, L: Link> World<'w, L> {
             self.link().write_local(key, offset, zeros)?;
             offset = offset.saturating_add(step);
         }
-        // PUBLISH: peers read zeros, and no dirty line is left to travel over their puts.
-        point!("window.zero.publish", self.link().publish(key, 0, bytes)?);
+        // PUBLISH: peers read zeros, and no dirty line is left to travel over their puts. A core that fetches lines ahead may
+        // have fetched old ones while the zeros were on their way.
+        point!("window.zero.publish", {
+            self.link().publish(key, 0, bytes)?;
+            self.link().refresh(key, 0, bytes)?;
+        });
         Ok(())
     }
 }

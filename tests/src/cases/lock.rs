@@ -460,12 +460,16 @@ pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
                 let lock = window.lock_all()?;
                 // One look, and no waiting: some schedule has it at the right moment.
                 let told = lock.fetch_and_op(first, 1, 0, Operation::NO_OP);
-                if told.map_err(|late| late.error)? == round {
+                let told = told.map_err(|late| late.error)?;
+                lock.unlock()?;
+                if told == round {
+                    // Under another lock: nothing is loaded earlier than that is taken.
+                    let lock = window.lock_shared(second)?;
                     let mut seen = [0];
                     lock.get(second, 0, &mut seen)?;
                     check("what was flushed", seen[0], round)?;
+                    lock.unlock()?;
                 }
-                lock.unlock()?;
             }
             _ => {}
         }
