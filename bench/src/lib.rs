@@ -3,11 +3,13 @@
 //! | module | what | unit |
 //! |---|---|---|
 //! | [`pscw`] | Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets | simulated time: exact, on any host |
+//! | [`pingpong`] | a message there and back: notified access, PSCW, fences, [`two_sided`] | simulated time |
+//! | [`tree`] | a reduction over a 16-ary tree: notified access, [`two_sided`] | simulated time |
 //! | [`ops`] | remote accesses, locks, misses and cycles of every call | simulated |
 //! | [`ring`] | epochs of a ring of cores | simulated time, and how fast the host simulates it |
 //! | [`explore`] | schedules and steps per second of exploration | the host's processor time |
 //!
-//! All of them run the real kernel, `flagpost::World`, on the simulator. `docs/calibration.md` of the repository
+//! All of them run the real kernel, `flagpost::World`, on the simulator, but for [`two_sided`]: that is what it is compared with. `docs/calibration.md` of the repository
 //! compares the first with what was published.
 //!
 //! [PSCW-SCC]: flagpost#sources
@@ -16,9 +18,12 @@
 mod charged;
 pub mod explore;
 pub mod ops;
+pub mod pingpong;
 pub mod pscw;
 pub mod ring;
 mod time;
+pub mod tree;
+pub mod two_sided;
 
 pub use charged::Charged;
 pub use time::{Cycles, median, processor_time};
@@ -30,8 +35,10 @@ pub enum Failure {
     Library(flagpost::Error),
     /// A link refused to start.
     Link(flagpost_link::Refusal),
-    /// A put arrived with other data than were sent.
+    /// Something arrived with other data than were sent.
     Data,
+    /// Start-up, or a round, took longer than was left for it.
+    Late,
 }
 
 impl From<flagpost::Error> for Failure {

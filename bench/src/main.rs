@@ -3,6 +3,7 @@
 //! Results go to standard output, as a table or as JSON lines; what is wrong with the arguments is one line on
 //! standard error, and exit status 2.
 
+mod commands;
 mod output;
 
 use std::ops::RangeInclusive;
@@ -30,6 +31,8 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Commands {
     Pscw(Pscw),
+    Pingpong(commands::Pingpong),
+    Tree(commands::Tree),
     Ops(Ops),
     Explore(Explore),
 }
@@ -70,7 +73,7 @@ struct Pscw {
     /// Core cycles between two epochs of the origin, not measured, in which targets can post
     #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     lead: u32,
-    /// Core cycles charged per target and loop for code that the model does not execute
+    /// Core cycles charged per target and loop, or per message, for code that the model does not execute
     #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     software_cycles: u32,
     /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
@@ -79,6 +82,14 @@ struct Pscw {
     /// One JSON object per number of targets, a line each
     #[arg(long)]
     json: bool,
+}
+
+impl Pscw {
+    /// Whether it is the published experiment, without what windows are needed for.
+    fn is_plain(&self) -> bool {
+        let whole = self.buffer == pscw::BUFFER;
+        whole && self.words == 0 && self.work == 0 && matches!(self.class, Class::TriggerOnly)
+    }
 }
 
 #[derive(ValueEnum, Copy, Clone, Debug)]
@@ -95,6 +106,8 @@ enum Strategy {
     EpochSlots,
     /// A list of as many entries as there are targets
     MatchingList,
+    /// No windows: empty messages over the message buffers
+    Messages,
 }
 
 #[derive(ValueEnum, Copy, Clone, Debug)]
@@ -155,8 +168,19 @@ fn main() -> ExitCode {
         ));
         return ExitCode::from(2);
     }
+    if let Commands::Pscw(arguments) = &cli.command
+        && let Strategy::Messages = arguments.strategy
+        && !arguments.is_plain()
+    {
+        say(
+            "error: --strategy messages has no puts, no other class, and needs the whole buffer (see cargo xtask bench --help)",
+        );
+        return ExitCode::from(2);
+    }
     let result = match cli.command {
         Commands::Pscw(arguments) => run_pscw(&arguments),
+        Commands::Pingpong(arguments) => arguments.run(),
+        Commands::Tree(arguments) => arguments.run(),
         Commands::Ops(arguments) => run_ops(&arguments),
         Commands::Explore(arguments) => run_explore(&arguments),
     };
@@ -231,6 +255,7 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
                 Strategy::MatchVector => pscw::Strategy::MatchVector,
                 Strategy::EpochSlots => pscw::Strategy::EpochSlots,
                 Strategy::MatchingList => pscw::Strategy::MatchingList,
+                Strategy::Messages => pscw::Strategy::Messages,
             },
             class: match arguments.class {
                 Class::TriggerOnly => pscw::Class::TriggerOnly,

@@ -10,6 +10,8 @@
 //!
 //! [PSCW-SCC]: flagpost#sources
 
+mod messages;
+
 use std::cell::RefCell;
 
 use flagpost::epoch::Strategy as Signalling;
@@ -53,6 +55,8 @@ pub enum Strategy {
     EpochSlots,
     /// A list of as many entries as there are targets.
     MatchingList,
+    /// No windows: messages over the message buffers. Without puts and work.
+    Messages,
 }
 
 /// When the origin waits for posts, and when its puts leave: [PSCW-SCC]'s Table I.
@@ -174,6 +178,12 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
         // Larger chips have the same proportions.
         mesh: (cores <= 48).then_some(MESH),
         latencies: setup.latencies,
+        // Messages rely on lines that arrive whole, which is all that this changes.
+        publish: if setup.strategy == Strategy::Messages {
+            32
+        } else {
+            4
+        },
         schedule: Schedule::Timed,
         oracles: Oracles::ALL,
         max_steps: u64::MAX,
@@ -203,6 +213,10 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
 
 /// What each core runs.
 fn program(core: SimCore, setup: &Setup, samples: &RefCell<Samples>) -> Result<(), Failure> {
+    if setup.strategy == Strategy::Messages {
+        messages::epochs(&core, setup, samples);
+        return Ok(());
+    }
     let mut arena = vec![0; 256 + 4 * usize::from(core.cores())];
     let link = Mapped::start(core, 1)?;
     let world = World::start(link, &mut arena, WorldConfig::default())?;
@@ -211,6 +225,7 @@ fn program(core: SimCore, setup: &Setup, samples: &RefCell<Samples>) -> Result<(
         Strategy::MatchVector => run.epochs::<MatchVector<'_>>(&world, ()),
         Strategy::EpochSlots => run.epochs::<EpochSlots<'_>>(&world, ()),
         Strategy::MatchingList => run.epochs::<MatchingList<'_>>(&world, setup.targets),
+        Strategy::Messages => Ok(()),
     }
 }
 

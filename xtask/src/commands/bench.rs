@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::error::refused;
 use crate::paths;
 
-/// Run a benchmark: pscw (one origin, k targets, simulated time) or explore (speed of the simulator)
+/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), or explore (speed of the simulator)
 ///
 /// `cargo xtask bench pscw --help` tells the rest.
 #[derive(Args, Debug)]

@@ -1,0 +1,396 @@
+//! Ping-pong: half of the time that a message takes there and back, four ways.
+//!
+//! Two cores on neighbouring tiles of an SCC, in simulated time. In each round rank 0 sends `bytes` bytes to rank 1, which
+//! reads all of them, and sends as many back, which rank 0 reads. Nothing else happens: no barrier, no computing.
+//!
+//! | variant | sends by | waits by | reads from |
+//! |---|---|---|---|
+//! | `notified` | `put_notify` | a persistent request's `start`, `wait` | its piece of the window |
+//! | `pscw` | `start`, `put`, `complete` | `post`, `wait` | its piece of the window |
+//! | `fence` | `put`, `fence` | `fence`; each fence asserts what is true of it | its piece of the window |
+//! | `two-sided` | [`Channel::send`] | [`Channel::receive`], into a buffer in own memory | that buffer |
+//!
+//! # Alike in all of them
+//! * The data come from the sender's registers, which costs nothing in any variant: the simulator charges for shared memory.
+//! * They end in the receiver's memory, and are read there, all of them and once, through the cache. Windows lie
+//!   behind the receiver's memory controller; the receive buffer lies there too, but its lines stay in the cache, as those of
+//!   private memory do.
+//! * A first few rounds warm up. Then the median of the rounds, halved; what arrived is compared with what was sent.
+//!
+//! Windows are as large as the message, so that no epoch keeps more lines coherent than it must. Posts are made as early
+//! as they can be, behind `complete`.
+
+use std::fmt;
+
+use flagpost::epoch::Assert;
+use flagpost::{Config as WorldConfig, Rank, Rma as _, Tag, Window, World};
+use flagpost_hal::{CachedMemory as _, CoreId, Region, Topology as _};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{
+    Config, Counters, Latencies, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore,
+};
+
+use crate::two_sided::{Channel, Shape, Way};
+use crate::{Failure, median};
+
+/// Bytes of the default sizes: 8 to 64 KiB.
+pub const SIZES: [usize; 14] = [
+    8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
+];
+
+/// Largest message.
+pub const BYTES_MAX: usize = 256 << 10;
+
+/// Bytes of a core's message buffer.
+const BUFFER: u32 = 8 << 10;
+
+/// Rounds before those that count.
+const WARM: usize = 9;
+
+/// Label of the marks at the ends of rounds.
+const ROUND: &str = "round";
+
+/// How a message travels.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Notified access.
+    Notified,
+    /// An epoch of post, start, complete, wait.
+    Pscw,
+    /// Fences of both ranks.
+    Fence,
+    /// Send and receive over message buffers.
+    TwoSided,
+}
+
+impl Variant {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Notified, Self::Pscw, Self::Fence, Self::TwoSided];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Notified => "notified",
+            Self::Pscw => "pscw",
+            Self::Fence => "fence",
+            Self::TwoSided => "two-sided",
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What to measure.
+#[derive(Copy, Clone, Debug)]
+pub struct Setup {
+    /// How messages travel.
+    pub variant: Variant,
+    /// Bytes of a message: a multiple of 8, at most [`BYTES_MAX`].
+    pub bytes: usize,
+    /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones.
+    pub hops: u16,
+    /// What accesses cost.
+    pub latencies: Latencies,
+    /// Rounds that count.
+    pub rounds: usize,
+}
+
+impl Setup {
+    /// Neighbouring tiles, the formulas.
+    pub const fn new(variant: Variant, bytes: usize) -> Self {
+        Self {
+            variant,
+            bytes,
+            hops: 1,
+            latencies: Latencies::SccEas,
+            rounds: 31,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Median of the rounds, in core cycles.
+    pub round: u64,
+    /// What rank 0 had done when the last round began, and when it ended.
+    pub counters: [Counters; 2],
+}
+
+impl Measured {
+    /// Half of a round, rounded up.
+    pub const fn half(&self) -> u64 {
+        self.round.div_ceil(2)
+    }
+}
+
+/// Measures one size of one variant.
+///
+/// # Errors
+/// The account of a run that failed.
+///
+/// # Panics
+/// If the setup is none.
+pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
+    let &Setup { bytes, hops, .. } = setup;
+    assert!(bytes > 0 && bytes.is_multiple_of(8) && bytes <= BYTES_MAX && hops <= 1);
+    let mesh = Mesh {
+        columns: 1 + hops,
+        rows: 1,
+        cores_per_tile: 2 - hops,
+    };
+    between(2, mesh, setup.latencies, bytes, |core| {
+        let rounds = Rounds {
+            core,
+            bytes,
+            count: WARM + setup.rounds,
+        };
+        match setup.variant {
+            Variant::TwoSided => rounds.two_sided(Way::Push, Shape::PAIR),
+            variant => rounds.in_world(variant),
+        }
+    })
+}
+
+/// Measures send and receive by one way, over any distance.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_way(
+    way: Way,
+    shape: Shape,
+    bytes: usize,
+    hops: u16,
+) -> Result<Measured, Box<Report>> {
+    let mesh = Mesh {
+        columns: 1 + hops,
+        rows: 1,
+        cores_per_tile: if hops == 0 { 2 } else { 1 },
+    };
+    let cores = (1 + hops).max(2);
+    between(cores, mesh, Latencies::SccEas, bytes, |core| {
+        let rounds = Rounds {
+            core,
+            bytes,
+            count: WARM + 15,
+        };
+        match rounds.core.core().get() {
+            number if number == 0 || number + 1 == cores => rounds.two_sided(way, shape),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Runs it, and looks at rank 0's marks.
+fn between(
+    cores: u16,
+    mesh: Mesh,
+    latencies: Latencies,
+    bytes: usize,
+    program: impl Fn(SimCore) -> Result<(), Failure>,
+) -> Result<Measured, Box<Report>> {
+    let config = Config {
+        cores,
+        // The link's fixed part and a window.
+        memory_size: (64 << 10) + bytes.next_multiple_of(32) as u32,
+        buffer_size: BUFFER,
+        mesh: Some(mesh),
+        latencies,
+        // A full line is one packet on the SCC.
+        publish: 32,
+        schedule: Schedule::Timed,
+        oracles: Oracles::ALL,
+        max_steps: u64::MAX,
+        ..Config::default()
+    };
+    let report = Sim::new(config).run(program);
+    if !report.is_done() {
+        return Err(Box::new(report));
+    }
+    let marks: Vec<&Marked> = report.marks.iter().collect();
+    let ends = marks.windows(2).skip(WARM);
+    let mut rounds: Vec<u64> = ends.map(|two| two[1].cycles - two[0].cycles).collect();
+    let last = marks.last_chunk::<2>().expect("two rounds at least");
+    Ok(Measured {
+        round: median(&mut rounds),
+        counters: last.map(|mark| mark.counters),
+    })
+}
+
+/// Rounds of one core.
+struct Rounds {
+    core: SimCore,
+    bytes: usize,
+    /// How many, the warm ones included.
+    count: usize,
+}
+
+impl Rounds {
+    fn is_first(&self) -> bool {
+        self.core.core().get() == 0
+    }
+
+    /// What is sent in a round, by either.
+    fn fill(&self, round: usize, data: &mut [u64]) {
+        let mut value = (round as u64) << 32;
+        data.fill_with(|| {
+            value += 1;
+            value
+        });
+    }
+
+    /// The rounds: rank 0 sends and then receives, rank 1 the other way round.
+    fn run(
+        &self,
+        mut send: impl FnMut(&[u64]) -> Result<(), Failure>,
+        mut receive: impl FnMut(&mut [u64]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut sent = vec![0; self.bytes / 8];
+        let mut arrived = sent.clone();
+        for round in 0..self.count {
+            self.fill(round, &mut sent);
+            if self.is_first() {
+                self.core.mark(ROUND);
+                send(&sent)?;
+                receive(&mut arrived)?;
+            } else {
+                receive(&mut arrived)?;
+                send(&sent)?;
+            }
+            if sent != arrived {
+                return Err(Failure::Data);
+            }
+        }
+        if self.is_first() {
+            self.core.mark(ROUND);
+        }
+        Ok(())
+    }
+
+    fn two_sided(&self, way: Way, shape: Shape) -> Result<(), Failure> {
+        let core = &self.core;
+        let last = core.cores() - 1;
+        let peer = CoreId::new(last - core.core().get());
+        let channel = Channel::open_way(core, peer, way, shape, [0, 0]);
+        let buffer = Region::memory(core.core()).at(0);
+        self.run(
+            |data| {
+                channel.send(&bytes_of(data));
+                Ok(())
+            },
+            |arrived| {
+                channel.receive(self.bytes, |start, piece| {
+                    core.write(buffer.plus(start as u32), piece);
+                });
+                let mut bytes = vec![0; self.bytes];
+                core.read(buffer, &mut bytes);
+                words_of(&bytes, arrived);
+                Ok(())
+            },
+        )
+    }
+
+    fn in_world(&self, variant: Variant) -> Result<(), Failure> {
+        let link = Mapped::start(self.core.clone(), 1)?;
+        let mut arena = [0; 512];
+        let world = World::start(link, &mut arena, WorldConfig::default())?;
+        let window = world.allocate::<u64>(self.bytes / 8)?;
+        match variant {
+            Variant::Notified => self.notified(&window),
+            Variant::Pscw => self.pscw(&window),
+            _ => self.fences(&window),
+        }
+    }
+
+    fn notified(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+        let peer = self.peer(window);
+        let mut request = window.expect(0..window.len(), peer, Tag(1), 1)?;
+        self.run(
+            |data| Ok(window.put_notify(peer, 0, data, Tag(1))?),
+            |arrived| {
+                request.start()?;
+                request.wait()?;
+                Ok(window.local().copy_out(0, arrived)?)
+            },
+        )
+    }
+
+    fn pscw(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+        let peer = [self.peer(window)];
+        let group = window.world().group(&peer)?;
+        let mut exposure = match self.is_first() {
+            true => None,
+            false => Some(window.post(&group)?),
+        };
+        let rounds = self.count;
+        let mut sent = 0;
+        let exposure = std::cell::RefCell::new(&mut exposure);
+        self.run(
+            |data| {
+                let access = window.start(&group)?;
+                access.put(peer[0], 0, data)?;
+                access.complete()?;
+                sent += 1;
+                // Rank 1 receives nothing any more behind its last one.
+                if self.is_first() || sent < rounds {
+                    **exposure.borrow_mut() = Some(window.post(&group)?);
+                }
+                Ok(())
+            },
+            |arrived| {
+                let posted = exposure.borrow_mut().take();
+                posted.ok_or(Failure::Data)?.wait()?;
+                Ok(window.local().copy_out(0, arrived)?)
+            },
+        )
+    }
+
+    fn fences(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+        let peer = self.peer(window);
+        // Rank 0 puts in the first epoch, and nobody puts to it; and so on in turns.
+        let puts = Assert::NO_STORE | Assert::NO_PUT;
+        let (own, its) = match self.is_first() {
+            true => (Assert::NO_STORE, puts),
+            false => (puts, Assert::NO_STORE),
+        };
+        let epoch = window.fence(its | Assert::NO_PRECEDE)?;
+        let epoch = std::cell::RefCell::new(Some(epoch));
+        let fence = |assert| -> Result<(), Failure> {
+            let open = epoch.borrow_mut().take().ok_or(Failure::Data)?;
+            let next = open.fence(assert)?;
+            *epoch.borrow_mut() = Some(next);
+            Ok(())
+        };
+        self.run(
+            |data| {
+                if let Some(open) = &*epoch.borrow() {
+                    open.put(peer, 0, data)?;
+                }
+                fence(own)
+            },
+            |arrived| {
+                fence(its)?;
+                Ok(window.local().copy_out(0, arrived)?)
+            },
+        )?;
+        let open = epoch.borrow_mut().take().ok_or(Failure::Data)?;
+        Ok(open.end()?)
+    }
+
+    fn peer(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Rank {
+        Rank::new(1 - window.world().rank().get())
+    }
+}
+
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn words_of(bytes: &[u8], into: &mut [u64]) {
+    for (word, bytes) in into.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+}
