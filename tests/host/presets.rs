@@ -5,7 +5,7 @@
 
 mod groups;
 
-use flagpost_explore::{Chip, Setting, cases, preset_settings_of};
+use flagpost_explore::{Chip, Setting, cases, preset_settings_of, settings};
 use flagpost_sim::{Bounds, Preset, sweep};
 
 /// Seeds per case and size.
@@ -88,5 +88,26 @@ fn all_schedules_of_small_cases() {
                 explored.assert_done();
             }
         }
+    }
+}
+
+/// What a replay line bears names the setting again.
+#[test]
+fn settings_read_back() {
+    let others = cases().flat_map(preset_settings_of);
+    for setting in settings().chain(others) {
+        let text = setting.to_string();
+        let again: Setting = text.parse().unwrap();
+        assert_eq!(again.to_string(), text);
+    }
+    for bad in [
+        "",
+        "pscw.ring",
+        "pscw.ring/0/scc",
+        "pscw.ring/2/sc",
+        "no/2/scc",
+        "pscw.switch/2/scc",
+    ] {
+        assert!(bad.parse::<Setting>().is_err(), "{bad}");
     }
 }

@@ -176,28 +176,3 @@ pub fn settings_of(case: &'static Case) -> impl Iterator<Item = Setting> {
         })
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_read_back() {
-        let others = cases().flat_map(preset_settings_of);
-        for setting in settings().chain(others) {
-            let text = setting.to_string();
-            let again: Setting = text.parse().unwrap();
-            assert_eq!(again.to_string(), text);
-        }
-        for bad in [
-            "",
-            "pscw.ring",
-            "pscw.ring/0/scc",
-            "pscw.ring/2/sc",
-            "no/2/scc",
-            "pscw.switch/2/scc",
-        ] {
-            assert!(bad.parse::<Setting>().is_err(), "{bad}");
-        }
-    }
-}
