@@ -14,8 +14,8 @@
 //! | `cycles` | of its clock, waiting included |
 
 use flagpost::{
-    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, Tag, Window,
-    World,
+    Config as WorldConfig, EpochSlots, Error, MatchVector, MatchingList, Rank, Rma as _, Tag,
+    Window, World,
     epoch::{Assert, Strategy},
     rma::Operation,
 };
@@ -283,7 +283,8 @@ impl<'w> Stage<'_, 'w> {
         }
         self.world.barrier()?;
         self.mark(part == "put_notify", || {
-            self.window.put_notify(requests, 0, &self.data, Tag(1))
+            let put = self.window.put_notify(requests, 0, &self.data, Tag(1));
+            put.map_err(Error::from)
         })?;
         Ok(self.world.barrier()?)
     }

@@ -97,6 +97,15 @@ pub enum Error {
         /// The largest tag of this world.
         max: u32,
     },
+    /// The rank has no such notification counter in this window.
+    NoSuchCounter {
+        /// The rank.
+        rank: Rank,
+        /// The counter.
+        index: u32,
+        /// How many the rank has.
+        count: u32,
+    },
     /// The unexpected queue is full of notifications that this request does not match. Wait for one that
     /// does, or configure a longer queue.
     QueueFull {
@@ -270,6 +279,9 @@ impl fmt::Display for Error {
             Self::NotAttached => f.write_str("no memory of this name is attached"),
             Self::TooManyAttached { max } => write!(f, "more than {max} attached regions"),
             Self::WrongWindow => f.write_str("the epoch belongs to another window"),
+            Self::NoSuchCounter { rank, index, count } => {
+                write!(f, "no counter {index}: {rank} has {count}")
+            }
             Self::NotDirect => f.write_str("peers' memory is not reached by loads and stores"),
             Self::ElementTooLarge { max } => write!(f, "elements above {max} bytes"),
             Self::Link(refusal) => write!(f, "the link refused: {refusal:?}"),

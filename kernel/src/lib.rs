@@ -16,6 +16,7 @@
 //!        ├─ fence → Fence → put, get → fence → … → end   all ranks together
 //!        ├─ lock_shared, lock_exclusive, lock_all → Lock → put, get, flush → unlock
 //!        ├─ put_notify                       data and <source, tag>, one message, no epoch
+//!        ├─ get_notify, accumulate_notify, … any access that tells its target, no epoch
 //!        └─ expect → Request: start, test, wait     matching notifications
 //! ```
 //!
@@ -55,7 +56,7 @@ pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, VectorLink};
 pub use group::Group;
-pub use notify::{Limits, Request, Source, Status, Tag, TagFilter};
+pub use notify::{Counter, Limits, Notice, Request, Signal, Source, Status, Tag, TagFilter};
 pub use rma::Rma;
 pub use window::{
     Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options, Peer,

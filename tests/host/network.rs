@@ -103,8 +103,8 @@ fn loses_a_peer(core: SimCore) -> Result<(), Error> {
     }
     // Until the first failure is known, operations may be accepted.
     let lost = loop {
-        if let Err(error) = window.put_notify(LOST, 0, &[1], Tag(1)) {
-            break error;
+        if let Err(late) = window.put_notify(LOST, 0, &[1], Tag(1)) {
+            break late.error;
         }
     };
     assert_eq!(lost, Error::PeerLost(LOST));
@@ -127,7 +127,7 @@ fn loses_a_peer(core: SimCore) -> Result<(), Error> {
     assert_eq!(update, gone);
     assert_eq!(link.put_immediate(LOST, key, 0, &[], 1), gone);
     assert_eq!(link.signal(LOST, flagpost_link::Slot(31), 1), gone);
-    window.put_notify(THIRD, 0, &[6, 7], Tag(3))
+    Ok(window.put_notify(THIRD, 0, &[6, 7], Tag(3))?)
 }
 
 #[test]

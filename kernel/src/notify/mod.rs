@@ -1,4 +1,4 @@
-//! Notified access: a put that tells its target, in the same message.
+//! Notified access: an access that tells its target; a put with a tag in the same message.
 //!
 //! # Guarantee
 //! G1. When a request completes, the data of the notifications that it matched can be read at the target, as
@@ -9,6 +9,8 @@
 //!     ring its senders wait.
 //!
 //! # Who does what
+//! All accesses, and what the target may take from being told: [`access`]. How it is told, by a tag, a counter or a signal:
+//! [`notice`].
 //! ```text
 //!   origin                                  target
 //!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, source, tag, count)?
@@ -21,6 +23,7 @@
 //! | call         | core   | in order                                                             |
 //! |--------------|--------|----------------------------------------------------------------------|
 //! | `put_notify` | origin | data, then notification: see the link                                |
+//! | others       | origin | the access, then notification: see [`notice`]                        |
 //! | `start`      | target | publish the request's lines: no dirty one may travel over the data   |
 //! | `test`       | target | search the unexpected queue; then take from the link until a match,  |
 //! |              |        | queueing what does not match; when complete: refresh the lines       |
@@ -36,16 +39,19 @@
 //! without coherence need to know what to invalidate.
 //!
 //! # Evidence
-//! Cases `notify.*` of the conformance table.
+//! Cases `notify.*`, `small.notify*` and `timeout.notified` of the conformance table.
 //!
 //! [NA]: crate#sources
 
+pub mod access;
 mod immediate;
+pub mod notice;
 pub(crate) mod queue;
 mod request;
 
 pub use immediate::Limits;
 pub(crate) use immediate::Notification;
+pub use notice::{Change, Counter, Notice, Signal};
 pub use request::{Request, Source, Status, TagFilter};
 
 /// What a notification is about: a number that origin and target agree on, up to

@@ -3,14 +3,17 @@
 //! Guarantees and steps are those of [`accumulate`](super::accumulate): both exclude each other on the same element.
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Op, Refusal, Width};
+use flagpost_link::{Amo, Link, Op, Refusal, Width, order};
 
 use super::{
     accumulate::{change, copy},
     operation::{CELL, Combine, cell},
     transfer::Remote,
 };
-use crate::{Error, Unfinished};
+use crate::{
+    Error, Unfinished,
+    notify::notice::{Checked, Telling},
+};
 
 /// An operation on one element that has not been answered.
 ///
@@ -22,11 +25,14 @@ pub struct Fetch<'r, 'w, T, L> {
     change: Change<T>,
     old: [u8; CELL],
     op: Op,
+    /// `old` is the answer.
+    answered: bool,
+    telling: Option<Telling<'r>>,
 }
 
 /// What is done.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Change<T> {
+pub(crate) enum Change<T> {
     Combine(Combine, T),
     CompareSwap { expected: T, new: T },
 }
@@ -38,12 +44,23 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
             change,
             old: [0; CELL],
             op: Op::new(),
+            answered: false,
+            telling: None,
         }
+    }
+
+    /// The last step tells `notice`.
+    pub(crate) fn telling(mut self, notice: Checked) -> Self {
+        let Remote {
+            rank, key, offset, ..
+        } = self.remote;
+        self.telling = Some(Telling::new(rank, notice, (key, offset), &[]));
+        self
     }
 
     /// Whether the operation may have been done.
     pub fn has_begun(&self) -> bool {
-        self.op.is_under_way()
+        self.answered || self.op.is_under_way()
     }
 
     /// Waits for the answer.
@@ -62,7 +79,7 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     }
 
     /// [`go_on`](Self::go_on), as the first attempt of a call.
-    pub(super) fn begin(self) -> Result<T, Unfinished<Option<Self>>> {
+    pub(crate) fn begin(self) -> Result<T, Unfinished<Option<Self>>> {
         self.go_on().map_err(|late| Unfinished {
             handle: Some(late.handle),
             error: late.error,
@@ -70,6 +87,24 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     }
 
     fn attempt(&mut self) -> Result<T, Refusal> {
+        order!("rma.fetch.access<tell", self.change()?, self.tell()?);
+        let old = self.old.get(..size_of::<T>()).unwrap_or_default();
+        let mut value = T::zeroed();
+        copy(old, bytemuck::bytes_of_mut(&mut value));
+        Ok(value)
+    }
+
+    /// Tells of what was done, if anything is to be told.
+    fn tell(&mut self) -> Result<(), Refusal> {
+        let link = self.remote.link();
+        let telling = self.telling.as_mut();
+        telling.map_or(Ok(()), |telling| telling.attempt(link))
+    }
+
+    fn change(&mut self) -> Result<(), Refusal> {
+        if self.answered {
+            return Ok(());
+        }
         let remote = &self.remote;
         let old = self.old.get_mut(..size_of::<T>()).unwrap_or_default();
         match &self.change {
@@ -82,9 +117,8 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
                 compare_swap(remote, expected, new, old, &self.op)?;
             }
         }
-        let mut value = T::zeroed();
-        copy(old, bytemuck::bytes_of_mut(&mut value));
-        Ok(value)
+        self.answered = true;
+        Ok(())
     }
 }
 
@@ -118,7 +152,7 @@ fn compare_swap<L: Link>(
 }
 
 /// What a call gives that failed before anything was done.
-pub(super) fn nothing<H>(error: Error) -> Unfinished<Option<H>> {
+pub(crate) fn nothing<H>(error: Error) -> Unfinished<Option<H>> {
     Unfinished {
         handle: None,
         error,

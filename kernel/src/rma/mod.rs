@@ -50,10 +50,10 @@ use flagpost_link::{Link, Op, Rank};
 use crate::{Error, Unfinished};
 
 pub mod accumulate;
-mod atomic;
+pub(crate) mod atomic;
 pub mod layout;
 mod operation;
-mod prepare;
+pub(crate) mod prepare;
 pub mod request;
 mod transfer;
 
@@ -83,7 +83,7 @@ mod reach {
 }
 
 /// A slice as a whole.
-const fn all<T>(data: &[T]) -> Layout<'static> {
+pub(crate) const fn all<T>(data: &[T]) -> Layout<'static> {
     Layout::Contiguous { count: data.len() }
 }
 

@@ -73,7 +73,7 @@ impl<T: Element> Operation<T> {
     }
 
     /// The same on bytes.
-    pub(super) fn combine(self) -> Combine {
+    pub(crate) fn combine(self) -> Combine {
         Combine {
             kind: self.kind,
             size: size_of::<T>(),
@@ -85,7 +85,7 @@ impl<T: Element> Operation<T> {
 
 /// An operation on elements in bytes, whatever their type.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Combine {
+pub(crate) struct Combine {
     kind: Kind,
     /// Bytes of an element.
     size: usize,

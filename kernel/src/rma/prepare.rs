@@ -48,7 +48,7 @@ fn same(target: usize, origin: usize) -> Result<(), Error> {
 }
 
 /// A put of elements `U`, which has not begun.
-pub(super) fn put<'r, 'w, T: Pod, U: Pod, L: Link>(
+pub(crate) fn put<'r, 'w, T: Pod, U: Pod, L: Link>(
     epoch: &'r (impl Reach<'w, L> + ?Sized),
     to: Rank,
     index: usize,
@@ -67,7 +67,7 @@ pub(super) fn put<'r, 'w, T: Pod, U: Pod, L: Link>(
 }
 
 /// A get of elements `U`, which has not begun.
-pub(super) fn get<'r, 'w, T: Pod, U: Pod, L: Link>(
+pub(crate) fn get<'r, 'w, T: Pod, U: Pod, L: Link>(
     epoch: &'r (impl Reach<'w, L> + ?Sized),
     from: Rank,
     index: usize,
@@ -86,7 +86,7 @@ pub(super) fn get<'r, 'w, T: Pod, U: Pod, L: Link>(
 }
 
 /// An accumulate, which has not begun. With `fetched`, former values go there.
-pub(super) fn accumulate<'r, 'w, T: Element, L: Link>(
+pub(crate) fn accumulate<'r, 'w, T: Element, L: Link>(
     epoch: &'r (impl Reach<'w, L> + ?Sized),
     (to, index): (Rank, usize),
     layout: Layout<'r>,
@@ -126,7 +126,7 @@ pub(super) fn accumulate<'r, 'w, T: Element, L: Link>(
 }
 
 /// An operation on one element, which has not begun.
-pub(super) fn fetch<'r, 'w, T: Element, L: Link>(
+pub(crate) fn fetch<'r, 'w, T: Element, L: Link>(
     epoch: &'r (impl Reach<'w, L> + ?Sized),
     to: Rank,
     index: usize,

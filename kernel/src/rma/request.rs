@@ -7,9 +7,10 @@
 //! | `rget` | the slice is filled |
 //! | `raccumulate` | the elements are changed |
 //! | `rget_accumulate` | the elements are changed, and the slice is filled |
+//! | `r…_notify` | the same, and the target is told |
 //!
-//! A request borrows its slices, and its epoch, until it is gone: nothing is read before it is there, and no epoch
-//! ends before its requests.
+//! A request borrows its slices, and its epoch (its window, if it needs none), until it is gone: nothing is read before it
+//! is there, and no epoch ends before its requests.
 //!
 //! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when the call returns, at no cost
 //! beyond that of the call without `r`, unless an accumulate has found a lock taken. On other links each `test` and `wait`
@@ -61,13 +62,16 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Op, Refusal};
+use flagpost_link::{Link, Op, Refusal, order};
 
 use super::{
     layout::BUFFER,
     transfer::{Remote, Sides, Work, step},
 };
-use crate::{Error, Missing, Timeout, Unfinished, Waiting};
+use crate::{
+    Error, Missing, Timeout, Unfinished, Waiting,
+    notify::notice::{Checked, Telling},
+};
 
 /// An access that may not be done yet.
 ///
@@ -83,7 +87,9 @@ pub struct Request<'r, 'w, L> {
     op: Op,
     /// A piece is done.
     moved: bool,
+    /// All pieces are.
     done: bool,
+    telling: Option<Telling<'r>>,
     /// [`wait_any`] has told that it is done.
     told: bool,
 }
@@ -104,12 +110,38 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
             op: Op::new(),
             moved: false,
             done: bytes == 0,
+            telling: None,
             told: false,
         }
     }
 
+    /// The last step tells `notice`.
+    pub(crate) fn telling(mut self, notice: Checked) -> Self {
+        self.telling = Some(self.about(notice, &[]));
+        self
+    }
+
+    /// [`telling`](Self::telling), of a put whose data lie together on both sides: they travel with the notice if it can
+    /// carry them.
+    pub(crate) fn carrying(mut self, notice: Checked) -> Self {
+        let data = match (&self.work, notice) {
+            (Work::Put(data), Checked::Immediate(_)) => data,
+            _ => return self.telling(notice),
+        };
+        self.telling = Some(self.about(notice, data));
+        self.done = true;
+        self
+    }
+
+    fn about(&self, notice: Checked, data: &'r [u8]) -> Telling<'r> {
+        let Remote {
+            rank, key, offset, ..
+        } = self.remote;
+        Telling::new(rank, notice, (key, offset), data)
+    }
+
     /// Begins, as far as that goes without waiting.
-    pub(super) fn begin(mut self) -> Result<Self, Error> {
+    pub(crate) fn begin(mut self) -> Result<Self, Error> {
         self.test()?;
         Ok(self)
     }
@@ -142,10 +174,23 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 
     /// Whether anything has, or may have, been done already.
     pub fn has_begun(&self) -> bool {
-        self.moved || self.op.is_under_way()
+        let told = self.telling.as_ref().is_some_and(Telling::has_begun);
+        self.moved || self.op.is_under_way() || told
     }
 
     fn attempt(&mut self) -> Result<(), Refusal> {
+        order!("rma.request.access<tell", self.transfer()?, self.tell()?);
+        Ok(())
+    }
+
+    /// Tells of what was done, if anything is to be told.
+    fn tell(&mut self) -> Result<(), Refusal> {
+        let link = self.remote.link();
+        let telling = self.telling.as_mut();
+        telling.map_or(Ok(()), |telling| telling.attempt(link))
+    }
+
+    fn transfer(&mut self) -> Result<(), Refusal> {
         while !self.done {
             let Self {
                 remote,
@@ -161,7 +206,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     }
 
     /// [`wait`](Self::wait), for calls that give a request only if it is not done.
-    pub(super) fn finish(self) -> Result<(), Unfinished<Option<Self>>> {
+    pub(crate) fn finish(self) -> Result<(), Unfinished<Option<Self>>> {
         self.wait().map_err(|late| Unfinished {
             handle: Some(late.handle),
             error: late.error,
@@ -197,6 +242,7 @@ pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<u
                     }
                     Err(refusal) if refusal.is_transient() => waiting.set(match refusal {
                         Refusal::Locked(_) => Waiting::Lock,
+                        Refusal::Full(_) => Waiting::RingSpace,
                         _ => Waiting::Answer,
                     }),
                     Err(refusal) => return Err(refusal.into()),

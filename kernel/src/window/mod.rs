@@ -57,11 +57,7 @@ use ::core::ops::Range;
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank};
 
-use crate::{
-    Error, World,
-    epoch::EpochSlots,
-    notify::{Notification, Tag},
-};
+use crate::{Error, World, epoch::EpochSlots};
 
 pub(crate) use self::core::{Core, Lines, Piece, Pieces, REQUESTS, cell};
 pub use dynamic::{Displacement, DynamicOptions, DynamicWindow, Validation};
@@ -166,37 +162,5 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let bytes = count.saturating_mul(size_of::<T>()) as u32;
         let end = self.core.all().end;
         Ok(Lines::covering(start, bytes, L::LINE, end))
-    }
-
-    /// Puts `data` at `index` of `to`'s piece and notifies `to` with `tag`: one message, no epoch.
-    ///
-    /// Waits for room in `to`'s ring. A request of `to` that matches finds the data, and this rank's
-    /// earlier puts to `to` in the request's range, when it completes. `to` must not store to these lines meanwhile: it says so
-    /// by starting a request for them, or leaves them alone altogether. Zero elements only notify.
-    ///
-    /// Cost: see the link; over `mapped`, beside the data, 1 lock, 2 loads, 3 stores, 1 unlock.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`]; [`Error::Timeout`] if the ring
-    /// stays full or its lock taken. Nothing was sent then.
-    pub fn put_notify(&self, to: Rank, index: usize, data: &[T], tag: Tag) -> Result<(), Error> {
-        let world = self.core.world;
-        world.check_rank(to)?;
-        let (key, offset) = self.core.place::<T>(to, index, data.len())?;
-        let max = world.limits().tag;
-        if tag.0 > max {
-            return Err(Error::TagTooLarge { max });
-        }
-        let immediate = world.limits().pack(Notification {
-            source: world.rank(),
-            window: self.core.id,
-            tag,
-        });
-        let bytes = bytemuck::cast_slice(data);
-        world.retry(|| {
-            world
-                .link()
-                .put_immediate(to, key, offset, bytes, immediate)
-        })
     }
 }

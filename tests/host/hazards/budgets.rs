@@ -332,7 +332,7 @@ fn late_notifications(core: &Core, remedy: bool) -> Outcome {
         |world, window| {
             if world.rank() == origin {
                 for number in 1..=2 {
-                    again(|| window.put_notify(target, number - 1, &[7], Tag(1)))?;
+                    again(|| Ok(window.put_notify(target, number - 1, &[7], Tag(1))?))?;
                 }
             } else {
                 let mut request = window

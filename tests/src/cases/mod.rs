@@ -12,6 +12,7 @@ mod lock_timeout;
 mod matching_list;
 mod model;
 mod notify;
+mod notify_access;
 mod pscw;
 mod pscw_timeout;
 mod rma;
@@ -216,6 +217,38 @@ impl<P: Platform> Links<P> {
         Self::RMA,
         Self::COLLECTIVE,
         Self::WINDOW,
+        Self::NOTIFIED,
+    ];
+
+    const NOTIFIED: &'static [Case<P>] = &[
+        case("notify.changes", 1, ANY, |c| {
+            notify_access::changes(&join(c)?)
+        }),
+        case("notify.gets", 1, ANY, |c| notify_access::gets(&join(c)?)),
+        case("notify.cached_get", 1, ANY, |c| {
+            notify_access::cached_get(&join(c)?)
+        }),
+        case("notify.mixed", 1, ANY, |c| notify_access::mixed(&join(c)?)),
+        case("notify.refused", 1, ANY, |c| {
+            notify_access::misuse(&join(c)?)
+        }),
+        case("timeout.notified", 2, ANY, |c| {
+            notify_access::late(&join(c)?)
+        }),
+        case("small.notify_accumulate", 2, 3, |c| {
+            small!(c, notify_access::small::accumulate)
+        }),
+        case("small.notify_fetch", 2, 2, |c| {
+            small!(c, notify_access::small::fetch)
+        }),
+        case("small.notify_get", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let unified = flagpost::Model::Unified;
+            let window = world.allocate_with::<u32, EpochSlots<'_>>(small::WORDS, unified)?;
+            P::go(&machine);
+            notify_access::small::get(&world, &window)
+        }),
     ];
 
     const RMA: &'static [Case<P>] = &[

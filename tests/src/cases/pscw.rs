@@ -440,7 +440,7 @@ pub(super) fn misuse<'w, L: Link, S: Strategy<'w, L>>(
     let window = world.allocate_with::<u64, S>(2, options)?;
     let exposure = window.post(&group)?;
     match window.post(&group) {
-        Err(again) => refused("second post", Err::<(), _>(again.into()), Error::EpochOpen)?,
+        Err(again) => refused("second post", Err::<(), _>(again), Error::EpochOpen)?,
         Ok(_) => return Err(NO_ERROR),
     }
     let access = window.start(&group)?;
@@ -472,7 +472,7 @@ pub(super) fn misuse<'w, L: Link, S: Strategy<'w, L>>(
     )?;
     match window.post(&group) {
         Err(refusal) => {
-            let result = Err::<(), _>(refusal.into());
+            let result = Err::<(), _>(refusal);
             refused("post after a dropped epoch", result, Error::EpochAbandoned)
         }
         Ok(_) => Err(NO_ERROR),

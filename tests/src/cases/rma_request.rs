@@ -1,5 +1,10 @@
 //! Requests, and calls whose budget runs out.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "handles go back to their user, without a heap"
+)]
+
 use flagpost::{
     Budget, Error, Link, Rank, Rma as _, Unfinished, Waiting, World,
     rma::{Operation, Request, wait_any},

@@ -180,7 +180,7 @@ pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 }
                 match window.put_notify(target, 0, &[sent + 1], Tag(2)) {
                     Ok(()) => sent += 1,
-                    Err(error) => break error,
+                    Err(late) => break late.error,
                 }
             };
             timed_out(late, Waiting::RingSpace, 1, &[target])?;
@@ -236,7 +236,7 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
         let Err(late) = late else {
             return Err(NO_ERROR);
         };
-        timed_out(late, Waiting::Lock, 1, &[target])?;
+        timed_out(late.error, Waiting::Lock, 1, &[target])?;
         world.set_budget(Budget::UNLIMITED);
         go(&window, target)?;
     } else if me == target {

@@ -15,12 +15,12 @@ pub(super) const NO_ERROR: Failure = Failure::Wrong {
 };
 
 /// Checks that `result` is exactly this error.
-pub(super) fn refused<T>(
+pub(super) fn refused<T, E: Into<Error>>(
     what: &'static str,
-    result: Result<T, Error>,
+    result: Result<T, E>,
     expected: Error,
 ) -> Result<(), Failure> {
-    match result {
+    match result.map_err(Into::into) {
         Err(error) if error == expected => Ok(()),
         Err(other) => Err(Failure::Library(other)),
         Ok(_) => check(what, 0_u64, 1_u64),

@@ -1,0 +1,319 @@
+//! Notified accesses: one call moves the data and tells the target. None needs an epoch.
+//!
+//! # What there is
+//! | | blocks | request |
+//! |---|---|---|
+//! | nothing but telling | [`notify`](Window::notify) | |
+//! | store | [`put_notify`](Window::put_notify) | [`rput_notify`](Window::rput_notify) |
+//! | load | [`get_notify`](Window::get_notify) | [`rget_notify`](Window::rget_notify) |
+//! | combine | [`accumulate_notify`](Window::accumulate_notify) | [`raccumulate_notify`](Window::raccumulate_notify) |
+//! | combine, and load what was | [`get_accumulate_notify`](Window::get_accumulate_notify) | [`rget_accumulate_notify`](Window::rget_accumulate_notify) |
+//! | the same, one element | [`fetch_and_op_notify`](Window::fetch_and_op_notify) | |
+//! | store one if it is as expected | [`compare_and_swap_notify`](Window::compare_and_swap_notify) | |
+//!
+//! # What a notice tells
+//! | of | the target that finds it |
+//! |---|---|
+//! | a put, an accumulate | finds the elements changed |
+//! | a get | may reuse the memory: it has been read |
+//!
+//! And so for all that the same rank did to the same target before. Where the target caches its piece, it names the
+//! elements by a request's range ([`Window::expect`]).
+//!
+//! # Steps
+//! The access as of [`Rma`](crate::Rma), at its cost; then what the [notice](super::notice) takes. A put with a tag is one
+//! message.
+//!
+//! # When a budget runs out
+//! The [`Unfinished`] has a handle if anything has, or may have, happened: it goes on where the call stopped, and neither
+//! accesses nor tells twice. Without a handle nothing has happened.
+
+#![allow(
+    clippy::result_large_err,
+    reason = "requests go back to their user, without a heap"
+)]
+
+use bytemuck::Pod;
+use flagpost_link::{Link, Rank};
+
+use super::notice::{Checked, Notice};
+use crate::{
+    Error, Unfinished, Window,
+    rma::{
+        Element, Fetch, Integer, Operation, Request, all,
+        atomic::{Change, nothing},
+        prepare,
+    },
+};
+
+/// What a blocking call that could not finish gives: nothing, if nothing has happened.
+type Late<'r, 'w, L> = Unfinished<Option<Request<'r, 'w, L>>>;
+
+impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
+    /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before.
+    ///
+    /// # Errors
+    /// As [`Window::put_notify`].
+    pub fn notify(&self, to: Rank, notice: impl Into<Notice>) -> Result<(), Late<'_, 'w, L>> {
+        self.put_notify(to, 0, &[], notice)
+    }
+
+    /// Puts `data` at `index` of `to`'s piece and tells `to`: with a tag one message. No epoch.
+    ///
+    /// With a tag: waits for room in `to`'s ring. A request of `to` that matches finds the data, and this rank's
+    /// earlier puts to `to` in the request's range, when it completes. `to` must not store to these lines meanwhile: it says so
+    /// by starting a request for them, or leaves them alone altogether. Zero elements only notify.
+    ///
+    /// Cost: see the link; over `mapped`, beside the data, 1 lock, 2 loads, 3 stores, 1 unlock. With a counter or a signal:
+    /// 1 atomic operation on a cell.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]; [`Error::Timeout`] if
+    /// the ring stays full or its lock taken: with a tag nothing was sent then. With a handle the data may be there, and
+    /// [`Request::wait`] goes on.
+    pub fn put_notify<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        notice: impl Into<Notice>,
+    ) -> Result<(), Late<'r, 'w, L>> {
+        let core = &self.core;
+        let notice = core.check_notice(to, notice.into()).map_err(nothing)?;
+        if let Checked::Immediate(immediate) = notice {
+            let place = core.place::<T>(to, index, data.len());
+            let (key, offset) = place.map_err(nothing)?;
+            let (world, bytes) = (core.world, bytemuck::cast_slice(data));
+            let put = || {
+                world
+                    .link()
+                    .put_immediate(to, key, offset, bytes, immediate)
+            };
+            return world.retry(put).map_err(nothing);
+        }
+        prepare::put::<T, T, L>(core, to, index, all(data), data.into())
+            .map_err(nothing)?
+            .telling(notice)
+            .finish()
+    }
+
+    /// Begins a [`put_notify`](Self::put_notify). Does not block. The data have left when the request is done: the slice may
+    /// be changed, and the target is told.
+    ///
+    /// # Errors
+    /// As there, but [`Error::Timeout`].
+    pub fn rput_notify<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        notice: impl Into<Notice>,
+    ) -> Result<Request<'r, 'w, L>, Error> {
+        let notice = self.core.check_notice(to, notice.into())?;
+        prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())?
+            .carrying(notice)
+            .begin()
+    }
+
+    /// Loads elements from `index` of `from`'s piece into `into`, and tells `from` that they have been read: it may store to
+    /// them again. What it stored is seen if it was visible to peers before (a started request, an epoch, a window of the
+    /// [unified](crate::Model::Unified) model).
+    ///
+    /// # Errors
+    /// As [`Window::put_notify`]; a timeout has a handle.
+    pub fn get_notify<'r>(
+        &'r self,
+        from: Rank,
+        index: usize,
+        into: &'r mut [T],
+        notice: impl Into<Notice>,
+    ) -> Result<(), Late<'r, 'w, L>> {
+        self.prepare_get(from, index, into, notice.into())
+            .map_err(nothing)?
+            .finish()
+    }
+
+    /// Begins a [`get_notify`](Self::get_notify). Does not block. The slice is filled, and `from` is told, when the request is
+    /// done.
+    ///
+    /// # Errors
+    /// As there, but [`Error::Timeout`].
+    pub fn rget_notify<'r>(
+        &'r self,
+        from: Rank,
+        index: usize,
+        into: &'r mut [T],
+        notice: impl Into<Notice>,
+    ) -> Result<Request<'r, 'w, L>, Error> {
+        self.prepare_get(from, index, into, notice.into())?.begin()
+    }
+
+    fn prepare_get<'r>(
+        &'r self,
+        from: Rank,
+        index: usize,
+        into: &'r mut [T],
+        notice: Notice,
+    ) -> Result<Request<'r, 'w, L>, Error> {
+        let notice = self.core.check_notice(from, notice)?;
+        let layout = all(into);
+        let request = prepare::get::<T, T, L>(&self.core, from, index, layout, into.into())?;
+        Ok(request.telling(notice))
+    }
+
+    /// Combines the elements from `index` of `to`'s piece with `data`, and tells `to`.
+    ///
+    /// # Errors
+    /// As [`Window::put_notify`]; a timeout has a handle.
+    pub fn accumulate_notify<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        operation: Operation<T>,
+        notice: impl Into<Notice>,
+    ) -> Result<(), Late<'r, 'w, L>>
+    where
+        T: Element,
+    {
+        self.prepare_accumulate((to, index), data, operation, None, notice.into())
+            .map_err(nothing)?
+            .finish()
+    }
+
+    /// Begins an [`accumulate_notify`](Self::accumulate_notify). Does not block. The elements are changed, and the target is
+    /// told, when the request is done.
+    ///
+    /// # Errors
+    /// As there, but [`Error::Timeout`].
+    pub fn raccumulate_notify<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        operation: Operation<T>,
+        notice: impl Into<Notice>,
+    ) -> Result<Request<'r, 'w, L>, Error>
+    where
+        T: Element,
+    {
+        self.prepare_accumulate((to, index), data, operation, None, notice.into())?
+            .begin()
+    }
+
+    /// [`accumulate_notify`](Self::accumulate_notify) to an element of a rank, and what the elements held before goes to
+    /// `fetched`.
+    ///
+    /// # Errors
+    /// As there; [`Error::LengthsDiffer`].
+    pub fn get_accumulate_notify<'r>(
+        &'r self,
+        at: (Rank, usize),
+        data: &'r [T],
+        operation: Operation<T>,
+        fetched: &'r mut [T],
+        notice: impl Into<Notice>,
+    ) -> Result<(), Late<'r, 'w, L>>
+    where
+        T: Element,
+    {
+        self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())
+            .map_err(nothing)?
+            .finish()
+    }
+
+    /// Begins a [`get_accumulate_notify`](Self::get_accumulate_notify). Does not block. The elements are changed, the slice is
+    /// filled, and the target is told, when the request is done.
+    ///
+    /// # Errors
+    /// As there, but [`Error::Timeout`].
+    pub fn rget_accumulate_notify<'r>(
+        &'r self,
+        at: (Rank, usize),
+        data: &'r [T],
+        operation: Operation<T>,
+        fetched: &'r mut [T],
+        notice: impl Into<Notice>,
+    ) -> Result<Request<'r, 'w, L>, Error>
+    where
+        T: Element,
+    {
+        self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())?
+            .begin()
+    }
+
+    fn prepare_accumulate<'r>(
+        &'r self,
+        at: (Rank, usize),
+        data: &'r [T],
+        operation: Operation<T>,
+        fetched: Option<&'r mut [T]>,
+        notice: Notice,
+    ) -> Result<Request<'r, 'w, L>, Error>
+    where
+        T: Element,
+    {
+        let notice = self.core.check_notice(at.0, notice)?;
+        let layout = fetched.as_deref().map_or(all(data), all);
+        let fetched = fetched.map(Into::into);
+        let (core, data) = (&self.core, data.into());
+        let request = prepare::accumulate(core, at, layout, data, operation, fetched)?;
+        Ok(request.telling(notice))
+    }
+
+    /// Combines element `index` of `to`'s piece with `operand`, tells `to`, and gives what the element held before.
+    ///
+    /// # Errors
+    /// As [`Window::put_notify`]; a timeout has a handle: [`Fetch::go_on`] tells, and gets the answer.
+    pub fn fetch_and_op_notify(
+        &self,
+        to: Rank,
+        index: usize,
+        operand: T,
+        operation: Operation<T>,
+        notice: impl Into<Notice>,
+    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    where
+        T: Element,
+    {
+        let change = Change::Combine(operation.combine(), operand);
+        self.fetch_notify(to, index, change, notice.into())
+    }
+
+    /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, tells `to` either way, and gives what it held
+    /// before.
+    ///
+    /// # Errors
+    /// As [`Window::fetch_and_op_notify`].
+    pub fn compare_and_swap_notify(
+        &self,
+        to: Rank,
+        index: usize,
+        expected: T,
+        new: T,
+        notice: impl Into<Notice>,
+    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    where
+        T: Integer,
+    {
+        let change = Change::CompareSwap { expected, new };
+        self.fetch_notify(to, index, change, notice.into())
+    }
+
+    fn fetch_notify(
+        &self,
+        to: Rank,
+        index: usize,
+        change: Change<T>,
+        notice: Notice,
+    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    where
+        T: Element,
+    {
+        let notice = self.core.check_notice(to, notice).map_err(nothing)?;
+        prepare::fetch(&self.core, to, index, change)
+            .map_err(nothing)?
+            .telling(notice)
+            .begin()
+    }
+}

@@ -1,0 +1,192 @@
+//! How a target is told of an access.
+//!
+//! # Guarantee
+//! G1. What a notice names is checked before any byte moves: nothing has happened if it is refused.
+//! G2. A target that finds a notice finds what it tells of, and what its sender put there before.
+//! G3. A notice is told once, however often the call is repeated.
+//!
+//! # Steps
+//! | notice | of a put | of any other access |
+//! |---|---|---|
+//! | [`Tag`] | [`Link::put_immediate`] with the data | the access; `put_immediate` of nothing |
+//! | [`Counter`], [`Signal`] | the put; [`Link::fence`]; [`Link::amo`] on a cell of the target's | the same |
+//!
+//! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is not.
+
+use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width, point};
+
+use super::{Notification, Tag};
+use crate::{Error, window::Core};
+
+/// A notification counter of the target, by its index: a notice adds 1.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Counter(pub u32);
+
+/// A change of a notification counter of the target.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Signal {
+    /// Which counter.
+    pub index: u32,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+/// What a signal does to a counter.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Change {
+    /// It becomes this.
+    Set(u32),
+    /// This is added, wrapping around.
+    Add(u32),
+}
+
+impl Signal {
+    /// Sets counter `index` to `value`.
+    pub const fn set(index: u32, value: u32) -> Self {
+        let change = Change::Set(value);
+        Self { index, change }
+    }
+
+    /// Adds `value` to counter `index`.
+    pub const fn add(index: u32, value: u32) -> Self {
+        let change = Change::Add(value);
+        Self { index, change }
+    }
+}
+
+/// How the target of a notified access is told of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Notice {
+    /// By a notification for a request that matches source and tag.
+    Tag(Tag),
+    /// By 1 more in a counter.
+    Counter(Counter),
+    /// By a change of a counter.
+    Signal(Signal),
+}
+
+impl From<Tag> for Notice {
+    fn from(tag: Tag) -> Self {
+        Self::Tag(tag)
+    }
+}
+
+impl From<Counter> for Notice {
+    fn from(counter: Counter) -> Self {
+        Self::Counter(counter)
+    }
+}
+
+impl From<Signal> for Notice {
+    fn from(signal: Signal) -> Self {
+        Self::Signal(signal)
+    }
+}
+
+/// A notice whose arguments have been checked.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Checked {
+    /// Goes through the target's queue.
+    Immediate(u32),
+    /// Changes half a cell of the target's.
+    Cell { key: Key, offset: u32, amo: Amo },
+}
+
+impl<L: Link> Core<'_, L> {
+    /// What telling `notice` to `to` comes to. Moves nothing.
+    pub(crate) fn check_notice(&self, to: Rank, notice: Notice) -> Result<Checked, Error> {
+        let world = self.world;
+        world.check_rank(to)?;
+        let (index, amo) = match notice {
+            Notice::Tag(tag) => {
+                let max = world.limits().tag;
+                if tag.0 > max {
+                    return Err(Error::TagTooLarge { max });
+                }
+                let notification = Notification {
+                    source: world.rank(),
+                    window: self.id,
+                    tag,
+                };
+                return Ok(Checked::Immediate(world.limits().pack(notification)));
+            }
+            Notice::Counter(Counter(index)) => (index, Amo::Add(1)),
+            Notice::Signal(Signal { index, change }) => match change {
+                Change::Set(value) => (index, Amo::Swap(u64::from(value))),
+                Change::Add(value) => (index, Amo::Add(u64::from(value))),
+            },
+        };
+        let (key, offset) = self.counter(to, index)?;
+        Ok(Checked::Cell { key, offset, amo })
+    }
+
+    /// Where the cell of `rank`'s counter `index` lies.
+    pub(crate) fn counter(&self, rank: Rank, index: u32) -> Result<(Key, u32), Error> {
+        Err(Error::NoSuchCounter {
+            rank,
+            index,
+            count: 0,
+        })
+    }
+}
+
+/// A notice that is being told.
+#[derive(Debug)]
+pub(crate) struct Telling<'r> {
+    to: Rank,
+    notice: Checked,
+    /// What goes with an immediate, and where to.
+    data: &'r [u8],
+    place: (Key, u32),
+    op: Op,
+    /// What came before is ordered.
+    ordered: bool,
+    told: bool,
+}
+
+impl<'r> Telling<'r> {
+    /// `notice` to `to`. `data` is put to `place` of it by the same message: nothing, but for an immediate.
+    pub(crate) fn new(to: Rank, notice: Checked, place: (Key, u32), data: &'r [u8]) -> Self {
+        Self {
+            to,
+            notice,
+            data,
+            place,
+            op: Op::new(),
+            ordered: false,
+            told: false,
+        }
+    }
+
+    /// Whether it has, or may have, been told.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.told || self.op.is_under_way()
+    }
+
+    /// Tells, unless that is done.
+    pub(crate) fn attempt<L: Link>(&mut self, link: &L) -> Result<(), Refusal> {
+        if self.told {
+            return Ok(());
+        }
+        match self.notice {
+            Checked::Immediate(immediate) => {
+                let (key, offset) = self.place;
+                link.put_immediate(self.to, key, offset, self.data, immediate)?;
+            }
+            Checked::Cell { key, offset, amo } => {
+                if !self.ordered {
+                    // ORDER: G2: the access before the cell that tells of it.
+                    point!("notify.notice.fence", link.fence()?);
+                    self.ordered = true;
+                }
+                link.amo(self.to, key, offset, amo, Width::Half, &self.op)?;
+            }
+        }
+        self.told = true;
+        Ok(())
+    }
+}

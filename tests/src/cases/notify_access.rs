@@ -1,0 +1,401 @@
+//! All notified accesses, and how their targets are told.
+
+use flagpost::{
+    Budget, Counter, EpochSlots, Error, Link, Model, Notice, Rank, Request, Rma as _, Signal,
+    Source, Status, Tag, TagFilter, Unfinished, Waiting, Window, World,
+    rma::{Fetch, Operation},
+};
+use flagpost_link::{Op, Slot};
+
+use super::{
+    insist,
+    timeout::{SHORT, timed_out},
+    world::{NO_ERROR, refused},
+};
+use crate::{Failure, context::check};
+
+/// A request for one notification, started and waited for.
+fn told<L: Link, S>(
+    window: &Window<'_, u64, L, S>,
+    range: core::ops::Range<usize>,
+    source: Rank,
+    tag: u32,
+) -> Result<Status, Failure> {
+    let mut request = window.expect(range, source, Tag(tag), 1)?;
+    request.start()?;
+    Ok(request.wait()?)
+}
+
+/// Checks that `found == expected`, element by element.
+fn same<const N: usize>(
+    what: &'static str,
+    found: [u64; N],
+    expected: [u64; N],
+) -> Result<(), Failure> {
+    let mut pairs = found.into_iter().zip(expected);
+    pairs.try_for_each(|(found, expected)| check(what, found, expected))
+}
+
+/// Nobody is told twice.
+fn nothing_is_left<L: Link, S>(window: &Window<'_, u64, L, S>) -> Result<(), Failure> {
+    window.world().barrier()?;
+    let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    any.start()?;
+    check("nothing is left", any.test()?.is_none(), true)?;
+    any.cancel()?;
+    Ok(window.world().barrier()?)
+}
+
+/// Everybody changes the next rank's piece in all ways that tell, and finds what the previous one did.
+pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u64>(16)?;
+    let of = |rank: Rank| 100 * (u64::from(rank.get()) + 1);
+    for round in 1..=2_u64 {
+        let mut old = [0; 3];
+        window.accumulate_notify(next, 0, &[of(me); 2], Operation::SUM, Tag(1))?;
+        let operands = [of(me) + 1; 3];
+        window.get_accumulate_notify((next, 2), &operands, Operation::SUM, &mut old, Tag(2))?;
+        same("former values", old, [(round - 1) * (of(me) + 1); 3])?;
+        let former = window.fetch_and_op_notify(next, 5, of(me), Operation::SUM, Tag(3))?;
+        check("former value", former, (round - 1) * of(me))?;
+        let expected = (round - 1) * of(me);
+        let former = window.compare_and_swap_notify(next, 6, expected, round * of(me), Tag(4))?;
+        check("as expected", former, expected)?;
+        let former = window.compare_and_swap_notify(next, 6, 7, 8, Tag(5))?;
+        check("not as expected", former, round * of(me))?;
+
+        window
+            .raccumulate_notify(next, 7, &[1; 2], Operation::SUM, Tag(6))?
+            .wait()?;
+        let mut old = [9; 2];
+        let request =
+            window.rget_accumulate_notify((next, 9), &[], Operation::NO_OP, &mut old, Tag(7))?;
+        request.wait()?;
+        same("only read", old, [0; 2])?;
+        window
+            .rput_notify(next, 11, &[round, of(me)], Tag(8))?
+            .wait()?;
+        let data = [round];
+        let mut request = window.rput_notify(next, 13, &data, Tag(9))?;
+        while !request.test()? {
+            world.link().relax();
+        }
+        check("done", request.has_begun(), true)?;
+        window.notify(next, Tag(10))?;
+
+        told(&window, 0..2, prev, 1)?;
+        for index in 0..2 {
+            check("sum", window.local().get(index)?, round * of(prev))?;
+        }
+        told(&window, 2..5, prev, 2)?;
+        check(
+            "fetched sum",
+            window.local().get(4)?,
+            round * (of(prev) + 1),
+        )?;
+        told(&window, 5..6, prev, 3)?;
+        check("fetched one", window.local().get(5)?, round * of(prev))?;
+        told(&window, 6..7, prev, 4)?;
+        check("swapped", window.local().get(6)?, round * of(prev))?;
+        told(&window, 6..7, prev, 5)?;
+        check("not swapped", window.local().get(6)?, round * of(prev))?;
+        told(&window, 7..9, prev, 6)?;
+        check("sum of the request", window.local().get(8)?, round)?;
+        told(&window, 9..11, prev, 7)?;
+        told(&window, 11..13, prev, 8)?;
+        check("put of the request", window.local().get(12)?, of(prev))?;
+        told(&window, 13..14, prev, 9)?;
+        check("short put", window.local().get(13)?, round)?;
+        told(&window, 0..0, prev, 10)?;
+        nothing_is_left(&window)?;
+    }
+    Ok(())
+}
+
+/// Who is told of a get may store to what was read. Long and short ones.
+pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 20;
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    // Not cached: what its owner stores next is there at once, to be read by a get that has told too early.
+    let window = world.allocate_with::<u64, EpochSlots<'_>>(LEN, Model::Unified)?;
+    let own = |rank: Rank, round: u64| 1000 * (u64::from(rank.get()) + 1) + round;
+    window.local().copy_in(0, &[own(me, 0); LEN])?;
+    for round in 0..4 {
+        world.barrier()?; // all have stored
+        let mut seen = [0; LEN];
+        let (first, len) = if round % 2 == 0 { (0, LEN) } else { (7, 1) };
+        let into = &mut seen[first..first + len];
+        if round < 2 {
+            window.get_notify(next, first, into, Tag(1))?;
+        } else {
+            window.rget_notify(next, first, into, Tag(1))?.wait()?;
+        }
+        told(&window, 0..0, prev, 1)?;
+        window.local().copy_in(0, &[own(me, round + 1); LEN])?;
+        for seen in &seen[first..first + len] {
+            check("read before", *seen, own(next, round))?;
+        }
+    }
+    nothing_is_left(&window)
+}
+
+/// A cached piece: a started request shows what it holds, and its owner stores to it again when it is told.
+pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u64>(8)?;
+    let mut read = window.expect(0..8, prev, Tag(1), 1)?;
+    for round in 1..=3_u64 {
+        window.local().copy_in(0, &[round * 11; 8])?;
+        read.start()?;
+        refused("while it is read", window.local().set(3, 1), Error::Exposed)?;
+        world.barrier()?;
+        let mut seen = [0; 8];
+        window.get_notify(next, 0, &mut seen, Tag(1))?;
+        same("seen", seen, [round * 11; 8])?;
+        read.wait()?;
+    }
+    Ok(())
+}
+
+/// Notified accesses beside those of an epoch, to the same window.
+pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let window = world.allocate::<u64>(24)?;
+    for round in 1..=2_u64 {
+        let exposure = window.post(&origins)?;
+        let access = window.start(&targets)?;
+        access.put(next[0], 0, &[round; 8])?;
+        window.accumulate_notify(next[0], 16, &[round], Operation::SUM, Tag(1))?;
+        access.put(next[0], 8, &[round; 8])?;
+        // What is told of is seen, and so is what was put before.
+        told(&window, 0..24, prev[0], 1)?;
+        check("put before", window.local().get(7)?, round)?;
+        let sum = round * (round + 1) / 2;
+        check("told of", window.local().get(16)?, sum)?;
+        access.complete()?;
+        exposure.wait()?;
+        check("put behind", window.local().get(15)?, round)?;
+    }
+    Ok(())
+}
+
+/// Whatever is wrong is said before any byte moves.
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    let window = world.allocate::<u64>(4)?;
+    let max = world.limits().tag;
+    let stranger = Rank::new(size);
+    let unknown = Error::NoSuchRank {
+        rank: stranger,
+        size,
+    };
+    let beyond = Error::OutOfRange { end: 5, len: 4 };
+    let no_counter = |index| Error::NoSuchCounter {
+        rank: next,
+        index,
+        count: 0,
+    };
+    let wrong: [(Rank, usize, Notice, Error); 5] = [
+        (next, 3, Tag(max + 1).into(), Error::TagTooLarge { max }),
+        (next, 4, Tag(1).into(), beyond),
+        (stranger, 3, Tag(1).into(), unknown),
+        (next, 3, Counter(0).into(), no_counter(0)),
+        (next, 3, Signal::set(2, 1).into(), no_counter(2)),
+    ];
+    let sum = Operation::SUM;
+    for (to, index, notice, error) in wrong {
+        let (mut old, data) = ([0], [1]);
+        refused("put", window.put_notify(to, index, &data, notice), error)?;
+        refused("rput", window.rput_notify(to, index, &data, notice), error)?;
+        refused("get", window.get_notify(to, index, &mut old, notice), error)?;
+        refused(
+            "rget",
+            window.rget_notify(to, index, &mut old, notice),
+            error,
+        )?;
+        let result = window.accumulate_notify(to, index, &data, sum, notice);
+        refused("accumulate", result, error)?;
+        let result = window.raccumulate_notify(to, index, &data, sum, notice);
+        refused("raccumulate", result, error)?;
+        let result = window.get_accumulate_notify((to, index), &data, sum, &mut old, notice);
+        refused("get_accumulate", result, error)?;
+        let result = window.rget_accumulate_notify((to, index), &data, sum, &mut old, notice);
+        refused("rget_accumulate", result, error)?;
+        let result = window.fetch_and_op_notify(to, index, 1, sum, notice);
+        refused("fetch_and_op", result, error)?;
+        let result = window.compare_and_swap_notify(to, index, 0, 1, notice);
+        refused("compare_and_swap", result, error)?;
+        if error != beyond {
+            refused("notify", window.notify(to, notice), error)?;
+        }
+    }
+    let mut old = [0];
+    let result = window.get_accumulate_notify((next, 0), &[1, 2], sum, &mut old, Tag(1));
+    let differ = Error::LengthsDiffer {
+        target: 8,
+        origin: 16,
+    };
+    refused("lengths", result, differ)?;
+    nothing_is_left(&window)?;
+    let mut seen = [9; 4];
+    window.get_notify(next, 0, &mut seen, Tag(max))?;
+    same("nothing has changed", seen, [0; 4])?;
+    told(&window, 0..4, me.prev(size), max)?;
+    nothing_is_left(&window)
+}
+
+/// A slot that no collective of a few hundred ranks uses.
+const SPARE: Slot = Slot(31);
+
+/// Accesses whose target has no room for what tells of them: they go on where they stopped, and nothing is done twice.
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const ATTEMPTS: u16 = 1000;
+    let (sender, target) = (Rank::new(0), Rank::new(1));
+    let window = world.allocate::<u64>(4)?;
+    world.set_budget(Budget::UNLIMITED);
+    let link = world.link();
+    let (key, _) = link.scratch();
+    match world.rank().get() {
+        0 => {
+            world.set_budget(SHORT);
+            let mut sent = 0_u16;
+            loop {
+                if sent == ATTEMPTS {
+                    return Err(NO_ERROR);
+                }
+                match window.notify(target, Tag(2)) {
+                    Ok(()) => sent += 1,
+                    Err(Unfinished { handle: None, .. }) => break,
+                    Err(late) => return Err(late.into()),
+                }
+            }
+            let mut old = [7];
+            let result = window.accumulate_notify(target, 0, &[5], Operation::SUM, Tag(3));
+            let sum = unfinished(result, target)?;
+            let result = window.get_notify(target, 1, &mut old, Tag(3));
+            let get = unfinished(result, target)?;
+            let result = window.fetch_and_op_notify(target, 2, 6, Operation::SUM, Tag(3));
+            let Err(Unfinished { handle, error }) = result else {
+                return Err(NO_ERROR);
+            };
+            timed_out(error, Waiting::RingSpace, 1, &[target])?;
+            let fetch: Fetch<'_, '_, _, _> = handle.ok_or(NO_ERROR)?;
+            check("fetch has begun", fetch.has_begun(), true)?;
+            let mut put = window.rput_notify(target, 3, &[8], Tag(3))?;
+            check("nothing is put", put.has_begun() || put.test()?, false)?;
+            let late = put.wait();
+            let Err(Unfinished { handle: put, error }) = late else {
+                return Err(NO_ERROR);
+            };
+            timed_out(error, Waiting::RingSpace, 1, &[target])?;
+
+            world.set_budget(Budget::UNLIMITED);
+            insist(link, || {
+                link.put(target, key, 0, &u64::from(sent).to_le_bytes())
+            })?;
+            insist(link, || link.fence())?;
+            insist(link, || link.signal(target, SPARE, 1))?;
+            sum.wait()?;
+            get.wait()?;
+            check("fetched", fetch.go_on()?, 0_u64)?;
+            put.wait()?;
+            check("got", old[0], 0_u64)?;
+        }
+        1 => {
+            while !link.reached(SPARE, 1)? {
+                link.relax();
+            }
+            let mut bytes = [0; 8];
+            link.get(target, key, 0, &mut bytes, &Op::new())?;
+            let sent = u16::try_from(u64::from_le_bytes(bytes)).unwrap_or(u16::MAX);
+            let mut fill = window.expect(0..0, sender, Tag(2), sent)?;
+            fill.start()?;
+            fill.wait()?;
+            let mut all = window.expect(0..4, sender, Tag(3), 4)?;
+            all.start()?;
+            all.wait()?;
+            let mut seen = [0; 4];
+            window.local().copy_out(0, &mut seen)?;
+            same("each once", seen, [5, 0, 6, 8])?;
+        }
+        _ => {}
+    }
+    nothing_is_left(&window)
+}
+
+/// What is left of an access whose budget ran out while `target` had no room.
+fn unfinished<'r, 'w, L: Link>(
+    result: Result<(), Unfinished<Option<flagpost::rma::Request<'r, 'w, L>>>>,
+    target: Rank,
+) -> Result<flagpost::rma::Request<'r, 'w, L>, Failure> {
+    let Err(Unfinished { handle, error }) = result else {
+        return Err(NO_ERROR);
+    };
+    timed_out(error, Waiting::RingSpace, 1, &[target])?;
+    let request = handle.ok_or(NO_ERROR)?;
+    check("it has begun", request.has_begun(), true)?;
+    Ok(request)
+}
+
+/// Programs small enough for every schedule. Windows of three words, as of the other small cases.
+pub(super) mod small {
+    use super::*;
+
+    /// Ranks but 0 add to rank 0's first word, and tell.
+    pub(in super::super) fn accumulate<L: Link>(
+        world: &World<'_, L>,
+        window: &Window<'_, u32, L>,
+    ) -> Result<(), Failure> {
+        let first = Rank::new(0);
+        let operand = 16 << world.rank().get();
+        if world.rank() != first {
+            return Ok(window.accumulate_notify(first, 0, &[operand], Operation::SUM, Tag(1))?);
+        }
+        let count = world.size() - 1;
+        let mut all: Request<'_, _> = window.expect(0..1, Source::Any, Tag(1), count)?;
+        all.start()?;
+        all.wait()?;
+        let sum = (1..=count).map(|rank| 16 << rank).sum::<u32>();
+        check("sum", window.local().get(0)?, sum)
+    }
+
+    /// Rank 1 adds to rank 0's word, gets what it was, and tells.
+    pub(in super::super) fn fetch<L: Link>(
+        world: &World<'_, L>,
+        window: &Window<'_, u32, L>,
+    ) -> Result<(), Failure> {
+        let first = Rank::new(0);
+        if world.rank() != first {
+            let former = window.fetch_and_op_notify(first, 0, 5, Operation::SUM, Tag(1))?;
+            return check("former value", former, 0_u32);
+        }
+        let mut one = window.expect(0..1, Rank::new(1), Tag(1), 1)?;
+        one.start()?;
+        one.wait()?;
+        check("told of", window.local().get(0)?, 5_u32)
+    }
+
+    /// Rank 1 gets rank 0's word and tells; rank 0 stores another, past its cache.
+    pub(in super::super) fn get<L: Link>(
+        world: &World<'_, L>,
+        window: &Window<'_, u32, L>,
+    ) -> Result<(), Failure> {
+        let first = Rank::new(0);
+        if world.rank() != first {
+            let mut seen = [1];
+            window.get_notify(first, 0, &mut seen, Tag(1))?;
+            return check("read before", seen[0], 0_u32);
+        }
+        let mut one = window.expect(0..0, Rank::new(1), Tag(1), 1)?;
+        one.start()?;
+        one.wait()?;
+        Ok(window.local().set(0, 9)?)
+    }
+}
