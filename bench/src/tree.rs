@@ -10,7 +10,7 @@
 //! | `two-sided` | [`Channel::send`] | [`Channel::receive`] from each child in turn |
 //!
 //! All cores begin at the same time (in timed mode all clocks show the same), long after the last round. What counts is the time until
-//! core 0 has the sum; of three rounds the last one. Cores are laid out as on the SCC, two to a tile; the message
+//! core 0 has the sum: the median of the rounds. Cores are laid out as on the SCC, two to a tile; the message
 //! buffers have its 8 KiB. The sum is checked.
 //!
 //! [NA]: flagpost#sources
@@ -22,8 +22,8 @@ use flagpost_hal::{Clock as _, CoreId, Topology as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
 
-use crate::Failure;
 use crate::two_sided::{Channel, Shape};
+use crate::{Failure, median};
 
 /// Children of a core, at most.
 pub const ARITY: u16 = 16;
@@ -31,8 +31,9 @@ pub const ARITY: u16 = 16;
 /// Cores of the default trees: one level; the SCC; two levels and three.
 pub const CORES: [u16; 4] = [17, 48, 256, 1024];
 
-/// Rounds; the last one counts.
-const ROUNDS: u64 = 3;
+/// Rounds; the first two warm up.
+const ROUNDS: u64 = 11;
+const WARM: usize = 2;
 
 /// Cycles from the beginning of a run to its first round, which start-up must not exceed, and from round to round.
 const PERIOD: u64 = 1 << 26;
@@ -89,8 +90,10 @@ pub fn measure(variant: Variant, cores: u16, latencies: Latencies) -> Result<u64
     if !report.is_done() {
         return Err(Box::new(report));
     }
-    let last = report.marks.last().expect("core 0 was done");
-    Ok(last.cycles - ROUNDS * PERIOD)
+    let ends = (1..).zip(&report.marks);
+    let cycles = ends.map(|(round, mark)| mark.cycles - round * PERIOD);
+    let mut counted: Vec<u64> = cycles.skip(WARM).collect();
+    Ok(median(&mut counted))
 }
 
 /// A core's place in the tree.
