@@ -11,9 +11,7 @@ fn half(variant: Variant, bytes: usize, hops: u16) -> u64 {
         ..Setup::new(variant, bytes)
     };
     let measured = measure(&setup);
-    measured
-        .unwrap_or_else(|report| panic!("{report}"))
-        .half()
+    measured.unwrap_or_else(|report| panic!("{report}")).half()
 }
 
 /// Also below, at and above what fits a line, and the ring of send and receive.
