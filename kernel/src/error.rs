@@ -90,18 +90,18 @@ pub enum Error {
         /// The most.
         max: u16,
     },
-    /// A request for 0 notifications would never complete.
+    /// A request for 0 notifications waits for nothing.
     CountZero,
     /// The tag does not fit into an immediate beside the rank and the window.
     TagTooLarge {
         /// The largest tag of this world.
         max: u32,
     },
-    /// The rank has no such notification counter in this window.
+    /// The rank has no such notification counter in this window, or no such event.
     NoSuchCounter {
         /// The rank.
         rank: Rank,
-        /// The counter.
+        /// The counter, or event.
         index: u32,
         /// How many the rank has.
         count: u32,
@@ -133,7 +133,7 @@ pub enum Error {
         /// How many that is.
         max: u16,
     },
-    /// The epoch belongs to another window.
+    /// The epoch belongs to another window, or the events to another world.
     WrongWindow,
     /// Peers' memory cannot be reached by plain loads and stores here.
     NotDirect,
@@ -278,7 +278,9 @@ impl fmt::Display for Error {
             Self::UnitZero => f.write_str("a displacement unit of 0 bytes"),
             Self::NotAttached => f.write_str("no memory of this name is attached"),
             Self::TooManyAttached { max } => write!(f, "more than {max} attached regions"),
-            Self::WrongWindow => f.write_str("the epoch belongs to another window"),
+            Self::WrongWindow => {
+                f.write_str("the epoch belongs to another window, or the events to another world")
+            }
             Self::NoSuchCounter { rank, index, count } => {
                 write!(f, "no counter {index}: {rank} has {count}")
             }

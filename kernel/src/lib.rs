@@ -9,6 +9,7 @@
 //!   World ── one per rank, over a Link: who I am, who else is there, barrier, broadcast, reduce, …
 //!    ├─ Memory ── own shared memory, reserved without the others
 //!    ├─ DynamicWindow ── Memory that ranks attach and detach on their own
+//!    ├─ Events ── post, query, wait; bind → Bound: put and post in one call
 //!    └─ Window<T> ── collectively allocated, or created over Memory; each rank owns one piece
 //!        ├─ local()                own piece, through accessors
 //!        ├─ post → Exposure → wait           "these origins may access my piece"
@@ -17,7 +18,8 @@
 //!        ├─ lock_shared, lock_exclusive, lock_all → Lock → put, get, flush → unlock
 //!        ├─ put_notify                       data and <source, tag>, one message, no epoch
 //!        ├─ get_notify, accumulate_notify, … any access that tells its target, no epoch
-//!        └─ expect → Request: start, test, wait     matching notifications
+//!        ├─ expect → Request: start, test, wait     matching notifications
+//!        └─ set_num_notify → notify_value, expect_count, signal_wait_until     counters, signals
 //! ```
 //!
 //! # Rules
@@ -33,11 +35,14 @@
 //!
 //! # Sources
 //! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger, Besta,
-//! Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015.
+//! Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015; [IntelMPI] Intel MPI Library Developer Guide, notified
+//! one-sided communications, 2024; [CAF-NA] Notified access for coarray Fortran, 2018.
 //!
 //! [PSCW-SCC]: crate#sources
 //! [foMPI]: crate#sources
 //! [NA]: crate#sources
+//! [IntelMPI]: crate#sources
+//! [CAF-NA]: crate#sources
 #![no_std]
 
 mod arena;
@@ -56,7 +61,10 @@ pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, VectorLink};
 pub use group::Group;
-pub use notify::{Counter, Limits, Notice, Request, Signal, Source, Status, Tag, TagFilter};
+pub use notify::{
+    Compare, CountRequest, Counter, Events, Limits, Notice, Request, Signal, Source, Status, Tag,
+    TagFilter,
+};
 pub use rma::Rma;
 pub use window::{
     Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options, Peer,

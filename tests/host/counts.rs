@@ -6,7 +6,10 @@
 use std::mem::forget;
 
 use flagpost::epoch::{Assert, Locked};
-use flagpost::{Config, EpochSlots, Link, Model, Rank, Rma as _, Window, World};
+use flagpost::{
+    Compare, Config, Counter, EpochSlots, Events, Link, Model, Rank, Rma as _, Signal, Window,
+    World,
+};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
 
@@ -228,4 +231,100 @@ fn queued_locks_are_bounded_in_remote_requests() {
             assert!(loads <= ROUNDS * (8 + 1), "{cores} cores: {loads}");
         }
     }
+}
+
+/// What is done with a window and an event.
+type Call<'p> = &'p dyn Fn(&Words<'_>, &Events<'_, Mapped<SimCore>>) -> Result<(), flagpost::Error>;
+
+/// Registers taken, and loads and stores of other ranks' memory, of the last rank in `call`, which has a window with 2 counters and
+/// an event. The window's lines are dirty.
+fn telling(call: Call<'_>) -> [u64; 5] {
+    let run = |calls: bool| {
+        let all = counters(3, Model::Separate, &|world, _| {
+            let mut window = world.allocate::<u32>(8 * WORDS)?;
+            window.set_num_notify(2)?;
+            let events = world.events(1)?;
+            if world.rank() != LAST {
+                return Ok(());
+            }
+            for line in 0..8 {
+                window.local().set(line * WORDS, 1)?;
+            }
+            if calls {
+                call(&window, &events)?;
+            }
+            Ok(())
+        });
+        let rank = *all.last().unwrap();
+        [
+            rank.locks,
+            rank.loads_remote,
+            rank.stores_remote,
+            rank.write_backs,
+            rank.invalidations,
+        ]
+    };
+    let (with, without) = (run(true), run(false));
+    [0, 1, 2, 3, 4].map(|count: usize| with[count] - without[count])
+}
+
+const PEER: Rank = Rank::new(0);
+const LAST: Rank = Rank::new(2);
+
+/// Counters, signals and events: an atomic operation at the target beside the data; nothing remote for their owner, which moves
+/// the lines of its range and no other.
+#[test]
+fn counters_signals_and_events() {
+    const NOTHING: [u64; 5] = [0; 5];
+    const ATOMIC: [u64; 5] = [1, 1, 1, 0, 0];
+    const OWN: [u64; 5] = [1, 0, 0, 0, 0];
+    let counter = telling(&|window, _| Ok(window.notify(PEER, Counter(1))?));
+    assert_eq!(counter, ATOMIC);
+    let signal = telling(&|window, _| Ok(window.notify(PEER, Signal::set(1, 7))?));
+    assert_eq!(signal, ATOMIC);
+    let post = telling(&|_, events| Ok(events.post(PEER, 0)?));
+    assert_eq!(post, ATOMIC);
+    // Beside the data, which bulk stores bring.
+    let put = telling(&|window, _| Ok(window.put_notify(PEER, 0, &[1], Counter(1))?));
+    assert_eq!(put, ATOMIC);
+    let put = telling(&|window, events| Ok(window.put_event(PEER, 0, &[1], events, 0)?));
+    assert_eq!(put, ATOMIC);
+
+    let looks = telling(&|window, events| {
+        window.num_notify(PEER)?;
+        window.notify_value(1)?;
+        window.signal_fetch(1)?;
+        events.query(0)?;
+        Ok(())
+    });
+    assert_eq!(looks, NOTHING);
+    // The own lock.
+    assert_eq!(telling(&|window, _| window.set_notify_value(1, 7)), OWN);
+    let reset = telling(&|window, _| window.reset_notify_value(1).map(|_| ()));
+    assert_eq!(reset, OWN);
+    let waits = telling(&|_, events| {
+        events.post(LAST, 0)?;
+        events.wait(0, 1)
+    });
+    assert_eq!(waits, OWN);
+    let signal = telling(&|window, _| {
+        window.set_notify_value(1, 7)?;
+        let lines = 2 * WORDS..4 * WORDS;
+        window
+            .signal_wait_until(lines, 1, Compare::Eq, 7)
+            .map(|_| ())
+    });
+    assert_eq!(signal, [1, 0, 0, 2, 2]);
+    let request = telling(&|window, _| {
+        window.set_notify_value(1, 7)?;
+        let mut request = window.expect_count(0..3 * WORDS, 1, 5)?;
+        request.start()?;
+        request.wait().map(|_| ())
+    });
+    assert_eq!(request, [1, 0, 0, 3, 3]);
+    let bound = telling(&|window, events| {
+        events.post(LAST, 0)?;
+        events.bind(window, 0..1, 0)?.wait(1)
+    });
+    assert_eq!(bound, [1, 0, 0, 1, 1]);
 }

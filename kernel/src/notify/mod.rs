@@ -10,7 +10,8 @@
 //!
 //! # Who does what
 //! All accesses, and what the target may take from being told: [`access`]. How it is told, by a tag, a counter or a signal:
-//! [`notice`].
+//! [`notice`]. Tags are matched by requests, as below; counters and signals are words at the target ([`counters`],
+//! [`signals`]); [`events`] are words of their own.
 //! ```text
 //!   origin                                  target
 //!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, source, tag, count)?
@@ -44,15 +45,24 @@
 //! [NA]: crate#sources
 
 pub mod access;
+mod awaited;
+pub mod counters;
+pub mod events;
 mod immediate;
 pub mod notice;
 pub(crate) mod queue;
 mod request;
+pub mod signals;
+mod threshold;
 
+pub(crate) use counters::Counters;
+pub use events::{Bound, EventPost, Events};
 pub use immediate::Limits;
 pub(crate) use immediate::Notification;
 pub use notice::{Change, Counter, Notice, Signal};
 pub use request::{Request, Source, Status, TagFilter};
+pub use signals::Compare;
+pub use threshold::{CountRequest, wait_any_count};
 
 /// What a notification is about: a number that origin and target agree on, up to
 /// [`Limits::tag`](crate::Limits).

@@ -123,15 +123,6 @@ impl<L: Link> Core<'_, L> {
         let (key, offset) = self.counter(to, index)?;
         Ok(Checked::Cell { key, offset, amo })
     }
-
-    /// Where the cell of `rank`'s counter `index` lies.
-    pub(crate) fn counter(&self, rank: Rank, index: u32) -> Result<(Key, u32), Error> {
-        Err(Error::NoSuchCounter {
-            rank,
-            index,
-            count: 0,
-        })
-    }
 }
 
 /// A notice that is being told.

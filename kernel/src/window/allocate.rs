@@ -109,7 +109,9 @@ impl<'w, L: Link> World<'w, L> {
             unit: u32::try_from(size.max(1)).unwrap_or(u32::MAX),
         };
         let core = Core::new(self, id, piece, Pieces::Same, cells, model);
-        let cleared = self.zero(key, bytes).and_then(|()| self.clear_cells(cells));
+        let cleared = self
+            .zero(key, bytes)
+            .and_then(|()| self.clear_cells(cells, cell::BYTES));
         if let Err(error) = cleared {
             self.discard(&core, &sync);
             return Err(error);
@@ -118,10 +120,17 @@ impl<'w, L: Link> World<'w, L> {
         Ok((core, sync))
     }
 
-    /// Clears the cells of a new window, past the cache, where they are from now on.
-    pub(super) fn clear_cells(&self, cells: Key) -> Result<(), Error> {
-        let zeros = [0; cell::BYTES as usize];
-        self.retry(|| self.link().put(self.rank(), cells, 0, &zeros))
+    /// Clears new cells, `bytes` bytes of them, past the cache, where they are from now on.
+    pub(crate) fn clear_cells(&self, cells: Key, bytes: u32) -> Result<(), Error> {
+        const ZEROS: [u8; 64] = [0; 64];
+        let mut offset = 0_u32;
+        while offset < bytes {
+            let step = bytes.saturating_sub(offset).min(ZEROS.len() as u32);
+            let zeros = ZEROS.get(..step as usize).unwrap_or(&[]);
+            self.retry(|| self.link().put(self.rank(), cells, offset, zeros))?;
+            offset = offset.saturating_add(step);
+        }
+        Ok(())
     }
 
     /// The number of a window that there is not.
@@ -138,6 +147,7 @@ impl<'w, L: Link> World<'w, L> {
     /// Gives back what a window took.
     pub(super) fn discard<S: Strategy<'w, L>>(&self, core: &Core<'w, L>, sync: &S) {
         sync.discard(self);
+        self.discard_counters(&core.counters);
         self.link().withdraw(core.cells);
         match core.pieces {
             Pieces::Same => self.link().withdraw(core.key),

@@ -5,7 +5,7 @@ use core::cell::Cell;
 use flagpost_link::{Key, Link, Rank, point};
 
 use super::Kind;
-use crate::{Error, Model, World, epoch::lock::Passive, rma::Reach};
+use crate::{Error, Model, World, epoch::lock::Passive, notify::Counters, rma::Reach};
 
 /// How many requests may be started on a window at a time.
 pub(crate) const REQUESTS: usize = 8;
@@ -54,6 +54,8 @@ pub struct Core<'w, L> {
     pub(crate) left: Cell<bool>,
     /// Lines of started requests.
     pub(crate) requested: [Cell<Option<Lines>>; REQUESTS],
+    /// Notification counters.
+    pub(crate) counters: Counters<'w>,
 }
 
 /// Where the ranks' pieces lie.
@@ -127,6 +129,7 @@ impl<'w, L: Link> Core<'w, L> {
             passive: Passive::new(),
             left: Cell::new(false),
             requested: [const { Cell::new(None) }; REQUESTS],
+            counters: Counters::none(),
         }
     }
 

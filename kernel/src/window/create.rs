@@ -172,7 +172,7 @@ impl<'w, L: Link> World<'w, L> {
             else Ok(())
         );
         let published = published.map_err(Error::from);
-        if let Err(error) = published.and_then(|()| self.clear_cells(cells)) {
+        if let Err(error) = published.and_then(|()| self.clear_cells(cells, cell::BYTES)) {
             self.discard(&core, &sync);
             return Err(error);
         }

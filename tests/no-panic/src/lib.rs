@@ -7,10 +7,11 @@
 #![no_std]
 
 use flagpost::epoch::{Assert, Strategy};
+use flagpost::notify::wait_any_count;
 use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
 use flagpost::{
-    Config, Displacement, DynamicOptions, Error, Group, Link, MatchVector, MatchingList, Rank, Rma,
-    Source, Tag, TagFilter, Validation, VectorLink, Window, World,
+    Compare, Config, Counter, Displacement, DynamicOptions, Error, Group, Link, MatchVector, MatchingList, Rank, Rma,
+    Signal, Source, Tag, TagFilter, Validation, VectorLink, Window, World,
 };
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
@@ -194,6 +195,7 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let published = world.allocate_with::<u64, MatchVector<'_>>(index(), ())?;
     epochs(&published, &group)?;
     notifications(&words)?;
+    counted(&world)?;
     let odd = world.allocate::<[u8; 3]>(index())?;
     odd.put_notify(rank(), index(), &[[1, 2, 3]; 7], Tag(any()))?;
     odd.local().set(index(), [0; 3])?;
@@ -210,6 +212,62 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     dynamic(&world, &group)?;
     let empty = world.allocate::<()>(index())?;
     empty.local().get(index())?;
+    Ok(())
+}
+
+fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let mut window = world.allocate::<u64>(index())?;
+    window.set_num_notify(any())?;
+    window.set_num_notify(any())?;
+    let events = world.events(any())?;
+    let compare = match any() {
+        0 => Compare::Eq,
+        1 => Compare::Gt,
+        _ => Compare::Le,
+    };
+    window.notify(rank(), Counter(any()))?;
+    window.put_notify(rank(), index(), &[1; 9], Signal::set(any(), any()))?;
+    window.notify(rank(), Signal::add(any(), any()))?;
+    window.set_notify_value(any(), any())?;
+    let mut value = window.notify_value(any())?;
+    value ^= window.reset_notify_value(any())?;
+    value ^= window.num_notify(rank())?;
+    value ^= window.signal_fetch(any())?;
+    value ^= window.signal_wait_until(index()..index(), any(), compare, any())?;
+    if let Err(late) = events.post(rank(), any()) {
+        if let Some(post) = late.handle {
+            post.go_on()?;
+        }
+    }
+    value ^= events.query(any())?;
+    events.wait(any(), any())?;
+    let bound = events.bind(&window, index()..index(), any())?;
+    bound.put(rank(), index(), &[1; 9])?;
+    bound.wait(any())?;
+    window.put_event(rank(), index(), &[1; 9], &events, any())?;
+    let mut requests = [
+        window.expect_count(index()..index(), any(), any())?,
+        window.expect_event(index()..index(), &events, any(), any())?,
+        bound.expect(any())?,
+    ];
+    for request in &mut requests {
+        request.start()?;
+    }
+    while let Some((done, counted)) = wait_any_count(&mut requests)? {
+        unknown(done as u32, counted);
+    }
+    let [mut one, other, _] = requests;
+    one.test()?;
+    one.wait()?;
+    one.cancel()?;
+    other.free()?;
+    unknown(value ^ bound.query()?, 0);
+    if let Err(late) = events.free() {
+        late.handle.free()?;
+    }
+    if let Err(late) = window.free() {
+        late.handle.free()?;
+    }
     Ok(())
 }
 

@@ -2,8 +2,10 @@
 
 mod any_link;
 mod collective;
+mod counters;
 mod created;
 mod dynamic;
+mod events;
 mod fence;
 mod hal;
 mod link;
@@ -18,6 +20,7 @@ mod pscw_timeout;
 mod rma;
 mod rma_layout;
 mod rma_request;
+mod signals;
 mod small;
 mod stencil;
 mod timeout;
@@ -51,6 +54,18 @@ macro_rules! small {
         let posts: fn(u16) -> u16 = $posts;
         let options = $options(posts(world.size()));
         let window = world.allocate_with::<u32, $strategy<'_>>(small::WORDS, options)?;
+        P::go(&machine);
+        $run(&world, &window)
+    }};
+}
+
+/// [`small!`], with a window of so many words and a counter.
+macro_rules! small_counted {
+    ($context:ident, $words:expr, $run:expr) => {{
+        let machine = $context.machine.clone();
+        let world = small::join($context)?;
+        let mut window = world.allocate::<u32>($words)?;
+        window.set_num_notify(1)?;
         P::go(&machine);
         $run(&world, &window)
     }};
@@ -218,6 +233,7 @@ impl<P: Platform> Links<P> {
         Self::COLLECTIVE,
         Self::WINDOW,
         Self::NOTIFIED,
+        Self::COUNTED,
     ];
 
     const NOTIFIED: &'static [Case<P>] = &[
@@ -248,6 +264,88 @@ impl<P: Platform> Links<P> {
             let window = world.allocate_with::<u32, EpochSlots<'_>>(small::WORDS, unified)?;
             P::go(&machine);
             notify_access::small::get(&world, &window)
+        }),
+    ];
+
+    const COUNTED: &'static [Case<P>] = &[
+        case("counters.ring", 1, ANY, |c| counters::ring(&join(c)?)),
+        case("counters.everybody", 1, 48, |c| {
+            counters::everybody(&join(c)?)
+        }),
+        case("counters.swaps", 1, ANY, |c| counters::swaps(&join(c)?)),
+        case("counters.differing", 1, ANY, |c| {
+            counters::differing(&join(c)?)
+        }),
+        case("counters.again", 1, ANY, |c| counters::again(&join(c)?)),
+        case("counters.together", 1, ANY, |c| {
+            counters::together(&join(c)?)
+        }),
+        case("counters.windows", 1, 48, |c| counters::windows(&join(c)?)),
+        case("counters.freed", 1, 48, |c| counters::freed(&join(c)?)),
+        case("counters.churn", 1, ANY, |c| counters::churn(&join(c)?)),
+        case("counters.shared_line", 2, ANY, |c| {
+            counters::shared_line(&join(c)?)
+        }),
+        case("counters.any", 1, ANY, |c| counters::any(&join(c)?)),
+        case("counters.misuse", 1, ANY, |c| counters::misuse(&join(c)?)),
+        case("counters.progress", 2, ANY, |c| {
+            counters::progress(&join(c)?)
+        }),
+        case("timeout.counters", 2, ANY, |c| counters::late(&join(c)?)),
+        case("signals.compared", 1, ANY, |c| signals::compared(&join(c)?)),
+        case("signals.pipeline", 1, ANY, |c| signals::pipeline(&join(c)?)),
+        case("signals.sums", 1, ANY, |c| signals::sums(&join(c)?)),
+        case("signals.refused", 1, ANY, |c| signals::refused(&join(c)?)),
+        case("events.ring", 1, ANY, |c| events::ring(&join(c)?)),
+        case("events.counts", 1, 48, |c| events::counts(&join(c)?)),
+        case("events.orders", 2, ANY, |c| events::orders(&join(c)?)),
+        case("events.requests", 1, ANY, |c| events::requests(&join(c)?)),
+        case("events.misuse", 1, ANY, |c| events::misuse(&join(c)?)),
+        case("events.together", 1, ANY, |c| events::together(&join(c)?)),
+        case("timeout.events", 2, ANY, |c| events::late(&join(c)?)),
+        case("small.counter", 2, 3, |c| {
+            small_counted!(c, 2, counters::small::count)
+        }),
+        case("small.counter_reset", 2, 3, |c| {
+            small_counted!(c, 2, counters::small::reset)
+        }),
+        case("small.counter_set", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let mut window = world.allocate::<u32>(1)?;
+            window.set_num_notify(1)?;
+            window.set_notify_value(0, 9)?;
+            window.set_num_notify(0)?;
+            P::go(&machine);
+            counters::small::set(&world, window)
+        }),
+        case("small.signal", 2, 2, |c| {
+            let words = 1 + <P::Link as Link>::LINE as usize / 4;
+            small_counted!(c, words, signals::small::put)
+        }),
+        case("small.signal_set", 2, 2, |c| {
+            small_counted!(c, 1, signals::small::set_and_add)
+        }),
+        case("small.event", 2, 3, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let events = world.events(1)?;
+            P::go(&machine);
+            events::small::post(&world, &events)
+        }),
+        case("small.event_ping_pong", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let window = world.allocate::<u32>(1)?;
+            let events = world.events(1)?;
+            P::go(&machine);
+            events::small::ping_pong(&world, &window, &events)
+        }),
+        case("small.event_made", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            P::go(&machine);
+            events::small::made(&world)
         }),
     ];
 

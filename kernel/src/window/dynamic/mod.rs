@@ -249,6 +249,14 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         &self.window
     }
 
+    /// [`Window::set_num_notify`] of the window.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
+        self.window.set_num_notify(count)
+    }
+
     /// How origins validate what they keep.
     pub fn validation(&self) -> Validation {
         self.validation

@@ -1,0 +1,82 @@
+//! An own cell that peers change, and that this rank waits for.
+
+use core::cell::Cell;
+
+use flagpost_link::{Amo, Key, Link, Op, Width, point};
+
+use crate::{Error, Missing, Timeout, Waiting, World};
+
+/// Bytes of a cell.
+pub(super) const CELL: u32 = 8;
+
+/// A cell of this rank's.
+#[derive(Debug)]
+pub(super) struct Awaited<'r, L> {
+    pub(super) world: &'r World<'r, L>,
+    key: Key,
+    offset: u32,
+    /// What it was when it was last looked at.
+    seen: Cell<u32>,
+    op: Op,
+}
+
+impl<'r, L: Link> Awaited<'r, L> {
+    pub(super) fn new(world: &'r World<'r, L>, (key, offset): (Key, u32)) -> Self {
+        Self {
+            world,
+            key,
+            offset,
+            seen: Cell::new(0),
+            op: Op::new(),
+        }
+    }
+
+    /// Its value, if that is what is waited for: then what its writers fenced before can be read.
+    pub(super) fn look(&self, arrived: impl Fn(u32) -> bool) -> Result<Option<u32>, Error> {
+        let link = self.world.link();
+        let look = |value| {
+            self.seen.set(value);
+            arrived(value)
+        };
+        match link.watch(self.key, self.offset, look, &self.op) {
+            Err(refusal) if refusal.is_transient() => Ok(None),
+            other => Ok(other?),
+        }
+    }
+
+    /// Waits until its value is as it should be. `left` says of a value how many notifications it lacks.
+    pub(super) fn wait(
+        &self,
+        arrived: impl Fn(u32) -> bool,
+        left: impl Fn(u32) -> u32,
+    ) -> Result<u32, Error> {
+        self.world
+            .wait(|| self.look(&arrived), || late(left(self.seen.get())))
+    }
+
+    /// What it was when it was last looked at.
+    pub(super) fn seen(&self) -> u32 {
+        self.seen.get()
+    }
+}
+
+/// So many notifications have not come; from whom, is not known.
+pub(super) fn late(left: u32) -> Timeout {
+    Timeout {
+        waiting: Waiting::Notification,
+        missing: Missing::among(core::iter::empty(), left),
+    }
+}
+
+impl<L: Link> World<'_, L> {
+    /// An own cell's value. What its writers fenced before can be read; and what has arrived is taken, so that a program
+    /// that only ever asks keeps nobody waiting.
+    pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<u32, Error> {
+        // PROGRESS: who waits for room in the own ring may be the one whose notification is asked for.
+        point!("notify.value.progress", self.progress(); else false);
+        let (link, me, op) = (self.link(), self.rank(), Op::new());
+        let read = || link.amo(me, key, offset, Amo::Read, Width::Half, &op);
+        // The low half.
+        Ok(self.retry(read)? as u32)
+    }
+}

@@ -1,0 +1,344 @@
+//! Notification counters: per window and rank, numbers that notified accesses of peers raise.
+//!
+//! # Guarantee
+//! G1. Each notified access with a [`Counter`](super::Notice) adds 1 to it, once, after the access has taken effect: whoever
+//!     finds `n` from `n` accesses finds all their data in memory (and past the cache; a [`CountRequest`] also refreshes own
+//!     lines).
+//! G2. [`Window::set_num_notify`] takes effect on all ranks or on none. Afterwards all counters are 0.
+//! G3. An access that names a counter which its *target* does not have moves no byte.
+//! G4. [`Window::reset_notify_value`] is one atomic swap: each notification is in one of the values that it returns.
+//!
+//! # Values
+//! A counter is a number of 32 bits, modulo 2^32, in the low half of a cell of 8 bytes (see [`Link::amo`]). Its owner polls it:
+//! one load must show all of it, and on 32-bit buses 8 bytes may tear; and where there are no native atomic operations the
+//! whole cell would cost each notification a load and a store more. So 2^32 notifications without a reset are none; "reaches
+//! or exceeds" compares plain unsigned values.
+//!
+//! # Steps
+//! | call | core | in order | remote accesses |
+//! |---|---|---|---|
+//! | a notified access | origin | check the index against the target's number; the access; fence; add 1 to the cell | those of the access, and 1 atomic operation |
+//! | `set_num_notify` | all | take cells and clear them; tell all where they are, and how many (an allgather); give the former ones back | as [`World::allgather_with`] of 12 bytes |
+//! | `num_notify` | any | look into the own table | none |
+//! | `notify_value` | target | read the cell | none |
+//! | `reset_notify_value`, `set_notify_value` | target | swap | none |
+//! | [`expect_count`](Window::expect_count) … `start` | target | publish the request's lines | none |
+//! | `test`, `wait` | target | watch the cell; when it has come to the threshold: refresh the lines | none |
+//!
+//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the target's register), or 1 with native
+//! ones. The owner's own swap takes its own lock.
+//!
+//! # Memory per rank
+//! Shared: 8 bytes per own counter, in whole lines. Private: 2 words per rank of the world (where its counters are, and how
+//! many: numbers may differ, so that O(p) it is); nothing before the first [`Window::set_num_notify`]; twice that during one.
+//! [`Window::free`] gives all back.
+//!
+//! # The calls of others
+//! | [IntelMPI] | MPI 5.1 draft, 12.6 | here |
+//! |---|---|---|
+//! | `MPIX_Win_create_notify(win, n)` | `set_num_notify` | [`window.set_num_notify(n)`](Window::set_num_notify) |
+//! | `MPIX_Win_free_notify(win)` | the same, of 0 | `window.set_num_notify(0)`, or [`Window::free`] |
+//! | | `get_num_notify` | [`window.num_notify(rank)`](Window::num_notify) |
+//! | `MPIX_Put_notify(…, i, win)`, `…_c` | `put_notify` | [`window.put_notify(to, index, data, Counter(i))`](Window::put_notify) |
+//! | `MPIX_Get_notify(…, i, win)`, `…_c` | `get_notify` | [`window.get_notify(from, index, into, Counter(i))`](Window::get_notify) |
+//! | | `accumulate_notify`, `get_accumulate_notify` | the same names |
+//! | `MPIX_Notify_get_value(win, i, &v)` | `get_notify_value` | [`window.notify_value(i)`](Window::notify_value) |
+//! | `MPIX_Notify_set_value(win, i, v)` | | [`window.set_notify_value(i, v)`](Window::set_notify_value) |
+//! | | `reset_notify_value` | [`window.reset_notify_value(i)`](Window::reset_notify_value) |
+//! | `MPIX_Win_get_notify_request(win, i, n, &r)` | a request | [`window.expect_count(range, i, n)`](Window::expect_count), `start` |
+//! | `MPI_Test(&r)`, `MPI_Wait(&r)`, `MPI_Waitany` | the same | [`CountRequest::test`], [`CountRequest::wait`], [`wait_any`] |
+//!
+//! # What does not compile
+//! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits for a counter that is
+//! gone, and no unfinished access tells one.
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &mut Window<'_, u64, L>) -> Result<(), Error> {
+//! let mut request = window.expect_count(0..1, 0, 1)?;
+//! window.set_num_notify(2)?;
+//! request.start()
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &mut Window<'_, u64, L>) -> Result<(), Error> {
+//! window.set_num_notify(2)?;
+//! let mut request = window.expect_count(0..1, 0, 1)?;
+//! request.start()
+//! # }
+//! ```
+//!
+//! # Evidence
+//! Cases `counters.*` and `small.counter*`; counts in `tests/host/counts.rs`.
+//!
+//! [IntelMPI]: crate#sources
+//! [`wait_any`]: super::wait_any_count
+//! [`CountRequest`]: super::CountRequest
+//! [`CountRequest::test`]: super::CountRequest::test
+//! [`CountRequest::wait`]: super::CountRequest::wait
+
+use core::cell::Cell;
+
+use bytemuck::Pod;
+use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width, point};
+
+use super::awaited::CELL;
+use crate::{Error, Window, World, window::Core};
+
+/// Words per rank of a table: key and number of its counters.
+const ROW: usize = 2;
+
+/// What a rank knows of a window's counters.
+#[derive(Debug)]
+pub(crate) struct Counters<'w> {
+    /// A [`ROW`] per rank; empty as long as nobody has any.
+    table: &'w [Cell<u32>],
+    /// A new set that not all ranks have answered yet.
+    coming: Option<Coming<'w>>,
+    /// A change of an own counter that has begun and was not answered.
+    begun: Cell<Option<(u32, Amo)>>,
+    op: Op,
+}
+
+/// A new set of counters.
+#[derive(Copy, Clone, Debug)]
+struct Coming<'w> {
+    /// What this rank has taken for it.
+    taken: Result<Taken<'w>, Error>,
+    /// The first rank that has none, or called for another window.
+    differs: Option<Rank>,
+}
+
+/// The memory of a set.
+#[derive(Copy, Clone, Debug)]
+struct Taken<'w> {
+    table: &'w [Cell<u32>],
+    key: Key,
+    count: u32,
+}
+
+impl Counters<'_> {
+    pub(crate) const fn none() -> Self {
+        Self {
+            table: &[],
+            coming: None,
+            begun: Cell::new(None),
+            op: Op::new(),
+        }
+    }
+
+    /// Key and number of `rank`'s counters.
+    fn row(&self, rank: Rank) -> (Key, u32) {
+        row(self.table, rank)
+    }
+}
+
+fn row(table: &[Cell<u32>], rank: Rank) -> (Key, u32) {
+    let (rows, _) = table.as_chunks::<ROW>();
+    match rows.get(rank.index()) {
+        Some([key, count]) => (Key::new(key.get()), count.get()),
+        None => (Key::new(0), 0),
+    }
+}
+
+impl<'w, L: Link> World<'w, L> {
+    /// Takes memory for `count` counters of this rank, all 0, and for a table. Takes nothing if it fails.
+    fn take_counters(&'w self, count: u32) -> Result<Taken<'w>, Error> {
+        let bytes = count.checked_mul(CELL).ok_or(Error::MemoryFull {
+            missing_bytes: u32::MAX,
+        })?;
+        let ranks = usize::from(self.size());
+        let table = self.arena.take(ranks.saturating_mul(ROW))?;
+        let key = match count {
+            0 => Key::new(0),
+            _ => match self.link().allocate(bytes, Place::Own) {
+                Ok(key) => key,
+                Err(refusal) => {
+                    self.arena.give_back(table);
+                    return Err(refusal.into());
+                }
+            },
+        };
+        let taken = Taken { table, key, count };
+        // CLEAR: G2: what this memory was.
+        let cleared = point!("counters.set.clear", self.clear_cells(key, bytes); else Ok(()));
+        match cleared {
+            Ok(()) => Ok(taken),
+            Err(error) => {
+                self.give_counters_back(taken);
+                Err(error)
+            }
+        }
+    }
+
+    fn give_counters_back(&self, Taken { table, key, count }: Taken<'_>) {
+        if count > 0 {
+            self.link().withdraw(key);
+        }
+        self.arena.give_back(table);
+    }
+
+    /// Gives back what a window's counters took.
+    pub(crate) fn discard_counters(&self, counters: &Counters<'_>) {
+        let table = counters.table;
+        if !table.is_empty() {
+            let (key, count) = counters.row(self.rank());
+            self.give_counters_back(Taken { table, key, count });
+        }
+        if let Some(Coming {
+            taken: Ok(taken), ..
+        }) = counters.coming
+        {
+            self.give_counters_back(taken);
+        }
+    }
+}
+
+impl<L: Link> Core<'_, L> {
+    /// Where counter `index` of `rank`'s lies.
+    pub(crate) fn counter(&self, rank: Rank, index: u32) -> Result<(Key, u32), Error> {
+        self.world.check_rank(rank)?;
+        let (key, count) = self.counters.row(rank);
+        if index >= count {
+            return Err(Error::NoSuchCounter { rank, index, count });
+        }
+        Ok((key, index.saturating_mul(CELL)))
+    }
+
+    /// Where an own counter lies.
+    pub(super) fn own_counter(&self, index: u32) -> Result<(Key, u32), Error> {
+        self.counter(self.world.rank(), index)
+    }
+
+    /// Does `amo` to an own counter, or goes on with it. Its former value.
+    fn change_counter(&self, index: u32, amo: Amo) -> Result<u32, Error> {
+        let (key, offset) = self.own_counter(index)?;
+        let (counters, wanted) = (&self.counters, (offset, amo));
+        // One that was given up may have had its effect: it has it before the next one.
+        if let Some((offset, amo)) = counters.begun.get().filter(|begun| *begun != wanted) {
+            self.go_on_with(key, offset, amo)?;
+        }
+        self.go_on_with(key, offset, amo)
+    }
+
+    fn go_on_with(&self, key: Key, offset: u32, amo: Amo) -> Result<u32, Error> {
+        let (world, Counters { begun, op, .. }) = (self.world, &self.counters);
+        let (link, me) = (world.link(), world.rank());
+        begun.set(Some((offset, amo)));
+        let old = world.retry(|| link.amo(me, key, offset, amo, Width::Half, op));
+        if old.is_ok() || !op.is_under_way() {
+            begun.set(None);
+        }
+        // The low half.
+        Ok(old? as u32)
+    }
+}
+
+impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
+    /// Gives this rank `count` counters in the place of those that it had, all 0. Collective; the number is each rank's
+    /// own.
+    ///
+    /// All notified accesses to the former ones have ended: they end with their calls, and an unfinished one keeps its
+    /// window borrowed.
+    ///
+    /// Takes 8 bytes per counter of shared memory and 2 p words of the arena, beside those of the former ones until all
+    /// ranks have answered. Waits for all ranks: O(log p).
+    ///
+    /// # Errors
+    /// On all ranks together, which then keep the counters and values that they had: [`Error::MemoryFull`] (also for a number
+    /// that cannot be), [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the
+    /// first such rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on, with the
+    /// number of the first call.
+    pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
+        let core = &mut self.core;
+        let world = core.world;
+        let mut coming = core.counters.coming.unwrap_or_else(|| Coming {
+            taken: world.take_counters(count),
+            differs: None,
+        });
+        // Not 0 but for a failure.
+        let window = u32::from(core.id).saturating_add(1);
+        let mine = match coming.taken {
+            Ok(Taken { key, count, .. }) => [window, key.get(), count],
+            Err(_) => [0; 3],
+        };
+        let answered = world.allgather_with(mine, |rank, [theirs, key, count]| {
+            if theirs != window {
+                coming.differs = coming.differs.or(Some(rank));
+            }
+            if let Ok(Taken { table, .. }) = coming.taken {
+                let (rows, _) = table.as_chunks::<ROW>();
+                for (word, value) in rows
+                    .get(rank.index())
+                    .into_iter()
+                    .flatten()
+                    .zip([key, count])
+                {
+                    Cell::set(word, value);
+                }
+            }
+        });
+        if let Err(error) = answered {
+            core.counters.coming = Some(coming);
+            return Err(error);
+        }
+        core.counters.coming = None;
+        match (coming.taken, coming.differs) {
+            (Ok(taken), None) => {
+                world.discard_counters(&core.counters);
+                core.counters.table = taken.table;
+                core.counters.begun.set(None);
+                core.counters.op = Op::new();
+                Ok(())
+            }
+            (Ok(taken), Some(rank)) => {
+                world.give_counters_back(taken);
+                Err(Error::Asymmetric(rank))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// How many counters `rank` has. Asks nobody.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`].
+    pub fn num_notify(&self, rank: Rank) -> Result<u32, Error> {
+        self.core.world.check_rank(rank)?;
+        let (_, count) = self.core.counters.row(rank);
+        Ok(count)
+    }
+
+    /// Own counter `index`. The data of the notifications that it has counted are in memory, and what is read past the cache
+    /// from now on finds them. Own lines are not refreshed: for [`Local`](crate::Local) in windows of the separate model see
+    /// [`Window::expect_count`] and [`Window::sync`].
+    ///
+    /// Takes notifications from the link, if there is room, so that a loop round this call keeps nobody waiting.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    pub fn notify_value(&self, index: u32) -> Result<u32, Error> {
+        let core = &self.core;
+        core.world.value(core.own_counter(index)?)
+    }
+
+    /// Sets own counter `index` to 0 and gives the value that it had: one atomic swap, so that no notification is lost or
+    /// counted twice.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does not answer: call again
+    /// to go on. The swap is done once. One that is not gone on with may have been done, before the next change of an own
+    /// counter.
+    pub fn reset_notify_value(&self, index: u32) -> Result<u32, Error> {
+        self.core.change_counter(index, Amo::Swap(0))
+    }
+
+    /// Sets own counter `index` to `value`. Notifications that arrived before are forgotten.
+    ///
+    /// # Errors
+    /// As [`Window::reset_notify_value`].
+    pub fn set_notify_value(&self, index: u32, value: u32) -> Result<(), Error> {
+        self.core.change_counter(index, Amo::Swap(value.into()))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,436 @@
+//! Events: counters of their own, as coarray Fortran has them. A rank posts, another waits for so many posts.
+//!
+//! # Guarantee
+//! G1. When [`Events::wait`] returns, what the ranks whose posts it has taken did before them is in memory: puts to any window,
+//!     and cells' changes. [`Bound::wait`] and a request also refresh the own lines that the data lie in.
+//! G2. No post is lost or taken twice: not if budgets run out, either.
+//! G3. [`World::events`] succeeds on all ranks or on none.
+//!
+//! # Cells
+//! At each rank one cell per event, under the same key everywhere. Peers add to it; its owner never changes it, but remembers how
+//! many posts it has taken: the event's *count* is the difference. So waiting takes no lock and no atomic operation, and a
+//! wait whose budget runs out has nothing to take back. Both are 32 bits, modulo 2^32 ([why](super::counters#values)): up to 2^32 - 1
+//! posts may be waiting.
+//!
+//! # Steps
+//! | call | core | in order | remote accesses |
+//! |---|---|---|---|
+//! | `post` | origin | fence; add 1 to the target's cell | 1 atomic operation |
+//! | [`put_event`](Window::put_event), [`Bound::put`] | origin | put; fence; add 1 | the data, and 1 atomic operation |
+//! | `query` | target | read the own cell; less what was taken | none |
+//! | `wait` | target | watch the own cell until so many are there; take them | none |
+//! | [`Bound::wait`] | target | publish the lines; as `wait`; refresh the lines | none |
+//! | [`Bound::expect`], [`Window::expect_event`] | target | `start`: publish; `test`: watch, take, refresh | none |
+//!
+//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the target's register), or 1 with native
+//! ones.
+//!
+//! | Fortran 2018, [CAF-NA] | here |
+//! |---|---|
+//! | `type(event_type) :: ev(n)[*]` | [`world.events(n)`](World::events) |
+//! | `event post (ev(i)[p])` | [`events.post(p, i)`](Events::post) |
+//! | `event wait (ev(i), until_count=k)` | [`events.wait(i, k)`](Events::wait) |
+//! | `call event_query (ev(i), c)` | [`events.query(i)`](Events::query) |
+//! | a coarray with an event of its own, assigned to: notified access | [`events.bind(&window, range, i)`](Events::bind), [`Bound::put`] |
+//!
+//! # Memory per rank
+//! Shared: 8 bytes per event, in whole lines. Private: a word per event. [`Events::free`] gives all back.
+//!
+//! # Evidence
+//! Cases `events.*` and `small.event*`; counts in `tests/host/counts.rs`.
+//!
+//! [CAF-NA]: crate#sources
+
+#![allow(
+    clippy::result_large_err,
+    reason = "requests go back to their user, without a heap"
+)]
+
+use core::{cell::Cell, ops::Range};
+
+use bytemuck::Pod;
+use flagpost_link::{Amo, Key, Link, Place, Rank, point};
+
+use super::{
+    awaited::{Awaited, CELL},
+    notice::{Checked, Telling},
+    threshold::CountRequest,
+};
+use crate::{
+    Error, Unfinished, Window, World,
+    rma::{Request, all, atomic::nothing, prepare},
+    window::Lines,
+};
+
+/// So many events at each rank.
+#[derive(Debug)]
+pub struct Events<'w, L> {
+    world: &'w World<'w, L>,
+    key: Key,
+    count: u32,
+    /// Per event: how many posts this rank has taken.
+    taken: &'w [Cell<u32>],
+}
+
+impl<'w, L: Link> World<'w, L> {
+    /// Makes `count` events at each rank, with no posts. Collective: the same number on all ranks, in the same order as
+    /// other collectives.
+    ///
+    /// Takes 8 bytes per event of every rank's shared memory, and a word of the arena, until [`Events::free`]. Waits for all
+    /// ranks: O(log p).
+    ///
+    /// # Errors
+    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is,
+    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] if a rank does not come: then no rank may use the
+    /// world any more.
+    pub fn events(&'w self, count: u32) -> Result<Events<'w, L>, Error> {
+        let prepared = self.prepare_events(count);
+        let offer = |events: &Events<'w, L>| {
+            // Ranks that agree on both have the same cells: 32 bits of the key, 16 that tell of the number.
+            let count = events.count ^ events.count.wrapping_shr(u16::BITS);
+            u64::from(events.key.get()).wrapping_shl(u16::BITS) | u64::from(count as u16)
+        };
+        // ORDER: no peer posts before all have cleared their cells.
+        let differs = point!(
+            "events.make.agree",
+            self.agree(prepared.as_ref().ok().map(offer))?;
+            else None
+        );
+        match (prepared, differs) {
+            (Ok(events), None) => Ok(events),
+            (Ok(events), Some(rank)) => {
+                events.discard();
+                Err(Error::Asymmetric(rank))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// This rank's part. Takes nothing if it fails.
+    fn prepare_events(&'w self, count: u32) -> Result<Events<'w, L>, Error> {
+        let bytes = count.checked_mul(CELL).ok_or(Error::MemoryFull {
+            missing_bytes: u32::MAX,
+        })?;
+        let taken = self.arena.take(count as usize)?;
+        let key = match self.link().allocate(bytes, Place::Symmetric) {
+            Ok(key) => key,
+            Err(refusal) => {
+                self.arena.give_back(taken);
+                return Err(refusal.into());
+            }
+        };
+        let events = Events {
+            world: self,
+            key,
+            count,
+            taken,
+        };
+        // CLEAR: what this memory was.
+        let cleared = point!("events.make.clear", self.clear_cells(key, bytes); else Ok(()));
+        match cleared {
+            Ok(()) => Ok(events),
+            Err(error) => {
+                events.discard();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<'w, L: Link> Events<'w, L> {
+    /// How many events each rank has.
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Posts event `index` of `to`. What this rank did before is in memory when the post is seen.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`]; [`Error::Timeout`] while the target's lock is taken or a network does not
+    /// answer, [`Error::PeerLost`]: with a handle to go on with.
+    pub fn post(&self, to: Rank, index: u32) -> Result<(), Unfinished<Option<EventPost<'_, L>>>> {
+        let place = self.place(to, index).map_err(nothing)?;
+        let post = EventPost {
+            world: self.world,
+            telling: Telling::new(to, post(place), place, &[]),
+        };
+        post.go_on().map_err(|late| Unfinished {
+            handle: Some(late.handle),
+            error: late.error,
+        })
+    }
+
+    /// How many posts of own event `index` have not been taken. Waits for none of them.
+    ///
+    /// Takes notifications from the link, if there is room, so that a loop round this call keeps nobody waiting.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    pub fn query(&self, index: u32) -> Result<u32, Error> {
+        let posted = self.world.value(self.place(self.world.rank(), index)?)?;
+        Ok(posted.wrapping_sub(self.taken(index)?.get()))
+    }
+
+    /// Waits until there are `until` posts of own event `index`, and takes so many. See G1 of the [module](self) for what can
+    /// be read then; own lines are not refreshed.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are missing: none was taken.
+    pub fn wait(&self, index: u32, until: u32) -> Result<(), Error> {
+        let (cell, taken) = self.own(index)?;
+        if until == 0 {
+            return Err(Error::CountZero);
+        }
+        let count = |posted: u32| posted.wrapping_sub(taken.get());
+        cell.wait(
+            |posted| count(posted) >= until,
+            |posted| until.saturating_sub(count(posted)),
+        )?;
+        take(taken, until);
+        Ok(())
+    }
+
+    /// Gives the events back. Collective, and a barrier: nobody posts any more. Posts that nobody took are gone.
+    ///
+    /// Dropping them instead keeps their memory taken.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming a rank that has not come, with the events, to try again.
+    pub fn free(self) -> Result<(), Unfinished<Self>> {
+        // ORDER: nobody reuses memory that somebody still posts to.
+        let left = point!("events.free.barrier", self.world.barrier(); else Ok(()));
+        match left {
+            Ok(()) => {
+                self.discard();
+                Ok(())
+            }
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    /// Where an event lies.
+    fn place(&self, rank: Rank, index: u32) -> Result<(Key, u32), Error> {
+        self.world.check_rank(rank)?;
+        let count = self.count;
+        if index >= count {
+            return Err(Error::NoSuchCounter { rank, index, count });
+        }
+        Ok((self.key, index.saturating_mul(CELL)))
+    }
+
+    fn taken(&self, index: u32) -> Result<&'w Cell<u32>, Error> {
+        let (rank, count) = (self.world.rank(), self.count);
+        let taken = self.taken.get(index as usize);
+        taken.ok_or(Error::NoSuchCounter { rank, index, count })
+    }
+
+    /// An own event.
+    fn own(&self, index: u32) -> Result<(Awaited<'w, L>, &'w Cell<u32>), Error> {
+        let place = self.place(self.world.rank(), index)?;
+        Ok((Awaited::new(self.world, place), self.taken(index)?))
+    }
+
+    fn discard(&self) {
+        self.world.link().withdraw(self.key);
+        self.world.arena.give_back(self.taken);
+    }
+}
+
+/// What tells of an event.
+const fn post((key, offset): (Key, u32)) -> Checked {
+    let amo = Amo::Add(1);
+    Checked::Cell { key, offset, amo }
+}
+
+/// `until` posts are taken.
+fn take(taken: &Cell<u32>, until: u32) {
+    taken.set(taken.get().wrapping_add(until));
+}
+
+/// A post that may not be done yet.
+///
+/// Dropping it leaves it so.
+#[derive(Debug)]
+#[must_use = "dropping this leaves open whether the event is posted"]
+pub struct EventPost<'e, L> {
+    world: &'e World<'e, L>,
+    telling: Telling<'e>,
+}
+
+impl<L: Link> EventPost<'_, L> {
+    /// Goes on.
+    ///
+    /// # Errors
+    /// As [`Events::post`], with the handle again.
+    pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+        let (world, telling) = (self.world, &mut self.telling);
+        match world.retry(|| telling.attempt(world.link())) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+}
+
+impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
+    /// Puts `data` at `index` of `to`'s piece and posts its event `event`, in one call: who has waited for the event finds the
+    /// data. No epoch. `to` must not store to these lines meanwhile, as with [`Window::put_notify`].
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::NoSuchCounter`], [`Error::WrongWindow`] (the events are another
+    /// world's): nothing has happened. [`Error::Timeout`], [`Error::PeerLost`]: with a handle to go on with.
+    pub fn put_event<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        events: &'r Events<'_, L>,
+        event: u32,
+    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>> {
+        let place = self
+            .same_world(events)
+            .and_then(|()| events.place(to, event));
+        let notice = post(place.map_err(nothing)?);
+        prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())
+            .map_err(nothing)?
+            .telling(notice)
+            .finish()
+    }
+
+    /// A request that completes when there are `until` posts of own event `event`, and takes them: then the data that came
+    /// with them can be read in the elements `range` of the own piece.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::CountZero`], [`Error::WrongWindow`] (the events are another
+    /// world's).
+    pub fn expect_event<'r>(
+        &'r self,
+        range: Range<usize>,
+        events: &'r Events<'_, L>,
+        event: u32,
+        until: u32,
+    ) -> Result<CountRequest<'r, L>, Error> {
+        self.same_world(events)?;
+        let (cell, taken) = events.own(event)?;
+        let lines = self.lines(range)?;
+        CountRequest::new(&self.core, cell, lines, until, Some(taken))
+    }
+
+    fn same_world(&self, events: &Events<'_, L>) -> Result<(), Error> {
+        if core::ptr::eq(self.core.world, events.world) {
+            Ok(())
+        } else {
+            Err(Error::WrongWindow)
+        }
+    }
+}
+
+/// A range of a window's elements and the event that tells of them.
+#[derive(Debug)]
+pub struct Bound<'b, 'w, T, L, S> {
+    window: &'b Window<'w, T, L, S>,
+    events: &'b Events<'w, L>,
+    range: Range<usize>,
+    lines: Lines,
+    event: u32,
+}
+
+impl<'w, L: Link> Events<'w, L> {
+    /// Binds event `event` to the elements `range` of `window`: who puts there by [`Bound::put`] posts it. Tells nobody; each rank
+    /// binds for itself, all alike if they are to understand each other.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::WrongWindow`] (the events are another world's).
+    pub fn bind<'b, T: Pod, S>(
+        &'b self,
+        window: &'b Window<'w, T, L, S>,
+        range: Range<usize>,
+        event: u32,
+    ) -> Result<Bound<'b, 'w, T, L, S>, Error> {
+        window.same_world(self)?;
+        self.place(self.world.rank(), event)?;
+        let lines = window.lines(range.clone())?;
+        Ok(Bound {
+            window,
+            events: self,
+            range,
+            lines,
+            event,
+        })
+    }
+}
+
+impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
+    /// Puts `data` to `to`, at the `at`-th element of the range, and posts the event.
+    ///
+    /// # Errors
+    /// As [`Window::put_event`]; [`Error::OutOfRange`] behind the range, too.
+    pub fn put<'r>(
+        &'r self,
+        to: Rank,
+        at: usize,
+        data: &'r [T],
+    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>> {
+        let len = self.range.end.saturating_sub(self.range.start);
+        let end = at.saturating_add(data.len());
+        if end > len {
+            return Err(nothing(Error::OutOfRange {
+                end: end as u64,
+                len: len as u64,
+            }));
+        }
+        let index = self.range.start.saturating_add(at);
+        self.window
+            .put_event(to, index, data, self.events, self.event)
+    }
+
+    /// Waits for `until` posts and takes them: then the data that came with them can be read in the range.
+    ///
+    /// Own stores to its lines are written back first. Peers put there only if none is left that is not: as with a
+    /// [request](super#rule-for-cached-lines).
+    ///
+    /// # Errors
+    /// As [`Events::wait`].
+    pub fn wait(&self, until: u32) -> Result<(), Error> {
+        let (cell, taken) = self.events.own(self.event)?;
+        if until == 0 {
+            return Err(Error::CountZero);
+        }
+        let count = |posted: u32| posted.wrapping_sub(taken.get());
+        self.window.core.await_cell(
+            self.lines,
+            &cell,
+            |posted| count(posted) >= until,
+            |posted| until.saturating_sub(count(posted)),
+        )?;
+        take(taken, until);
+        Ok(())
+    }
+
+    /// A request for `until` posts and the range: [`Window::expect_event`].
+    ///
+    /// # Errors
+    /// [`Error::CountZero`].
+    pub fn expect(&self, until: u32) -> Result<CountRequest<'b, L>, Error> {
+        self.window
+            .expect_event(self.range.clone(), self.events, self.event, until)
+    }
+
+    /// [`Events::query`] of the event.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn query(&self) -> Result<u32, Error> {
+        self.events.query(self.event)
+    }
+}

@@ -1,0 +1,149 @@
+//! Signals: a window's counters as words that peers set or add to, and that this rank compares.
+//!
+//! A signal *is* a [counter](super::counters): [`Window::set_num_notify`] makes them, and `Signal::add(i, 1)` is what a
+//! notification of counter `i` does. What differs is who decides on the value: the peer.
+//!
+//! | OpenSHMEM | here |
+//! |---|---|
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_SET, pe)` | `window.put_notify(pe, index, data, Signal::set(i, v))` |
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_ADD, pe)` | `window.put_notify(pe, index, data, Signal::add(i, v))` |
+//! | `shmemx_signal_set`, `shmemx_signal_add` | `window.notify(pe, Signal::set(i, v))`, `add` |
+//! | `shmem_signal_fetch(sig)` | [`window.signal_fetch(i)`](Window::signal_fetch) |
+//! | `shmem_signal_wait_until(sig, cmp, v)` | [`window.signal_wait_until(range, i, cmp, v)`](Window::signal_wait_until) |
+//!
+//! OpenSHMEM's words have 64 bits; [these have 32](super::counters#values). It has caches that are kept coherent, or none; here a wait
+//! says which elements it is about, as a request does.
+//!
+//! # Guarantee
+//! G1. When a wait returns, the data of the signals whose effect is in the value can be read in its range; so can earlier puts of
+//!     the same ranks there. A signal that was overwritten by another rank's `set` before it was seen tells nothing.
+//!
+//! # Steps
+//! | call | core | in order | remote accesses |
+//! |---|---|---|---|
+//! | signal | origin | the access; fence; add to the cell, or swap it | those of the access, and 1 atomic operation |
+//! | `signal_fetch` | target | read the cell | none |
+//! | `signal_wait_until` | target | publish the lines; watch the cell; refresh the lines | none |
+//!
+//! # Evidence
+//! Cases `counters.signal*` and `small.signal*`.
+
+use core::ops::Range;
+
+use bytemuck::Pod;
+use flagpost_link::{Link, order, point};
+
+use super::awaited::Awaited;
+use crate::{
+    Error, Window,
+    window::{Core, Lines},
+};
+
+/// How a signal is compared with a value: `signal … value`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Compare {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+}
+
+impl Compare {
+    /// Whether it is true of `signal` and `value`, as unsigned numbers.
+    pub const fn holds(self, signal: u32, value: u32) -> bool {
+        match self {
+            Self::Eq => signal == value,
+            Self::Ne => signal != value,
+            Self::Gt => signal > value,
+            Self::Ge => signal >= value,
+            Self::Lt => signal < value,
+            Self::Le => signal <= value,
+        }
+    }
+}
+
+impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
+    /// Own signal `index`: [`Window::notify_value`] by another name.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn signal_fetch(&self, index: u32) -> Result<u32, Error> {
+        self.notify_value(index)
+    }
+
+    /// Waits until own signal `index` compares with `value` as `compare` says, and gives it. Then the data that came before it
+    /// can be read in the elements `range` of the own piece (an empty range: no data, or data that are never cached).
+    ///
+    /// Own stores to these lines are written back first. Peers put there only if none is left that is not: as with a
+    /// [request](super#rule-for-cached-lines).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::Timeout`]: call again.
+    pub fn signal_wait_until(
+        &self,
+        range: Range<usize>,
+        index: u32,
+        compare: Compare,
+        value: u32,
+    ) -> Result<u32, Error> {
+        let core = &self.core;
+        let lines = self.lines(range)?;
+        let cell = Awaited::new(core.world, core.own_counter(index)?);
+        let arrived = |signal| compare.holds(signal, value);
+        core.await_cell(lines, &cell, arrived, |_| 1)
+    }
+}
+
+impl<L: Link> Core<'_, L> {
+    /// Waits until an own cell's value is as it should be; then what came before it can be read in `lines`. `left` says of a
+    /// value how many notifications it lacks.
+    pub(super) fn await_cell(
+        &self,
+        lines: Lines,
+        cell: &Awaited<'_, L>,
+        arrived: impl Fn(u32) -> bool,
+        left: impl Fn(u32) -> u32,
+    ) -> Result<u32, Error> {
+        // PUBLISH: no dirty line is left to be evicted over what arrives, nor dropped below.
+        point!("signals.wait.publish", self.publish(lines)?);
+        Ok(order!(
+            "signals.wait.watch<refresh",
+            cell.wait(arrived, left)?,
+            // REFRESH: G1: after the cell was read; a core may fetch lines ahead before.
+            point!("signals.wait.refresh", self.refresh(lines)?)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Compare;
+
+    #[test]
+    fn comparisons_are_of_the_signal_with_the_value() {
+        let all = [
+            (Compare::Eq, [false, true, false]),
+            (Compare::Ne, [true, false, true]),
+            (Compare::Gt, [false, false, true]),
+            (Compare::Ge, [false, true, true]),
+            (Compare::Lt, [true, false, false]),
+            (Compare::Le, [true, true, false]),
+        ];
+        for (compare, expected) in all {
+            for value in [1, 7, u32::MAX - 1] {
+                let found =
+                    [value - 1, value, value + 1].map(|signal| compare.holds(signal, value));
+                assert_eq!(found, expected, "{compare:?} {value}");
+            }
+        }
+    }
+}

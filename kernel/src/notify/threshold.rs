@@ -1,0 +1,234 @@
+//! Persistent requests for counters and events.
+//!
+//! Steps and guarantees are those of [`counters`](super::counters) and [`events`](super::events). The rule for lines is that of
+//! [tag requests](super#rule-for-cached-lines).
+
+use core::{cell::Cell, ops::Range};
+
+use bytemuck::Pod;
+use flagpost_link::{Link, order, point};
+
+use super::awaited::{Awaited, late};
+use crate::{
+    Error, Window,
+    window::{Core, Lines, REQUESTS},
+};
+
+/// Not started: no place among the window's started requests.
+const INACTIVE: u8 = u8::MAX;
+
+/// A persistent request: completes when a counter has come to a threshold, or when so many events were posted.
+#[derive(Debug)]
+#[must_use = "a request does nothing until it is started"]
+pub struct CountRequest<'r, L> {
+    core: &'r Core<'r, L>,
+    cell: Awaited<'r, L>,
+    lines: Lines,
+    threshold: u32,
+    /// Of an event: how many posts have been taken already.
+    taken: Option<&'r Cell<u32>>,
+    /// Its place among the window's started requests.
+    place: u8,
+}
+
+impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
+    /// A request that completes when own counter `index` reaches or exceeds `threshold`: then the data that its
+    /// notifications brought to the elements `range` of the own piece can be read (an empty range: no data, or data that are
+    /// never cached). The counter keeps its value; [reset](Window::reset_notify_value) it before the next use.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::CountZero`] for a threshold of 0.
+    pub fn expect_count(
+        &self,
+        range: Range<usize>,
+        index: u32,
+        threshold: u32,
+    ) -> Result<CountRequest<'_, L>, Error> {
+        let cell = self.core.own_counter(index)?;
+        let cell = Awaited::new(self.core.world, cell);
+        let lines = self.lines(range)?;
+        CountRequest::new(&self.core, cell, lines, threshold, None)
+    }
+}
+
+impl<'r, L: Link> CountRequest<'r, L> {
+    pub(super) fn new(
+        core: &'r Core<'r, L>,
+        cell: Awaited<'r, L>,
+        lines: Lines,
+        threshold: u32,
+        taken: Option<&'r Cell<u32>>,
+    ) -> Result<Self, Error> {
+        if threshold == 0 {
+            return Err(Error::CountZero);
+        }
+        Ok(Self {
+            core,
+            cell,
+            lines,
+            threshold,
+            taken,
+            place: INACTIVE,
+        })
+    }
+
+    /// Starts to wait anew. Writes the own dirty lines of the request's range back; until it completes, own stores there
+    /// are refused. What was counted before counts.
+    ///
+    /// # Errors
+    /// [`Error::RequestActive`], [`Error::TooManyRequests`].
+    pub fn start(&mut self) -> Result<(), Error> {
+        if self.is_started() {
+            return Err(Error::RequestActive);
+        }
+        let max = REQUESTS as u8;
+        let free = (0..max)
+            .zip(&self.core.requested)
+            .find(|(_, open)| open.get().is_none());
+        let Some((place, open)) = free else {
+            return Err(Error::TooManyRequests { max });
+        };
+        // PUBLISH: no dirty line is left to be evicted over what arrives.
+        point!("counters.start.publish", self.core.publish(self.lines)?);
+        open.set(Some(self.lines));
+        self.place = place;
+        Ok(())
+    }
+
+    /// Whether the request is complete: if so, the counter's value (of an event: how many posts are left). Does not wait.
+    ///
+    /// A complete request is not started any more. Takes notifications from the link, if there is room.
+    ///
+    /// # Errors
+    /// [`Error::RequestInactive`].
+    pub fn test(&mut self) -> Result<Option<u32>, Error> {
+        // PROGRESS: who waits for room in the own ring may be the one that is to count.
+        point!("counters.test.progress", self.cell.world.progress(); else false);
+        self.attempt()
+    }
+
+    fn attempt(&mut self) -> Result<Option<u32>, Error> {
+        if !self.is_started() {
+            return Err(Error::RequestInactive);
+        }
+        let (before, threshold) = (self.taken.map_or(0, Cell::get), self.threshold);
+        let value = order!(
+            "counters.test.watch<refresh",
+            {
+                let arrived = |value: u32| value.wrapping_sub(before) >= threshold;
+                match self.cell.look(arrived)? {
+                    Some(value) => value,
+                    None => return Ok(None),
+                }
+            },
+            // REFRESH: after the counter was read; a core may fetch lines ahead before.
+            point!("counters.test.refresh", self.core.refresh(self.lines)?)
+        );
+        self.close();
+        let Some(taken) = self.taken else {
+            return Ok(Some(value));
+        };
+        taken.set(before.wrapping_add(threshold));
+        Ok(Some(value.wrapping_sub(taken.get())))
+    }
+
+    /// Waits until the request is complete.
+    ///
+    /// # Errors
+    /// As [`CountRequest::test`]; [`Error::Timeout`] with how many notifications are missing. The request stays started.
+    pub fn wait(&mut self) -> Result<u32, Error> {
+        let world = self.core.world;
+        let left = Cell::new(0);
+        world.wait(
+            || {
+                let answer = self.attempt();
+                left.set(self.left());
+                answer
+            },
+            || late(left.get()),
+        )
+    }
+
+    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for a program that knows
+    /// that no peer will put there any more. The counter keeps its value.
+    ///
+    /// A started request that is dropped instead keeps its lines closed, and its place taken.
+    ///
+    /// # Errors
+    /// [`Error::RequestInactive`].
+    pub fn cancel(&mut self) -> Result<(), Error> {
+        if !self.is_started() {
+            return Err(Error::RequestInactive);
+        }
+        // REFRESH: peers may have put there; own stores must not merge into old lines.
+        point!("counters.cancel.refresh", self.core.refresh(self.lines)?);
+        self.close();
+        Ok(())
+    }
+
+    /// Gives the request back, [cancelled](Self::cancel) if it is started.
+    ///
+    /// # Errors
+    /// None but those of the link's own.
+    pub fn free(mut self) -> Result<(), Error> {
+        if self.is_started() {
+            self.cancel()?;
+        }
+        Ok(())
+    }
+
+    /// Whether it waits.
+    pub fn is_started(&self) -> bool {
+        self.place != INACTIVE
+    }
+
+    /// How many notifications were missing when the cell was last looked at.
+    fn left(&self) -> u32 {
+        let counted = self
+            .cell
+            .seen()
+            .wrapping_sub(self.taken.map_or(0, Cell::get));
+        self.threshold.saturating_sub(counted)
+    }
+
+    /// Own stores to the lines are allowed again.
+    fn close(&mut self) {
+        if let Some(open) = self.core.requested.get(usize::from(self.place)) {
+            open.set(None);
+        }
+        self.place = INACTIVE;
+    }
+}
+
+/// Waits until one of the started `requests` is complete, and gives its index and value. None if none is started.
+///
+/// Counters' and events' requests may be mixed. More than 4 are polled without pause where the machine cannot watch as many
+/// words.
+///
+/// # Errors
+/// [`Error::Timeout`] with how many notifications the one that lacks fewest lacked. All stay started.
+pub fn wait_any_count<L: Link>(
+    requests: &mut [CountRequest<'_, L>],
+) -> Result<Option<(usize, u32)>, Error> {
+    let Some(first) = requests.iter().find(|request| request.is_started()) else {
+        return Ok(None);
+    };
+    let world = first.core.world;
+    let fewest = Cell::new(0);
+    world.wait(
+        || {
+            let mut left = u32::MAX;
+            for (index, request) in requests.iter_mut().enumerate() {
+                if request.is_started() {
+                    if let Some(value) = request.attempt()? {
+                        return Ok(Some(Some((index, value))));
+                    }
+                    left = left.min(request.left());
+                }
+            }
+            fewest.set(left);
+            Ok(None)
+        },
+        || late(fewest.get()),
+    )
+}

@@ -1,0 +1,349 @@
+//! Events.
+
+use flagpost::{
+    Budget, EpochSlots, Error, Events, Link, Model, Rank, Rma as _, Unfinished, Waiting, Window,
+    World,
+};
+
+use super::{
+    timeout::{SHORT, await_go, go, timed_out},
+    world::{NO_ERROR, refused},
+};
+use crate::{Failure, context::check};
+
+const FIRST: Rank = Rank::new(0);
+const SECOND: Rank = Rank::new(1);
+
+fn plain<T, H>(result: Result<T, Unfinished<H>>) -> Result<T, Error> {
+    result.map_err(Error::from)
+}
+
+/// Data and event in one call, by a binding of both: a token goes round, and its reader says that it has read.
+pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const ROUNDS: u32 = 3;
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u32>(24)?;
+    let events = world.events(2)?;
+    check("events", events.len(), 2_u32)?;
+    let full = events.bind(&window, 4..24, 1)?;
+    let last = ROUNDS * u32::from(size);
+    for round in 0..ROUNDS {
+        let number = round * u32::from(size) + u32::from(me.get());
+        if number > 0 {
+            full.wait(1)?;
+            for index in [4, 10, 23] {
+                check("token", window.local().get(index)?, number)?;
+            }
+            events.post(prev, 0)?;
+        }
+        if round > 0 {
+            // The next rank has read the last one.
+            events.wait(0, 1)?;
+        }
+        full.put(next, 0, &[number + 1; 20])?;
+    }
+    if me == FIRST {
+        full.wait(1)?;
+        check("last", window.local().get(23)?, last)?;
+        check("none is left", full.query()?, 0_u32)?;
+    }
+    Ok(())
+}
+
+/// Posts of all ranks to all events of all ranks, taken in portions of different sizes.
+pub(super) fn counts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const EACH: u32 = 4;
+    let (me, size) = (world.rank(), world.size());
+    let events = world.events(3)?;
+    for round in 0..2 {
+        for distance in 0..size {
+            for _ in 0..EACH {
+                for index in 0..3 {
+                    events.post(me.ahead(distance, size), index)?;
+                }
+            }
+        }
+        let all = EACH * u32::from(size);
+        events.wait(2, all)?;
+        check("all taken", events.query(2)?, 0_u32)?;
+        for _ in 0..all {
+            events.wait(0, 1)?;
+        }
+        for _ in 0..all / 2 {
+            events.wait(1, 2)?;
+        }
+        check("none is left", events.query(0)? + events.query(1)?, 0_u32)?;
+        check("round", round < 2, true)?;
+        world.barrier()?;
+    }
+    Ok(events.free()?)
+}
+
+/// An event tells of all that its poster did before: puts of epochs to other windows, too.
+pub(super) fn orders<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = world.rank();
+    let window = world.allocate_with::<u64, EpochSlots<'_>>(20, Model::Unified)?;
+    let events = world.events(1)?;
+    for round in 1..=4_u64 {
+        if me == FIRST {
+            let lock = window.lock_shared(SECOND)?;
+            lock.put(SECOND, 0, &[round; 20])?;
+            // Not flushed.
+            events.post(SECOND, 0)?;
+            events.wait(0, 1)?;
+            lock.unlock()?;
+        } else if me == SECOND {
+            events.wait(0, 1)?;
+            for index in [0, 7, 19] {
+                check("put before", window.local().get(index)?, round)?;
+            }
+            events.post(FIRST, 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// The own word beside what is put: a request writes it back when it starts; what was counted before counts.
+pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    let window = world.allocate::<u32>(40)?;
+    let events = world.events(1)?;
+    let local = window.local();
+    let bound = events.bind(&window, 0..40, 0)?;
+    let mut two = bound.expect(2)?;
+    for round in 1..=3_u32 {
+        local.set(1, round * 5)?;
+        local.set(39, round * 6)?;
+        two.start()?;
+        refused("store", local.set(1, 0), Error::Exposed)?;
+        world.barrier()?;
+        bound.put(next, 0, &[round])?;
+        window.put_event(next, 2, &[round, round], &events, 0)?;
+        bound.put(next, 4, &[])?;
+        check("one is left", two.wait()? <= 1, true)?;
+        check("first put", local.get(0)?, round)?;
+        check("own word beside it", local.get(1)?, round * 5)?;
+        check("second put", local.get(3)?, round)?;
+        check("own word elsewhere", local.get(39)?, round * 6)?;
+        // Own stores at the far end of the range, before the wait.
+        local.set(39, round * 7)?;
+        bound.wait(1)?;
+        check("own word elsewhere", local.get(39)?, round * 7)?;
+        check("none is left", bound.query()?, 0_u32)?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Bad input is an error value, and nothing changes.
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    let window = world.allocate::<u32>(8)?;
+    let events = world.events(2)?;
+    check("not empty", events.is_empty(), false)?;
+    let stranger = Rank::new(size);
+    let unknown = Error::NoSuchRank {
+        rank: stranger,
+        size,
+    };
+    let none = |rank| Error::NoSuchCounter {
+        rank,
+        index: 2,
+        count: 2,
+    };
+    refused("stranger", plain(events.post(stranger, 0)), unknown)?;
+    refused("post", plain(events.post(next, 2)), none(next))?;
+    refused("query", events.query(2), none(me))?;
+    refused("wait", events.wait(2, 1), none(me))?;
+    refused("nothing", events.wait(0, 0), Error::CountZero)?;
+    let put = |to, index, event| plain(window.put_event(to, index, &[9, 9], &events, event));
+    let beyond = Error::OutOfRange { end: 9, len: 8 };
+    refused("put to a stranger", put(stranger, 0, 0), unknown)?;
+    refused("put and no event", put(next, 0, 2), none(next))?;
+    refused("put beyond", put(next, 7, 0), beyond)?;
+    refused("bind", events.bind(&window, 3..9, 0).map(|_| ()), beyond)?;
+    refused("bind", events.bind(&window, 0..1, 2).map(|_| ()), none(me))?;
+    let request = window.expect_event(0..1, &events, 2, 1);
+    refused("request", request.map(|_| ()), none(me))?;
+    let bound = events.bind(&window, 2..5, 1)?;
+    let behind = Error::OutOfRange { end: 4, len: 3 };
+    refused("put behind", plain(bound.put(next, 2, &[9, 9])), behind)?;
+    refused("nothing", bound.wait(0), Error::CountZero)?;
+    refused("nothing", bound.expect(0).map(|_| ()), Error::CountZero)?;
+    world.barrier()?;
+    check(
+        "nobody has posted",
+        events.query(0)? + events.query(1)?,
+        0_u32,
+    )?;
+    window.sync()?;
+    for index in 0..8 {
+        check("no byte has moved", window.local().get(index)?, 0_u32)?;
+    }
+    let nothing = world.events(0)?;
+    check("empty", nothing.is_empty(), true)?;
+    nothing.free()?;
+    Ok(events.free()?)
+}
+
+/// One rank wants others, or more than there can be: nobody gets any. What is freed can be had again, with no posts.
+pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    let last = Rank::new(size - 1);
+    for number in [u32::MAX, u32::MAX / 8, 1 << 24] {
+        let asked = if me == last { number } else { 3 };
+        match world.events(asked) {
+            Err(Error::MemoryFull { .. } | Error::ArenaFull { .. }) if me == last => {}
+            Err(Error::Asymmetric(rank)) if me != last => {
+                check("named", rank.get(), last.get())?;
+            }
+            Err(other) => return Err(other.into()),
+            Ok(_) => return Err(NO_ERROR),
+        }
+    }
+    if size > 1 {
+        let asked = 3 + u32::from(me == last);
+        match world.events(asked) {
+            Err(Error::Asymmetric(_)) => {}
+            Err(other) => return Err(other.into()),
+            Ok(_) => return Err(NO_ERROR),
+        }
+    }
+    for round in 0..12 {
+        let events = world.events(5)?;
+        check("new", events.query(4)?, 0_u32)?;
+        world.barrier()?;
+        events.post(next, round % 5)?;
+        events.post(next, 4)?;
+        events.free()?;
+        if round % 2 == 0 {
+            continue; // the next events take the same place
+        }
+        // Posted or not: freeing waits for who posts.
+        let memory = world.allocate::<u32>(10)?;
+        world.barrier()?;
+        let mut words = [1; 10];
+        memory.local().copy_out(0, &mut words)?;
+        check("nobody posts there", words.iter().sum::<u32>(), 0_u32)?;
+        memory.free()?;
+    }
+    Ok(())
+}
+
+/// Budgets that run out take nothing, and lose nothing.
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u64>(2)?;
+    let events = world.events(1)?;
+    world.set_budget(Budget::UNLIMITED);
+    match world.rank().get() {
+        0 => {
+            let bound = events.bind(&window, 1..2, 0)?;
+            await_go(&window, SECOND)?;
+            world.set_budget(SHORT);
+            for _ in 0..2 {
+                let Err(error) = events.wait(0, 3) else {
+                    return Err(NO_ERROR);
+                };
+                timed_out(error, Waiting::Notification, 2, &[])?;
+                let Err(error) = bound.wait(4) else {
+                    return Err(NO_ERROR);
+                };
+                timed_out(error, Waiting::Notification, 3, &[])?;
+            }
+            let mut request = bound.expect(3)?;
+            request.start()?;
+            let Err(error) = request.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(error, Waiting::Notification, 2, &[])?;
+            check("still there", events.query(0)?, 1_u32)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, SECOND)?;
+            request.wait()?;
+            check("data", window.local().get(1)?, 9_u64)?;
+            bound.wait(1)?;
+            check("all taken", events.query(0)?, 0_u32)?;
+        }
+        1 => {
+            events.post(FIRST, 0)?;
+            go(&window, FIRST)?;
+            await_go(&window, FIRST)?;
+            events.post(FIRST, 0)?;
+            window.put_event(FIRST, 1, &[9], &events, 0)?;
+            events.post(FIRST, 0)?;
+        }
+        _ => {}
+    }
+    // Rank 0 has to wait for the others: it can try again.
+    let mut events = Some(events);
+    if world.rank() == FIRST {
+        world.set_budget(SHORT);
+        while let Some(left) = events.take() {
+            match left.free() {
+                Ok(()) => break,
+                Err(late) => {
+                    let Error::Timeout(_) = late.error else {
+                        return Err(late.error.into());
+                    };
+                    events = Some(late.handle);
+                }
+            }
+            world.set_budget(Budget::UNLIMITED);
+        }
+    }
+    if let Some(events) = events {
+        events.free()?;
+    }
+    Ok(())
+}
+
+/// Tried in every schedule.
+pub(super) mod small {
+    use super::*;
+
+    /// Others post to rank 0, which takes them one by one.
+    pub(crate) fn post<'w, L: Link>(
+        world: &World<'w, L>,
+        events: &Events<'w, L>,
+    ) -> Result<(), Failure> {
+        if world.rank() != FIRST {
+            return Ok(events.post(FIRST, 0)?);
+        }
+        for _ in 1..world.size() {
+            events.wait(0, 1)?;
+        }
+        check("none is left", events.query(0)?, 0_u32)
+    }
+
+    /// A word goes to rank 1 and comes back, with events.
+    pub(crate) fn ping_pong<'w, L: Link>(
+        world: &World<'w, L>,
+        window: &Window<'w, u32, L>,
+        events: &Events<'w, L>,
+    ) -> Result<(), Failure> {
+        let bound = events.bind(window, 0..1, 0)?;
+        let next = world.rank().next(world.size());
+        if world.rank() == FIRST {
+            bound.put(next, 0, &[5])?;
+        }
+        bound.wait(1)?;
+        check("word", window.local().get(0)?, 5_u32)?;
+        if world.rank() != FIRST {
+            bound.put(next, 0, &[5])?;
+        }
+        Ok(())
+    }
+
+    /// Events are made, posted to and freed, and their memory is used for something else.
+    pub(crate) fn made<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+        let next = world.rank().next(world.size());
+        let events = world.events(1)?;
+        events.post(next, 0)?;
+        events.wait(0, 1)?;
+        Ok(events.free()?)
+    }
+}

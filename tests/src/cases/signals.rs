@@ -1,0 +1,157 @@
+//! Signals: counters that peers set and add to, and that are compared.
+
+use flagpost::{Compare, Counter, EpochSlots, Error, Link, Model, Rank, Signal, Window, World};
+
+use crate::{Failure, context::check};
+
+const FIRST: Rank = Rank::new(0);
+
+/// Each comparison waits for the value that makes it true, and finds the data.
+pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    let mut window = world.allocate::<u32>(40)?;
+    window.set_num_notify(3)?;
+    let rounds = [
+        (Compare::Eq, 7, Signal::set(1, 7), 7_u32),
+        (Compare::Ne, 7, Signal::set(1, 3), 3),
+        (Compare::Gt, 8, Signal::add(1, 6), 9),
+        (Compare::Ge, 11, Signal::add(1, 2), 11),
+        (Compare::Lt, 11, Signal::add(1, u32::MAX), 10),
+        (Compare::Le, 9, Signal::set(1, 0), 0),
+    ];
+    for (round, (compare, value, signal, expected)) in (1_u32..).zip(rounds) {
+        // An own store in the range's lines, at the other end of it.
+        window.local().set(39, round)?;
+        world.barrier()?;
+        let before = window.signal_fetch(1)?;
+        check("not yet", compare.holds(before, value), false)?;
+        world.barrier()?; // all have looked
+        window.put_notify(next, 0, &[round * 10; 9], signal)?;
+        let found = window.signal_wait_until(0..40, 1, compare, value)?;
+        check("value", found, expected)?;
+        check("first word", window.local().get(0)?, round * 10)?;
+        check("last word", window.local().get(8)?, round * 10)?;
+        check("own word", window.local().get(39)?, round)?;
+        check("fetched", window.signal_fetch(1)?, expected)?;
+        check("the other ones", window.signal_fetch(0)?, 0_u32)?;
+    }
+    // True already: nobody is waited for.
+    let found = window.signal_wait_until(0..0, 1, Compare::Eq, 0)?;
+    check("at once", found, 0_u32)
+}
+
+/// A pipeline: data go round the ring, each rank adds its own and passes them on; the target answers that it has read.
+pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const FULL: u32 = 0;
+    const EMPTY: u32 = 1;
+    const ITEMS: u32 = 5;
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let mut window = world.allocate::<u32>(16)?;
+    window.set_num_notify(2)?;
+    if size == 1 {
+        return Ok(());
+    }
+    for item in 1..=ITEMS {
+        let mut data = [item; 16];
+        if me != FIRST {
+            window.signal_wait_until(0..16, FULL, Compare::Eq, item)?;
+            window.local().copy_out(0, &mut data)?;
+            window.notify(prev, Signal::set(EMPTY, item))?;
+            for word in data {
+                check("item", word, item + u32::from(me.get()) - 1)?;
+            }
+            data.iter_mut().for_each(|word| *word += 1);
+        }
+        if next != FIRST {
+            // The last one has been read.
+            window.signal_wait_until(0..0, EMPTY, Compare::Ge, item - 1)?;
+            window.put_notify(next, 0, &data, Signal::set(FULL, item))?;
+        }
+    }
+    Ok(())
+}
+
+/// Everybody adds to a signal of rank 0: nothing is lost. In a window that is not cached the data are there at once.
+pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let mut window =
+        world.allocate_with::<u32, EpochSlots<'_>>(usize::from(size), Model::Unified)?;
+    window.set_num_notify(u32::from(me == FIRST))?;
+    let own = u32::from(me.get()) + 1;
+    for _ in 0..3 {
+        window.put_notify(FIRST, me.index(), &[own], Signal::add(0, own))?;
+    }
+    if me == FIRST {
+        let sum = 3 * (1..=u32::from(size)).sum::<u32>();
+        let found = window.signal_wait_until(0..0, 0, Compare::Ge, sum)?;
+        check("sum", found, sum)?;
+        for rank in 0..size {
+            let found = window.local().get(usize::from(rank))?;
+            check("data of each", found, u32::from(rank) + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Tried in every schedule.
+pub(super) mod small {
+    use super::*;
+
+    type Words<'w, L> = Window<'w, u32, L>;
+
+    /// A word comes with a signal; the own word of the other line stays.
+    pub(crate) fn put<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result<(), Failure> {
+        if world.rank() != FIRST {
+            return Ok(window.put_notify(FIRST, 0, &[7], Signal::set(0, 5))?);
+        }
+        let own = window.len() - 1;
+        window.local().set(own, 3)?;
+        let found = window.signal_wait_until(0..own + 1, 0, Compare::Ne, 0)?;
+        check("signal", found, 5_u32)?;
+        check("put", window.local().get(0)?, 7_u32)?;
+        check("own word", window.local().get(own)?, 3_u32)
+    }
+
+    /// One sets, the other adds: the sum says in which order.
+    pub(crate) fn set_and_add<L: Link>(
+        world: &World<'_, L>,
+        window: &Words<'_, L>,
+    ) -> Result<(), Failure> {
+        match world.rank().get() {
+            0 => window.set_notify_value(0, 16)?,
+            _ => window.notify(FIRST, Counter(0))?,
+        }
+        world.barrier()?;
+        if world.rank() == FIRST {
+            let found = window.signal_fetch(0)?;
+            check(
+                "set, then added, or the other way",
+                found == 16 || found == 17,
+                true,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A rank without counters is no target of signals.
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let mut window = world.allocate::<u32>(1)?;
+    window.set_num_notify(u32::from(me == FIRST))?;
+    let last = Rank::new(size - 1);
+    if last != FIRST {
+        let none = Error::NoSuchCounter {
+            rank: last,
+            index: 0,
+            count: 0,
+        };
+        let put = window.put_notify(last, 0, &[5], Signal::set(0, 1));
+        super::world::refused("put", put.map_err(Error::from), none)?;
+    }
+    world.barrier()?;
+    window.sync()?;
+    check("no byte has moved", window.local().get(0)?, 0_u32)
+}
