@@ -78,7 +78,7 @@ pub enum Error {
     RequestActive,
     /// The request is not started.
     RequestInactive,
-    /// The window has as many started requests as it can remember.
+    /// The window has as many started requests (with a range) as it can remember.
     TooManyRequests {
         /// How many that is.
         max: u8,
@@ -104,6 +104,12 @@ pub enum Error {
         /// The counter, or event.
         index: u32,
         /// How many the rank has.
+        count: u32,
+    },
+    /// The window has been told of accesses that no request has matched, and cannot be freed: match them, or call
+    /// [`Window::discard_notifications`](crate::Window::discard_notifications).
+    Unmatched {
+        /// How many notifications.
         count: u32,
     },
     /// The unexpected queue is full of notifications that this request does not match. Wait for one that
@@ -280,6 +286,9 @@ impl fmt::Display for Error {
             Self::TooManyAttached { max } => write!(f, "more than {max} attached regions"),
             Self::WrongWindow => {
                 f.write_str("the epoch belongs to another window, or the events to another world")
+            }
+            Self::Unmatched { count } => {
+                write!(f, "{count} notifications of the window are not matched")
             }
             Self::NoSuchCounter { rank, index, count } => {
                 write!(f, "no counter {index}: {rank} has {count}")

@@ -21,7 +21,7 @@ use crate::{
 /// How a world is set up. The same on all ranks.
 #[derive(Copy, Clone, Debug)]
 pub struct Config {
-    /// How many notifications that no request has matched yet are kept; beyond that senders wait.
+    /// How many notifications that no request has matched yet are kept, up to 65,534; beyond that senders wait.
     pub unexpected: u16,
     /// How long calls may wait, until [`World::set_budget`].
     pub budget: Budget,
@@ -52,7 +52,7 @@ pub struct World<'a, L> {
 impl<'a, L: Link> World<'a, L> {
     /// Joins the world: collective over all ranks. Waits until all have joined.
     ///
-    /// `arena` is working memory: `config.unexpected + 1` words, and per window `2 p + ceil(p / 32)` (with the default
+    /// `arena` is working memory: `config.unexpected - 1` words, and per window `2 p + ceil(p / 32)` (with the default
     /// strategy).
     ///
     /// # Errors
@@ -60,10 +60,11 @@ impl<'a, L: Link> World<'a, L> {
     /// must start again with a new link.
     pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
         let arena = Arena::new(arena);
-        let words = usize::from(config.unexpected).saturating_add(1);
-        let queue = UnexpectedQueue::new(arena.take(words)?);
+        let limits = Limits::new(link.size());
+        let words = arena.take(UnexpectedQueue::words(config.unexpected))?;
+        let queue = UnexpectedQueue::new(words, config.unexpected, limits.tag_bits());
         let world = Self {
-            limits: Limits::new(link.size()),
+            limits,
             link,
             budget: Cell::new(config.budget),
             arena,
@@ -132,18 +133,21 @@ impl<'a, L: Link> World<'a, L> {
         any
     }
 
-    /// Drops the notifications of window `id` that have arrived: all of them, if all ranks have passed a barrier since
-    /// they sent the last one.
-    pub(crate) fn forget(&self, id: u16) -> Result<(), Error> {
-        let stale = |immediate: u32| self.limits.unpack(immediate).window == id;
-        self.queue.take_if(stale);
+    /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops those that it says: all of
+    /// them, if all ranks have passed a barrier since they sent the last one.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`] if others fill the queue: more may have arrived.
+    pub(crate) fn sift(&self, id: u16, mut drops: impl FnMut() -> bool) -> Result<(), Error> {
+        let mut dropped = |immediate: u32| self.limits.unpack(immediate).window == id && drops();
+        self.queue.take_if(&mut dropped);
         // ROOM: what is taken from the link must be kept.
-        while point!("world.forget.room", !self.queue.has_no_spare(); else true) {
-            let next = point!("world.forget.progress", self.link.progress(); else None);
+        while point!("world.sift.room", !self.queue.has_no_spare(); else true) {
+            let next = point!("world.sift.progress", self.link.progress(); else None);
             let Some(immediate) = next else {
                 return Ok(());
             };
-            if !stale(immediate) {
+            if !dropped(immediate) {
                 self.queue.push(immediate);
             }
         }

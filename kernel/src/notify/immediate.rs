@@ -60,6 +60,11 @@ impl Limits {
         high.wrapping_shl(self.tag_bits) | notification.tag.0
     }
 
+    /// Bits of a tag.
+    pub(crate) const fn tag_bits(&self) -> u32 {
+        self.tag_bits
+    }
+
     /// The inverse of [`Limits::pack`].
     pub(crate) const fn unpack(&self, immediate: u32) -> Notification {
         let high = immediate.wrapping_shr(self.tag_bits);
@@ -69,6 +74,18 @@ impl Limits {
             tag: Tag(immediate & low_bits(self.tag_bits)),
         }
     }
+}
+
+/// Bits in which two immediates may differ and still be the same to a request, if the source, or the tag, does not matter.
+pub(crate) const fn wildcards(tag_bits: u32, any_source: bool, any_tag: bool) -> u32 {
+    let tag = if any_tag { low_bits(tag_bits) } else { 0 };
+    let fixed = low_bits(WINDOW_BITS.wrapping_add(tag_bits));
+    let source = if any_source {
+        low_bits(BITS) & !fixed
+    } else {
+        0
+    };
+    tag | source
 }
 
 /// The lowest `count` bits set.
@@ -94,6 +111,14 @@ mod tests {
                             tag: Tag(tag),
                         };
                         let immediate = limits.pack(sent);
+                        let any = |source, tag| immediate & wildcards(limits.tag_bits, source, tag);
+                        assert_eq!(any(false, true), tag);
+                        assert_eq!(any(true, false) | any(false, true), any(true, true));
+                        let rest = Notification {
+                            source: Rank::new(0),
+                            ..sent
+                        };
+                        assert_eq!(any(true, false), immediate - limits.pack(rest));
                         assert_eq!(immediate >> 31, 0);
                         assert_eq!(limits.unpack(immediate), sent);
                     }

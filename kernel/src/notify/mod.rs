@@ -6,7 +6,7 @@
 //! G2. A notification is matched by the first test that asks for it; among those that match a request, the
 //!     oldest first. Notifications of one source are matched in the order in which they were sent.
 //! G3. None is lost: with a full unexpected queue the target takes no more from its ring, and with a full
-//!     ring its senders wait.
+//!     ring its senders wait. A window with some that are not matched is not [freed](crate::Window::free).
 //!
 //! # Who does what
 //! All accesses, and what the target may take from being told: [`access`]. How it is told, by a tag, a counter or a signal:
@@ -18,7 +18,8 @@
 //!                                           loop { r.start()?; … r.wait()? … }
 //! ```
 //! A request is persistent: made once, started for each use. It is 32 bytes, owned by the user, and there is
-//! no list of requests: a notification waits in the unexpected queue until a request asks.
+//! no list of requests: a notification waits in the unexpected queue until a request asks. [`test_any`], [`wait_any`] and
+//! [`wait_all`] ask for several; [`probe`](crate::Window::probe) looks without matching.
 //!
 //! # Steps
 //! | call         | core   | in order                                                             |
@@ -29,6 +30,7 @@
 //! | `test`       | target | search the unexpected queue; then take from the link until a match,  |
 //! |              |        | queueing what does not match; when complete: refresh the lines       |
 //! | `wait`       | target | test until complete                                                  |
+//! | `probe`      | target | as test, but what matches is queued as well                          |
 //!
 //! # Rule for cached lines
 //! From `start` to completion the target does not store to the request's lines ([`Error::Exposed`](crate::Error::Exposed)).
@@ -52,6 +54,7 @@ mod immediate;
 pub mod notice;
 pub(crate) mod queue;
 mod request;
+mod several;
 pub mod signals;
 mod threshold;
 
@@ -61,6 +64,7 @@ pub use immediate::Limits;
 pub(crate) use immediate::Notification;
 pub use notice::{Change, Counter, Notice, Signal};
 pub use request::{Request, Source, Status, TagFilter};
+pub use several::{test_any, wait_all, wait_any};
 pub use signals::Compare;
 pub use threshold::{CountRequest, wait_any_count};
 

@@ -1,14 +1,19 @@
 //! Persistent requests for notifications.
+//!
+//! # Cost
+//! From cold, with one request started: [`test`](Request::test) touches the request's line, the line of the unexpected queue's
+//! head (`queue`), what the link looks at (the ring's line), and lines of the queue behind the second notification that
+//! waits there. When it completes, a request with a range also touches its window, to invalidate and to allow own stores.
 
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
-use super::{Notification, Tag};
+use super::{Notification, Tag, immediate::wildcards};
 use crate::{
-    Error, Missing, Timeout, Waiting, Window,
-    window::{Core, Lines, REQUESTS},
+    Error, Missing, Timeout, Waiting, Window, World,
+    window::{Core, Lines},
 };
 
 /// Whose notifications a request matches.
@@ -53,35 +58,31 @@ pub struct Status {
     pub tag: Tag,
 }
 
-/// No tag has all bits set: tags have at most 25.
-const ANY_TAG: u32 = u32::MAX;
+/// In [`Request::wanted`]: the request is started. No immediate has this bit.
+const STARTED: u32 = 1 << 31;
 
-/// No rank has this number: a world has at most 65,535 ranks.
-const ANY_SOURCE: u16 = u16::MAX;
+/// In [`Request::start`], where a line's offset has no bits: any source, any tag.
+const ANY_SOURCE: u32 = 1;
+const ANY_TAG: u32 = 2;
 
-/// Not started: no place among the window's started requests.
-const INACTIVE: u8 = u8::MAX;
-
-/// A persistent request: completes when `count` notifications have matched it. 32 bytes.
+/// A persistent request: completes when `count` notifications have matched it. 32 bytes, one line.
 #[derive(Debug)]
+#[repr(align(32))]
 #[must_use = "a request does nothing until it is started"]
 pub struct Request<'r, L> {
     core: &'r Core<'r, L>,
+    /// Beside the core, lest matching touch that.
+    world: &'r World<'r, L>,
+    /// The immediate that matches; where its source or tag does not matter, that of the last match.
+    wanted: u32,
     start: u32,
     end: u32,
-    tag: u32,
-    /// The last match.
-    last: u32,
-    source: u16,
     expected: u16,
     matched: u16,
-    /// Its place among the window's started requests.
-    place: u8,
 }
 
 // [NA] IV-B: the request is one of the two lines that matching must touch.
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Request<'_, ()>>() == 32);
+const _: () = assert!(size_of::<Request<'_, ()>>() == 32 && align_of::<Request<'_, ()>>() == 32);
 
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// A request for `count` notifications of this window from `source` with `tag`, whose data arrive in
@@ -102,59 +103,125 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         if count == 0 {
             return Err(Error::CountZero);
         }
-        let source = match source.into() {
-            Source::Any => ANY_SOURCE,
+        let lines = self.lines(range)?;
+        let (source, any_source) = match source.into() {
+            Source::Any => (Rank::new(0), ANY_SOURCE),
             Source::Rank(rank) => {
                 world.check_rank(rank)?;
-                rank.get()
+                (rank, 0)
             }
         };
         let max = world.limits().tag;
-        let tag = match tag.into() {
-            TagFilter::Any => ANY_TAG,
-            TagFilter::Tag(tag) if tag.0 <= max => tag.0,
+        let (tag, any_tag) = match tag.into() {
+            TagFilter::Any => (Tag(0), ANY_TAG),
+            TagFilter::Tag(tag) if tag.0 <= max => (tag, 0),
             TagFilter::Tag(_) => return Err(Error::TagTooLarge { max }),
         };
-        let lines = self.lines(range)?;
+        const { assert!(L::LINE > (ANY_SOURCE | ANY_TAG)) };
+        let (start, end) = if lines.is_empty() {
+            (0, 0)
+        } else {
+            (lines.start, lines.end)
+        };
         Ok(Request {
             core: &self.core,
-            start: lines.start,
-            end: lines.end,
-            tag,
-            last: 0,
-            source,
+            world,
+            wanted: world.limits().pack(Notification {
+                source,
+                window: self.core.id,
+                tag,
+            }),
+            start: start | any_source | any_tag,
+            end,
             expected: count,
             matched: 0,
-            place: INACTIVE,
         })
+    }
+
+    /// The oldest notification of this window from `source` with `tag` that no request has matched yet, if one has arrived. It
+    /// stays where it is: a request started for exactly this source and tag matches it. Does not wait.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`]; [`Error::QueueFull`] if the queue holds only others: match these first.
+    pub fn probe(
+        &self,
+        source: impl Into<Source>,
+        tag: impl Into<TagFilter>,
+    ) -> Result<Option<Status>, Error> {
+        let request = self.expect(0..0, source, tag, 1)?;
+        let world = self.core.world;
+        if let Some(immediate) = world.queue.find(|immediate| request.matches(immediate)) {
+            return Ok(Some(world.status(immediate)));
+        }
+        // ROOM: what is taken from the link must be kept.
+        while point!("notify.probe.room", !world.queue.has_no_spare(); else true) {
+            let Some(immediate) = world.link().progress() else {
+                return Ok(None);
+            };
+            world.queue.push(immediate);
+            if request.matches(immediate) {
+                return Ok(Some(world.status(immediate)));
+            }
+        }
+        let capacity = world.queue.capacity();
+        Err(Error::QueueFull { capacity })
+    }
+
+    /// Drops the notifications of this window that have arrived and that no request has matched, and tells how many.
+    ///
+    /// For a window that is to be freed although it was told more than anybody wants to know ([`Error::Unmatched`]).
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`] if others fill the queue: there may be more to drop once these are matched.
+    pub fn discard_notifications(&self) -> Result<u32, Error> {
+        let mut count = 0_u32;
+        self.core.world.sift(self.core.id, || {
+            count = count.saturating_add(1);
+            true
+        })?;
+        Ok(count)
     }
 }
 
-impl<L: Link> Request<'_, L> {
+impl<L: Link> World<'_, L> {
+    fn status(&self, immediate: u32) -> Status {
+        let Notification { source, tag, .. } = self.limits().unpack(immediate);
+        Status { source, tag }
+    }
+}
+
+impl<'r, L: Link> Request<'r, L> {
     /// Starts to wait for `count` notifications anew. Writes the own dirty lines of the request's range
     /// back; until it completes, own stores there are refused.
     ///
     /// Notifications that arrived before count.
     ///
     /// # Errors
-    /// [`Error::RequestActive`], [`Error::TooManyRequests`].
+    /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
     pub fn start(&mut self) -> Result<(), Error> {
-        if self.place != INACTIVE {
+        if self.is_started() {
             return Err(Error::RequestActive);
         }
-        let max = REQUESTS as u8;
-        let free = (0..max)
-            .zip(&self.core.requested)
-            .find(|(_, open)| open.get().is_none());
-        let Some((place, open)) = free else {
-            return Err(Error::TooManyRequests { max });
-        };
+        let lines = self.lines();
+        let place = self.core.room_for(lines)?;
         // PUBLISH: no dirty line is left to be evicted over what arrives.
-        point!("notify.start.publish", self.core.publish(self.lines())?);
-        open.set(Some(self.lines()));
-        self.place = place;
+        point!("notify.start.publish", self.core.publish(lines)?);
+        if let Some(open) = place {
+            open.set(Some(lines));
+        }
+        self.wanted |= STARTED;
         self.matched = 0;
         Ok(())
+    }
+
+    /// Whether it is started and not complete.
+    pub fn is_started(&self) -> bool {
+        self.wanted & STARTED != 0
+    }
+
+    /// The last notification that it matched since it was started, complete or not.
+    pub fn status(&self) -> Option<Status> {
+        (self.matched > 0).then(|| self.world.status(self.wanted & !STARTED))
     }
 
     /// Whether the request is complete: the last notification it matched if so. Does not wait.
@@ -165,10 +232,10 @@ impl<L: Link> Request<'_, L> {
     /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must match
     /// first (the request stays started).
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
-        if self.place == INACTIVE {
+        if !self.is_started() {
             return Err(Error::RequestInactive);
         }
-        let world = self.core.world;
+        let world = self.world;
         order!(
             "notify.test.match<refresh",
             {
@@ -192,11 +259,10 @@ impl<L: Link> Request<'_, L> {
                 }
             },
             // REFRESH: G1: after the notification was taken; a core may fetch lines ahead before.
-            point!("notify.test.refresh", self.core.refresh(self.lines())?)
+            point!("notify.test.refresh", self.refresh()?)
         );
         self.close();
-        let Notification { source, tag, .. } = world.limits().unpack(self.last);
-        Ok(Some(Status { source, tag }))
+        Ok(self.status())
     }
 
     /// Waits until the request is complete.
@@ -205,23 +271,45 @@ impl<L: Link> Request<'_, L> {
     /// As [`Request::test`]; [`Error::Timeout`] with how many notifications are missing, and from whom
     /// unless from anybody. The request stays started.
     pub fn wait(&mut self) -> Result<Status, Error> {
-        let (world, source, expected) = (self.core.world, self.source, self.expected);
-        let matched = Cell::new(0);
+        let (world, source, left) = (self.world, self.source(), Cell::new(0));
         world.wait(
             || {
                 let answer = self.test();
-                matched.set(self.matched);
+                left.set(self.left());
                 answer
             },
-            || {
-                let sources = (source != ANY_SOURCE).then_some(Rank::new(source));
-                let left = expected.saturating_sub(matched.get());
-                Timeout {
-                    waiting: Waiting::Notification,
-                    missing: Missing::among(sources.into_iter(), u32::from(left)),
-                }
+            || Timeout {
+                waiting: Waiting::Notification,
+                missing: Missing::among(source.into_iter(), left.get()),
             },
         )
+    }
+
+    /// How many notifications are missing.
+    pub(super) fn left(&self) -> u32 {
+        u32::from(self.expected.saturating_sub(self.matched))
+    }
+
+    /// Whose they are; none if anybody's.
+    pub(super) fn source(&self) -> Option<Rank> {
+        let notification = self.world.limits().unpack(self.wanted & !STARTED);
+        (self.start & ANY_SOURCE == 0).then_some(notification.source)
+    }
+
+    /// The world that made it.
+    pub(super) fn world(&self) -> &'r World<'r, L> {
+        self.world
+    }
+
+    /// Gives the request back, [cancelled](Self::cancel) if it is started.
+    ///
+    /// # Errors
+    /// None but those of the link's own.
+    pub fn free(mut self) -> Result<(), Error> {
+        if self.is_started() {
+            self.cancel()?;
+        }
+        Ok(())
     }
 
     /// Ends a started request without waiting: own stores to its lines are allowed again. Only for a
@@ -232,41 +320,52 @@ impl<L: Link> Request<'_, L> {
     /// # Errors
     /// [`Error::RequestInactive`].
     pub fn cancel(&mut self) -> Result<(), Error> {
-        if self.place == INACTIVE {
+        if !self.is_started() {
             return Err(Error::RequestInactive);
         }
         // REFRESH: peers may have put there; own stores must not merge into old lines.
-        point!("notify.cancel.refresh", self.core.refresh(self.lines())?);
+        point!("notify.cancel.refresh", self.refresh()?);
         self.close();
         Ok(())
     }
 
+    /// Whether a notification is for this request.
+    fn matches(&self, immediate: u32) -> bool {
+        let any = |bit| self.start & bit != 0;
+        let tag_bits = self.world.queue.tag_bits();
+        let open = wildcards(tag_bits, any(ANY_SOURCE), any(ANY_TAG));
+        (immediate ^ self.wanted) & !(open | STARTED) == 0
+    }
+
     /// Counts a notification if it matches and is still wanted.
     fn takes(&mut self, immediate: u32) -> bool {
-        let arrived = self.core.world.limits().unpack(immediate);
-        let matches = self.matched < self.expected
-            && arrived.window == self.core.id
-            && (self.source == ANY_SOURCE || self.source == arrived.source.get())
-            && (self.tag == ANY_TAG || self.tag == arrived.tag.0);
-        if matches {
+        let takes = self.matched < self.expected && self.matches(immediate);
+        if takes {
             self.matched = self.matched.saturating_add(1);
-            self.last = immediate;
+            self.wanted = immediate | STARTED;
         }
-        matches
+        takes
     }
 
     fn lines(&self) -> Lines {
         Lines {
-            start: self.start,
+            start: self.start & !(ANY_SOURCE | ANY_TAG),
             end: self.end,
         }
     }
 
-    /// Own stores to the lines are allowed again.
-    fn close(&mut self) {
-        if let Some(open) = self.core.requested.get(usize::from(self.place)) {
-            open.set(None);
+    /// What peers have put there is seen from now on.
+    fn refresh(&self) -> Result<(), Error> {
+        let lines = self.lines();
+        if lines.is_empty() {
+            return Ok(());
         }
-        self.place = INACTIVE;
+        self.core.refresh(lines)
+    }
+
+    /// It is not started any more.
+    fn close(&mut self) {
+        self.core.close(self.lines());
+        self.wanted &= !STARTED;
     }
 }

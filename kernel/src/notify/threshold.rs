@@ -11,11 +11,8 @@ use flagpost_link::{Link, order, point};
 use super::awaited::{Awaited, late};
 use crate::{
     Error, Window,
-    window::{Core, Lines, REQUESTS},
+    window::{Core, Lines},
 };
-
-/// Not started: no place among the window's started requests.
-const INACTIVE: u8 = u8::MAX;
 
 /// A persistent request: completes when a counter has come to a threshold, or when so many events were posted.
 #[derive(Debug)]
@@ -27,8 +24,7 @@ pub struct CountRequest<'r, L> {
     threshold: u32,
     /// Of an event: how many posts have been taken already.
     taken: Option<&'r Cell<u32>>,
-    /// Its place among the window's started requests.
-    place: u8,
+    started: bool,
 }
 
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
@@ -68,7 +64,7 @@ impl<'r, L: Link> CountRequest<'r, L> {
             lines,
             threshold,
             taken,
-            place: INACTIVE,
+            started: false,
         })
     }
 
@@ -76,22 +72,18 @@ impl<'r, L: Link> CountRequest<'r, L> {
     /// are refused. What was counted before counts.
     ///
     /// # Errors
-    /// [`Error::RequestActive`], [`Error::TooManyRequests`].
+    /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
     pub fn start(&mut self) -> Result<(), Error> {
         if self.is_started() {
             return Err(Error::RequestActive);
         }
-        let max = REQUESTS as u8;
-        let free = (0..max)
-            .zip(&self.core.requested)
-            .find(|(_, open)| open.get().is_none());
-        let Some((place, open)) = free else {
-            return Err(Error::TooManyRequests { max });
-        };
+        let place = self.core.room_for(self.lines)?;
         // PUBLISH: no dirty line is left to be evicted over what arrives.
         point!("counters.start.publish", self.core.publish(self.lines)?);
-        open.set(Some(self.lines));
-        self.place = place;
+        if let Some(open) = place {
+            open.set(Some(self.lines));
+        }
+        self.started = true;
         Ok(())
     }
 
@@ -179,7 +171,7 @@ impl<'r, L: Link> CountRequest<'r, L> {
 
     /// Whether it waits.
     pub fn is_started(&self) -> bool {
-        self.place != INACTIVE
+        self.started
     }
 
     /// How many notifications were missing when the cell was last looked at.
@@ -193,10 +185,8 @@ impl<'r, L: Link> CountRequest<'r, L> {
 
     /// Own stores to the lines are allowed again.
     fn close(&mut self) {
-        if let Some(open) = self.core.requested.get(usize::from(self.place)) {
-            open.set(None);
-        }
-        self.place = INACTIVE;
+        self.core.close(self.lines);
+        self.started = false;
     }
 }
 

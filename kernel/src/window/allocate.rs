@@ -188,7 +188,7 @@ impl<'w, L: Link> World<'w, L> {
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Gives the window back. Collective, and a barrier: all ranks' accesses to it have ended.
     ///
-    /// Notifications of it that nobody has matched are dropped. Memory that it was created over is its owner's again, with
+    /// Memory that it was created over is its owner's again, with
     /// all that peers have put there.
     ///
     /// Dropping a window instead keeps its memory, and its place among the world's windows, taken.
@@ -196,7 +196,10 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::Exposed`] while a request of the window is started; [`Error::EpochOpen`] while this rank holds a lock of
     /// it; [`Error::EpochAbandoned`];
-    /// [`Error::Timeout`] naming a rank that has not come; [`Error::QueueFull`] if what has arrived cannot be looked
+    /// [`Error::Timeout`] naming a rank that has not come. [`Error::Unmatched`] if notifications of it have come to this rank
+    /// that no request has matched (all that were sent before the barrier are seen): match them with requests of this window,
+    /// or [discard](Window::discard_notifications) them; other ranks' windows are free then, and until this one is, the ranks
+    /// cannot make another ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked
     /// through, since other windows' notifications fill the queue. All with the window, to try again.
     #[allow(
         clippy::result_large_err,
@@ -244,9 +247,22 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             core.left.set(true);
             core.abandoned.set(true);
         }
-        // FORGET: the next window of this number must not be told of what was meant for this one.
-        point!("window.free.forget", core.world.forget(core.id)?);
+        // LOOK: the next window of this number must not be told of what was meant for this one.
+        point!("window.free.unmatched", self.all_matched()?);
         Ok(())
+    }
+
+    /// Whether all notifications of this window that have arrived are matched.
+    fn all_matched(&self) -> Result<(), Error> {
+        let (core, mut count) = (&self.core, 0_u32);
+        let looked = core.world.sift(core.id, || {
+            count = count.saturating_add(1);
+            false
+        });
+        if count > 0 {
+            return Err(Error::Unmatched { count });
+        }
+        looked
     }
 }
 

@@ -7,7 +7,7 @@ use flagpost_link::{Key, Link, Rank, point};
 use super::Kind;
 use crate::{Error, Model, World, epoch::lock::Passive, notify::Counters, rma::Reach};
 
-/// How many requests may be started on a window at a time.
+/// How many requests with lines may be started on a window at a time.
 pub(crate) const REQUESTS: usize = 8;
 
 /// Words of a window that many ranks change: where they lie, from `Core::cells` on. 8 bytes each, past all caches, zero at
@@ -52,7 +52,7 @@ pub struct Core<'w, L> {
     pub(crate) passive: Passive,
     /// All ranks have left: what is missing to be free is this rank's own doing.
     pub(crate) left: Cell<bool>,
-    /// Lines of started requests.
+    /// Lines of started requests that have any.
     pub(crate) requested: [Cell<Option<Lines>>; REQUESTS],
     /// Notification counters.
     pub(crate) counters: Counters<'w>,
@@ -97,7 +97,7 @@ const EVERYTHING: Lines = Lines {
 };
 
 /// Whole lines of the own piece: start and end offset in bytes, from the start of the key's memory.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) start: u32,
     pub(crate) end: u32,
@@ -256,6 +256,26 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
+    /// A place among the started requests for one with `lines`; none if there are no lines.
+    pub(crate) fn room_for(&self, lines: Lines) -> Result<Option<&Cell<Option<Lines>>>, Error> {
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let max = REQUESTS as u8;
+        let free = self.requested.iter().find(|open| open.get().is_none());
+        free.ok_or(Error::TooManyRequests { max }).map(Some)
+    }
+
+    /// A started request with `lines` has ended: own stores there are allowed again. Of equal ones, any ends.
+    pub(crate) fn close(&self, lines: Lines) {
+        let is_own = |open: &&Cell<Option<Lines>>| open.get() == Some(lines);
+        if !lines.is_empty()
+            && let Some(open) = self.requested.iter().find(is_own)
+        {
+            open.set(None);
+        }
+    }
+
     /// Whether own stores to one of `lines` could travel over what peers put there.
     pub(crate) fn is_exposed(&self, lines: Lines) -> bool {
         let epoch = self.exposure_open.get().then(|| self.exposed.get());
@@ -313,6 +333,11 @@ impl Piece {
 }
 
 impl Lines {
+    /// Whether there are none.
+    pub(crate) fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+
     /// Whether there is a byte in both.
     fn meets(self, other: Self) -> bool {
         self.start.max(other.start) < self.end.min(other.end)

@@ -10,8 +10,9 @@ use flagpost::epoch::{Assert, Strategy};
 use flagpost::notify::wait_any_count;
 use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
 use flagpost::{
-    Compare, Config, Counter, Displacement, DynamicOptions, Error, Group, Link, MatchVector, MatchingList, Rank, Rma,
-    Signal, Source, Tag, TagFilter, Validation, VectorLink, Window, World,
+    Compare, Config, Counter, Displacement, DynamicOptions, Error, Group, Link, MatchVector,
+    MatchingList, Notice, Rank, Request, Rma, Signal, Source, Tag, TagFilter, Validation,
+    VectorLink, Window, World, notify,
 };
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
@@ -500,7 +501,53 @@ fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
         let status = one.wait()?;
         unknown(status.source.get().into(), status.tag.0);
     }
-    Ok(())
+    let mut both = [one, other];
+    both.iter_mut().try_for_each(Request::start)?;
+    let complete = (notify::test_any(&mut both)?, notify::wait_any(&mut both)?);
+    notify::wait_all(&mut both)?;
+    for request in both {
+        let status = request.status().or(complete.1.map(|(_, status)| status));
+        unknown(
+            request.is_started().into(),
+            status.map_or(0, |status| status.tag.0),
+        );
+        unknown(complete.0.is_some().into(), 0);
+        request.free()?;
+    }
+    if window.probe(Rank::new(any() as u16), Tag(any()))?.is_none() {
+        unknown(window.discard_notifications()?, 0);
+    }
+    told(window, Tag(any()))?;
+    told(window, Counter(any()))?;
+    told(window, Signal::set(any(), any()))?;
+    told(window, Signal::add(any(), any()))
+}
+
+/// All accesses that tell.
+fn told<L: Link>(window: &Window<'_, u64, L>, notice: impl Into<Notice>) -> Result<(), Error> {
+    let (notice, at, mut old) = (notice.into(), (rank(), index()), [0; 9]);
+    let sum = Operation::SUM;
+    window.notify(rank(), notice)?;
+    if let Err(late) = window.put_notify(rank(), index(), &[1; 3], notice) {
+        late.handle.map_or(Ok(()), |handle| handle.wait())?;
+    }
+    window.get_notify(rank(), index(), &mut old, notice)?;
+    window.accumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
+    window.get_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
+    let former = window.fetch_and_op_notify(rank(), index(), 1, sum, notice)?;
+    if let Err(late) = window.compare_and_swap_notify(rank(), index(), former, 1, notice) {
+        late.handle.map_or(Ok(0), |handle| handle.go_on())?;
+    }
+    window
+        .rput_notify(rank(), index(), &[1; 3], notice)?
+        .wait()?;
+    window
+        .rget_notify(rank(), index(), &mut old, notice)?
+        .wait()?;
+    let request = window.raccumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
+    request.wait()?;
+    let request = window.rget_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
+    Ok(request.wait()?)
 }
 
 /// The way in.

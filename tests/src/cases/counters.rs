@@ -420,7 +420,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     request.start()?;
     check("started", request.is_started(), true)?;
     refused("started", request.start(), Error::RequestActive)?;
-    let mut others = [(); 8].map(|()| window.expect_count(0..0, 1, 1));
+    let mut others = [(); 8].map(|()| window.expect_count(0..1, 1, 1));
     for (index, other) in (1..).zip(&mut others) {
         let other = other.as_mut().map_err(|error| *error)?;
         match (index, other.start()) {

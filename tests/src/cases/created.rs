@@ -6,7 +6,10 @@ use flagpost::{
 };
 use flagpost_link::{Op, Place};
 
-use super::world::{NO_ERROR, refused as refuses};
+use super::{
+    notify_request::free_unmatched,
+    world::{NO_ERROR, refused as refuses},
+};
 use crate::{Failure, context::check};
 
 /// More than any rank has.
@@ -55,14 +58,15 @@ fn raw<L: Link, T>(
     }
 }
 
-/// A window that takes another's place finds none of its notifications, nor of its late puts.
+/// A window with notifications that are not matched is not freed. One that takes its place later finds none of them, nor of
+/// its late puts.
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let next = world.rank().next(world.size());
     for round in 1..=3_u32 {
         let first = world.allocate::<u32>(8)?;
         first.put_notify(next, 3, &[77], Tag(1))?;
         first.put_notify(next, 4, &[78], Tag(1))?;
-        first.free()?;
+        free_unmatched(first, 2)?;
         let second = world.allocate::<u32>(8)?;
         second.put_notify(next, 5, &[round], Tag(1))?;
         let mut any = second.expect(0..8, Source::Any, TagFilter::Any, 1)?;
@@ -250,7 +254,7 @@ pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Fail
         check("cached", window.local().get(unmatched)?, round)?;
         world.barrier()?;
         window.put_notify(next, unmatched, &[300 + round], Tag(3))?; // nobody waits for it
-        window.free()?;
+        free_unmatched(window, 1)?;
         check("matched", read(matched)?, 100 + round)?;
         check("own", read(own)?, 200 + round)?;
         check("not matched", read(unmatched)?, 300 + round)?;
@@ -388,7 +392,11 @@ pub(super) fn small_free<L: Link>(
         window.local().set(1, 9)?;
         window.put_notify(next, 0, &[7], Tag(1))?;
     }
-    window.free()?;
+    if me.get() == 1 {
+        free_unmatched(window, 1)?;
+    } else {
+        window.free()?;
+    }
     let key = link.allocate(4, Place::Symmetric)?;
     raw(world, || link.put(me, key, 0, &[5; 4]))?;
     raw(world, || link.fence())?;

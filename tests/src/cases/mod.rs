@@ -15,6 +15,7 @@ mod matching_list;
 mod model;
 mod notify;
 mod notify_access;
+mod notify_request;
 mod pscw;
 mod pscw_timeout;
 mod rma;
@@ -250,6 +251,22 @@ impl<P: Platform> Links<P> {
         }),
         case("timeout.notified", 2, ANY, |c| {
             notify_access::late(&join(c)?)
+        }),
+        case("notify.several", 1, ANY, |c| {
+            notify_request::several(&join(c)?)
+        }),
+        case("notify.probe", 1, ANY, |c| notify_request::probe(&join(c)?)),
+        case("notify.several_full", 2, ANY, |c| {
+            notify_request::full(&join(c)?)
+        }),
+        case("timeout.several", 2, ANY, |c| {
+            notify_request::timeout(&join(c)?)
+        }),
+        case("window.free_flooded", 1, ANY, |c| {
+            notify_request::flooded(&join(c)?)
+        }),
+        case("small.wait_any", 2, 3, |c| {
+            small!(c, notify_request::small_any)
         }),
         case("small.notify_accumulate", 2, 3, |c| {
             small!(c, notify_access::small::accumulate)

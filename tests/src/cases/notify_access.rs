@@ -348,22 +348,30 @@ fn unfinished<'r, 'w, L: Link>(
 pub(super) mod small {
     use super::*;
 
-    /// Ranks but 0 add to rank 0's first word, and tell.
+    /// Rank 0 opens a line, in which it has a dirty word, and tells the others, who add to another word of it, and tell.
     pub(in super::super) fn accumulate<L: Link>(
         world: &World<'_, L>,
         window: &Window<'_, u32, L>,
     ) -> Result<(), Failure> {
         let first = Rank::new(0);
-        let operand = 16 << world.rank().get();
         if world.rank() != first {
+            let mut opened = window.expect(0..0, first, Tag(2), 1)?;
+            opened.start()?;
+            opened.wait()?;
+            let operand = 16 << world.rank().get();
             return Ok(window.accumulate_notify(first, 0, &[operand], Operation::SUM, Tag(1))?);
         }
+        window.local().set(2, 7)?;
         let count = world.size() - 1;
         let mut all: Request<'_, _> = window.expect(0..1, Source::Any, Tag(1), count)?;
         all.start()?;
+        for rank in 1..=count {
+            window.notify(Rank::new(rank), Tag(2))?;
+        }
         all.wait()?;
         let sum = (1..=count).map(|rank| 16 << rank).sum::<u32>();
-        check("sum", window.local().get(0)?, sum)
+        check("sum", window.local().get(0)?, sum)?;
+        check("own word", window.local().get(2)?, 7_u32)
     }
 
     /// Rank 1 adds to rank 0's word, gets what it was, and tells.

@@ -1,0 +1,290 @@
+//! Several requests at a time, probing, and windows that are freed while something is not matched.
+
+use flagpost::{
+    Budget, Error, Link, Rank, Request, Source, Tag, TagFilter, Unfinished, Waiting, Window, World,
+    notify::{test_any, wait_all, wait_any},
+};
+
+use super::{
+    timeout::{SHORT, timed_out},
+    world::{NO_ERROR, refused},
+};
+use crate::{Failure, context::check};
+
+/// Requests that are complete in the order in which they are asked for, one at a time and together.
+pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u32>(4)?;
+    let mut all = [
+        window.expect(0..1, prev, Tag(1), 1)?,
+        window.expect(1..3, Source::Any, Tag(2), 2)?,
+        window.expect(0..0, prev, Tag(3), 1)?,
+    ];
+    check("none to test", test_any(&mut all)?.is_none(), true)?;
+    check("none to wait for", wait_any(&mut all)?.is_none(), true)?;
+    wait_all(&mut all)?;
+    for round in 1..=3_u32 {
+        for request in &mut all {
+            request.start()?;
+            check("nothing yet", request.status().is_none(), true)?;
+        }
+        check("none yet", test_any(&mut all)?.is_none(), true)?;
+        world.barrier()?; // all have started
+        window.notify(next, Tag(3))?;
+        window.put_notify(next, 1, &[round + 10], Tag(2))?;
+        window.put_notify(next, 2, &[round + 20], Tag(2))?;
+        window.put_notify(next, 0, &[round], Tag(1))?;
+        if round == 2 {
+            wait_all(&mut all)?;
+        } else {
+            let mut complete = [false; 3];
+            while let Some((index, status)) = wait_any(&mut all)? {
+                check("tag", status.tag.0, index as u32 + 1)?;
+                check("source", status.source.get(), prev.get())?;
+                check("once", set(&mut complete, index), false)?;
+            }
+            check("each", complete == [true; 3], true)?;
+        }
+        for (tag, request) in (1..).zip(&all) {
+            let status = request.status().ok_or(NO_ERROR)?;
+            check("last match", status.tag.0, tag as u32)?;
+            check("its source", status.source.get(), prev.get())?;
+            check("complete", request.is_started(), false)?;
+        }
+        check("put", window.local().get(0)?, round)?;
+        check("first of two", window.local().get(1)?, round + 10)?;
+        check("second of two", window.local().get(2)?, round + 20)?;
+        world.barrier()?;
+    }
+    let [mut first, second, third] = all;
+    first.start()?;
+    refused("its line", window.local().set(0, 1), Error::Exposed)?;
+    first.free()?;
+    window.local().set(0, 1)?;
+    second.free()?;
+    Ok(third.free()?)
+}
+
+/// Sets a flag, and tells what it was.
+fn set<const N: usize>(flags: &mut [bool; N], index: usize) -> bool {
+    let flag = flags.get_mut(index);
+    flag.is_some_and(|flag| core::mem::replace(flag, true))
+}
+
+/// Waits for a notification without matching it.
+fn found<L: Link>(
+    window: &Window<'_, u32, L>,
+    source: impl Into<Source>,
+    tag: impl Into<TagFilter>,
+) -> Result<(Rank, u32), Failure> {
+    let (source, tag) = (source.into(), tag.into());
+    loop {
+        if let Some(status) = window.probe(source, tag)? {
+            return Ok((status.source, status.tag.0));
+        }
+        window.world().link().relax();
+    }
+}
+
+/// What was probed for is still there, and matched in the order of arrival.
+pub(super) fn probe<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
+    check("nothing", window.probe(prev, Tag(1))?.is_none(), true)?;
+    world.barrier()?; // all have seen nothing
+    other.notify(next, Tag(5))?;
+    for tag in [5, 6, 5, 7] {
+        window.put_notify(next, 0, &[tag], Tag(tag))?;
+    }
+    for _ in 0..2 {
+        let any = (Source::Any, TagFilter::Any);
+        check("oldest", found(&window, any.0, any.1)?.1, 5_u32)?;
+        let (source, tag) = found(&window, prev, Tag(7))?;
+        check("youngest", tag, 7_u32)?;
+        check("source", source.get(), prev.get())?;
+    }
+    let stranger = Rank::new(if size > 1 { next.get() } else { 0 });
+    if stranger != prev {
+        check(
+            "of another",
+            window.probe(stranger, TagFilter::Any)?.is_none(),
+            true,
+        )?;
+    }
+    let mut one = window.expect(0..1, Source::Any, TagFilter::Any, 1)?;
+    for tag in [5_u32, 6, 5, 7] {
+        let (source, seen) = found(&window, Source::Any, TagFilter::Any)?;
+        check("next", seen, tag)?;
+        check("next of", source.get(), prev.get())?;
+        one.start()?;
+        check("matched", one.wait()?.tag.0, tag)?;
+    }
+    check("all matched", window.probe(prev, Tag(7))?.is_none(), true)?;
+    check("the other window's", other.discard_notifications()?, 1_u32)?;
+    check("and no more", other.discard_notifications()?, 0_u32)?;
+    let (max, beyond) = (world.limits().tag, Rank::new(size));
+    let result = window.probe(me, Tag(max + 1));
+    refused("tag", result, Error::TagTooLarge { max })?;
+    let unknown = Error::NoSuchRank { rank: beyond, size };
+    refused("rank", window.probe(beyond, Tag(1)), unknown)?;
+    world.barrier()?;
+    other.free()?;
+    Ok(window.free()?)
+}
+
+/// A queue full of what the first of several requests does not match, and the second does.
+pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MANY: u16 = 70; // more than the queue's 64
+    let window = world.allocate::<u32>(1)?;
+    let (sender, target) = (Rank::new(0), Rank::new(1));
+    if world.rank() == sender {
+        for _ in 0..2 {
+            for _ in 0..MANY {
+                window.notify(target, Tag(1))?;
+            }
+            window.put_notify(target, 0, &[42], Tag(2))?;
+        }
+    } else if world.rank() == target {
+        let mut both = [
+            window.expect(0..1, sender, Tag(2), 1)?,
+            window.expect(0..0, sender, Tag(1), MANY)?,
+        ];
+        let full = Error::QueueFull { capacity: 64 };
+        let probed = loop {
+            match window.probe(sender, Tag(2)) {
+                Ok(None) => world.link().relax(),
+                Ok(Some(_)) => return Err(NO_ERROR),
+                Err(error) => break error,
+            }
+        };
+        check("no room to look on", probed == full, true)?;
+        let [behind, _] = &mut both;
+        behind.start()?;
+        let alone = wait_any(core::slice::from_mut(behind)).map(|_| ());
+        refused("no room", alone, full)?;
+        let [_, before] = &mut both;
+        before.start()?;
+        wait_all(&mut both)?;
+        check("data behind", window.local().get(0)?, 42_u32)?;
+        check("found", found(&window, sender, TagFilter::Any)?.1, 1_u32)?;
+        both.iter_mut().try_for_each(Request::start)?;
+        while wait_any(&mut both)?.is_some() {}
+    }
+    Ok(window.free()?)
+}
+
+/// How many notifications are missing to several requests, and whose.
+pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (sender, target) = (Rank::new(0), Rank::new(1));
+    let window = world.allocate::<u32>(1)?;
+    world.set_budget(Budget::UNLIMITED);
+    if world.rank() == target {
+        let mut both = [
+            window.expect(0..1, sender, Tag(1), 2)?,
+            window.expect(0..0, sender, Tag(2), 1)?,
+        ];
+        both.iter_mut().try_for_each(Request::start)?;
+        world.set_budget(SHORT);
+        let late = wait_any(&mut both).err().ok_or(NO_ERROR)?;
+        timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
+        let late = wait_all(&mut both).err().ok_or(NO_ERROR)?;
+        timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
+        let mut any = [window.expect(0..0, Source::Any, Tag(3), 1)?];
+        any.iter_mut().try_for_each(Request::start)?;
+        let late = wait_any(&mut any).err().ok_or(NO_ERROR)?;
+        timed_out(late, Waiting::Notification, 1, &[])?;
+        any.iter_mut().try_for_each(Request::cancel)?;
+        world.set_budget(Budget::UNLIMITED);
+        world.barrier()?;
+        wait_all(&mut both)?;
+        check("put", window.local().get(0)?, 3_u32)?;
+    } else {
+        world.barrier()?;
+    }
+    if world.rank() == sender {
+        window.notify(target, Tag(1))?;
+        window.notify(target, Tag(2))?;
+        window.put_notify(target, 0, &[3], Tag(1))?;
+    }
+    Ok(window.free()?)
+}
+
+/// Frees a window of which so many notifications are not matched: that is an error, and so on until they are dropped.
+pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
+    window: Window<'w, T, L>,
+    unmatched: u32,
+) -> Result<(), Failure> {
+    let mut window = window;
+    for _ in 0..2 {
+        let Err(Unfinished { handle, error }) = window.free() else {
+            return Err(NO_ERROR);
+        };
+        let expected = Error::Unmatched { count: unmatched };
+        if error != expected {
+            return Err(error.into());
+        }
+        window = handle;
+    }
+    check("dropped", window.discard_notifications()?, unmatched)?;
+    Ok(window.free()?)
+}
+
+/// More of one window's notifications than the queue holds, when it is freed.
+pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const SENT: u32 = 70; // the queue holds 64, and a spare one
+    let next = world.rank().next(world.size());
+    let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
+    for number in 0..SENT {
+        window.notify(next, Tag(number))?;
+    }
+    other.notify(next, Tag(1))?;
+    let Err(Unfinished { handle, error }) = window.free() else {
+        return Err(NO_ERROR);
+    };
+    match error {
+        Error::Unmatched { count } => check("that many", (64..=SENT).contains(&count), true)?,
+        error => return Err(error.into()),
+    }
+    // It can still be matched, in order.
+    let mut first = handle.expect(0..0, Source::Any, TagFilter::Any, 2)?;
+    first.start()?;
+    check("second", first.wait()?.tag.0, 1_u32)?;
+    first.free()?;
+    check("dropped", handle.discard_notifications()?, SENT - 2)?;
+    handle.free()?;
+    free_unmatched(other, 1)
+}
+
+/// Ranks but 0 put to rank 0, which waits for any of them, twice.
+pub(super) fn small_any<L: Link>(
+    world: &World<'_, L>,
+    window: &Window<'_, u32, L>,
+) -> Result<(), Failure> {
+    let first = Rank::new(0);
+    let me = u32::from(world.rank().get());
+    if world.rank() != first {
+        let index = usize::from(world.rank().get() - 1);
+        return Ok(window.put_notify(first, index, &[me + 70], Tag(me))?);
+    }
+    let last = Rank::new(world.size() - 1);
+    let mut both = [
+        window.expect(0..0, Rank::new(1), Tag(1), 1)?,
+        window.expect(0..2, last, TagFilter::Any, 1)?,
+    ];
+    let [one, other] = &mut both;
+    one.start()?;
+    if last != Rank::new(1) {
+        other.start()?;
+    }
+    let mut tags = 0;
+    while let Some((_, status)) = wait_any(&mut both)? {
+        tags += status.tag.0;
+    }
+    check("tags", tags, if last.get() == 1 { 1_u32 } else { 3 })?;
+    if last != Rank::new(1) {
+        check("put", window.local().get(1)?, 72_u32)?;
+    }
+    Ok(())
+}
