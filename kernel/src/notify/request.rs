@@ -240,10 +240,7 @@ impl<'r, L: Link> Request<'r, L> {
             "notify.test.match<refresh",
             {
                 // ORDER: G2: what has arrived before comes first.
-                point!(
-                    "notify.test.queue",
-                    world.queue.take_if(|immediate| self.takes(immediate))
-                );
+                point!("notify.test.queue", self.take_queued());
                 while self.matched < self.expected {
                     // ROOM: what is taken from the link must be kept.
                     if point!("notify.test.room", world.queue.has_no_spare(); else false) {
@@ -329,6 +326,23 @@ impl<'r, L: Link> Request<'r, L> {
         Ok(())
     }
 
+    /// Takes what it matches from the unexpected queue.
+    pub(super) fn take_queued(&mut self) {
+        let world = self.world;
+        world.queue.take_if(|immediate| self.takes(immediate));
+    }
+
+    /// Ends the request if it has matched as many as it waits for.
+    pub(super) fn complete(&mut self) -> Result<Option<Status>, Error> {
+        if self.left() > 0 {
+            return Ok(None);
+        }
+        // REFRESH: G1: after the notification was taken.
+        point!("notify.several.refresh", self.refresh()?);
+        self.close();
+        Ok(self.status())
+    }
+
     /// Whether a notification is for this request.
     fn matches(&self, immediate: u32) -> bool {
         let any = |bit| self.start & bit != 0;
@@ -338,7 +352,7 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// Counts a notification if it matches and is still wanted.
-    fn takes(&mut self, immediate: u32) -> bool {
+    pub(super) fn takes(&mut self, immediate: u32) -> bool {
         let takes = self.matched < self.expected && self.matches(immediate);
         if takes {
             self.matched = self.matched.saturating_add(1);

@@ -1,45 +1,75 @@
 //! Several requests at a time.
 //!
-//! All requests of a call belong to one world; those that are not started are passed over. A notification that matches several
-//! goes to the first of the slice.
+//! All requests of a call belong to one world; those that are not started are passed over.
 
 use core::cell::Cell;
 
-use flagpost_link::Link;
+use flagpost_link::{Link, point};
 
 use super::{Request, Status};
-use crate::{Error, Missing, Timeout, Waiting};
+use crate::{Error, Missing, Timeout, Waiting, World};
 
 /// Which of `requests` is complete, if one is, and what it matched last. It is not started any more. Does not wait.
 ///
-/// The same as testing them in order, up to the first that is complete, except that a full queue is an error only if none of
-/// them can make room.
+/// All look at the unexpected queue, in order; then each notification that the link has goes to the first that it matches, until
+/// one is complete.
 ///
 /// # Errors
-/// [`Error::QueueFull`] if the queue holds only what others must match first.
+/// [`Error::QueueFull`] if the queue holds only what others must match first; [`Error::WrongWindow`] if the requests are not of
+/// one world.
 pub fn test_any<L: Link>(
     requests: &mut [Request<'_, L>],
 ) -> Result<Option<(usize, Status)>, Error> {
-    loop {
-        let left = missing(requests);
-        let mut full = None;
-        for (index, request) in requests.iter_mut().enumerate() {
-            if !request.is_started() {
-                continue;
-            }
-            match request.test() {
-                Ok(Some(status)) => return Ok(Some((index, status))),
-                Ok(None) => {}
-                Err(Error::QueueFull { capacity }) => full = Some(Error::QueueFull { capacity }),
-                Err(other) => return Err(other),
+    let Some(world) = world_of(requests)? else {
+        return Ok(None);
+    };
+    for (index, request) in started(requests) {
+        // ORDER: what has arrived before comes first.
+        point!("notify.several.queue", request.take_queued());
+        if let Some(status) = request.complete()? {
+            return Ok(Some((index, status)));
+        }
+    }
+    // ROOM: what is taken from the link must be kept.
+    while point!("notify.several.room", !world.queue.has_no_spare(); else true) {
+        let Some(immediate) = world.link().progress() else {
+            return Ok(None);
+        };
+        let taker = started(requests).find_map(|(index, request)| {
+            let takes = request.takes(immediate);
+            takes.then_some((index, request))
+        });
+        match taker {
+            None => world.queue.push(immediate),
+            Some((index, request)) => {
+                if let Some(status) = request.complete()? {
+                    return Ok(Some((index, status)));
+                }
             }
         }
-        match full {
-            None => return Ok(None),
-            // There is room where something has matched.
-            Some(_) if missing(requests) < left => {}
-            Some(error) => return Err(error),
-        }
+    }
+    let capacity = world.queue.capacity();
+    Err(Error::QueueFull { capacity })
+}
+
+/// Those that are started, with their indices.
+fn started<'s, 'r, L: Link>(
+    requests: &'s mut [Request<'r, L>],
+) -> impl Iterator<Item = (usize, &'s mut Request<'r, L>)> {
+    let all = requests.iter_mut().enumerate();
+    all.filter(|(_, request)| request.is_started())
+}
+
+/// The world of those that are started; none if none is.
+fn world_of<'r, L: Link>(requests: &[Request<'r, L>]) -> Result<Option<&'r World<'r, L>>, Error> {
+    let mut worlds = requests
+        .iter()
+        .filter(|request| request.is_started())
+        .map(Request::world);
+    let first = worlds.next();
+    match first {
+        Some(first) if worlds.any(|world| !core::ptr::eq(first, world)) => Err(Error::WrongWindow),
+        _ => Ok(first),
     }
 }
 
@@ -75,11 +105,7 @@ fn wait<'r, L: Link>(
     requests: &mut [Request<'r, L>],
     mut poll: impl FnMut(&mut [Request<'r, L>]) -> Result<Option<Option<(usize, Status)>>, Error>,
 ) -> Result<Option<(usize, Status)>, Error> {
-    let Some(world) = requests
-        .iter()
-        .find(|one| one.is_started())
-        .map(Request::world)
-    else {
+    let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
     let late = Cell::new(None);

@@ -60,6 +60,19 @@ pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let [mut first, second, third] = all;
     first.start()?;
     refused("its line", window.local().set(0, 1), Error::Exposed)?;
+    // What a later one took from the link is not lost to an earlier one.
+    let mut two = [second, third];
+    two.iter_mut().try_for_each(Request::start)?;
+    world.barrier()?;
+    window.notify(next, Tag(2))?;
+    window.notify(next, Tag(2))?;
+    check(
+        "the first",
+        wait_any(&mut two)?.map(|(index, _)| index) == Some(0),
+        true,
+    )?;
+    let [second, third] = two;
+    world.barrier()?;
     first.free()?;
     window.local().set(0, 1)?;
     second.free()?;

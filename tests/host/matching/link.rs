@@ -1,0 +1,164 @@
+//! A link that writes down what it gave its rank from the queue of immediates, and when it had nothing.
+
+use std::cell::RefCell;
+
+use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Refusal, Slot, Width};
+
+/// Answers of [`Link::progress`], in order.
+pub(crate) type Log = RefCell<Vec<Option<u32>>>;
+
+/// `L`, and a log if the rank is the one that is looked at.
+pub(crate) struct Recorded<'l, L> {
+    pub(crate) link: L,
+    pub(crate) log: &'l Log,
+}
+
+impl<L: Link> Link for Recorded<'_, L> {
+    const SLOTS: u32 = L::SLOTS;
+    const LINE: u32 = L::LINE;
+    const UPDATE: u32 = L::UPDATE;
+    const UPDATE_SMALL: u32 = L::UPDATE_SMALL;
+    const DIRECT: bool = L::DIRECT;
+
+    fn rank(&self) -> Rank {
+        self.link.rank()
+    }
+
+    fn size(&self) -> u16 {
+        self.link.size()
+    }
+
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        self.link.connect(to)
+    }
+
+    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
+        self.link.allocate(bytes, place)
+    }
+
+    fn withdraw(&self, key: Key) {
+        self.link.withdraw(key);
+    }
+
+    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
+        self.link.allocate_slots(count)
+    }
+
+    fn withdraw_slots(&self, first: Slot) {
+        self.link.withdraw_slots(first);
+    }
+
+    fn scratch(&self) -> (Key, u32) {
+        self.link.scratch()
+    }
+
+    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+        self.link.read_local(key, offset, into)
+    }
+
+    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+        self.link.write_local(key, offset, from)
+    }
+
+    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        self.link.publish(key, offset, bytes)
+    }
+
+    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        self.link.refresh(key, offset, bytes)
+    }
+
+    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+        self.link.put(to, key, offset, data)
+    }
+
+    fn get(
+        &self,
+        from: Rank,
+        key: Key,
+        offset: u32,
+        into: &mut [u8],
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        self.link.get(from, key, offset, into, op)
+    }
+
+    fn amo(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        amo: Amo,
+        width: Width,
+        op: &Op,
+    ) -> Result<u64, Refusal> {
+        self.link.amo(to, key, offset, amo, width, op)
+    }
+
+    fn update(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        self.link.update(to, key, offset, len, change, op)
+    }
+
+    fn put_immediate(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        data: &[u8],
+        immediate: u32,
+    ) -> Result<(), Refusal> {
+        self.link.put_immediate(to, key, offset, data, immediate)
+    }
+
+    fn fence(&self) -> Result<(), Refusal> {
+        self.link.fence()
+    }
+
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        self.link.flush(to)
+    }
+
+    fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
+        self.link.signal(to, slot, value)
+    }
+
+    fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
+        self.link.reached(slot, value)
+    }
+
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        op: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        self.link.watch(key, offset, arrived, op)
+    }
+
+    fn progress(&self) -> Option<u32> {
+        let immediate = self.link.progress();
+        self.log.borrow_mut().push(immediate);
+        immediate
+    }
+
+    fn relax(&self) {
+        self.link.relax();
+    }
+
+    fn now(&self) -> u64 {
+        self.link.now()
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        self.link.ticks_per_second()
+    }
+}
