@@ -36,7 +36,8 @@
 //! # Sources
 //! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger, Besta,
 //! Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015; [IntelMPI] Intel MPI Library Developer Guide, notified
-//! one-sided communications, 2024; [CAF-NA] Notified access for coarray Fortran, 2018.
+//! one-sided communications, 2024; [CAF-NA] notified access for coarray Fortran's
+//! events, Elsevier, 2018.
 //!
 //! [PSCW-SCC]: crate#sources
 //! [foMPI]: crate#sources

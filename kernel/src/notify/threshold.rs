@@ -10,7 +10,7 @@ use flagpost_link::{Link, order, point};
 
 use super::awaited::{Awaited, late};
 use crate::{
-    Error, Window,
+    Error, Unfinished, Window,
     window::{Core, Lines},
 };
 
@@ -158,13 +158,16 @@ impl<'r, L: Link> CountRequest<'r, L> {
         Ok(())
     }
 
-    /// Gives the request back, [cancelled](Self::cancel) if it is started.
+    /// Gives the request back. (One that is not started may as well be dropped.)
     ///
     /// # Errors
-    /// None but those of the link's own.
-    pub fn free(mut self) -> Result<(), Error> {
+    /// [`Error::RequestActive`] with the request: wait for it, or [cancel](Self::cancel) it.
+    pub fn free(self) -> Result<(), Unfinished<Self>> {
         if self.is_started() {
-            self.cancel()?;
+            return Err(Unfinished {
+                handle: self,
+                error: Error::RequestActive,
+            });
         }
         Ok(())
     }

@@ -415,8 +415,28 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.expect_count(0..1, 0, 3)?.free()?;
     let mut given_back = window.expect_count(0..1, 0, 3)?;
     given_back.start()?;
-    given_back.free()?;
+    let Err(Unfinished { error, mut handle }) = given_back.free() else {
+        return Err(NO_ERROR);
+    };
+    check("started", error == Error::RequestActive, true)?;
+    handle.cancel()?;
+    handle.free()?;
     window.local().set(0, 1)?;
+    // Two for the same lines: they are the owner's again when both are complete.
+    let mut pair = [
+        window.expect_count(0..1, 0, 1)?,
+        window.expect_count(0..1, 1, 1)?,
+    ];
+    for one in &mut pair {
+        one.start()?;
+    }
+    for (index, one) in (0..).zip(&mut pair) {
+        refused("closed", window.local().set(0, 2), Error::Exposed)?;
+        window.set_notify_value(index, 1)?;
+        one.wait()?;
+        window.set_notify_value(index, 0)?;
+    }
+    window.local().set(0, 2)?;
     request.start()?;
     check("started", request.is_started(), true)?;
     refused("started", request.start(), Error::RequestActive)?;
@@ -428,6 +448,9 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             (_, result) => result?,
         }
     }
+    let mut empty = window.expect_count(0..0, 1, 1)?;
+    empty.start()?;
+    empty.cancel()?;
     check("not yet", request.test()?.is_none(), true)?;
     window.set_notify_value(0, u32::MAX)?;
     check("exceeded", request.wait()?, u32::MAX)?;
