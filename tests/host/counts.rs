@@ -10,7 +10,8 @@ use flagpost::{
     Compare, Config, Counter, EpochSlots, Events, Link, Model, Rank, Rma as _, Signal, Window,
     World,
 };
-use flagpost_mapped::Mapped;
+use flagpost_link::Refusal;
+use flagpost_mapped::{Mapped, Native};
 use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
 
 type Words<'w> = Window<'w, u32, Mapped<SimCore>>;
@@ -19,9 +20,9 @@ type Words<'w> = Window<'w, u32, Mapped<SimCore>>;
 type Program<'p> =
     &'p dyn Fn(&World<'_, Mapped<SimCore>>, &Words<'_>) -> Result<(), flagpost::Error>;
 
-/// What each core did in `program`, which is run with a window of 8 lines of words.
-fn counters(cores: u16, model: Model, program: Program<'_>) -> Vec<Counters> {
-    let chip = Chip {
+/// A chip that does nothing on its own account.
+fn quiet(cores: u16) -> Chip {
+    Chip {
         cores,
         memory_size: 16 << 10,
         schedule: Schedule::RoundRobin,
@@ -29,8 +30,12 @@ fn counters(cores: u16, model: Model, program: Program<'_>) -> Vec<Counters> {
         prefetches: 0,
         drains: 0,
         ..Chip::default()
-    };
-    let report = Sim::new(chip).run(|core| {
+    }
+}
+
+/// What each core did in `program`, which is run with a window of 8 lines of words.
+fn counters(cores: u16, model: Model, program: Program<'_>) -> Vec<Counters> {
+    let report = Sim::new(quiet(cores)).run(|core| {
         let mut arena = [0; 256];
         let link = Mapped::start(core, 1)?;
         let world = World::start(link, &mut arena, Config::default())?;
@@ -233,39 +238,51 @@ fn queued_locks_are_bounded_in_remote_requests() {
     }
 }
 
-/// What is done with a window and an event.
-type Call<'p> = &'p dyn Fn(&Words<'_>, &Events<'_, Mapped<SimCore>>) -> Result<(), flagpost::Error>;
+/// What is done with a window that has 2 counters, and an event.
+type Call<'p, L> = &'p dyn Fn(&Window<'_, u32, L>, &Events<'_, L>) -> Result<(), flagpost::Error>;
 
-/// Registers taken, and loads and stores of other ranks' memory, of the last rank in `call`, which has a window with 2 counters and
-/// an event. The window's lines are dirty.
-fn telling(call: Call<'_>) -> [u64; 5] {
+/// What the last rank does in `call`, with a window whose lines are dirty: registers taken; atomic operations; words loaded and
+/// stored at other ranks; bytes stored in bulk; lines written back; lines invalidated.
+fn telling<L: Link>(start: fn(SimCore) -> Result<L, Refusal>, call: Call<'_, L>) -> [u64; 7] {
     let run = |calls: bool| {
-        let all = counters(3, Model::Separate, &|world, _| {
+        let report = Sim::new(quiet(3)).run(|core| {
+            let mut arena = [0; 256];
+            let world = World::start(start(core)?, &mut arena, Config::default())?;
             let mut window = world.allocate::<u32>(8 * WORDS)?;
             window.set_num_notify(2)?;
             let events = world.events(1)?;
-            if world.rank() != LAST {
-                return Ok(());
+            if world.rank() == LAST {
+                for line in 0..8 {
+                    window.local().set(line * WORDS, 1)?;
+                }
+                if calls {
+                    call(&window, &events)?;
+                }
             }
-            for line in 0..8 {
-                window.local().set(line * WORDS, 1)?;
-            }
-            if calls {
-                call(&window, &events)?;
-            }
-            Ok(())
+            world.barrier()
         });
-        let rank = *all.last().unwrap();
+        report.assert_done();
+        let rank = *report.counters.last().unwrap();
         [
             rank.locks,
+            rank.atomics,
             rank.loads_remote,
             rank.stores_remote,
+            rank.bulk_bytes,
             rank.write_backs,
             rank.invalidations,
         ]
     };
     let (with, without) = (run(true), run(false));
-    [0, 1, 2, 3, 4].map(|count: usize| with[count] - without[count])
+    [0, 1, 2, 3, 4, 5, 6].map(|count: usize| with[count] - without[count])
+}
+
+fn locked(call: Call<'_, Mapped<SimCore>>) -> [u64; 7] {
+    telling(|core| Mapped::start(core, 1), call)
+}
+
+fn native(call: Call<'_, Mapped<SimCore, Native>>) -> [u64; 7] {
+    telling(|core| Mapped::start_native(core, 1, None), call)
 }
 
 const PEER: Rank = Rank::new(0);
@@ -275,22 +292,26 @@ const LAST: Rank = Rank::new(2);
 /// the lines of its range and no other.
 #[test]
 fn counters_signals_and_events() {
-    const NOTHING: [u64; 5] = [0; 5];
-    const ATOMIC: [u64; 5] = [1, 1, 1, 0, 0];
-    const OWN: [u64; 5] = [1, 0, 0, 0, 0];
-    let counter = telling(&|window, _| Ok(window.notify(PEER, Counter(1))?));
+    const NOTHING: [u64; 7] = [0; 7];
+    const ATOMIC: [u64; 7] = [1, 0, 1, 1, 0, 0, 0];
+    const WITH_A_WORD: [u64; 7] = [1, 0, 1, 1, 4, 0, 0];
+    const OWN: [u64; 7] = [1, 0, 0, 0, 0, 0, 0];
+    let counter = locked(&|window, _| Ok(window.notify(PEER, Counter(1))?));
     assert_eq!(counter, ATOMIC);
-    let signal = telling(&|window, _| Ok(window.notify(PEER, Signal::set(1, 7))?));
+    let signal = locked(&|window, _| Ok(window.notify(PEER, Signal::set(1, 7))?));
     assert_eq!(signal, ATOMIC);
-    let post = telling(&|_, events| Ok(events.post(PEER, 0)?));
+    let post = locked(&|_, events| Ok(events.post(PEER, 0)?));
     assert_eq!(post, ATOMIC);
-    // Beside the data, which bulk stores bring.
-    let put = telling(&|window, _| Ok(window.put_notify(PEER, 0, &[1], Counter(1))?));
-    assert_eq!(put, ATOMIC);
-    let put = telling(&|window, events| Ok(window.put_event(PEER, 0, &[1], events, 0)?));
-    assert_eq!(put, ATOMIC);
+    let put = locked(&|window, _| Ok(window.put_notify(PEER, 0, &[1], Counter(1))?));
+    assert_eq!(put, WITH_A_WORD);
+    let put = locked(&|window, events| Ok(window.put_event(PEER, 0, &[1], events, 0)?));
+    assert_eq!(put, WITH_A_WORD);
+    let counter = native(&|window, _| Ok(window.notify(PEER, Counter(1))?));
+    assert_eq!(counter, [0, 1, 0, 0, 0, 0, 0]);
+    let put = native(&|window, events| Ok(window.put_event(PEER, 0, &[1], events, 0)?));
+    assert_eq!(put, [0, 1, 0, 0, 4, 0, 0]);
 
-    let looks = telling(&|window, events| {
+    let looks = locked(&|window, events| {
         window.num_notify(PEER)?;
         window.notify_value(1)?;
         window.signal_fetch(1)?;
@@ -299,32 +320,34 @@ fn counters_signals_and_events() {
     });
     assert_eq!(looks, NOTHING);
     // The own lock.
-    assert_eq!(telling(&|window, _| window.set_notify_value(1, 7)), OWN);
-    let reset = telling(&|window, _| window.reset_notify_value(1).map(|_| ()));
+    assert_eq!(locked(&|window, _| window.set_notify_value(1, 7)), OWN);
+    let reset = locked(&|window, _| window.reset_notify_value(1).map(|_| ()));
     assert_eq!(reset, OWN);
-    let waits = telling(&|_, events| {
+    // That of the post.
+    let waits = locked(&|_, events| {
         events.post(LAST, 0)?;
         events.wait(0, 1)
     });
     assert_eq!(waits, OWN);
-    let signal = telling(&|window, _| {
+    let lines = |count: u64| [1, 0, 0, 0, 0, count, count];
+    let signal = locked(&|window, _| {
         window.set_notify_value(1, 7)?;
-        let lines = 2 * WORDS..4 * WORDS;
+        let range = 2 * WORDS..4 * WORDS;
         window
-            .signal_wait_until(lines, 1, Compare::Eq, 7)
+            .signal_wait_until(range, 1, Compare::Eq, 7)
             .map(|_| ())
     });
-    assert_eq!(signal, [1, 0, 0, 2, 2]);
-    let request = telling(&|window, _| {
+    assert_eq!(signal, lines(2));
+    let request = locked(&|window, _| {
         window.set_notify_value(1, 7)?;
         let mut request = window.expect_count(0..3 * WORDS, 1, 5)?;
         request.start()?;
         request.wait().map(|_| ())
     });
-    assert_eq!(request, [1, 0, 0, 3, 3]);
-    let bound = telling(&|window, events| {
+    assert_eq!(request, lines(3));
+    let bound = locked(&|window, events| {
         events.post(LAST, 0)?;
         events.bind(window, 0..1, 0)?.wait(1)
     });
-    assert_eq!(bound, [1, 0, 0, 1, 1]);
+    assert_eq!(bound, lines(1));
 }

@@ -39,7 +39,14 @@ fn native_atomics() {
 }
 
 /// Cases that are tried in all schedules, on two cores.
-const SMALL: [&str; 3] = ["small.accumulate", "small.fetch", "small.compare_swap"];
+const SMALL: [&str; 6] = [
+    "small.accumulate",
+    "small.fetch",
+    "small.compare_swap",
+    "small.counter",
+    "small.signal",
+    "small.event",
+];
 
 /// Two cores, all schedules with one eviction, one prefetch, or one early leave, under locks. (Weak chips have too many.)
 #[test]
