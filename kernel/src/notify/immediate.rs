@@ -67,12 +67,17 @@ impl Limits {
 
     /// The inverse of [`Limits::pack`].
     pub(crate) const fn unpack(&self, immediate: u32) -> Notification {
-        let high = immediate.wrapping_shr(self.tag_bits);
-        Notification {
-            source: Rank::new(high.wrapping_shr(WINDOW_BITS) as u16),
-            window: (high & low_bits(WINDOW_BITS)) as u16,
-            tag: Tag(immediate & low_bits(self.tag_bits)),
-        }
+        unpack(self.tag_bits, immediate)
+    }
+}
+
+/// [`Limits::unpack`], where a tag has so many bits.
+pub(crate) const fn unpack(tag_bits: u32, immediate: u32) -> Notification {
+    let high = immediate.wrapping_shr(tag_bits);
+    Notification {
+        source: Rank::new(high.wrapping_shr(WINDOW_BITS) as u16),
+        window: (high & low_bits(WINDOW_BITS)) as u16,
+        tag: Tag(immediate & low_bits(tag_bits)),
     }
 }
 

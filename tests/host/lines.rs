@@ -1,0 +1,374 @@
+//! Which lines matching touches, from cold: [NA] V allows two, the request's and the queue head's, besides the ring's.
+//!
+//! Kernel structures lie in the host's memory, so their accesses are taken from a trace: this program runs itself under
+//! `valgrind --tool=lackey`, which prints every load and store. Those of one call of `test` to the request, the world, the window and
+//! the arena are then repeated on the simulator's cache, which is cold; its counter of misses is what is checked. Accesses to
+//! the link's own state are left out: they are the ring's. Without valgrind nothing is measured, and that is said.
+//!
+//! [NA]: flagpost
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Read};
+use std::mem::size_of_val;
+use std::ops::Range;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flagpost::{Config as WorldConfig, Error, Link, Rank, Request, Source, Tag, Window, World};
+use flagpost_hal::{CachedMemory, CoreId, Region};
+use flagpost_link::{Amo, Key, Op, Place, Refusal, Slot, Width};
+use flagpost_sim::{Config, Sim};
+
+/// Bytes of a line, as on the SCC.
+const LINE: u64 = 32;
+
+/// A rank alone, whose queue of immediates is given.
+struct Given {
+    memory: Vec<Cell<u8>>,
+    used: Cell<u32>,
+    immediates: Vec<u32>,
+    next: Cell<usize>,
+}
+
+impl Given {
+    fn new(immediates: &[u32]) -> Self {
+        Self {
+            memory: vec![Cell::new(0); 4096],
+            used: Cell::new(1024),
+            immediates: immediates.to_vec(),
+            next: Cell::new(0),
+        }
+    }
+
+    fn at(&self, key: Key, offset: u32, len: usize) -> &[Cell<u8>] {
+        let start = (key.get() + offset) as usize;
+        &self.memory[start..start + len]
+    }
+}
+
+impl Link for Given {
+    const SLOTS: u32 = 32;
+    const LINE: u32 = LINE as u32;
+    const UPDATE: u32 = 32;
+    const DIRECT: bool = true;
+
+    fn rank(&self) -> Rank {
+        Rank::new(0)
+    }
+
+    fn size(&self) -> u16 {
+        1
+    }
+
+    fn connect(&self, _: Rank) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: u32, _: Place) -> Result<Key, Refusal> {
+        let start = self.used.get();
+        self.used.set(start + bytes.next_multiple_of(LINE as u32));
+        Ok(Key::new(start))
+    }
+
+    fn withdraw(&self, _: Key) {}
+
+    fn allocate_slots(&self, _: u32) -> Result<Slot, Refusal> {
+        Ok(Slot(32))
+    }
+
+    fn withdraw_slots(&self, _: Slot) {}
+
+    fn scratch(&self) -> (Key, u32) {
+        (Key::new(0), 64)
+    }
+
+    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+        let from = self.at(key, offset, into.len());
+        into.iter_mut()
+            .zip(from)
+            .for_each(|(to, from)| *to = from.get());
+        Ok(())
+    }
+
+    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+        let to = self.at(key, offset, from.len());
+        to.iter().zip(from).for_each(|(to, from)| to.set(*from));
+        Ok(())
+    }
+
+    fn publish(&self, _: Key, _: u32, _: u32) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn refresh(&self, _: Key, _: u32, _: u32) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn put(&self, _: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+        self.write_local(key, offset, data)
+    }
+
+    fn get(&self, _: Rank, key: Key, at: u32, into: &mut [u8], _: &Op) -> Result<(), Refusal> {
+        self.read_local(key, at, into)
+    }
+
+    fn amo(&self, _: Rank, _: Key, at: u32, _: Amo, _: Width, _: &Op) -> Result<u64, Refusal> {
+        Err(Refusal::BadCell { offset: at })
+    }
+
+    fn update(
+        &self,
+        _: Rank,
+        _: Key,
+        offset: u32,
+        _: usize,
+        _: &mut dyn FnMut(&mut [u8]),
+        _: &Op,
+    ) -> Result<(), Refusal> {
+        Err(Refusal::BadCell { offset })
+    }
+
+    fn put_immediate(&self, to: Rank, _: Key, _: u32, _: &[u8], _: u32) -> Result<(), Refusal> {
+        Err(Refusal::Full(to))
+    }
+
+    fn fence(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn flush(&self, _: Option<Rank>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn signal(&self, _: Rank, _: Slot, _: u32) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn reached(&self, _: Slot, _: u32) -> Result<bool, Refusal> {
+        Ok(true)
+    }
+
+    fn watch(
+        &self,
+        _: Key,
+        _: u32,
+        arrived: impl Fn(u32) -> bool,
+        _: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        Ok(arrived(0).then_some(0))
+    }
+
+    fn progress(&self) -> Option<u32> {
+        let next = self.next.get();
+        let immediate = self.immediates.get(next).copied();
+        self.next.set(next + usize::from(immediate.is_some()));
+        immediate
+    }
+
+    fn relax(&self) {}
+
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        1
+    }
+}
+
+/// Stored to before and behind the call that is looked at.
+static MARK: AtomicU32 = AtomicU32::new(0);
+
+/// Says where `of` lies.
+fn region<T>(run: &str, name: &str, of: &T) {
+    let start = std::ptr::from_ref(of).addr();
+    println!("region {run} {name} {start} {}", size_of_val(of));
+}
+
+/// A window, a request for tag 5 with this range, and `immediates` before it is tested for the first time; of them
+/// `unexpected` are in the queue already.
+fn traced(run: &str, range: Range<usize>, immediates: &[u32], unexpected: usize) {
+    let mut words = [0; 64];
+    region(run, "arena", &words);
+    let config = WorldConfig {
+        unexpected: 16,
+        ..WorldConfig::default()
+    };
+    let world = World::start(Given::new(immediates), &mut words, config).unwrap();
+    let window: Window<'_, u32, _> = world.allocate(64).unwrap();
+    for (number, tag) in (0..unexpected).zip(immediates) {
+        // Of the first window of a world of one, an immediate is its tag.
+        let found = window.probe(Source::Any, Tag(*tag)).unwrap();
+        assert_eq!(found.map(|status| status.tag), Some(Tag(*tag)), "{number}");
+    }
+    let mut request: Request<'_, _> = window.expect(range, Source::Any, Tag(5), 1).unwrap();
+    request.start().unwrap();
+    region(run, "link", world.link());
+    region(run, "world", &world);
+    region(run, "window", &window);
+    region(run, "request", &request);
+    println!("mark {run} {}", MARK.as_ptr().addr());
+    // ORDERING: Relaxed: only the trace is of interest.
+    MARK.store(1, Ordering::Relaxed);
+    let found = black_box(&mut request).test();
+    MARK.store(2, Ordering::Relaxed);
+    let status: Result<Option<_>, Error> = found;
+    assert_eq!(status.unwrap().map(|status| status.tag), Some(Tag(5)));
+}
+
+/// What is traced; it must work without a trace as well.
+#[test]
+fn runs() {
+    traced("queue", 0..0, &[5], 1);
+    traced("link", 0..0, &[5], 0);
+    traced("second", 0..0, &[4, 5], 2);
+    traced("range", 0..8, &[5], 1);
+}
+
+/// A load or store.
+#[derive(Copy, Clone)]
+struct Touch {
+    store: bool,
+    at: u64,
+    len: u64,
+}
+
+/// A line of lackey's, if it is a load or store.
+fn touch(line: &str) -> Option<Touch> {
+    let (kind, rest) = line.strip_prefix(' ')?.split_at_checked(2)?;
+    let (at, len) = rest.split_once(',')?;
+    Some(Touch {
+        store: match kind.trim() {
+            "L" => false,
+            "S" | "M" => true,
+            _ => return None,
+        },
+        at: u64::from_str_radix(at, 16).ok()?,
+        len: len.trim().parse().ok()?,
+    })
+}
+
+/// Runs this program's test `runs` under valgrind: what it prints, and what it touches. None if there is no valgrind.
+fn trace() -> Option<(String, Vec<Touch>)> {
+    let mut child = Command::new("valgrind")
+        .args(["--tool=lackey", "--trace-mem=yes", "--basic-counts=no"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "runs", "--nocapture", "--test-threads=1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let lines = BufReader::new(child.stderr.take()?).lines();
+    let touched = lines
+        .map_while(Result::ok)
+        .filter_map(|line| touch(&line))
+        .collect();
+    let mut said = String::new();
+    child.stdout.take()?.read_to_string(&mut said).ok()?;
+    assert!(child.wait().unwrap().success(), "{said}");
+    Some((said, touched))
+}
+
+/// Misses of these accesses on a cold cache.
+fn misses(touched: &[Touch]) -> u64 {
+    let report = Sim::new(Config {
+        cores: 1,
+        evictions: 0,
+        prefetches: 0,
+        ..Config::default()
+    })
+    .run(|core| -> Result<(), Error> {
+        let mut lines = BTreeMap::new();
+        for touch in touched {
+            for line in touch.at / LINE..=(touch.at + touch.len - 1) / LINE {
+                let next = lines.len() as u32;
+                let place = *lines.entry(line).or_insert(next);
+                let at = Region::memory(CoreId::new(0)).at(place * LINE as u32);
+                if touch.store {
+                    core.write(at, &[0]);
+                } else {
+                    core.read(at, &mut [0]);
+                }
+            }
+        }
+        Ok(())
+    });
+    report.assert_done();
+    report.counters[0].misses
+}
+
+#[test]
+fn matching_touches_the_request_and_the_head_of_the_queue() {
+    let Some((said, touched)) = trace() else {
+        println!("not measured: there is no valgrind here");
+        return;
+    };
+    let words: Vec<Vec<&str>> = said.lines().map(|line| line.split(' ').collect()).collect();
+    for (run, allowed) in [("queue", 2), ("link", 2), ("second", 2), ("range", 5)] {
+        let mut regions = Vec::new();
+        let mut mark = 0;
+        for line in &words {
+            match line[..] {
+                ["region", of, name, start, len] if of == run => {
+                    let start: u64 = start.parse().unwrap();
+                    regions.push((name, start..start + len.parse::<u64>().unwrap()));
+                }
+                ["mark", of, at] if of == run => mark = at.parse().unwrap(),
+                _ => {}
+            }
+        }
+        // All runs have the same mark: the pair of stores of the run of this number.
+        let number = words
+            .iter()
+            .filter(|line| line[0] == "mark")
+            .position(|line| line[1] == run);
+        let stores = touched.iter().enumerate();
+        let marks: Vec<_> = stores
+            .filter(|(_, touch)| touch.store && touch.at == mark)
+            .map(|(index, _)| index)
+            .collect();
+        let [first, last] = *marks[2 * number.unwrap()..].first_chunk().unwrap();
+        // The link lies in the world; it is the ring's.
+        regions.sort_by_key(|(name, _)| *name != "link");
+        let name = |at: u64| {
+            regions
+                .iter()
+                .find(|(_, all)| all.contains(&at))
+                .map(|found| found.0)
+        };
+        let of_kernel = |touch: &Touch| name(touch.at).is_some_and(|name| name != "link");
+        let inside: Vec<_> = touched[first + 1..last]
+            .iter()
+            .copied()
+            .filter(of_kernel)
+            .collect();
+        let mut of: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for touch in &inside {
+            of.entry(name(touch.at).unwrap_or(""))
+                .or_default()
+                .push(touch.at / LINE);
+        }
+        of.values_mut().for_each(|lines| {
+            lines.sort_unstable();
+            lines.dedup();
+        });
+        let lines: Vec<_> = of
+            .iter()
+            .map(|(name, lines)| (*name, lines.len()))
+            .collect();
+        let misses = misses(&inside);
+        println!("{run}: {misses} misses, lines {lines:?}");
+        assert!(
+            misses <= allowed && misses > 0,
+            "{run}: {misses} misses, lines {lines:?}"
+        );
+        assert_eq!(of.get("request").map(Vec::len), Some(1));
+        assert_eq!(
+            of.get("world").map(Vec::len),
+            Some(1),
+            "{run}: the queue's head"
+        );
+    }
+}
