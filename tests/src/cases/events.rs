@@ -1,15 +1,17 @@
 //! Events.
 
 use flagpost::{
-    Budget, EpochSlots, Error, Events, Link, Model, Rank, Rma as _, Unfinished, Waiting, Window,
-    World,
+    Budget, Counter, EpochSlots, Error, Events, Link, Model, Rank, Rma as _, Unfinished, Waiting,
+    Window, World, rma::Request,
 };
 
 use super::{
-    timeout::{SHORT, await_go, go, timed_out},
+    join,
+    rma_request::go_on,
+    timeout::{SHORT, await_go, go, take, timed_out},
     world::{NO_ERROR, refused},
 };
-use crate::{Failure, context::check};
+use crate::{Context, Failure, MachinePlatform, context::check};
 
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
@@ -299,6 +301,54 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         events.free()?;
     }
     Ok(())
+}
+
+/// A lock that is not freed: each call that tells names its owner, and tells once when it goes on.
+pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    let mut window = world.allocate::<u32>(4)?;
+    window.set_num_notify(1)?;
+    let events = world.events(1)?;
+    world.set_budget(Budget::UNLIMITED);
+    if world.rank() == FIRST {
+        let held = take(&machine, SECOND);
+        world.set_budget(SHORT);
+        let late = events.post(SECOND, 0);
+        go_on(&world, held, late, flagpost::notify::EventPost::go_on)?;
+        let held = take(&machine, SECOND);
+        world.set_budget(SHORT);
+        let late = window.put_event(SECOND, 0, &[7], &events, 0);
+        go_on(&world, held, late, Request::wait)?;
+        let held = take(&machine, SECOND);
+        world.set_budget(SHORT);
+        let late = window.notify(SECOND, Counter(0));
+        go_on(&world, held, late, Request::wait)?;
+        // The own lock: the same call again goes on.
+        let held = take(&machine, FIRST);
+        world.set_budget(SHORT);
+        let Err(late) = window.set_notify_value(0, 5) else {
+            return Err(NO_ERROR);
+        };
+        timed_out(late, Waiting::Lock, 1, &[FIRST])?;
+        let Err(late) = window.reset_notify_value(0) else {
+            return Err(NO_ERROR);
+        };
+        timed_out(late, Waiting::Lock, 1, &[FIRST])?;
+        check("nothing was done", window.notify_value(0)?, 0_u32)?;
+        drop(held);
+        world.set_budget(Budget::UNLIMITED);
+        window.set_notify_value(0, 5)?;
+        check("swapped once", window.reset_notify_value(0)?, 5_u32)?;
+    }
+    world.barrier()?;
+    if world.rank() == SECOND {
+        check("posts", events.query(0)?, 2_u32)?;
+        events.bind(&window, 0..1, 0)?.wait(2)?;
+        check("data", window.local().get(0)?, 7_u32)?;
+        check("counted", window.notify_value(0)?, 1_u32)?;
+    }
+    Ok(world.barrier()?)
 }
 
 /// Tried in every schedule.

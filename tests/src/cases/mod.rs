@@ -2,6 +2,7 @@
 
 mod any_link;
 mod collective;
+mod count_request;
 mod counters;
 mod created;
 mod dynamic;
@@ -301,14 +302,18 @@ impl<P: Platform> Links<P> {
         case("counters.freed", 1, 48, |c| counters::freed(&join(c)?)),
         case("counters.churn", 1, ANY, |c| counters::churn(&join(c)?)),
         case("counters.shared_line", 2, ANY, |c| {
-            counters::shared_line(&join(c)?)
+            count_request::shared_line(&join(c)?)
         }),
-        case("counters.any", 1, ANY, |c| counters::any(&join(c)?)),
-        case("counters.misuse", 1, ANY, |c| counters::misuse(&join(c)?)),
+        case("counters.any", 1, ANY, |c| count_request::any(&join(c)?)),
+        case("counters.misuse", 1, ANY, |c| {
+            count_request::misuse(&join(c)?)
+        }),
         case("counters.progress", 2, ANY, |c| {
-            counters::progress(&join(c)?)
+            count_request::progress(&join(c)?)
         }),
-        case("timeout.counters", 2, ANY, |c| counters::late(&join(c)?)),
+        case("timeout.counters", 2, ANY, |c| {
+            count_request::late(&join(c)?)
+        }),
         case("signals.compared", 1, ANY, |c| signals::compared(&join(c)?)),
         case("signals.pipeline", 1, ANY, |c| signals::pipeline(&join(c)?)),
         case("signals.sums", 1, ANY, |c| signals::sums(&join(c)?)),
@@ -683,6 +688,7 @@ impl<P: MachinePlatform> Machines<P> {
         case("timeout.lock", 2, ANY, timeout::lock),
         case("link.watch", 2, ANY, link::watch),
         case("link.flush", 2, ANY, link::flush),
+        case("timeout.event_locked", 2, ANY, events::locked),
         case(
             "timeout.accumulate_locked",
             2,

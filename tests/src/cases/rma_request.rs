@@ -218,7 +218,7 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
 }
 
 /// Checks that `late` has timed out at the lock that is `held`, frees it, and goes on.
-fn go_on<L: Link, T, H, M: TestAndSet + Relax>(
+pub(super) fn go_on<L: Link, T, H, M: TestAndSet + Relax>(
     world: &World<'_, L>,
     held: Held<'_, M>,
     late: Result<T, Unfinished<Option<H>>>,

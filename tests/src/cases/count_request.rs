@@ -1,0 +1,294 @@
+//! Requests for counters: waiting for several, giving up, own stores beside what is put, budgets that run out.
+
+use flagpost::{
+    Budget, Compare, Counter, Error, Link, Rank, Signal, Source, Tag, TagFilter, Unfinished,
+    Waiting, World, notify::wait_any_count,
+};
+
+use super::{
+    timeout::{SHORT, await_go, go, timed_out},
+    world::{NO_ERROR, refused},
+};
+use crate::{Failure, context::check};
+
+const FIRST: Rank = Rank::new(0);
+const SECOND: Rank = Rank::new(1);
+
+/// The own word beside the one that is put, in the request's lines: written back when the request starts, refused until it is
+/// complete.
+pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    // Two words of a line, and one of another.
+    let words = (L::LINE / 4).max(2) as usize;
+    let mut window = world.allocate::<u32>(2 * words)?;
+    window.set_num_notify(1)?;
+    let local = window.local();
+    let mut request = window.expect_count(0..2 * words, 0, 1)?;
+    for round in 1..=3_u32 {
+        local.set(1, round * 5)?;
+        local.set(words, round * 6)?;
+        request.start()?;
+        refused("store into the line", local.set(1, 0), Error::Exposed)?;
+        world.barrier()?; // the neighbour has started, too
+        window.put_notify(next, 0, &[round * 7], Counter(0))?;
+        request.wait()?;
+        check("put", local.get(0)?, round * 7)?;
+        check("own word beside it", local.get(1)?, round * 5)?;
+        check("own word elsewhere", local.get(words)?, round * 6)?;
+        window.set_notify_value(0, 0)?;
+        world.barrier()?;
+        // Given up halfway: what was put can be read, and own stores beside it do not undo it.
+        let mut two = window.expect_count(0..words, 0, 2)?;
+        two.start()?;
+        check("fetched before the put", local.get(0)?, round * 7)?;
+        world.barrier()?;
+        window.put_notify(next, 0, &[round * 8], Counter(0))?;
+        world.barrier()?;
+        check("one of two", two.test()?.is_none(), true)?;
+        two.cancel()?;
+        local.set(1, round * 9)?;
+        check("put before", local.get(0)?, round * 8)?;
+        check("taken", window.reset_notify_value(0)?, 1_u32)?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Several requests; each tells once, and those that are not complete stay.
+pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let next = world.rank().next(world.size());
+    let mut window = world.allocate::<u64>(8)?;
+    window.set_num_notify(3)?;
+    let events = world.events(1)?;
+    {
+        let mut requests = [
+            window.expect_count(0..1, 0, 2)?,
+            window.expect_count(1..2, 2, 1)?,
+            window.expect_event(2..3, &events, 0, 2)?,
+        ];
+        check(
+            "none is started",
+            wait_any_count(&mut requests)?.is_none(),
+            true,
+        )?;
+        for request in &mut requests {
+            request.start()?;
+        }
+        world.barrier()?;
+        for _ in 0..2 {
+            window.put_event(next, 2, &[5], &events, 0)?;
+        }
+        let of = |answer: Option<(usize, u32)>| answer.unwrap_or((9, 9));
+        check("event", of(wait_any_count(&mut requests)?) == (2, 0), true)?;
+        check("its data", window.local().get(2)?, 5_u64)?;
+        world.barrier()?;
+        window.put_notify(next, 1, &[6], Counter(2))?;
+        check(
+            "counter",
+            of(wait_any_count(&mut requests)?) == (1, 1),
+            true,
+        )?;
+        check("its data", window.local().get(1)?, 6_u64)?;
+        window.put_notify(next, 0, &[7], Counter(0))?;
+        check("one of two", requests[0].test()?.is_none(), true)?;
+        world.barrier()?;
+        window.put_notify(next, 0, &[8], Counter(0))?;
+        check("last", of(wait_any_count(&mut requests)?) == (0, 2), true)?;
+        check("its data", window.local().get(0)?, 8_u64)?;
+        check(
+            "none is left",
+            wait_any_count(&mut requests)?.is_none(),
+            true,
+        )?;
+    }
+    Ok(events.free()?)
+}
+
+/// Bad input is an error value, and nothing changes.
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = world.rank();
+    let mut window = world.allocate::<u32>(8)?;
+    window.set_num_notify(2)?;
+    let none = Error::NoSuchCounter {
+        rank: me,
+        index: 2,
+        count: 2,
+    };
+    refused("value", window.notify_value(2), none)?;
+    refused("fetch", window.signal_fetch(2), none)?;
+    refused("reset", window.reset_notify_value(2), none)?;
+    refused("set", window.set_notify_value(2, 1), none)?;
+    let wait = window.signal_wait_until(0..0, 2, Compare::Eq, 0);
+    refused("wait", wait, none)?;
+    refused("request", window.expect_count(0..0, 2, 1).map(|_| ()), none)?;
+    let zero = window.expect_count(0..0, 1, 0).map(|_| ());
+    refused("nothing", zero, Error::CountZero)?;
+    let beyond = Error::OutOfRange { end: 9, len: 8 };
+    refused("range", window.expect_count(3..9, 1, 1).map(|_| ()), beyond)?;
+    let wait = window.signal_wait_until(3..9, 1, Compare::Eq, 0);
+    refused("range", wait, beyond)?;
+    let mut request = window.expect_count(0..1, 0, 3)?;
+    refused("not started", request.test(), Error::RequestInactive)?;
+    refused("not started", request.wait(), Error::RequestInactive)?;
+    refused("not started", request.cancel(), Error::RequestInactive)?;
+    window.expect_count(0..1, 0, 3)?.free()?;
+    let mut given_back = window.expect_count(0..1, 0, 3)?;
+    given_back.start()?;
+    let Err(Unfinished { error, mut handle }) = given_back.free() else {
+        return Err(NO_ERROR);
+    };
+    check("started", error == Error::RequestActive, true)?;
+    handle.cancel()?;
+    handle.free()?;
+    window.local().set(0, 1)?;
+    // Two for the same lines: they are the owner's again when both are complete.
+    let mut pair = [
+        window.expect_count(0..1, 0, 1)?,
+        window.expect_count(0..1, 1, 1)?,
+    ];
+    for one in &mut pair {
+        one.start()?;
+    }
+    for (index, one) in (0..).zip(&mut pair) {
+        refused("closed", window.local().set(0, 2), Error::Exposed)?;
+        window.set_notify_value(index, 1)?;
+        one.wait()?;
+        window.set_notify_value(index, 0)?;
+    }
+    window.local().set(0, 2)?;
+    request.start()?;
+    check("started", request.is_started(), true)?;
+    refused("started", request.start(), Error::RequestActive)?;
+    let mut others = [(); 8].map(|()| window.expect_count(0..1, 1, 1));
+    for (index, other) in (1..).zip(&mut others) {
+        let other = other.as_mut().map_err(|error| *error)?;
+        match (index, other.start()) {
+            (8, result) => refused("one too many", result, Error::TooManyRequests { max: 8 })?,
+            (_, result) => result?,
+        }
+    }
+    let mut empty = window.expect_count(0..0, 1, 1)?;
+    empty.start()?;
+    empty.cancel()?;
+    check("not yet", request.test()?.is_none(), true)?;
+    window.set_notify_value(0, u32::MAX)?;
+    check("exceeded", request.wait()?, u32::MAX)?;
+    check("complete", request.is_started(), false)?;
+    // It wraps around.
+    window.notify(me, Signal::add(0, 3))?;
+    check("wrapped", window.notify_value(0)?, 2_u32)?;
+    request.start()?;
+    check("2 of 3", request.test()?.is_none(), true)?;
+    window.notify(me, Counter(0))?;
+    check("3 of 3", request.wait()?, 3_u32)
+}
+
+/// Ranks that only ever ask keep nobody waiting who must get something into their rings first.
+pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MANY: u32 = 66; // more than the ring holds, less than ring and unexpected queue
+    let mut window = world.allocate::<u64>(1)?;
+    window.set_num_notify(2)?;
+    let events = world.events(1)?;
+    for round in 0..3_u32 {
+        if world.rank() == SECOND {
+            for number in 1..=MANY {
+                window.put_notify(FIRST, 0, &[u64::from(number)], Tag(number))?;
+            }
+            match round {
+                2 => events.post(FIRST, 0)?,
+                _ => window.notify(FIRST, Counter(round))?,
+            }
+        } else if world.rank() == FIRST {
+            let mut counted = window.expect_count(0..0, 0, 1)?;
+            match round {
+                0 => {
+                    counted.start()?;
+                    while counted.test()?.is_none() {
+                        world.link().relax();
+                    }
+                }
+                1 => {
+                    while window.notify_value(1)? == 0 {
+                        world.link().relax();
+                    }
+                }
+                _ => {
+                    while events.query(0)? == 0 {
+                        world.link().relax();
+                    }
+                }
+            }
+            let mut all = window.expect(0..1, SECOND, TagFilter::Any, MANY as u16)?;
+            all.start()?;
+            check("in order", all.wait()?.tag.0, MANY)?;
+        }
+        world.barrier()?;
+    }
+    let mut rest = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    rest.start()?;
+    check("nothing is left", rest.test()?.is_none(), true)
+}
+
+/// Budgets that run out lose nothing: calls are repeated, requests stay started.
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let mut window = world.allocate::<u64>(2)?;
+    world.set_budget(Budget::UNLIMITED);
+    match world.rank().get() {
+        0 => {
+            world.set_budget(SHORT);
+            let Err(error) = window.set_num_notify(2) else {
+                return Err(NO_ERROR);
+            };
+            let Error::Timeout(timeout) = error else {
+                return Err(error.into());
+            };
+            check("named", timeout.missing.count(), 1_u32)?;
+            check("not yet", window.num_notify(SECOND)?, 0_u32)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, SECOND)?;
+            // The number of the first call counts.
+            window.set_num_notify(7)?;
+        }
+        1 => {
+            await_go(&window, FIRST)?;
+            window.set_num_notify(2)?;
+        }
+        _ => window.set_num_notify(2)?,
+    }
+    check("number", window.num_notify(FIRST)?, 2_u32)?;
+    match world.rank().get() {
+        0 => {
+            let mut three = window.expect_count(1..2, 0, 3)?;
+            three.start()?;
+            await_go(&window, SECOND)?;
+            world.set_budget(SHORT);
+            let Err(error) = three.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(error, Waiting::Notification, 2, &[])?;
+            let Err(error) = wait_any_count(core::slice::from_mut(&mut three)) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(error, Waiting::Notification, 2, &[])?;
+            let ge = Compare::Ge;
+            let Err(error) = window.signal_wait_until(1..2, 0, ge, 3) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(error, Waiting::Notification, 1, &[])?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, SECOND)?;
+            check("three", three.wait()?, 3_u32)?;
+            check("data", window.local().get(1)?, 9_u64)?;
+            check("three", window.signal_wait_until(1..2, 0, ge, 3)?, 3_u32)
+        }
+        1 => {
+            window.notify(FIRST, Counter(0))?;
+            go(&window, FIRST)?;
+            await_go(&window, FIRST)?;
+            window.notify(FIRST, Counter(0))?;
+            Ok(window.put_notify(FIRST, 1, &[9], Counter(0))?)
+        }
+        _ => Ok(()),
+    }
+}
