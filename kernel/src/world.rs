@@ -47,6 +47,8 @@ pub struct World<'a, L> {
     pub(crate) collectives: Collectives,
     /// One bit per window that there is.
     pub(crate) windows: Cell<u64>,
+    /// A call waits.
+    waiting: Cell<bool>,
 }
 
 impl<'a, L: Link> World<'a, L> {
@@ -71,6 +73,7 @@ impl<'a, L: Link> World<'a, L> {
             queue,
             collectives: Collectives::new(),
             windows: Cell::new(0),
+            waiting: Cell::new(false),
         };
         // ORDER: G1.
         point!("world.start.meet", world.meet()?);
@@ -164,10 +167,17 @@ impl<'a, L: Link> World<'a, L> {
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
+        // A wait inside of another one's poll is part of that.
+        let inside = self.waiting.replace(true);
+        if !inside {
+            self.link.begin_wait();
+        }
         let mut deadline = None;
-        loop {
-            if let Some(answer) = poll()? {
-                return Ok(answer);
+        let answer = loop {
+            match poll() {
+                Ok(None) => (),
+                Ok(Some(answer)) => break Ok(answer),
+                Err(error) => break Err(error),
             }
             // PROGRESS: G2.
             if point!("world.wait.progress", self.progress(); else false) {
@@ -176,10 +186,16 @@ impl<'a, L: Link> World<'a, L> {
             let deadline =
                 deadline.get_or_insert_with(|| Deadline::start(self.budget.get(), &self.link));
             if deadline.passed(&self.link) {
-                return Err(Error::Timeout(missing()));
+                break Err(Error::Timeout(missing()));
             }
             self.link.relax();
+        };
+        self.waiting.set(inside);
+        if !inside {
+            // FORGET: who relaxes next does not sleep on words of this wait.
+            point!("world.wait.end", self.link.end_wait());
         }
+        answer
     }
 
     /// Repeats `operation` until the link does not refuse it for the moment only, within the budget.

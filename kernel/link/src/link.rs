@@ -215,7 +215,18 @@ pub trait Link {
 
     /// Gives time to others between two polls. Returns when something that was polled since the last
     /// call may have changed, or for no reason.
+    ///
+    /// Where something was looked at that cannot be watched (bytes that were got or read, an [`amo`](Self::amo) or
+    /// [`update`](Self::update) that had its effect), it only gives time to others.
     fn relax(&self);
+
+    /// A wait begins that polls all it waits for: what was polled before does not matter to it. Nothing is to be done where
+    /// [`relax`](Self::relax) always returns.
+    fn begin_wait(&self) {}
+
+    /// That wait is over. What it polled may be what somebody else waits for in a loop of his own, who looks at other things
+    /// besides: the next [`relax`](Self::relax) only gives time to others.
+    fn end_wait(&self) {}
 
     /// A clock, in ticks that never go back.
     fn now(&self) -> u64;

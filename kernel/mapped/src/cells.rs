@@ -70,7 +70,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
         let without_lock = match (amo, width) {
             (Amo::Read, Width::Half) => Some(self.poll(at).into()),
-            (_, Width::Half) if A::NATIVE => Some(self.change_half(to, at, amo)?),
+            (_, Width::Half) if A::NATIVE => {
+                self.looked();
+                Some(self.change_half(to, at, amo)?)
+            }
             _ => None,
         };
         if let Some(old) = without_lock {
@@ -78,6 +81,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             point!("mapped.cells.change.acquire", self.machine.acquire());
             return Ok(old);
         }
+        self.looked();
         let held = self.lock(to, site!("mapped.cells.change.lock"))?;
         let old = self.load_cell(at, width);
         let new = amo.apply(old);
@@ -104,6 +108,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             return Err(bad);
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
+        self.looked();
         if A::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
             let (word, at) = (place & !3, (place & 3) as usize);
             let new = |old: u32| {

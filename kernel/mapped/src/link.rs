@@ -184,6 +184,11 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         value
     }
 
+    /// A waiting loop may look at bytes that are not polled word by word: it must not sleep on other words.
+    pub(crate) fn looked(&self) {
+        point!("mapped.poll.looked", self.polled.looked());
+    }
+
     /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word announces is not
     /// loaded earlier than the word.
     pub(crate) fn poll_for(
@@ -305,6 +310,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, into.len())?;
         self.machine.read(self.own(start), into);
+        self.looked();
         Ok(())
     }
 
@@ -351,6 +357,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         let region = self.region_of(from)?;
         let start = self.resolve(key, offset, into.len())?;
         self.machine.load_bytes(region.at(start), into);
+        self.looked();
         Ok(())
     }
 
@@ -429,6 +436,14 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     fn relax(&self) {
         self.polled.relax(&self.machine);
+    }
+
+    fn begin_wait(&self) {
+        self.polled.begin();
+    }
+
+    fn end_wait(&self) {
+        self.polled.looked();
     }
 
     fn now(&self) -> u64 {

@@ -3,6 +3,9 @@
 //! A loop that waits polls some words and then relaxes. [`Relax::relax`](flagpost_hal::Relax) wants to know
 //! those words, to sleep until one changes. Instead of passing them through every layer, each poll
 //! notes its word here, and relaxing hands over what was noted since the last time.
+//!
+//! Whoever gets bytes in a loop, or reads memory, polls what is no word. That is noted too, and so is the end of a wait:
+//! relaxing then looks once too often rather than sleep on a word that nobody changes any more.
 
 use core::cell::Cell;
 
@@ -17,6 +20,8 @@ pub(crate) struct Polled {
     words: [Cell<Option<Watch>>; WORDS],
     /// Something was polled that is not a word (a lock), or there were too many words.
     unknown: Cell<bool>,
+    /// Bytes were looked at by other means than polling, or a wait of the kernel has ended.
+    looked: Cell<bool>,
 }
 
 impl Polled {
@@ -24,6 +29,7 @@ impl Polled {
         Self {
             words: [const { Cell::new(None) }; WORDS],
             unknown: Cell::new(false),
+            looked: Cell::new(false),
         }
     }
 
@@ -44,6 +50,16 @@ impl Polled {
         self.unknown.set(true);
     }
 
+    /// Notes that a loop may wait for more than what it polls.
+    pub(crate) fn looked(&self) {
+        self.looked.set(true);
+    }
+
+    /// A loop begins that polls all it waits for.
+    pub(crate) fn begin(&self) {
+        self.looked.set(false);
+    }
+
     /// Relaxes until one of the noted words changes, and forgets them.
     pub(crate) fn relax(&self, machine: &impl Relax) {
         let nothing = Watch {
@@ -58,7 +74,7 @@ impl Polled {
                 count = count.saturating_add(1);
             }
         }
-        if self.unknown.take() {
+        if self.unknown.take() | self.looked.take() {
             count = 0;
         }
         machine.relax(watched.get(..count).unwrap_or(&[]));

@@ -67,6 +67,8 @@ mod answers;
 mod control;
 mod fabric;
 mod link;
+mod looks;
+mod operations;
 
 pub use fabric::{Event, Fabric, SendQueueFull, Watched, Work};
 pub use link::Networked;

@@ -6,9 +6,10 @@ use core::cell::{Cell, RefCell};
 use flagpost_link::{Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, point};
 
 use crate::{
-    Event, Fabric, Watched, Work,
+    Fabric, Work,
     answers::{Answer, Answers, PLACE, PLACES, Purpose},
     control::Said,
+    looks::Looks,
 };
 
 /// Slots that are there from the start.
@@ -26,48 +27,39 @@ const SCRATCH_PER_RANK: u32 = 32;
 /// Bytes of a cell; allocations begin at multiples.
 const CELL: u32 = 8;
 
-/// Cells that one [`Link::relax`] watches. A loop that looks at more only gives time to others.
-const WATCHED: usize = 4;
-
 /// What is known of a peer.
 #[derive(Debug, Default)]
-struct Peer {
+pub(crate) struct Peer {
     /// Operations that were begun there and are not done.
-    under_way: Cell<u32>,
+    pub(crate) under_way: Cell<u32>,
     /// Immediates that were sent there and whose credits have not come back.
-    sent: Cell<u32>,
+    pub(crate) sent: Cell<u32>,
     /// Immediates of it that were taken here and whose credits were not given back.
-    taken: Cell<u32>,
-    lost: Cell<bool>,
+    pub(crate) taken: Cell<u32>,
+    pub(crate) lost: Cell<bool>,
 }
 
 /// A rank's link over its end of a network.
 #[derive(Debug)]
 pub struct Networked<F> {
-    fabric: F,
+    pub(crate) fabric: F,
     memory: Heap,
-    answers: Answers,
-    peers: Vec<Peer>,
+    pub(crate) answers: Answers,
+    pub(crate) peers: Vec<Peer>,
     /// How often each slot was signalled, and which are in use.
-    slots: RefCell<Vec<u32>>,
+    pub(crate) slots: RefCell<Vec<u32>>,
     numbers: Heap,
     /// Immediates for the kernel, and who sent them.
-    arrived: RefCell<VecDeque<(Rank, u32)>>,
+    pub(crate) arrived: RefCell<VecDeque<(Rank, u32)>>,
     /// Immediates that a rank may send before any is taken.
     credits: u32,
     /// Somebody was lost, and no fence has told yet.
-    untold: Cell<Option<Rank>>,
-    /// Something was looked at since the last relax.
-    looked: Cell<bool>,
-    /// An event was handled since then: what was looked at before may be different.
-    handled: Cell<bool>,
-    watched: [Cell<Option<Watched>>; WATCHED],
-    /// Something was looked at that cannot be watched, or there were too many words.
-    unwatched: Cell<bool>,
+    pub(crate) untold: Cell<Option<Rank>>,
+    pub(crate) looks: Looks,
 }
 
 /// A counter goes up or down.
-fn count(counter: &Cell<u32>, by: i32) {
+pub(crate) fn count(counter: &Cell<u32>, by: i32) {
     counter.set(counter.get().saturating_add_signed(by));
 }
 
@@ -101,10 +93,7 @@ impl<F: Fabric> Networked<F> {
             arrived: RefCell::new(VecDeque::new()),
             credits: entries.max(1),
             untold: Cell::new(None),
-            looked: Cell::new(false),
-            handled: Cell::new(false),
-            watched: [const { Cell::new(None) }; WATCHED],
-            unwatched: Cell::new(false),
+            looks: Looks::new(),
             fabric,
         })
     }
@@ -127,7 +116,7 @@ impl<F: Fabric> Networked<F> {
     }
 
     /// Where place `number` for a piece of a get is.
-    const fn piece_at(number: usize) -> u32 {
+    pub(crate) const fn piece_at(number: usize) -> u32 {
         PLACE.saturating_mul(number as u32)
     }
 
@@ -141,204 +130,19 @@ impl<F: Fabric> Networked<F> {
         Ok(start)
     }
 
-    fn peer(&self, rank: Rank) -> Result<&Peer, Refusal> {
+    /// Reads own bytes, which no event tells of.
+    fn read(&self, at: u32, into: &mut [u8]) {
+        self.fabric.read(at, into);
+        point!("network.read.looked", self.looks.unwatched());
+    }
+
+    pub(crate) fn peer(&self, rank: Rank) -> Result<&Peer, Refusal> {
         let peer = self.peers.get(rank.index());
         peer.ok_or(Refusal::NoSuchRank(rank))
     }
 
     fn is_own(&self, rank: Rank) -> bool {
         rank == self.fabric.rank()
-    }
-
-    // ---- Operations ----
-
-    /// Posts `work`.
-    fn begin(&self, to: Rank, work: Work<'_>, purpose: Purpose) -> Result<u32, Refusal> {
-        let peer = self.peer(to)?;
-        if peer.lost.get() {
-            return Err(Refusal::PeerLost(to));
-        }
-        self.mark();
-        let id = self.answers.next();
-        let posted = self.fabric.post(id, to, work);
-        posted.map_err(|_| Refusal::Busy(to))?;
-        self.answers.begin(id, to, purpose);
-        count(&peer.under_way, 1);
-        Ok(id)
-    }
-
-    /// Takes all events there are.
-    fn poll(&self) {
-        while let Some(event) = self.fabric.poll() {
-            self.handled.set(true);
-            match event {
-                Event::Done { id, value } => self.ended(id, Some(value)),
-                Event::Failed { id } => self.ended(id, None),
-                Event::Immediate { from, immediate } => self.hear(from, immediate),
-            }
-        }
-    }
-
-    /// [`poll`](Self::poll), before something is looked at that a loop may wait for.
-    fn look(&self) {
-        self.poll();
-        self.mark();
-    }
-
-    /// Something is looked at: events that are handled from now on may change it.
-    fn mark(&self) {
-        if !self.looked.replace(true) {
-            self.handled.set(false);
-        }
-    }
-
-    fn ended(&self, id: u32, answer: Option<u64>) {
-        let Some((to, peer)) = self.answers.end(id, answer).and_then(|to| {
-            let peer = self.peer(to).ok()?;
-            Some((to, peer))
-        }) else {
-            return;
-        };
-        count(&peer.under_way, -1);
-        if answer.is_none() {
-            peer.lost.set(true);
-            self.untold.set(Some(to));
-        }
-    }
-
-    fn hear(&self, from: Rank, immediate: u32) {
-        match Said::unpack(immediate) {
-            Said::User(immediate) => self.arrived.borrow_mut().push_back((from, immediate)),
-            Said::Signal(slot) => self.bump(slot),
-            Said::Credits(credits) => {
-                if let Ok(peer) = self.peer(from) {
-                    peer.sent.set(peer.sent.get().saturating_sub(credits));
-                }
-            }
-        }
-    }
-
-    fn bump(&self, slot: u32) {
-        if let Some(count) = self.slots.borrow_mut().get_mut(slot as usize) {
-            *count = count.wrapping_add(1);
-        }
-    }
-
-    /// A rank at which something is under way: the named one, or any.
-    fn unsettled(&self, at: Option<Rank>) -> Option<Rank> {
-        let under_way = |rank: &Rank| {
-            let peer = self.peers.get(rank.index());
-            peer.is_some_and(|peer| peer.under_way.get() > 0)
-        };
-        let mut all = (0..self.fabric.size()).map(Rank::new);
-        match at {
-            Some(rank) => Some(rank).filter(under_way),
-            None => all.find(under_way),
-        }
-    }
-
-    /// Whether all that was begun at a rank, or anywhere, is done.
-    fn settled(&self, at: Option<Rank>) -> Result<(), Refusal> {
-        if self.unsettled(at).is_some() {
-            self.look();
-        }
-        self.unsettled(at)
-            .map_or(Ok(()), |rank| Err(Refusal::Busy(rank)))
-    }
-
-    /// [`settled`](Self::settled), and whether nobody was lost on the way.
-    fn kept(&self, at: Option<Rank>) -> Result<(), Refusal> {
-        self.settled(at)?;
-        if at.is_none_or(|rank| self.untold.get() == Some(rank))
-            && let Some(rank) = self.untold.take()
-        {
-            return Err(Refusal::PeerLost(rank));
-        }
-        Ok(())
-    }
-
-    /// What came of `op`.
-    fn answer(&self, op: &Op) -> Answer {
-        let answer = self.answers.of(op.begun.get());
-        if !matches!(answer, Answer::Waiting) {
-            return answer;
-        }
-        self.look();
-        self.answers.of(op.begun.get())
-    }
-
-    /// `op`'s answer was taken, or there is none.
-    fn forget(&self, op: &Op) {
-        self.answers.take(op.begun.take());
-    }
-
-    /// What a peer's memory held was told: nothing wakes this rank up when that changes.
-    fn tell<T>(&self, found: T) -> Result<T, Refusal> {
-        self.unwatched.set(true);
-        Ok(found)
-    }
-
-    /// Begins to get up to `len` bytes, and says how.
-    fn begin_piece(&self, from: Rank, at: u32, len: u32, op: &Op) -> Result<(), Refusal> {
-        let place = self.answers.place().ok_or(Refusal::Busy(from))?;
-        let (into, len) = (Self::piece_at(place), len.min(PLACE));
-        let id = self.begin(from, Work::Get { at, into, len }, Purpose::Piece(place))?;
-        op.begun.set(id);
-        Ok(())
-    }
-
-    /// An operation on a cell that the network does by itself.
-    fn change_at_once(&self, to: Rank, at: u32, amo: Amo, op: &Op) -> Result<u64, Refusal> {
-        if let Answer::Cell(old, _) = self.answer(op) {
-            self.forget(op);
-            return self.tell(old);
-        }
-        if !matches!(self.answers.of(op.begun.get()), Answer::Waiting) {
-            let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(None))?;
-            op.begun.set(id);
-        }
-        Err(Refusal::Busy(to))
-    }
-
-    /// Any other: load, compare and swap.
-    fn change_by_swaps(
-        &self,
-        to: Rank,
-        at: u32,
-        change: &mut dyn FnMut(u64) -> u64,
-        op: &Op,
-    ) -> Result<u64, Refusal> {
-        let begin = |amo, expected| {
-            let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(expected))?;
-            op.begun.set(id);
-            Err(Refusal::Busy(to))
-        };
-        match self.answer(op) {
-            Answer::Waiting => Err(Refusal::Busy(to)),
-            Answer::Cell(old, expected) => {
-                self.forget(op);
-                // COMPARE: somebody else may have changed it in between.
-                let swapped = point!("network.update.compare", expected == Some(old); else expected.is_some());
-                if swapped {
-                    return self.tell(old);
-                }
-                let new = change(old);
-                let swap = Amo::CompareSwap { expected: old, new };
-                begin(swap, Some(old))
-            }
-            _ => begin(Amo::Read, None),
-        }
-    }
-
-    /// Remembers a word for the next [`Link::relax`].
-    fn note(&self, at: u32, seen: u32) {
-        for place in &self.watched {
-            if place.get().is_none_or(|watched| watched.at == at) {
-                place.set(Some(Watched { at, seen }));
-                return;
-            }
-        }
-        self.unwatched.set(true);
     }
 }
 
@@ -407,7 +211,7 @@ impl<F: Fabric> Link for Networked<F> {
 
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let at = self.resolve(key, offset, into.len())?;
-        self.fabric.read(at, into);
+        self.read(at, into);
         Ok(())
     }
 
@@ -454,7 +258,7 @@ impl<F: Fabric> Link for Networked<F> {
         self.peer(from)?;
         let at = self.resolve(key, offset, into.len())?;
         if self.is_own(from) {
-            self.fabric.read(at, into);
+            self.read(at, into);
             return Ok(());
         }
         // Of an operation that was begun, `seen` is how many bytes have come.
@@ -547,8 +351,8 @@ impl<F: Fabric> Link for Networked<F> {
             self.fabric.read(at, &mut word);
             let value = u32::from_le_bytes(word);
             if !arrived(value) {
-                self.mark();
-                self.note(at, value);
+                self.looks.mark();
+                self.looks.note(at, value);
                 return Ok(None);
             }
         }
@@ -617,7 +421,7 @@ impl<F: Fabric> Link for Networked<F> {
         }
         if self.is_own(to) {
             self.bump(slot.0);
-            self.handled.set(true);
+            self.looks.handled();
             return Ok(());
         }
         let work = Work::Put {
@@ -674,22 +478,15 @@ impl<F: Fabric> Link for Networked<F> {
     }
 
     fn relax(&self) {
-        let mut watched = [Watched { at: 0, seen: 0 }; WATCHED];
-        let mut count = 0_usize;
-        for (place, word) in watched.iter_mut().zip(&self.watched) {
-            if let Some(word) = word.take() {
-                *place = word;
-                count = count.saturating_add(1);
-            }
-        }
-        let (looked, unwatched) = (self.looked.take(), self.unwatched.take());
-        // LOOK: what an event has changed since it was looked at may be what was waited for.
-        let handled = point!("network.relax.handled", self.handled.take(); else false);
-        // Where nothing was looked at, there is nothing to wait for.
-        if handled || unwatched || !looked && count == 0 {
-            return self.fabric.pause();
-        }
-        self.fabric.relax(watched.get(..count).unwrap_or(&[]));
+        self.looks.relax(&self.fabric);
+    }
+
+    fn begin_wait(&self) {
+        self.looks.clear();
+    }
+
+    fn end_wait(&self) {
+        self.looks.unwatched();
     }
 
     fn now(&self) -> u64 {

@@ -154,6 +154,14 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.relax();
     }
 
+    fn begin_wait(&self) {
+        self.link.begin_wait();
+    }
+
+    fn end_wait(&self) {
+        self.link.end_wait();
+    }
+
     fn now(&self) -> u64 {
         self.link.now()
     }

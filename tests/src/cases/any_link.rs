@@ -117,3 +117,74 @@ pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     }
     Ok(())
 }
+
+/// Loops of the user's own that look at a peer's and at own memory in every way there is, after waits and beside polls of the
+/// kernel that note other words: none sleeps on those.
+pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WAYS: u32 = 4;
+    let (link, me) = (world.link(), world.rank());
+    let key = link.allocate(64, Place::Symmetric)?;
+    let slots = link.allocate_slots(1)?;
+    insist(link, || link.put(me, key, 0, &[0; 64]))?;
+    world.barrier()?;
+    let last = Rank::new(world.size() - 1);
+    let op = Op::new();
+    // A wait in between: what it polled last is not what the loop waits for.
+    let noted = me == last && link.reached(slots, 1)?;
+    check("nothing yet", noted, false)?;
+    world.barrier()?;
+    if me == last {
+        link.relax();
+        while !link.reached(slots, 1)? {
+            link.relax();
+        }
+    }
+    if me == FIRST {
+        insist(link, || link.signal(last, slots, 1))?;
+        for way in 0..WAYS {
+            // The loop is under way: it has looked at least once.
+            while !link.reached(slots, way + 1)? {
+                link.relax();
+            }
+            let add = Amo::Add(1);
+            insist(link, || {
+                link.amo(last, key, 8 * way, add, Width::Whole, &op)
+            })?;
+        }
+        return Ok(world.barrier()?);
+    }
+    for way in 0..if me == last { WAYS } else { 0 } {
+        let at = 8 * way;
+        let mut told = false;
+        loop {
+            let mut bytes = [0; 8];
+            match way {
+                0 => insist(link, || link.get(last, key, at, &mut bytes, &op))?,
+                1 => {
+                    let read = || link.amo(last, key, at, Amo::Read, Width::Whole, &op);
+                    bytes = insist(link, read)?.to_le_bytes();
+                }
+                2 => {
+                    let mut copy = |found: &mut [u8]| bytes.copy_from_slice(found);
+                    insist(link, || link.update(last, key, at, 8, &mut copy, &op))?;
+                }
+                _ => {
+                    let read = || link.amo(last, key, at, Amo::Or(0), Width::Half, &op);
+                    bytes = insist(link, read)?.to_le_bytes();
+                }
+            }
+            if bytes != [0; 8] {
+                break;
+            }
+            if !told {
+                insist(link, || link.signal(FIRST, slots, way + 1))?;
+                told = true;
+            }
+            // Noted, and never comes.
+            check("never", link.reached(slots, 2)?, false)?;
+            link.relax();
+        }
+    }
+    world.barrier()?;
+    Ok(())
+}

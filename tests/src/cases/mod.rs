@@ -484,6 +484,7 @@ impl<P: Platform> Links<P> {
         case("link.cells", 1, 48, |c| any_link::cells(&join(c)?)),
         case("link.flushed", 2, ANY, |c| any_link::flushed(&join(c)?)),
         case("link.long_get", 2, ANY, |c| any_link::long_get(&join(c)?)),
+        case("link.own_loops", 2, ANY, |c| any_link::own_loops(&join(c)?)),
         case("link.slots_again", 2, ANY, |c| {
             any_link::slots_again(&join(c)?)
         }),

@@ -1,0 +1,92 @@
+//! Remembering what a waiting loop looks at.
+//!
+//! Whatever a network does for a rank ends in an event; so a rank that has looked at something may sleep until an event
+//! comes, or until one of a few own words changes. What neither tells of (own bytes, a peer's memory) is no reason to sleep.
+
+use core::cell::Cell;
+
+use flagpost_link::point;
+
+use crate::{Fabric, Watched};
+
+/// Words that are remembered. A loop that looks at more only gives time to others.
+const WORDS: usize = 4;
+
+/// What was looked at since the last [`Looks::relax`].
+#[derive(Debug)]
+pub(crate) struct Looks {
+    any: Cell<bool>,
+    /// An event was handled since then: what was looked at before may be different.
+    handled: Cell<bool>,
+    words: [Cell<Option<Watched>>; WORDS],
+    /// Something was looked at that cannot be watched, or there were too many words.
+    unwatched: Cell<bool>,
+}
+
+impl Looks {
+    pub(crate) const fn new() -> Self {
+        Self {
+            any: Cell::new(false),
+            handled: Cell::new(false),
+            words: [const { Cell::new(None) }; WORDS],
+            unwatched: Cell::new(false),
+        }
+    }
+
+    /// Something is looked at: events that are handled from now on may change it.
+    pub(crate) fn mark(&self) {
+        if !self.any.replace(true) {
+            self.handled.set(false);
+        }
+    }
+
+    /// An event was handled.
+    pub(crate) fn handled(&self) {
+        self.handled.set(true);
+    }
+
+    /// Something was looked at that no event tells of.
+    pub(crate) fn unwatched(&self) {
+        self.unwatched.set(true);
+    }
+
+    /// Remembers that the own word `at` held `seen`.
+    pub(crate) fn note(&self, at: u32, seen: u32) {
+        for place in &self.words {
+            if place.get().is_none_or(|watched| watched.at == at) {
+                place.set(Some(Watched { at, seen }));
+                return;
+            }
+        }
+        self.unwatched.set(true);
+    }
+
+    /// A wait begins: what was looked at before is not what it waits for.
+    pub(crate) fn clear(&self) {
+        for place in &self.words {
+            place.set(None);
+        }
+        self.any.set(false);
+        self.unwatched.set(false);
+    }
+
+    /// Relaxes until an event comes or a word changes, and forgets all.
+    pub(crate) fn relax(&self, fabric: &impl Fabric) {
+        let mut watched = [Watched { at: 0, seen: 0 }; WORDS];
+        let mut count = 0_usize;
+        for (place, word) in watched.iter_mut().zip(&self.words) {
+            if let Some(word) = word.take() {
+                *place = word;
+                count = count.saturating_add(1);
+            }
+        }
+        let (any, unwatched) = (self.any.take(), self.unwatched.take());
+        // LOOK: what an event has changed since it was looked at may be what was waited for.
+        let handled = point!("network.relax.handled", self.handled.take(); else false);
+        // Where nothing was looked at, there is nothing to wait for.
+        if handled || unwatched || !any && count == 0 {
+            return fabric.pause();
+        }
+        fabric.relax(watched.get(..count).unwrap_or(&[]));
+    }
+}

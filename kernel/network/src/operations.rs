@@ -1,0 +1,198 @@
+//! Operations: how they begin, what is heard of them, and what came of them.
+//!
+//! An operation is under way from [`begin`](Networked::begin) until an event tells its end. Answers are kept until whoever
+//! began it asks for them.
+
+use flagpost_link::{Amo, Op, Rank, Refusal, point};
+
+use crate::{
+    Event, Fabric, Networked, Work,
+    answers::{Answer, PLACE, Purpose},
+    control::Said,
+    link::count,
+};
+
+impl<F: Fabric> Networked<F> {
+    /// Posts `work`.
+    pub(crate) fn begin(&self, to: Rank, work: Work<'_>, purpose: Purpose) -> Result<u32, Refusal> {
+        let peer = self.peer(to)?;
+        if peer.lost.get() {
+            return Err(Refusal::PeerLost(to));
+        }
+        self.looks.mark();
+        let id = self.answers.next();
+        let posted = self.fabric.post(id, to, work);
+        posted.map_err(|_| Refusal::Busy(to))?;
+        self.answers.begin(id, to, purpose);
+        count(&peer.under_way, 1);
+        Ok(id)
+    }
+
+    /// Takes all events there are.
+    pub(crate) fn poll(&self) {
+        while let Some(event) = self.fabric.poll() {
+            self.looks.handled();
+            match event {
+                Event::Done { id, value } => self.ended(id, Some(value)),
+                Event::Failed { id } => self.ended(id, None),
+                Event::Immediate { from, immediate } => self.hear(from, immediate),
+            }
+        }
+    }
+
+    /// [`poll`](Self::poll), before something is looked at that a loop may wait for.
+    pub(crate) fn look(&self) {
+        self.poll();
+        self.looks.mark();
+    }
+
+    pub(crate) fn ended(&self, id: u32, answer: Option<u64>) {
+        let Some((to, peer)) = self.answers.end(id, answer).and_then(|to| {
+            let peer = self.peer(to).ok()?;
+            Some((to, peer))
+        }) else {
+            return;
+        };
+        count(&peer.under_way, -1);
+        if answer.is_none() {
+            peer.lost.set(true);
+            self.untold.set(Some(to));
+        }
+    }
+
+    pub(crate) fn hear(&self, from: Rank, immediate: u32) {
+        match Said::unpack(immediate) {
+            Said::User(immediate) => self.arrived.borrow_mut().push_back((from, immediate)),
+            Said::Signal(slot) => self.bump(slot),
+            Said::Credits(credits) => {
+                if let Ok(peer) = self.peer(from) {
+                    peer.sent.set(peer.sent.get().saturating_sub(credits));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn bump(&self, slot: u32) {
+        if let Some(count) = self.slots.borrow_mut().get_mut(slot as usize) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// A rank at which something is under way: the named one, or any.
+    pub(crate) fn unsettled(&self, at: Option<Rank>) -> Option<Rank> {
+        let under_way = |rank: &Rank| {
+            let peer = self.peers.get(rank.index());
+            peer.is_some_and(|peer| peer.under_way.get() > 0)
+        };
+        let mut all = (0..self.fabric.size()).map(Rank::new);
+        match at {
+            Some(rank) => Some(rank).filter(under_way),
+            None => all.find(under_way),
+        }
+    }
+
+    /// Whether all that was begun at a rank, or anywhere, is done.
+    pub(crate) fn settled(&self, at: Option<Rank>) -> Result<(), Refusal> {
+        if self.unsettled(at).is_some() {
+            self.look();
+        }
+        self.unsettled(at)
+            .map_or(Ok(()), |rank| Err(Refusal::Busy(rank)))
+    }
+
+    /// [`settled`](Self::settled), and whether nobody was lost on the way.
+    pub(crate) fn kept(&self, at: Option<Rank>) -> Result<(), Refusal> {
+        self.settled(at)?;
+        if at.is_none_or(|rank| self.untold.get() == Some(rank))
+            && let Some(rank) = self.untold.take()
+        {
+            return Err(Refusal::PeerLost(rank));
+        }
+        Ok(())
+    }
+
+    /// What came of `op`.
+    pub(crate) fn answer(&self, op: &Op) -> Answer {
+        let answer = self.answers.of(op.begun.get());
+        if !matches!(answer, Answer::Waiting) {
+            return answer;
+        }
+        self.look();
+        self.answers.of(op.begun.get())
+    }
+
+    /// `op`'s answer was taken, or there is none.
+    pub(crate) fn forget(&self, op: &Op) {
+        self.answers.take(op.begun.take());
+    }
+
+    /// What a peer's memory held was told: nothing wakes this rank up when that changes.
+    pub(crate) fn tell<T>(&self, found: T) -> Result<T, Refusal> {
+        self.looks.unwatched();
+        Ok(found)
+    }
+
+    /// Begins to get up to `len` bytes, and says how.
+    pub(crate) fn begin_piece(
+        &self,
+        from: Rank,
+        at: u32,
+        len: u32,
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        let place = self.answers.place().ok_or(Refusal::Busy(from))?;
+        let (into, len) = (Self::piece_at(place), len.min(PLACE));
+        let id = self.begin(from, Work::Get { at, into, len }, Purpose::Piece(place))?;
+        op.begun.set(id);
+        Ok(())
+    }
+
+    /// An operation on a cell that the network does by itself.
+    pub(crate) fn change_at_once(
+        &self,
+        to: Rank,
+        at: u32,
+        amo: Amo,
+        op: &Op,
+    ) -> Result<u64, Refusal> {
+        if let Answer::Cell(old, _) = self.answer(op) {
+            self.forget(op);
+            return self.tell(old);
+        }
+        if !matches!(self.answers.of(op.begun.get()), Answer::Waiting) {
+            let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(None))?;
+            op.begun.set(id);
+        }
+        Err(Refusal::Busy(to))
+    }
+
+    /// Any other: load, compare and swap.
+    pub(crate) fn change_by_swaps(
+        &self,
+        to: Rank,
+        at: u32,
+        change: &mut dyn FnMut(u64) -> u64,
+        op: &Op,
+    ) -> Result<u64, Refusal> {
+        let begin = |amo, expected| {
+            let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(expected))?;
+            op.begun.set(id);
+            Err(Refusal::Busy(to))
+        };
+        match self.answer(op) {
+            Answer::Waiting => Err(Refusal::Busy(to)),
+            Answer::Cell(old, expected) => {
+                self.forget(op);
+                // COMPARE: somebody else may have changed it in between.
+                let swapped = point!("network.update.compare", expected == Some(old); else expected.is_some());
+                if swapped {
+                    return self.tell(old);
+                }
+                let new = change(old);
+                let swap = Amo::CompareSwap { expected: old, new };
+                begin(swap, Some(old))
+            }
+            _ => begin(Amo::Read, None),
+        }
+    }
+}
