@@ -132,6 +132,14 @@ pub enum Error {
     },
     /// A displacement unit of 0 bytes would make all elements one.
     UnitZero,
+    /// The element is changed as a whole only at a multiple of its size: make the window with such a displacement unit, or
+    /// put and get it.
+    UnitUnaligned {
+        /// The target's displacement unit.
+        unit: u32,
+        /// The element's size.
+        size: u32,
+    },
     /// There is no attached memory of this name: it was detached, or never attached to this window.
     NotAttached,
     /// The dynamic window has as many attached regions as it has room for.
@@ -282,6 +290,12 @@ impl fmt::Display for Error {
             Self::MemoryInUse => f.write_str("the memory is in a window"),
             Self::BadBase { line } => write!(f, "the base is not a multiple of {line} bytes"),
             Self::UnitZero => f.write_str("a displacement unit of 0 bytes"),
+            Self::UnitUnaligned { unit, size } => {
+                write!(
+                    f,
+                    "accumulates of {size} bytes at a displacement unit of {unit}"
+                )
+            }
             Self::NotAttached => f.write_str("no memory of this name is attached"),
             Self::TooManyAttached { max } => write!(f, "more than {max} attached regions"),
             Self::WrongWindow => {

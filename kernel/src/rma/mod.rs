@@ -159,7 +159,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Waits for the locks of `to`, if the link has any, or for answers.
     ///
     /// # Errors
-    /// As [`Rma::put`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with a handle: some elements
+    /// As [`Rma::put`], and [`Error::UnitUnaligned`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with a handle: some elements
     /// may have been changed; [`Request::wait`] goes on with the others.
     fn accumulate<'r>(
         &'r self,
@@ -238,8 +238,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Combines element `index` of `to`'s piece with `operand`, and gives what it held before.
     ///
     /// # Errors
-    /// As [`Rma::put`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with a handle: it may have
-    /// been done; [`Fetch::go_on`] gets the answer.
+    /// As [`Rma::put`], and [`Error::UnitUnaligned`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with
+    /// a handle: it may have been done; [`Fetch::go_on`] gets the answer.
     fn fetch_and_op(
         &self,
         to: Rank,

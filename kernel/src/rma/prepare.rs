@@ -36,6 +36,16 @@ fn locate<'r, 'w, T, L: Link>(
     Ok((remote, bytes))
 }
 
+/// Elements are changed as a whole at multiples of their size. Windows lie so, unless a displacement unit is none.
+fn aligned<T>(remote: &Remote<'_, '_, impl Link>) -> Result<(), Error> {
+    let size = size_of::<T>() as u32;
+    if remote.offset.is_multiple_of(size) {
+        return Ok(());
+    }
+    let unit = remote.core.piece(remote.rank)?.unit;
+    Err(Error::UnitUnaligned { unit, size })
+}
+
 /// Both sides must be about as many bytes.
 fn same(target: usize, origin: usize) -> Result<(), Error> {
     if target == origin {
@@ -98,6 +108,7 @@ pub(crate) fn accumulate<'r, 'w, T: Element, L: Link>(
     if layout.is_in_bytes() || data.layout.is_in_bytes() {
         return Err(Error::FieldsAccumulated);
     }
+    aligned::<T>(&remote)?;
     let combine = operation.combine();
     if fetched.is_some() && combine.only_reads() {
         data = Gather::from(&[][..]);
@@ -134,6 +145,7 @@ pub(crate) fn fetch<'r, 'w, T: Element, L: Link>(
 ) -> Result<Fetch<'r, 'w, T, L>, Error> {
     let one = Layout::Contiguous { count: 1 };
     let (remote, _) = locate::<T, L>(epoch.core(), to, index, &one)?;
+    aligned::<T>(&remote)?;
     epoch.admit(to)?;
     Ok(Fetch::new(remote, change))
 }

@@ -16,7 +16,8 @@ impl<'w, L: Link> World<'w, L> {
     /// collectives, with the same element; memory, range and `unit` are each rank's own.
     ///
     /// Index i of the window is byte `i * unit` of the range; elements of one access lie one behind the other from there.
-    /// The range begins at a line. The memory is the window's until [`Window::free`], and holds what it held.
+    /// The range begins at a line. Accumulates need units that are multiples of the element's size
+    /// ([`Error::UnitUnaligned`]); puts and gets do not. The memory is the window's until [`Window::free`], and holds what it held.
     ///
     /// Takes 4 p words of the arena beside what its epochs need: where each rank's piece lies. ([foMPI] 2.2: a window
     /// whose pieces lie anywhere cannot do with less than Omega(p).) Waits for all ranks: an allgather.

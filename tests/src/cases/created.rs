@@ -2,7 +2,7 @@
 
 use flagpost::{
     EpochSlots, Error, Kind, Link, Memory, Model, Rank, Rma as _, Source, Tag, TagFilter,
-    Unfinished, World,
+    Unfinished, World, rma::Operation,
 };
 use flagpost_link::{Op, Place};
 
@@ -259,6 +259,38 @@ pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Fail
         check("own", read(own)?, 200 + round)?;
         check("not matched", read(unmatched)?, 300 + round)?;
     }
+    Ok(memory.release()?)
+}
+
+/// A displacement unit at which elements are put and got, but only some are accumulated to.
+pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let next = world.rank().next(world.size());
+    let memory = world.reserve(64)?;
+    memory.write(0, &[0_u8; 64])?;
+    let window = world.create::<u32>(&memory, 0..64, 6)?;
+    let lock = window.lock_all()?;
+    let unaligned = Error::UnitUnaligned { unit: 6, size: 4 };
+    let sum = |index| {
+        let done = lock.accumulate(next, index, &[5], Operation::SUM);
+        done.map_err(|late| late.error)
+    };
+    refuses("sum", sum(1), unaligned)?;
+    let fetched = lock.fetch_and_op(next, 3, 5, Operation::SUM);
+    refuses("fetch", fetched.map_err(|late| late.error), unaligned)?;
+    let swapped = lock.compare_and_swap(next, 1, 0, 5);
+    refuses("swap", swapped.map_err(|late| late.error), unaligned)?;
+    lock.put(next, 1, &[7])?;
+    sum(2)?;
+    sum(2)?;
+    lock.flush(next)?;
+    let mut seen = [[0]; 2];
+    lock.get(next, 1, &mut seen[0])?;
+    lock.get(next, 2, &mut seen[1])?;
+    lock.unlock()?;
+    check("put", seen[0][0], 7_u32)?;
+    check("accumulated", seen[1][0], 10_u32)?;
+    world.barrier()?;
+    window.free()?;
     Ok(memory.release()?)
 }
 

@@ -503,6 +503,9 @@ impl<P: Platform> Links<P> {
             created::created_notified(&join(c)?)
         }),
         case("window.released", 1, ANY, |c| created::released(&join(c)?)),
+        case("window.created_unit", 1, ANY, |c| {
+            created::created_unit(&join(c)?)
+        }),
         case("window.created_refused", 1, ANY, |c| {
             created::created_refused(&join(c)?)
         }),
