@@ -2,6 +2,7 @@
 
 use flagpost::{Budget, Error, Link, Rank, World};
 
+use super::again;
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Failure, context::check};
 
@@ -180,19 +181,6 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("unchanged", words == [7; 3], true)?;
     world.allreduce(&mut words[..1], u32::wrapping_add)?;
     check("sum", words[0], 7 * u32::from(size))
-}
-
-/// Repeats `call` while it times out.
-fn again<L: Link, T>(
-    world: &World<'_, L>,
-    mut call: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Failure> {
-    loop {
-        match call() {
-            Err(Error::Timeout(_)) => world.link().relax(),
-            other => return Ok(other?),
-        }
-    }
 }
 
 /// Every collective with a budget of nothing, repeated until it is done.

@@ -1,10 +1,11 @@
 //! Dynamic windows: memory that is attached and detached without the others.
 
 use flagpost::{
-    Config, Displacement, DynamicOptions, DynamicWindow, Error, Kind, Link, Memory, Rank, Rma as _,
-    Tag, Unfinished, Validation, World,
+    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Kind, Link, Memory, Rank,
+    Rma as _, Tag, Unfinished, Validation, World,
 };
 
+use super::again;
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Context, Failure, Platform, context::check};
 
@@ -46,6 +47,59 @@ fn epoch<'w, L: Link>(
     access(&open, next[0])?;
     open.complete()?;
     Ok(exposure.wait()?)
+}
+
+/// Attaches and detaches whose budgets run out at any step: until it is repeated to the end the memory stays the window's;
+/// then nobody gets at it by its old name, and everybody by a new one.
+pub(super) fn detach_late<L: Link>(
+    world: &World<'_, L>,
+    validation: Validation,
+) -> Result<(), Failure> {
+    const SHORT: Budget = Budget::microseconds(20);
+    world.set_budget(Budget::UNLIMITED);
+    let window = world.dynamic(options(validation))?;
+    let memories = [world.reserve(32)?, world.reserve(32)?];
+    let mut old = None;
+    for round in 0..4_u32 {
+        let memory = &memories[round as usize % 2];
+        memory.write(0, &[round; 8])?;
+        world.set_budget(SHORT);
+        let here = again(world, || window.attach(memory))?;
+        world.set_budget(Budget::UNLIMITED);
+        let there = next_of(world, here)?;
+        epoch(&window, |access, next| {
+            let mut seen = [0_u32];
+            window.get(access, next, there, &mut seen)?;
+            check("by its name", seen[0], round)?;
+            let Some(old) = old.replace(there) else {
+                return Ok(());
+            };
+            let gone = window.get(access, next, old, &mut seen);
+            refuses("detached", gone, Error::NotAttached)
+        })?;
+        world.barrier()?;
+        world.set_budget(SHORT);
+        while let Err(error) = window.detach(memory) {
+            let Error::Timeout(_) = error else {
+                return Err(error.into());
+            };
+            refuses("half done", window.attach(memory), Error::MemoryInUse)?;
+            world.link().relax();
+        }
+        world.set_budget(Budget::UNLIMITED);
+        refuses("done", window.detach(memory), Error::NotAttached)?;
+        world.barrier()?;
+        epoch(&window, |access, next| {
+            let mut seen = [0_u32];
+            let gone = window.get(access, next, there, &mut seen);
+            refuses("detached", gone, Error::NotAttached)
+        })?;
+    }
+    window.free()?;
+    for memory in memories {
+        memory.release()?;
+    }
+    Ok(())
 }
 
 /// Two regions, put to and read; one goes and another takes its place.

@@ -31,7 +31,7 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Budget, Config, EpochSlots, Link, MatchVector, MatchingList, Validation, World};
+use flagpost::{Budget, Config, EpochSlots, Error, Link, MatchVector, MatchingList, Validation, World};
 use flagpost_link::Refusal;
 
 use crate::{Case, Context, Failure, MachinePlatform, Platform};
@@ -540,6 +540,12 @@ impl<P: Platform> Links<P> {
         case("window.dynamic_race_told", 2, ANY, |c| {
             dynamic::race(&join(c)?, Validation::Invalidation)
         }),
+        case("timeout.detach", 1, ANY, |c| {
+            dynamic::detach_late(&join(c)?, Validation::Counter)
+        }),
+        case("timeout.detach_told", 1, ANY, |c| {
+            dynamic::detach_late(&join(c)?, Validation::Invalidation)
+        }),
         case("window.dynamic_refused", 1, ANY, |c| {
             dynamic::refused(&join(c)?)
         }),
@@ -726,6 +732,19 @@ fn insist<L: Link, T>(
     loop {
         match operation() {
             Err(refusal) if refusal.is_transient() => link.relax(),
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Repeats `call` while it times out.
+fn again<L: Link, T>(
+    world: &World<'_, L>,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Failure> {
+    loop {
+        match call() {
+            Err(Error::Timeout(_)) => world.link().relax(),
             other => return Ok(other?),
         }
     }

@@ -3,6 +3,7 @@
 use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Strategy};
 use flagpost_hal::{Relax, TestAndSet};
 
+use super::again;
 use super::timeout::{SHORT, await_go, go, take, timed_out};
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
@@ -179,19 +180,6 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
         }
     }
     Ok(())
-}
-
-/// Repeats `call` while it times out.
-fn again<L: Link, T>(
-    world: &World<'_, L>,
-    mut call: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Failure> {
-    loop {
-        match call() {
-            Err(Error::Timeout(_)) => world.link().relax(),
-            other => return Ok(other?),
-        }
-    }
 }
 
 fn check_timeout(error: Error) -> Result<(), Failure> {

@@ -86,9 +86,37 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         world.retry(|| world.link().amo(rank, core.key, offset, amo, width, &op))
     }
 
-    /// Changes or reads an own cell.
-    pub(super) fn own(&self, field: Field, amo: Amo) -> Result<u64, Error> {
-        self.change(self.window.core.world.rank(), field, amo)
+    /// Changes an own cell. One that was begun when a budget ran out comes first: nothing that is late lands on what is
+    /// changed here. Readers that are taken are remembered.
+    pub(super) fn own(&self, field: Field, amo: Amo) -> Result<(), Error> {
+        if let Some((field, amo)) = self.begun.get() {
+            self.change_own(field, amo)?;
+        }
+        self.change_own(field, amo)
+    }
+
+    fn change_own(&self, field: Field, amo: Amo) -> Result<(), Error> {
+        let core = &self.window.core;
+        let (world, op) = (core.world, &self.changing);
+        let (offset, width) = (self.directory.offset(field), Directory::width(field));
+        let link = world.link();
+        let old = world.retry(|| link.amo(world.rank(), core.key, offset, amo, width, op));
+        // BUDGET: it may have had its effect.
+        let begun = op.is_under_way().then_some((field, amo));
+        self.begun.set(begun);
+        if let (Field::Readers(block), Ok(bits)) = (field, &old) {
+            self.remember(block, *bits);
+        }
+        old.map(drop)
+    }
+
+    /// Ranks of a block of readers that must be told.
+    fn remember(&self, block: u16, bits: u64) {
+        let first = block.saturating_mul(u64::BITS as u16);
+        let set = |bit: &u16| bits.wrapping_shr((*bit).into()) & 1 != 0;
+        for bit in (0..u64::BITS as u16).filter(set) {
+            self.to_tell.insert(first.saturating_add(bit));
+        }
     }
 
     /// What the own `told` holds, if not `seen`.

@@ -59,7 +59,7 @@ mod reach;
 use core::cell::Cell;
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, order, point};
+use flagpost_link::{Amo, Link, Op, order, point};
 
 use self::directory::{Directory, Field};
 use super::{Memory, Model, Pieces, Window, core::ATTACHED};
@@ -170,6 +170,9 @@ pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {
     kept: reach::Kept<'w>,
     /// Ranks that must be told before a detach is done.
     to_tell: RankSet<'w>,
+    /// The change of an own cell that had begun when a budget ran out.
+    begun: Cell<Option<(Field, Amo)>>,
+    changing: Op,
     /// What `told` was when it was last looked at.
     told: Cell<u32>,
 }
@@ -237,6 +240,8 @@ impl<'w, L: Link> World<'w, L> {
             attached,
             kept: reach::Kept::new(kept),
             to_tell: RankSet::new(to_tell),
+            begun: Cell::new(None),
+            changing: Op::new(),
             told: Cell::new(0),
         })
     }
@@ -354,13 +359,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             }
             Validation::Invalidation => {
                 for block in 0..self.directory.readers() {
-                    let bits = self.own(Field::Readers(block), Amo::Swap(0))?;
-                    let first = block.saturating_mul(u64::BITS as u16);
-                    let set = |bit: &u16| bits.wrapping_shr((*bit).into()) & 1 != 0;
-                    for bit in (0..u64::BITS as u16).filter(set) {
-                        // BUDGET: a repeated call tells those that are left.
-                        self.to_tell.insert(first.saturating_add(bit));
-                    }
+                    // BUDGET: a repeated call tells those that are left.
+                    self.own(Field::Readers(block), Amo::Swap(0))?;
                 }
                 for rank in (0..world.size()).filter(|rank| self.to_tell.contains(*rank)) {
                     let rank = flagpost_link::Rank::new(rank);
