@@ -1,11 +1,11 @@
 //! Passive target: pieces that are locked, and what their owners and others see.
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World, epoch::Locked, rma::Operation};
+use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World, epoch::Locked};
 
 use flagpost_hal::Relax as _;
 
-use super::join;
 use super::world::{NO_ERROR, refused as refuses};
+use super::{insist, join};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 type Words<'w, L> = Window<'w, u32, L>;
@@ -22,6 +22,8 @@ pub(super) enum How {
     All,
 }
 
+pub(super) const SHARED: How = How::Shared;
+pub(super) const ALL: How = How::All;
 pub(super) const EXCLUSIVE: How = How::Exclusive;
 pub(super) const QUEUED: How = How::Queued;
 
@@ -378,7 +380,11 @@ pub(super) mod small {
         Ok(seen[0])
     }
 
-    fn change<L: Link>(window: &Words<'_, L>, how: How) -> Result<(), Failure> {
+    /// Counts; who comes last finds all others' counts.
+    pub(in crate::cases) fn change<L: Link>(
+        window: &Words<'_, L>,
+        how: How,
+    ) -> Result<(), Failure> {
         let lock = how.lock(window, FIRST)?;
         let mut seen = [0; 2];
         lock.get(FIRST, 0, &mut seen)?;
@@ -387,42 +393,16 @@ pub(super) mod small {
         Ok(lock.unlock()?)
     }
 
-    /// Rank 1 writes, the others read.
-    pub(in crate::cases) fn shared<L: Link>(
+    /// Rank 1 writes; the others read, and lock as `how` says.
+    pub(in crate::cases) fn looks<L: Link>(
         world: &World<'_, L>,
         window: &Words<'_, L>,
+        how: How,
     ) -> Result<(), Failure> {
         match world.rank().get() {
             1 => change(window, How::Exclusive),
-            _ => look(window, How::Shared).map(drop),
+            _ => look(window, how).map(drop),
         }
-    }
-
-    /// Everybody counts; who comes last finds all others' counts.
-    pub(in crate::cases) fn exclusive<L: Link>(
-        _: &World<'_, L>,
-        window: &Words<'_, L>,
-    ) -> Result<(), Failure> {
-        change(window, How::Exclusive)
-    }
-
-    /// Rank 1 writes, the others lock all.
-    pub(in crate::cases) fn all<L: Link>(
-        world: &World<'_, L>,
-        window: &Words<'_, L>,
-    ) -> Result<(), Failure> {
-        match world.rank().get() {
-            1 => change(window, How::Exclusive),
-            _ => look(window, How::All).map(drop),
-        }
-    }
-
-    /// Everybody counts, in turn.
-    pub(in crate::cases) fn queue<L: Link>(
-        _: &World<'_, L>,
-        window: &Words<'_, L>,
-    ) -> Result<(), Failure> {
-        change(window, How::Queued)
     }
 
     /// The piece's owner counts through its cache.
@@ -442,38 +422,38 @@ pub(super) mod small {
     }
 }
 
-/// What was flushed is there for whoever is told by any means: here by an atomic operation elsewhere.
+/// What was flushed is there for whoever is told by any means: here by a slot, which is ordered behind nothing.
 pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    let [first, second] = [0, 1].map(Rank::new);
-    let window = world.allocate::<u32>(2)?;
-    for round in 1..=12 {
+    const LEN: usize = 12;
+    let (link, second) = (world.link(), Rank::new(1));
+    let window = world.allocate::<u32>(LEN)?;
+    let told = link.allocate_slots(1)?;
+    world.barrier()?;
+    for round in 1..=4_u32 {
         match world.rank().get() {
             0 => {
                 let lock = window.lock_all()?;
-                lock.put(second, 0, &[round])?;
-                lock.flush(second)?;
-                let told = lock.fetch_and_op(first, 1, round, Operation::REPLACE);
-                told.map_err(|late| late.error)?;
+                lock.put(second, 0, &[round; LEN])?;
+                match round % 2 {
+                    0 => lock.flush_all()?,
+                    _ => lock.flush(second)?,
+                }
+                insist(link, || link.signal(second, told, round))?;
                 lock.unlock()?;
             }
             1 => {
-                let lock = window.lock_all()?;
-                // One look, and no waiting: some schedule has it at the right moment.
-                let told = lock.fetch_and_op(first, 1, 0, Operation::NO_OP);
-                let told = told.map_err(|late| late.error)?;
-                lock.unlock()?;
-                if told == round {
-                    // Under another lock: nothing is loaded earlier than that is taken.
-                    let lock = window.lock_shared(second)?;
-                    let mut seen = [0];
-                    lock.get(second, 0, &mut seen)?;
-                    check("what was flushed", seen[0], round)?;
-                    lock.unlock()?;
+                while !link.reached(told, round)? {
+                    link.relax();
                 }
+                window.sync()?;
+                let mut seen = [0; LEN];
+                window.local().copy_out(0, &mut seen)?;
+                check("what was flushed", seen == [round; LEN], true)?;
             }
             _ => {}
         }
         world.barrier()?;
     }
+    link.withdraw_slots(told);
     Ok(())
 }

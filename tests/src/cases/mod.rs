@@ -31,7 +31,9 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Budget, Config, EpochSlots, Error, Link, MatchVector, MatchingList, Validation, World};
+use flagpost::{
+    Budget, Config, EpochSlots, Error, Link, MatchVector, MatchingList, Validation, World,
+};
 use flagpost_link::Refusal;
 
 use crate::{Case, Context, Failure, MachinePlatform, Platform};
@@ -461,13 +463,21 @@ impl<P: Platform> Links<P> {
             lock_timeout::dropped(&join(c)?)
         }),
         case("small.lock_shared", 2, 3, |c| {
-            small!(c, lock::small::shared)
+            small!(c, |world, window| {
+                lock::small::looks(world, window, lock::SHARED)
+            })
         }),
         case("small.lock_exclusive", 2, 3, |c| {
-            small!(c, lock::small::exclusive)
+            small!(c, |_, window| lock::small::change(window, lock::EXCLUSIVE))
         }),
-        case("small.lock_all", 2, 3, |c| small!(c, lock::small::all)),
-        case("small.lock_queue", 2, 3, |c| small!(c, lock::small::queue)),
+        case("small.lock_all", 2, 3, |c| {
+            small!(c, |world, window| {
+                lock::small::looks(world, window, lock::ALL)
+            })
+        }),
+        case("small.lock_queue", 2, 3, |c| {
+            small!(c, |_, window| lock::small::change(window, lock::QUEUED))
+        }),
         case("small.lock_own", 2, 2, |c| small!(c, lock::small::own)),
     ];
 

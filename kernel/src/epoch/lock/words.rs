@@ -21,6 +21,9 @@ const MASTER: Rank = Rank::new(0);
 /// Most turns of the pause between two looks at a remote word.
 const LONGEST_PAUSE: u32 = 16;
 
+/// Attempts that are counted: the longest pause is reached.
+const MOST_FAILED: u8 = 4;
+
 /// What a lock has taken, and how it takes more. All steps can be repeated: what was done is not done again.
 #[derive(Debug)]
 pub(super) struct Words<'e, 'w, L: Link> {
@@ -34,6 +37,9 @@ pub(super) struct Words<'e, 'w, L: Link> {
     registered: bool,
     /// What stands in the way, after an attempt that must be taken back.
     blocked: Option<Word>,
+    /// How many attempts failed, and what the next pause is drawn from.
+    failed: u8,
+    draw: u16,
     pub(super) queue: Queue,
     op: Op,
     /// A step that has begun and was not answered.
@@ -67,6 +73,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             taken: false,
             registered: false,
             blocked: None,
+            failed: 0,
+            draw: core.world.rank().get(),
             queue: Queue::default(),
             op: Op::new(),
             begun: None,
@@ -122,14 +130,15 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     }
 
     /// Reads a word until it is free, with pauses in between that get longer.
-    fn until(&self, rank: Rank, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
+    fn until(&mut self, rank: Rank, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
         let (world, key) = (self.core.world, self.core.cells);
         let (link, op) = (world.link(), Op::new());
-        let mut pause = 0_u32;
+        let mut pause = self.first_pause();
         world.wait(
             || {
-                // Nothing is noted here: these are turns, and no waiting.
+                // Whatever is noted: these are turns, and no waiting.
                 for _ in 1..pause {
+                    link.end_wait();
                     link.relax();
                 }
                 pause = pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
@@ -141,6 +150,17 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             },
             || self.taken_by_others(),
         )
+    }
+
+    /// Turns before the first look: none, until attempts fail. Then a number that is drawn: ranks that always meet in the same
+    /// order would always leave out the same one.
+    fn first_pause(&mut self) -> u32 {
+        if self.failed < 2 {
+            return 0;
+        }
+        self.draw = self.draw.wrapping_mul(25_173).wrapping_add(13_849);
+        let most = 1_u32.wrapping_shl(self.failed.into()).min(LONGEST_PAUSE);
+        u32::from(self.draw).wrapping_shr(8) & most.wrapping_sub(1)
     }
 
     pub(super) fn taken_by_others(&self) -> Timeout {
@@ -194,6 +214,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         while !self.taken {
             if let Some(word) = self.blocked {
                 self.unregister()?;
+                self.failed = self.failed.saturating_add(1).min(MOST_FAILED);
                 match word {
                     Word::Global => self.until(MASTER, cell::GLOBAL, |word| word & ALL == 0)?,
                     Word::Local => self.until(self.target, cell::LOCAL, |word| word == 0)?,

@@ -1,0 +1,110 @@
+//! How often others have a lock while one waits for it, where they take it again and again, in simulated time.
+//!
+//! [`epoch::lock`](flagpost::epoch::lock#fairness) says what is promised. A queued lock comes in its turn: whoever else is
+//! in the queue has it once. A shared one comes behind the writer that is there, once it has counted in. A plain exclusive
+//! one among such has no turn, but pauses that are drawn: that nobody is left out for long is what is measured here.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flagpost::epoch::Locked;
+use flagpost::{Config, Error, Rank, Rma as _, Window, World};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
+
+type Link = Mapped<SimCore>;
+type Words<'w> = Window<'w, u32, Link>;
+type Call = for<'e, 'w> fn(&'e Words<'w>, Rank) -> Locked<'e, 'w, u32, Link>;
+
+const SHARED: Call = |window, target| window.lock_shared(target);
+const ALL: Call = |window, _| window.lock_all();
+const EXCLUSIVE: Call = |window, target| window.lock_exclusive(target);
+const QUEUED: Call = |window, target| window.lock_queued(target);
+
+/// How often the rank in question locks.
+const ROUNDS: u32 = 30;
+
+const TARGET: Rank = Rank::new(0);
+
+/// Of `ranks` ranks, rank 1 locks rank 0's piece as `one` says and the others as `others` say, each again at once. The most
+/// holds of others that one lock of rank 1 waited for.
+fn overtaken(ranks: u16, one: Call, others: Call) -> u64 {
+    let chip = Chip {
+        // The target does nothing.
+        cores: ranks + 1,
+        memory_size: 16 << 10,
+        schedule: Schedule::Timed,
+        ..Chip::default()
+    };
+    // ORDERING: Relaxed: cores are coroutines of one thread.
+    const RELAXED: Ordering = Ordering::Relaxed;
+    let [holds, most, done] = [const { AtomicU64::new(0) }; 3];
+    let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 256];
+        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+        let window = world.allocate::<u32>(1)?;
+        let (target, it) = (world.rank() == TARGET, world.rank().get() == 1);
+        let mut round = 0;
+        // The others go on until rank 1 has had all its locks.
+        while !target && done.load(RELAXED) == 0 {
+            let before = holds.load(RELAXED);
+            let lock = if it { one } else { others }(&window, TARGET)?;
+            let waited = holds.fetch_add(1, RELAXED) - before;
+            let mut word = [0];
+            lock.get(TARGET, 0, &mut word)?;
+            lock.unlock()?;
+            round += 1;
+            if it {
+                most.fetch_max(waited, RELAXED);
+                done.store(u64::from(round == ROUNDS), RELAXED);
+            }
+        }
+        world.barrier()
+    });
+    report.assert_done();
+    most.into_inner()
+}
+
+/// In turn: everybody else once.
+#[test]
+fn queued_locks_come_in_turn() {
+    for ranks in [2, 3, 5, 8] {
+        let most = overtaken(ranks, QUEUED, QUEUED);
+        println!("{ranks} ranks: {most}");
+        assert!(most < u64::from(ranks), "{ranks} ranks: {most}");
+    }
+}
+
+/// The writer that is there, and those that come while this rank counts in: as many as there are, at the most.
+#[test]
+fn readers_come_behind_the_present_writer() {
+    for (what, one, others) in [
+        ("shared, queued", SHARED, QUEUED),
+        ("all, queued", ALL, QUEUED),
+        ("shared, exclusive", SHARED, EXCLUSIVE),
+        ("all, exclusive", ALL, EXCLUSIVE),
+    ] {
+        for ranks in [2, 3, 5, 8] {
+            let most = overtaken(ranks, one, others);
+            println!("{what}, {ranks} ranks: {most}");
+            assert!(
+                most <= 2 * u64::from(ranks),
+                "{what}, {ranks} ranks: {most}"
+            );
+        }
+    }
+}
+
+/// No turn, but nobody is left out: with pauses that only grew, three ranks fell into step, and one of them never got it.
+#[test]
+fn exclusive_locks_are_had_by_all() {
+    for (what, one) in [("exclusive", EXCLUSIVE), ("queued among exclusive", QUEUED)] {
+        for ranks in [2, 3, 5, 8] {
+            let most = overtaken(ranks, one, EXCLUSIVE);
+            println!("{what}, {ranks} ranks: {most}");
+            assert!(
+                most <= 10 * u64::from(ranks),
+                "{what}, {ranks} ranks: {most}"
+            );
+        }
+    }
+}
