@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use flagpost_explore::programs::{generate, run};
+use flagpost_explore::Network;
+use flagpost_explore::programs::{generate, run, run_without_vectors};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Profile, Schedule, Sim};
+use flagpost_sim::{Config, Preset, Profile, Schedule, Sim};
+use flagpost_tests::Platform;
 
 /// Programs of an ordinary run.
 const PROGRAMS: u64 = 2_000;
 
-/// Runs the program of `seed` on all profiles, with that seed for the chip as well; gives the steps.
+/// Runs the program of `seed` on all profiles and on the network, with that seed for the chip as well; gives the steps.
 fn check(seed: u64) -> u64 {
     let program = generate(seed);
     let on = |profile| {
@@ -28,7 +30,23 @@ fn check(seed: u64) -> u64 {
         assert!(report.is_done(), "{program}on {profile}: {report}");
         report.steps
     };
-    Profile::ALL.into_iter().map(on).sum()
+    Profile::ALL.into_iter().map(on).sum::<u64>() + on_network(seed)
+}
+
+fn on_network(seed: u64) -> u64 {
+    let program = generate(seed);
+    let config = Config {
+        cores: program.ranks,
+        schedule: Schedule::Mixed,
+        memory_size: 16 * 1024,
+        ..Preset::Network.config()
+    };
+    let report = Sim::new(config).reseed(seed).run(|core| {
+        let link = Network::link(&core, 1, None).map_err(flagpost::Error::from)?;
+        run_without_vectors(&program, link)
+    });
+    assert!(report.is_done(), "{program}on the network: {report}");
+    report.steps
 }
 
 #[test]
@@ -47,7 +65,7 @@ fn programs_come_to_what_the_model_says() {
         scope.spawn(work);
         work();
     });
-    let (runs, steps) = (count * Profile::ALL.len() as u64, steps.into_inner());
+    let (runs, steps) = (count * (Profile::ALL.len() as u64 + 1), steps.into_inner());
     println!("{count} programs, {runs} runs, {steps} steps");
 }
 

@@ -23,7 +23,7 @@ use std::fmt;
 
 pub use generate::generate;
 pub use model::Operation;
-pub use run::{Wrong, run};
+pub use run::{Wrong, run, run_without_vectors};
 
 /// Bits of an element.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

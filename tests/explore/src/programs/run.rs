@@ -1,5 +1,7 @@
 //! One rank's part of a program.
 
+use std::slice;
+
 use flagpost::{
     Config, EpochSlots, Error, Link, MatchVector, MatchingList, Rank, Rma, Source, Tag, Unfinished,
     VectorLink, Window, World,
@@ -81,26 +83,43 @@ elements!(u8 u16 u32 u64);
 pub fn run<L: VectorLink>(program: &Program, link: L) -> Result<(), Wrong> {
     let mut arena = [0; 1024];
     let world = World::start(link, &mut arena, Config::default())?;
-    match program.width {
-        Width::W8 => with_elements::<u8, _>(program, &world),
-        Width::W16 => with_elements::<u16, _>(program, &world),
-        Width::W32 => with_elements::<u32, _>(program, &world),
-        Width::W64 => with_elements::<u64, _>(program, &world),
-    }
-}
-
-fn with_elements<T: Element, L: VectorLink>(
-    program: &Program,
-    world: &World<'_, L>,
-) -> Result<(), Wrong> {
     match program.signalling {
-        Signalling::Slots => with_strategy::<T, L, EpochSlots<'_>>(program, world, ()),
-        Signalling::Vector => with_strategy::<T, L, MatchVector<'_>>(program, world, ()),
-        Signalling::List => with_strategy::<T, L, MatchingList<'_>>(program, world, program.ranks),
+        Signalling::Vector => with_strategy::<L, MatchVector<'_>>(program, &world, ()),
+        _ => without_vectors(program, &world),
     }
 }
 
-fn with_strategy<'w, T: Element, L: Link, S: Strategy<'w, L>>(
+/// [`run`] on a link without match vectors: slots stand for them.
+///
+/// # Errors
+/// [`Wrong`].
+pub fn run_without_vectors<L: Link>(program: &Program, link: L) -> Result<(), Wrong> {
+    let mut arena = [0; 1024];
+    let world = World::start(link, &mut arena, Config::default())?;
+    without_vectors(program, &world)
+}
+
+fn without_vectors<L: Link>(program: &Program, world: &World<'_, L>) -> Result<(), Wrong> {
+    match program.signalling {
+        Signalling::List => with_strategy::<L, MatchingList<'_>>(program, world, program.ranks),
+        _ => with_strategy::<L, EpochSlots<'_>>(program, world, ()),
+    }
+}
+
+fn with_strategy<'w, L: Link, S: Strategy<'w, L>>(
+    program: &Program,
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Wrong> {
+    match program.width {
+        Width::W8 => with_elements::<u8, L, S>(program, world, options),
+        Width::W16 => with_elements::<u16, L, S>(program, world, options),
+        Width::W32 => with_elements::<u32, L, S>(program, world, options),
+        Width::W64 => with_elements::<u64, L, S>(program, world, options),
+    }
+}
+
+fn with_elements<'w, T: Element, L: Link, S: Strategy<'w, L>>(
     program: &Program,
     world: &'w World<'w, L>,
     options: S::Options,
@@ -289,7 +308,13 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
                 Hold::Queued => self.window.lock_queued(target)?,
                 Hold::All => self.window.lock_all()?,
             };
-            self.accesses(&lock, &locked.accesses)?;
+            for access in &locked.accesses {
+                self.accesses(&lock, slice::from_ref(access))?;
+                // The next one may get what this one has put.
+                if matches!(access.what, What::Add(_)) {
+                    lock.flush(target)?;
+                }
+            }
             if locked.flush {
                 lock.flush(target)?;
             }
