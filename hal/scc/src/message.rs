@@ -180,7 +180,7 @@ impl<B: Bus> CachedMemory for Scc<B> {
     }
 }
 
-// SAFETY: with the accesses of `Bus` doing what `Attribute` says:
+// The promises, with the accesses of `Bus` doing what `Attribute` says:
 // S1. Message data: no store stays in L1 (written through, or a miss because of `message_type`), and `drain`
 //     takes the last line out of the write-combining buffer. Normal lines: `Bus::write_back`.
 // S2. CL1INVMB drops all message lines; `Bus::invalidate` drops the normal ones.
@@ -189,6 +189,8 @@ impl<B: Bus> CachedMemory for Scc<B> {
 // S5. `Bus` promises that its accesses are kept in order among themselves; `order` keeps all others.
 // S6. CL1INVMB drops all message lines, none of which is ever dirty (S1); displacement writes back what it drops.
 // S7. As S3 and S4: after `drain`, no store is left in the write-combining buffer.
+//
+// SAFETY: S1 to S7 hold, for the reasons above.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<B: Bus> Coherence for Scc<B> {
     const LINE: usize = LINE as usize;

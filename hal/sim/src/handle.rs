@@ -265,7 +265,7 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
     }
 }
 
-// SAFETY: the chip is a data structure of ours, so the promises are properties of the engine, kept by
+// The chip is a data structure of ours, so the promises are properties of the engine, kept by
 // `machine/` and checked by `tests/`:
 // S1. `WriteBack` sends the whole dirty line; `Drain` repeats until the core's store buffer is empty.
 // S2. `Invalidate` removes the line; the next read fetches it from memory.
@@ -276,6 +276,8 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
 // S6. `Invalidate` of everything writes what is dirty in other lines than those named back.
 // S7. When `Drain` has returned, stores are in memory; `Acquire` ends the time from which later loads may take
 //     former values.
+//
+// SAFETY: S1 to S7 hold, for the reasons above.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
     const LINE: usize = LINE;

@@ -8,9 +8,32 @@ use flagpost_hal::{
     Address, Atomic, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
 };
 use flagpost_mapped::Mapped;
-use flagpost_sim::Profile;
+use flagpost_sim::{Profile, SimCore};
 
 use crate::bench::*;
+
+/// The handle of an epoch that is late is dropped, where so many budgets may run out.
+const fn dropped(
+    name: &'static str,
+    profiles: &'static [Profile],
+    expiries: u8,
+    program: fn(&SimCore<8>, bool) -> Outcome,
+) -> Hazard {
+    Hazard {
+        name,
+        cores: 2,
+        memory: 512,
+        profiles,
+        program,
+        most: Acts {
+            expiries,
+            ..NOTHING
+        },
+        consequences: &["epoch abandoned"],
+        shows: expiry,
+        alarms: &[],
+    }
+}
 
 pub const ALL: &[Hazard] = &[
     Hazard {
@@ -27,34 +50,18 @@ pub const ALL: &[Hazard] = &[
         shows: expiry,
         alarms: &[],
     },
-    Hazard {
-        name: "21b kernel: the handle of an epoch that is late is dropped",
-        cores: 2,
-        memory: 512,
-        profiles: &[Profile::Scc],
-        program: |core, remedy| late_slots(core, 2, remedy),
-        most: Acts {
-            expiries: 2,
-            ..NOTHING
-        },
-        consequences: &["epoch abandoned"],
-        shows: expiry,
-        alarms: &[],
-    },
-    Hazard {
-        name: "21b kernel: the handle of an epoch that is late is dropped",
-        cores: 2,
-        memory: 512,
-        profiles: &[Profile::Weak],
-        program: |core, remedy| late_slots(core, 1, remedy),
-        most: Acts {
-            expiries: 1,
-            ..NOTHING
-        },
-        consequences: &["epoch abandoned"],
-        shows: expiry,
-        alarms: &[],
-    },
+    dropped(
+        "21b kernel: the handle of an epoch that is late is dropped",
+        &[Profile::Scc],
+        2,
+        |core, remedy| late_slots(core, 2, remedy),
+    ),
+    dropped(
+        "21b kernel: the handle of an epoch that is late is dropped",
+        &[Profile::Weak],
+        1,
+        |core, remedy| late_slots(core, 1, remedy),
+    ),
     Hazard {
         name: "21c kernel: a request that is late is cancelled",
         cores: 2,
@@ -69,62 +76,30 @@ pub const ALL: &[Hazard] = &[
         shows: expiry,
         alarms: &[],
     },
-    Hazard {
-        name: "21d kernel: the handle of an epoch that is late is dropped, match vectors",
-        cores: 2,
-        memory: 512,
-        profiles: &[Profile::Scc],
-        program: |core, remedy| late_vector(core, 2, remedy),
-        most: Acts {
-            expiries: 2,
-            ..NOTHING
-        },
-        consequences: &["epoch abandoned"],
-        shows: expiry,
-        alarms: &[],
-    },
-    Hazard {
-        name: "21d kernel: the handle of an epoch that is late is dropped, match vectors",
-        cores: 2,
-        memory: 512,
-        profiles: &[Profile::Weak],
-        program: |core, remedy| late_vector(core, 1, remedy),
-        most: Acts {
-            expiries: 1,
-            ..NOTHING
-        },
-        consequences: &["epoch abandoned"],
-        shows: expiry,
-        alarms: &[],
-    },
-    Hazard {
-        name: "21e kernel: the handle of an epoch that is late is dropped, matching list",
-        cores: 2,
-        memory: 512,
-        profiles: &[Profile::Scc],
-        program: |core, remedy| late_list(core, 2, remedy),
-        most: Acts {
-            expiries: 2,
-            ..NOTHING
-        },
-        consequences: &["epoch abandoned"],
-        shows: expiry,
-        alarms: &[],
-    },
-    Hazard {
-        name: "21e kernel: the handle of an epoch that is late is dropped, matching list",
-        cores: 2,
-        memory: 512,
-        profiles: &[Profile::Weak],
-        program: |core, remedy| late_list(core, 1, remedy),
-        most: Acts {
-            expiries: 1,
-            ..NOTHING
-        },
-        consequences: &["epoch abandoned"],
-        shows: expiry,
-        alarms: &[],
-    },
+    dropped(
+        "21d kernel: the handle of an epoch that is late is dropped, match vectors",
+        &[Profile::Scc],
+        2,
+        |core, remedy| late_vector(core, 2, remedy),
+    ),
+    dropped(
+        "21d kernel: the handle of an epoch that is late is dropped, match vectors",
+        &[Profile::Weak],
+        1,
+        |core, remedy| late_vector(core, 1, remedy),
+    ),
+    dropped(
+        "21e kernel: the handle of an epoch that is late is dropped, matching list",
+        &[Profile::Scc],
+        2,
+        |core, remedy| late_list(core, 2, remedy),
+    ),
+    dropped(
+        "21e kernel: the handle of an epoch that is late is dropped, matching list",
+        &[Profile::Weak],
+        1,
+        |core, remedy| late_list(core, 1, remedy),
+    ),
 ];
 
 /// Polls until the word is `value`, or the budget runs out.

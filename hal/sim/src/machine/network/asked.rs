@@ -1,0 +1,160 @@
+//! What a core asks of its end of the network, and what it is answered, as a desk holds them.
+
+use flagpost_link::{Amo, Rank};
+use flagpost_network::Event;
+
+use crate::op::{Bytes, CHUNK};
+use crate::trace::Verb;
+
+/// What a core asks of its end.
+#[derive(Copy, Clone)]
+pub(crate) enum Request {
+    /// Opens the end. Replies the count of events.
+    Open,
+    /// No part in anything from now on.
+    DropOut,
+    /// Loads from own registered memory.
+    Read { len: u8 },
+    /// Stores to it.
+    Write { len: u8 },
+    /// Adds bytes to what the next put will bring.
+    Stage { len: u8 },
+    /// Begins an operation. Replies 1 if there is no room for it.
+    Post(Posted),
+    /// Takes the oldest event. Replies the count of events, and 1 << 32 if there is one.
+    Poll,
+}
+
+/// An operation; what else it wants is on the desk.
+#[derive(Copy, Clone)]
+pub(crate) struct Posted {
+    pub(crate) id: u32,
+    pub(crate) to: u16,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Put,
+    Get,
+    Amo,
+}
+
+impl Request {
+    pub(crate) const fn verb(&self) -> Verb {
+        match self {
+            Self::Open => Verb::OpenNic,
+            Self::DropOut => Verb::DropOut,
+            Self::Read { .. } => Verb::ReadRegistered,
+            Self::Write { .. } => Verb::WriteRegistered,
+            Self::Stage { .. } => Verb::Stage,
+            Self::Post(Posted { kind, .. }) => match kind {
+                Kind::Put => Verb::PostPut,
+                Kind::Get => Verb::PostGet,
+                Kind::Amo => Verb::PostAmo,
+            },
+            Self::Poll => Verb::Poll,
+        }
+    }
+}
+
+/// What an operation wants besides.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Wanted {
+    pub(crate) immediate: Option<u32>,
+    pub(crate) into: u32,
+    pub(crate) len: u32,
+    pub(crate) amo: Option<Amo>,
+}
+
+/// Up to four numbers of 8 bytes, as a desk holds them.
+pub(super) fn desk(numbers: [u64; 4]) -> Bytes {
+    let mut bytes = [0; CHUNK];
+    for (place, number) in bytes.chunks_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
+}
+
+fn numbers(bytes: &Bytes) -> [u64; 4] {
+    std::array::from_fn(|index| {
+        let mut number = [0; 8];
+        number.copy_from_slice(&bytes[index * 8..index * 8 + 8]);
+        u64::from_le_bytes(number)
+    })
+}
+
+impl Wanted {
+    pub(crate) fn pack(self) -> Bytes {
+        match (self.amo, self.immediate) {
+            (None, immediate) => {
+                let place = u64::from(self.into) << 32 | u64::from(self.len);
+                let (has, immediate) = (immediate.is_some(), immediate.unwrap_or(0));
+                desk([has.into(), immediate.into(), place, 0])
+            }
+            (Some(amo), _) => match amo {
+                Amo::Read => desk([0, 0, 0, 0]),
+                Amo::Add(value) => desk([1, value, 0, 0]),
+                Amo::And(value) => desk([2, value, 0, 0]),
+                Amo::Or(value) => desk([3, value, 0, 0]),
+                Amo::Xor(value) => desk([4, value, 0, 0]),
+                Amo::Swap(value) => desk([5, value, 0, 0]),
+                Amo::CompareSwap { expected, new } => desk([6, expected, new, 0]),
+            },
+        }
+    }
+
+    pub(super) fn unpack(kind: Kind, bytes: &Bytes) -> Self {
+        let [first, second, third, _] = numbers(bytes);
+        if kind != Kind::Amo {
+            return Self {
+                immediate: (first != 0).then_some(second as u32),
+                into: (third >> 32) as u32,
+                len: third as u32,
+                amo: None,
+            };
+        }
+        let amo = match first {
+            0 => Amo::Read,
+            1 => Amo::Add(second),
+            2 => Amo::And(second),
+            3 => Amo::Or(second),
+            4 => Amo::Xor(second),
+            5 => Amo::Swap(second),
+            _ => Amo::CompareSwap {
+                expected: second,
+                new: third,
+            },
+        };
+        Self {
+            amo: Some(amo),
+            ..Self::default()
+        }
+    }
+}
+
+/// An event, as a desk holds it.
+pub(super) fn pack(event: Event) -> Bytes {
+    match event {
+        Event::Done { id, value } => desk([0, id.into(), value, 0]),
+        Event::Failed { id } => desk([1, id.into(), 0, 0]),
+        Event::Immediate { from, immediate } => {
+            desk([2, from.get().into(), u64::from(immediate), 0])
+        }
+    }
+}
+
+pub(crate) fn unpack(bytes: &Bytes) -> Event {
+    let [kind, second, third, _] = numbers(bytes);
+    match kind {
+        0 => Event::Done {
+            id: second as u32,
+            value: third,
+        },
+        1 => Event::Failed { id: second as u32 },
+        _ => Event::Immediate {
+            from: Rank::new(second as u16),
+            immediate: third as u32,
+        },
+    }
+}

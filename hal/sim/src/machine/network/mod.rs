@@ -1,0 +1,334 @@
+//! The network: what is in flight, and how it arrives.
+//!
+//! # Life of an operation
+//! ```text
+//!   post ──► parts, one per line ──► arrive, one by one, in any order ──► the immediate ──► completion at the origin
+//!                                      put:  stored
+//!                                      get:  loaded there, then stored here
+//!                                      cell: changed there, then its value comes here
+//! ```
+//! Each arrow into memory or a queue is an event of its own, on the network's account. A completion queue is a list of
+//! what has happened at an end, and one word, at the start of the core's message buffer, that counts it: cores
+//! that wait watch that word.
+//!
+//! # Invariants
+//! I1. Operations in flight and completions that were not taken are together at most [`Wire::sends`]; so there is always
+//!     room for a completion.
+//! I2. The immediates in a queue are at most [`Wire::queue`]: one more does not arrive.
+
+mod arrival;
+mod asked;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+use flagpost_hal::{CoreId, Region};
+use flagpost_link::Amo;
+use flagpost_network::Event;
+
+use super::memory::span;
+use super::uncached::plain;
+use super::{Machine, Outcome};
+use crate::network::Wire;
+use crate::op::{Bytes, CHUNK};
+use crate::shape::{LINE_MAX, Shape};
+use crate::trace::Note;
+use asked::pack;
+pub(crate) use asked::{Kind, Posted, Request, Wanted, unpack};
+
+/// Number of the part that is an immediate.
+const TELLS: u16 = u16::MAX;
+
+/// A part of an operation, up to a line.
+#[derive(Clone)]
+struct Part {
+    number: u16,
+    /// Flat index, and how many bytes.
+    at: u32,
+    len: u8,
+    does: Does,
+}
+
+#[derive(Clone)]
+enum Does {
+    Store(Bytes),
+    Load {
+        into: u32,
+    },
+    Change(Amo),
+    /// The answer of an operation on a cell is on its way.
+    Answer(u64),
+}
+
+/// An operation in flight.
+struct Flight {
+    /// How many its origin had posted before.
+    serial: u32,
+    id: u32,
+    to: u16,
+    parts: Vec<Part>,
+    immediate: Option<u32>,
+    /// The answer.
+    value: u64,
+}
+
+/// A core's end.
+#[derive(Default)]
+struct End {
+    open: bool,
+    dropped: bool,
+    staged: Vec<u8>,
+    posted: u32,
+    flights: Vec<Flight>,
+    events: VecDeque<Event>,
+}
+
+impl End {
+    fn immediates(&self) -> usize {
+        let is = |event: &&Event| matches!(event, Event::Immediate { .. });
+        self.events.iter().filter(is).count()
+    }
+}
+
+/// The network.
+pub(super) struct Network {
+    wire: Wire,
+    ends: Vec<End>,
+    /// Operations in flight, of all.
+    flights: usize,
+}
+
+impl Network {
+    pub(super) fn new(wire: Wire, cores: usize) -> Self {
+        Self {
+            wire,
+            ends: (0..cores).map(|_| End::default()).collect(),
+            flights: 0,
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.ends.fill_with(End::default);
+        self.flights = 0;
+    }
+
+    /// Whether anything is in flight.
+    pub(super) fn busy(&self) -> bool {
+        self.flights > 0
+    }
+
+    fn end(&mut self, core: u16) -> &mut End {
+        &mut self.ends[usize::from(core)]
+    }
+
+    /// The parts of `core`'s operations that can arrive next: operation, part.
+    fn arrivals(&self, core: u16) -> impl Iterator<Item = (u32, u16)> {
+        let flights = self.ends[usize::from(core)].flights.iter();
+        flights.flat_map(move |flight| {
+            let target = &self.ends[usize::from(flight.to)];
+            let parts = if target.dropped {
+                // It fails as a whole.
+                vec![TELLS]
+            } else if !target.open {
+                Vec::new()
+            } else if flight.parts.is_empty() {
+                let room = target.immediates() < usize::from(self.wire.queue);
+                vec![TELLS; room.into()]
+            } else {
+                flight.parts.iter().map(|part| part.number).collect()
+            };
+            parts.into_iter().map(|part| (flight.serial, part))
+        })
+    }
+}
+
+/// Flat index of the word that counts a core's events.
+fn counter(shape: &Shape, core: u16) -> u32 {
+    let at = Region::message_buffer(CoreId::new(core)).at(0);
+    shape.flat(at, 4).expect("a network has message buffers")
+}
+
+impl Machine {
+    /// The line of the word that counts a core's events.
+    pub(crate) fn events_line(&self, core: u16) -> u32 {
+        self.shape.split(counter(&self.shape, core)).0
+    }
+
+    /// Does what a core asks of its end.
+    pub(super) fn request(
+        &mut self,
+        core: u16,
+        at: u32,
+        request: &Request,
+        desk: &Cell<Bytes>,
+    ) -> Outcome {
+        let (line, byte) = self.shape.split(at);
+        match *request {
+            Request::Read { len } => {
+                let mut bytes = [0; CHUNK];
+                let (found, len) = (self.memory.line(line), usize::from(len));
+                bytes[..len].copy_from_slice(&found[byte..byte + len]);
+                desk.set(bytes);
+                Outcome::shown(word(&bytes), Note::None)
+            }
+            Request::Write { len } => {
+                self.place_bytes(core, at, len, &desk.get());
+                Outcome::shown(word(&desk.get()), Note::None)
+            }
+            Request::Open => {
+                self.progress = true;
+                self.network().end(core).open = true;
+                Outcome::new(self.count_of_events(core), Note::None)
+            }
+            Request::DropOut => {
+                self.progress = true;
+                self.network().end(core).dropped = true;
+                Outcome::new(0, Note::None)
+            }
+            Request::Stage { len } => {
+                let bytes = desk.get();
+                let end = self.network().end(core);
+                end.staged.extend_from_slice(&bytes[..usize::from(len)]);
+                Outcome::new(0, Note::None)
+            }
+            Request::Post(posted) => self.post(core, at, posted, &desk.get()),
+            Request::Poll => {
+                let event = self.network().end(core).events.pop_front();
+                let count = u64::from(self.count_of_events(core));
+                desk.set(event.map_or([0; CHUNK], pack));
+                let (value, note) = match event {
+                    None => (0, Note::Nothing),
+                    Some(Event::Done { id, .. }) => (id, Note::Done),
+                    Some(Event::Failed { id }) => (id, Note::Fails),
+                    Some(Event::Immediate { immediate, .. }) => (immediate, Note::Told),
+                };
+                Outcome {
+                    reply: u64::from(event.is_some()) << 32 | count,
+                    value,
+                    note,
+                }
+            }
+        }
+    }
+
+    fn network(&mut self) -> &mut Network {
+        self.network.as_mut().expect("this chip is on no network")
+    }
+
+    /// How many events there have been at a core's end, and some garbage.
+    fn count_of_events(&mut self, core: u16) -> u32 {
+        let (line, byte) = self.shape.split(counter(&self.shape, core));
+        super::memory::word(self.memory.line(line), byte / 4)
+    }
+
+    fn post(&mut self, core: u16, at: u32, posted: Posted, desk: &Bytes) -> Outcome {
+        let shape = self.shape;
+        let Posted { id, to, kind } = posted;
+        let wanted = Wanted::unpack(kind, desk);
+        let network = self.network();
+        let sends = usize::from(network.wire.sends);
+        let end = network.end(core);
+        let staged = std::mem::take(&mut end.staged);
+        let untaken = end.events.len() - end.immediates();
+        if end.flights.len() + untaken >= sends {
+            return Outcome {
+                reply: 1,
+                value: id,
+                note: Note::Full,
+            };
+        }
+        let own = |offset: u32| {
+            let at = Region::memory(CoreId::new(core)).at(offset);
+            shape.flat(at, wanted.len)
+        };
+        let parts = match (kind, wanted.amo) {
+            (Kind::Put, _) => by_lines(&shape, [at, at], staged.len() as u32, |start, len| {
+                let mut bytes = [0; CHUNK];
+                bytes[..len].copy_from_slice(&staged[start..start + len]);
+                Does::Store(bytes)
+            }),
+            (Kind::Get, _) => {
+                let into = own(wanted.into).expect("a get brings its bytes to registered memory");
+                by_lines(&shape, [at, into], wanted.len, |start, _| Does::Load {
+                    into: into + start as u32,
+                })
+            }
+            (Kind::Amo, amo) => {
+                assert!(at.is_multiple_of(8), "a cell lies at a multiple of 8");
+                let does = Does::Change(amo.unwrap_or(Amo::Read));
+                let (number, len) = (0, 8);
+                vec![Part {
+                    number,
+                    at,
+                    len,
+                    does,
+                }]
+            }
+        };
+        let end = network.end(core);
+        let serial = end.posted;
+        end.posted += 1;
+        end.flights.push(Flight {
+            serial,
+            id,
+            to,
+            parts,
+            immediate: wanted.immediate,
+            value: 0,
+        });
+        network.flights += 1;
+        Outcome {
+            reply: 0,
+            value: id,
+            note: Note::None,
+        }
+    }
+
+    /// Stores up to a line's bytes, those of a core or of the network on its behalf.
+    fn place_bytes(&mut self, core: u16, at: u32, len: u8, bytes: &Bytes) {
+        let (line, byte) = self.shape.split(at);
+        let len = usize::from(len);
+        let mut whole = [0; LINE_MAX];
+        whole[byte..byte + len].copy_from_slice(&bytes[..len]);
+        self.progress |= self.memory.line(line)[byte..byte + len] != bytes[..len];
+        self.arrive(core, &plain(line, span(byte, len), whole));
+    }
+
+    /// Something happens at `core`'s end.
+    fn tell(&mut self, core: u16, event: Event) {
+        self.network().end(core).events.push_back(event);
+        let count = self.count_of_events(core).wrapping_add(1);
+        let (line, byte) = self.shape.split(counter(&self.shape, core));
+        self.arrive(core, &super::uncached::word_parcel(line, byte, 4, count));
+        self.progress |= matches!(event, Event::Immediate { .. });
+    }
+}
+
+/// The parts of `len` bytes that are at two places: none crosses a line there, or has more than a desk has room for.
+fn by_lines(
+    shape: &Shape,
+    at: [u32; 2],
+    len: u32,
+    does: impl Fn(usize, usize) -> Does,
+) -> Vec<Part> {
+    let room = shape.line().min(CHUNK as u32);
+    let mut parts = Vec::new();
+    let mut done = 0;
+    while done < len {
+        let left = at.map(|at| room - (at + done) % room);
+        let piece = left[0].min(left[1]).min(len - done);
+        parts.push(Part {
+            number: parts.len() as u16,
+            at: at[0] + done,
+            len: piece as u8,
+            does: does(done as usize, piece as usize),
+        });
+        done += piece;
+    }
+    parts
+}
+
+/// The first word, for a timeline.
+fn word(bytes: &Bytes) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
