@@ -13,7 +13,7 @@ use flagpost_explore::{Chip, Setting, cases, config_for, native, sizes};
 use flagpost_hal::{Clock as _, Coherence as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{
-    Bounds, Config, Counters, Latencies, Method, Profile, Schedule, Sim, SimCore, sweep,
+    Bounds, Config, Counters, Latencies, Method, Preset, Profile, Schedule, Sim, SimCore, sweep,
 };
 
 /// Seeds per case, size and profile.
@@ -32,6 +32,21 @@ fn native_atomics() {
                 let config = config_for(known, cores, profile);
                 let program = |core| native::program(case, core);
                 runs = runs.case(format!("{}/{cores}", case.name), config, program);
+            }
+        }
+    }
+    // Other chips whose lines are as long: caches that act as a whole, and ones that lose and prefetch.
+    for (known, case) in native::cases() {
+        for cores in sizes(known) {
+            for preset in [Preset::SccNormal, Preset::ArmM7] {
+                let chip = Chip::Preset(preset);
+                let setting = Setting {
+                    case: known,
+                    cores,
+                    chip,
+                };
+                let program = |core| native::program(case, core);
+                runs = runs.case(setting.to_string(), setting.config(), program);
             }
         }
     }
