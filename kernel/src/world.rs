@@ -136,6 +136,11 @@ impl<'a, L: Link> World<'a, L> {
         any
     }
 
+    /// The next notification of the link, for which the caller has room.
+    pub(crate) fn next_notification(&self) -> Option<u32> {
+        point!("world.next.progress", self.link.progress(); else None)
+    }
+
     /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops those that it says: all of
     /// them, if all ranks have passed a barrier since they sent the last one.
     ///
@@ -146,8 +151,7 @@ impl<'a, L: Link> World<'a, L> {
         self.queue.take_if(&mut dropped);
         // ROOM: what is taken from the link must be kept.
         while point!("world.sift.room", !self.queue.has_no_spare(); else true) {
-            let next = point!("world.sift.progress", self.link.progress(); else None);
-            let Some(immediate) = next else {
+            let Some(immediate) = self.next_notification() else {
                 return Ok(());
             };
             if !dropped(immediate) {

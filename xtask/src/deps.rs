@@ -14,7 +14,10 @@ use crate::{licence, paths};
 /// The crates that end up on a target, and what each may depend on directly. Dependencies for
 /// tests only are free.
 const KERNEL: [(&str, &[&str]); 4] = [
-    ("flagpost", &["bytemuck", "defmt", "flagpost-link"]),
+    (
+        "flagpost",
+        &["bitflags", "bytemuck", "defmt", "flagpost-link"],
+    ),
     ("flagpost-link", &["defmt"]),
     (
         "flagpost-mapped",

@@ -103,12 +103,22 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         tag: impl Into<TagFilter>,
         count: u16,
     ) -> Result<Request<'_, L>, Error> {
+        self.request(range, source.into(), tag.into(), count)
+    }
+
+    fn request(
+        &self,
+        range: Range<usize>,
+        source: Source,
+        tag: TagFilter,
+        count: u16,
+    ) -> Result<Request<'_, L>, Error> {
         let world = self.core.world;
         if count == 0 {
             return Err(Error::CountZero);
         }
         let lines = self.lines(range)?;
-        let (source, any_source) = match source.into() {
+        let (source, any_source) = match source {
             Source::Any => (Rank::new(0), ANY_SOURCE),
             Source::Rank(rank) => {
                 world.check_rank(rank)?;
@@ -116,7 +126,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
             }
         };
         let max = world.limits().tag;
-        let (tag, any_tag) = match tag.into() {
+        let (tag, any_tag) = match tag {
             TagFilter::Any => (Tag(0), ANY_TAG),
             TagFilter::Tag(tag) if tag.0 <= max => (tag, 0),
             TagFilter::Tag(_) => return Err(Error::TagTooLarge { max }),
@@ -152,14 +162,14 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         source: impl Into<Source>,
         tag: impl Into<TagFilter>,
     ) -> Result<Option<Status>, Error> {
-        let request = self.expect(0..0, source, tag, 1)?;
+        let request = self.request(0..0, source.into(), tag.into(), 1)?;
         let world = self.core.world;
         if let Some(immediate) = world.queue.find(|immediate| request.matches(immediate)) {
             return Ok(Some(world.status(immediate)));
         }
         // ROOM: what is taken from the link must be kept.
         while point!("notify.probe.room", !world.queue.has_no_spare(); else true) {
-            let Some(immediate) = world.link().progress() else {
+            let Some(immediate) = world.next_notification() else {
                 return Ok(None);
             };
             world.queue.push(immediate);
@@ -252,7 +262,7 @@ impl<'r, L: Link> Request<'r, L> {
                         let capacity = world.queue.capacity();
                         return Err(Error::QueueFull { capacity });
                     }
-                    let Some(immediate) = world.link().progress() else {
+                    let Some(immediate) = world.next_notification() else {
                         return Ok(None);
                     };
                     if !self.takes(immediate) {
