@@ -10,7 +10,7 @@ fn main() {}
 
 #[cfg(all(target_os = "none", target_arch = "x86"))]
 mod image {
-    use flagpost::{Config, Error, Source, Tag, World};
+    use flagpost::{Config, Error, Rma as _, Source, Tag, World};
     use flagpost_hal::{Doorbell, Topology};
     use flagpost_mapped::Mapped;
     use flagpost_scc::silicon::Silicon;
