@@ -13,9 +13,10 @@
 //! | `misses` | lines fetched into its cache |
 //! | `cycles` | of its clock, waiting included |
 
+mod notify;
+
 use flagpost::{
-    Config as WorldConfig, EpochSlots, Error, MatchVector, MatchingList, Rank, Rma as _, Tag,
-    Window, World,
+    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, Window, World,
     epoch::{Assert, Strategy},
     rma::Operation,
 };
@@ -49,20 +50,38 @@ pub struct Cost {
 pub const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
 /// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 5] = [
+pub const SIZED: [&str; 8] = [
     "rma.put",
     "rma.get",
     "rma.accumulate",
     "rma.get_accumulate",
     "notify.put_notify",
+    "notify.get_notify",
+    "notify.accumulate_notify",
+    "counter.put_notify",
 ];
 
-/// The other calls.
-pub const PLAIN: [&str; 29] = [
+/// Calls that move one element.
+pub const SINGLE: [&str; 6] = [
     "rma.fetch_and_op",
     "rma.compare_and_swap",
+    "notify.fetch_and_op_notify",
+    "notify.compare_and_swap_notify",
+    "counter.put_signal",
+    "event.put",
+];
+
+/// Calls that move none.
+pub const PLAIN: [&str; 34] = [
     "notify.start",
     "notify.test",
+    "counter.value",
+    "counter.reset",
+    "counter.test",
+    "counter.wait_until",
+    "event.post",
+    "event.query",
+    "event.wait",
     "pscw.slots.post",
     "pscw.slots.start",
     "pscw.slots.complete",
@@ -95,11 +114,17 @@ pub fn all() -> impl Iterator<Item = (&'static str, usize)> {
     let sized = SIZED
         .iter()
         .flat_map(|&call| SIZES.map(|bytes| (call, bytes)));
-    sized.chain(PLAIN.iter().map(|&call| (call, 0)))
+    let single = SINGLE.iter().map(|&call| (call, ELEMENT));
+    sized
+        .chain(single)
+        .chain(PLAIN.iter().map(|&call| (call, 0)))
 }
 
 /// How often each call is made; the last one counts.
 const CALLS: usize = 3;
+
+/// Bytes of an element.
+const ELEMENT: usize = size_of::<u64>();
 
 /// Elements of the windows: as many as the largest call moves.
 const ELEMENTS: usize = 512;
@@ -174,12 +199,15 @@ fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failu
     let link = Mapped::start(core.clone(), 1)?;
     let mut arena = [0; 512];
     let world = World::start(link, &mut arena, WorldConfig::default())?;
-    let window = world.allocate::<u64>(ELEMENTS)?;
+    let mut window = world.allocate::<u64>(ELEMENTS)?;
+    if call.starts_with("counter.") {
+        window.set_num_notify(1)?;
+    }
     let stage = Stage {
         core,
         world: &world,
         window: &window,
-        data: vec![7; bytes / size_of::<u64>()],
+        data: vec![7; bytes / ELEMENT],
     };
     match call.split_once('.') {
         Some(("pscw", part)) => match part.split_once('.') {
@@ -190,6 +218,8 @@ fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failu
         },
         Some(("rma", part)) => stage.repeat(|| stage.rma(part)),
         Some(("notify", part)) => stage.repeat(|| stage.notify(part)),
+        Some(("counter", part)) => stage.repeat(|| stage.counter(part)),
+        Some(("event", part)) => stage.event(part),
         Some(("lock", part)) => stage.repeat(|| stage.lock(part)),
         _ => stage.repeat(|| stage.other(call)),
     }
@@ -264,29 +294,6 @@ impl<'w> Stage<'_, 'w> {
             _ => return Err(Failure::Data),
         }
         Ok(lock.unlock()?)
-    }
-
-    /// `put_notify` of rank 0, or its request for what rank 1 puts.
-    fn notify(&self, part: &str) -> Result<(), Failure> {
-        let (puts, requests) = match part {
-            "put_notify" => (OWN, PEER),
-            _ => (PEER, OWN),
-        };
-        if self.world.rank() == requests {
-            let mut request = self.window.expect(0..self.data.len(), puts, Tag(1), 1)?;
-            self.mark(part == "start", || request.start())?;
-            self.world.barrier()?;
-            self.world.barrier()?;
-            // What it waits for is there: one turn.
-            let done = self.mark(part == "test", || request.test())?;
-            return done.map(|_| ()).ok_or(Failure::Data);
-        }
-        self.world.barrier()?;
-        self.mark(part == "put_notify", || {
-            let put = self.window.put_notify(requests, 0, &self.data, Tag(1));
-            put.map_err(Error::from)
-        })?;
-        Ok(self.world.barrier()?)
     }
 
     fn lock(&self, part: &str) -> Result<(), Failure> {

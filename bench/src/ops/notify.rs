@@ -1,0 +1,121 @@
+//! Calls that tell their target, and those by which it learns of that.
+//!
+//! Rank 0 accesses rank 1's piece; or it looks at what rank 1 has told it, which is there before the first mark. One
+//! counter, one event; one element, unless a size is given.
+
+use flagpost::{Compare, Counter, Signal, Tag, rma::Operation};
+
+use super::{OWN, PEER, Stage};
+use crate::Failure;
+
+const TAG: Tag = Tag(1);
+const COUNTER: Counter = Counter(0);
+const INDEX: u32 = 0;
+const SUM: Operation<u64> = Operation::SUM;
+
+impl Stage<'_, '_> {
+    /// Accesses with a tag, which rank 1 waits for; or rank 0's request for what rank 1 puts.
+    #[allow(
+        clippy::result_large_err,
+        reason = "what accumulates give back, to go on with"
+    )]
+    pub(super) fn notify(&self, part: &str) -> Result<(), Failure> {
+        let window = self.window;
+        let (puts, requests) = match part {
+            "start" | "test" => (PEER, OWN),
+            _ => (OWN, PEER),
+        };
+        if self.world.rank() == requests {
+            let mut request = window.expect(0..self.data.len(), puts, TAG, 1)?;
+            self.mark(part == "start", || request.start())?;
+            self.world.barrier()?;
+            self.world.barrier()?;
+            // What it waits for is there: one turn.
+            let done = self.mark(part == "test", || request.test())?;
+            return done.map(|_| ()).ok_or(Failure::Data);
+        }
+        self.world.barrier()?;
+        let (to, data) = (requests, &self.data);
+        let mut into = data.clone();
+        match part {
+            "get_notify" => self.mark(true, || window.get_notify(to, 0, &mut into, TAG))?,
+            "accumulate_notify" => {
+                self.mark(true, || window.accumulate_notify(to, 0, data, SUM, TAG))?;
+            }
+            "fetch_and_op_notify" => {
+                self.mark(true, || window.fetch_and_op_notify(to, 0, 1, SUM, TAG))?;
+            }
+            "compare_and_swap_notify" => {
+                self.mark(true, || window.compare_and_swap_notify(to, 0, 0, 1, TAG))?;
+            }
+            _ => self.mark(part == "put_notify", || window.put_notify(to, 0, data, TAG))?,
+        }
+        Ok(self.world.barrier()?)
+    }
+
+    /// Puts that count or signal, and the calls that look at a counter.
+    pub(super) fn counter(&self, part: &str) -> Result<(), Failure> {
+        let window = self.window;
+        match part {
+            "put_notify" | "put_signal" if !self.measures() => return Ok(()),
+            "put_notify" => {
+                return Ok(self.mark(true, || window.put_notify(PEER, 0, &self.data, COUNTER))?);
+            }
+            "put_signal" => {
+                let signal = Signal::add(INDEX, 1);
+                return Ok(self.mark(true, || window.put_notify(PEER, 0, &self.data, signal))?);
+            }
+            _ => {}
+        }
+        if !self.measures() {
+            window.put_notify(OWN, 0, &[7], COUNTER)?;
+            return Ok(self.world.barrier()?);
+        }
+        let mut request = window.expect_count(0..1, INDEX, 1)?;
+        if part == "test" {
+            request.start()?;
+        }
+        self.world.barrier()?;
+        match part {
+            "value" => {
+                self.mark(true, || window.notify_value(INDEX))?;
+            }
+            "test" => {
+                let done = self.mark(true, || request.test())?;
+                done.ok_or(Failure::Data)?;
+            }
+            "wait_until" => {
+                self.mark(true, || {
+                    window.signal_wait_until(0..1, INDEX, Compare::Ge, 1)
+                })?;
+            }
+            _ => {}
+        }
+        self.mark(part == "reset", || window.reset_notify_value(INDEX))?;
+        Ok(())
+    }
+
+    /// Posts of an event, with data and without, and the calls that look at one.
+    pub(super) fn event(&self, part: &str) -> Result<(), Failure> {
+        let events = self.world.events(1)?;
+        let bound = events.bind(self.window, 0..1, INDEX)?;
+        self.repeat(|| {
+            let takes = match part {
+                "post" | "put" => PEER,
+                _ => OWN,
+            };
+            if self.world.rank() == takes {
+                self.world.barrier()?;
+                self.mark(part == "query", || events.query(INDEX))?;
+                self.mark(part == "wait", || events.wait(INDEX, 1))?;
+                return Ok(());
+            }
+            match part {
+                "put" => self.mark(true, || bound.put(takes, 0, &[7]))?,
+                _ => self.mark(part == "post", || events.post(takes, INDEX))?,
+            }
+            Ok(self.world.barrier()?)
+        })?;
+        Ok(events.free()?)
+    }
+}
