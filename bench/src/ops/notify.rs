@@ -3,6 +3,11 @@
 //! Rank 0 accesses rank 1's piece; or it looks at what rank 1 has told it, which is there before the first mark. One
 //! counter, one event; one element, unless a size is given.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what accesses give back, to go on with"
+)]
+
 use flagpost::{Compare, Counter, Signal, Tag, rma::Operation};
 
 use super::{OWN, PEER, Stage};
@@ -15,10 +20,6 @@ const SUM: Operation<u64> = Operation::SUM;
 
 impl Stage<'_, '_> {
     /// Accesses with a tag, which rank 1 waits for; or rank 0's request for what rank 1 puts.
-    #[allow(
-        clippy::result_large_err,
-        reason = "what accumulates give back, to go on with"
-    )]
     pub(super) fn notify(&self, part: &str) -> Result<(), Failure> {
         let window = self.window;
         let (puts, requests) = match part {
