@@ -68,8 +68,8 @@ impl Lines {
 /// * S5. None of these is moved across other memory accesses by the compiler.
 /// * S6. An `invalidate` that drops more lines than those named loses nothing that is dirty in the others: it
 ///   writes them back, or they are never dirty.
-/// * S7. `drain()` and then `acquire()`: this core's earlier stores are in memory before its later loads are
-///   satisfied. (Neither alone promises it. Locks made of plain words need it.)
+/// * S7. `settle()`: this core's earlier stores are in memory before its later loads are satisfied. (`drain` and
+///   `acquire` alone do not promise it. Locks made of plain words need it.)
 ///
 /// # Contract for the caller
 /// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose it
@@ -100,4 +100,12 @@ pub unsafe trait Coherence {
 
     /// Orders this core's loads: see S4. Call it between seeing a flag and reading what it announces.
     fn acquire(&self);
+
+    /// `drain` and `acquire` in one, and this core's earlier stores ahead of its later loads: see S7. The default is for
+    /// machines where one after the other does it.
+    #[track_caller]
+    fn settle(&self) {
+        self.drain();
+        self.acquire();
+    }
 }

@@ -46,6 +46,12 @@ pub trait Topology {
         let _ = core;
         0
     }
+
+    /// A core that will not answer any more, if there is one: its process is gone, say. Waiting loops ask between two
+    /// polls. The default is for machines whose cores do not go.
+    fn lost(&self) -> Option<CoreId> {
+        None
+    }
 }
 
 /// A cycle counter.
@@ -82,6 +88,9 @@ pub trait Relax {
     /// The loop must poll everything it waits for between two calls, and all of it must be in
     /// `watched`, or `watched` must be empty.
     fn relax(&self, watched: &[Watch]);
+
+    /// The wait that relaxed last is over. For machines that wait in other ways the longer it takes.
+    fn ended(&self) {}
 }
 
 /// Optional: waking a core that waits.

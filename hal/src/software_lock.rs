@@ -23,7 +23,7 @@
 //! | call                  | memory actions, in order                                             |
 //! |-----------------------|----------------------------------------------------------------------|
 //! | `test_and_set`        | load all flags of this lock: any set, the own one included: refused  |
-//! |                       | store own flag; drain; acquire                                       |
+//! |                       | store own flag; settle                                               |
 //! |                       | load the flags of lower cores: any set: clear own flag, refused      |
 //! |                       | load the flags of higher cores, each until it is clear: no patience  |
 //! |                       | left: clear own flag, refused                                        |
@@ -141,9 +141,8 @@ where
         }
         let own = self.flag(machine.core(), of);
         machine.store_u32(own, 1);
-        // DRAIN, ACQUIRE: S7: the flag is in memory before the others' are looked at.
-        machine.drain();
-        machine.acquire();
+        // SETTLE: S7: the flag is in memory before the others' are looked at.
+        machine.settle();
         let held = self.gets_in(of);
         if !held {
             machine.store_u32(own, 0);
@@ -247,6 +246,11 @@ unsafe impl<M: Coherence, const PATIENCE: u32> Coherence for WithSoftwareLock<M,
     fn acquire(&self) {
         self.machine.acquire();
     }
+
+    #[track_caller]
+    fn settle(&self) {
+        self.machine.settle();
+    }
 }
 
 impl<M: MessageBuffer, const PATIENCE: u32> MessageBuffer for WithSoftwareLock<M, PATIENCE> {
@@ -280,6 +284,10 @@ impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE
     fn controller(&self, core: CoreId) -> u16 {
         self.machine.controller(core)
     }
+
+    fn lost(&self) -> Option<CoreId> {
+        self.machine.lost()
+    }
 }
 
 impl<M: Clock, const PATIENCE: u32> Clock for WithSoftwareLock<M, PATIENCE> {
@@ -297,6 +305,10 @@ impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         self.machine.relax(watched);
+    }
+
+    fn ended(&self) {
+        self.machine.ended();
     }
 }
 

@@ -166,6 +166,9 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// `poll` must look at everything that it waits for each time: what was looked at since the last
     /// relaxing is what wakes this core up.
+    ///
+    /// Once the link knows a rank to be lost, a wait whose answer is not there fails: whoever waits for others does so, in the end,
+    /// for all that these wait for.
     pub(crate) fn wait<T>(
         &self,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
@@ -186,6 +189,9 @@ impl<'a, L: Link> World<'a, L> {
             // PROGRESS: G2.
             if point!("world.wait.progress", self.progress(); else false) {
                 continue;
+            }
+            if let Some(rank) = self.link.lost() {
+                break Err(Error::PeerLost(rank));
             }
             let deadline =
                 deadline.get_or_insert_with(|| Deadline::start(self.budget.get(), &self.link));

@@ -228,6 +228,11 @@ pub trait Link {
     /// besides: the next [`relax`](Self::relax) only gives time to others.
     fn end_wait(&self) {}
 
+    /// A rank that will not answer any more, if that is known: whoever still waits then is told so. Asked between two polls.
+    fn lost(&self) -> Option<Rank> {
+        None
+    }
+
     /// A clock, in ticks that never go back.
     fn now(&self) -> u64;
 

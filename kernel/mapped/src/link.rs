@@ -444,6 +444,11 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     fn end_wait(&self) {
         self.polled.looked();
+        self.machine.ended();
+    }
+
+    fn lost(&self) -> Option<Rank> {
+        Some(Rank::new(self.machine.lost()?.get()))
     }
 
     fn now(&self) -> u64 {

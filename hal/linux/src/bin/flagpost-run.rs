@@ -1,0 +1,134 @@
+//! Starts a program as the ranks of a job.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use flagpost_linux::{Bind, DEFAULT_MEMORY, Ended, MODES, Shape, launch};
+
+/// Start PROGRAM once per rank, with memory that all ranks share
+///
+/// When a rank dies, the others' waits end with `PeerLost`, and what has not ended three seconds later is killed. The exit
+/// status is that of the rank that died first, 128 + N if it was signal N.
+#[derive(Parser, Debug)]
+#[command(name = "flagpost-run", version)]
+struct Arguments {
+    /// Ranks
+    #[arg(short = 'n', long = "ranks", value_name = "N")]
+    ranks: u32,
+    /// Memory per rank that others can reach: 16K to 2G
+    #[arg(long = "mem", value_name = "SIZE", value_parser = size, default_value_t = DEFAULT_MEMORY)]
+    memory: u64,
+    /// Where ranks run: none, auto (one processor per rank, if there are as many), or a list such as 0,2,4-7
+    #[arg(long, value_name = "WHERE", default_value_t = Bind::Auto)]
+    bind: Bind,
+    /// How memory is kept in step
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(MODES), default_value = MODES[0])]
+    mode: String,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    program: Vec<OsString>,
+}
+
+/// Reads `64M`.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => Some(0),
+        "K" | "k" | "KiB" => Some(10),
+        "M" | "m" | "MiB" => Some(20),
+        "G" | "g" | "GiB" => Some(30),
+        _ => None,
+    };
+    let bytes = unit.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is no size: write 65536, 64K, 16M or 1G"))
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
+    let shape = match Shape::new(arguments.ranks, arguments.memory) {
+        Ok(shape) => shape,
+        Err(bad) => return wrong(&bad.to_string()),
+    };
+    let job = launch::Job {
+        shape,
+        mode: arguments.mode,
+        bind: arguments.bind,
+    };
+    let Some((program, rest)) = arguments.program.split_first() else {
+        return wrong("no program is named");
+    };
+    let mut first: Option<Ended> = None;
+    let launched = launch::launch(
+        &job,
+        &mut |_| {
+            let mut command = Command::new(program);
+            command.args(rest);
+            command
+        },
+        &mut |ended| {
+            if ended.is_well() {
+                return;
+            }
+            let by_us = if ended.killed {
+                ", by flagpost-run"
+            } else {
+                ""
+            };
+            eprintln!("flagpost-run: {ended}{by_us}");
+            first.get_or_insert(*ended);
+        },
+    );
+    match (launched, first) {
+        (Ok(_), None) => ExitCode::SUCCESS,
+        (Ok(_), Some(ended)) => ExitCode::from(ended.code()),
+        (Err(why), _) => wrong(&format!("cannot start {}: {why}", program.display())),
+    }
+}
+
+fn wrong(what: &str) -> ExitCode {
+    eprintln!("flagpost-run: {what}");
+    ExitCode::from(2)
+}
+
+/// Help goes out as it is; an error is put on one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        print!("{}", error.render());
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprint!("{}", error.render());
+        return ExitCode::from(2);
+    }
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    wrong(&format!("{line} (see flagpost-run --help)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("65536"), Ok(65_536));
+        assert_eq!(size("64K"), Ok(65_536));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        for bad in ["", "M", "12Q", "-1", "1.5M", "99999999999999999999G"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Which processors ranks run on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// How ranks are bound to processors.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Bind {
+    /// Not at all.
+    None,
+    /// Rank r to the rth processor that the launcher may use, if there are as many as ranks; else not at all.
+    #[default]
+    Auto,
+    /// Rank r to the rth of these, round and round.
+    List(Vec<usize>),
+}
+
+impl FromStr for Bind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "auto" => Ok(Self::Auto),
+            list => parse_list(list).map(Self::List).ok_or_else(|| {
+                format!("{list:?} is no list of processors: write none, auto, or 0,2,4-7")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Auto => f.write_str("auto"),
+            Self::List(list) => {
+                let list: Vec<String> = list.iter().map(usize::to_string).collect();
+                f.write_str(&list.join(","))
+            }
+        }
+    }
+}
+
+/// Reads `0,2,4-7`.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut list = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<usize>().ok();
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last >= CpuSet::MAX_CPU {
+            return None;
+        }
+        list.extend(first..=last);
+    }
+    Some(list)
+}
+
+/// The processors that this process may use.
+pub(crate) fn allowed() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU)
+        .filter(|cpu| set.is_set(*cpu))
+        .collect()
+}
+
+impl Bind {
+    /// The processor of each of `ranks` ranks; none if they are not bound.
+    ///
+    /// # Errors
+    /// A line that says which processor this process may not use.
+    pub(crate) fn places(&self, ranks: u16) -> Result<Option<Vec<usize>>, String> {
+        let allowed = allowed();
+        let ranks = usize::from(ranks);
+        match self {
+            Self::None => Ok(None),
+            Self::Auto => Ok((ranks <= allowed.len()).then(|| allowed[..ranks].to_vec())),
+            Self::List(list) => match list.iter().find(|cpu| !allowed.contains(cpu)) {
+                Some(cpu) => Err(format!(
+                    "--bind: processor {cpu} cannot be used here, only {}",
+                    Self::List(allowed)
+                )),
+                None => Ok(Some(list.iter().copied().cycle().take(ranks).collect())),
+            },
+        }
+    }
+}
+
+/// Binds this thread, and what it starts, to one processor while `act` runs.
+pub(crate) fn on<R>(cpu: Option<usize>, act: impl FnOnce() -> R) -> R {
+    let before = cpu.and_then(|cpu| {
+        let before = sched_getaffinity(None).ok()?;
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        sched_setaffinity(None, &one).ok()?;
+        Some(before)
+    });
+    let result = act();
+    if let Some(before) = before {
+        // It was the set until now.
+        let _ = sched_setaffinity(None, &before);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        assert_eq!(parse_list("0"), Some(vec![0]));
+        assert_eq!(parse_list("0,2, 4-6"), Some(vec![0, 2, 4, 5, 6]));
+        for bad in ["", "x", "3-1", "1,", "0-99999999"] {
+            assert_eq!(parse_list(bad), None, "{bad}");
+        }
+        assert!("none".parse() == Ok(Bind::None) && "auto".parse() == Ok(Bind::Auto));
+        assert!("cores".parse::<Bind>().is_err());
+    }
+
+    #[test]
+    fn ranks_are_spread_over_what_is_allowed() {
+        let allowed = allowed();
+        let few = Bind::Auto.places(1).expect("there is one");
+        assert_eq!(few, Some(vec![allowed[0]]));
+        assert_eq!(Bind::Auto.places(1024), Ok(None));
+        let list = Bind::List(vec![allowed[0]]);
+        assert_eq!(list.places(2), Ok(Some(vec![allowed[0]; 2])));
+        let error = Bind::List(vec![CpuSet::MAX_CPU - 1]).places(1);
+        assert!(error.is_err_and(|line| line.contains("cannot be used here")));
+    }
+
+    #[test]
+    fn a_thread_is_bound_for_a_while() {
+        let all = allowed();
+        let inside = on(Some(all[0]), allowed);
+        assert_eq!(inside, [all[0]]);
+        assert_eq!(allowed(), all);
+    }
+}

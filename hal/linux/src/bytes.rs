@@ -1,0 +1,341 @@
+//! Bytes of the regions: found, checked, and copied.
+//!
+//! # Invariants
+//! * B1. A [`Bytes`] is made by [`Regions::bytes`] only, from an address that lies in its region to the last byte.
+//! * B2. Other processes change these bytes at any time. So they are only touched by atomic operations, or by instructions
+//!   that the compiler does not look into; there is never a reference to them. What is read is a number of some size, and any
+//!   bits are one.
+//! * B3. Where several ranks touch the same bytes at the same time, the kernel has them do so in one size. A peer that does not
+//!   gets and gives wrong numbers, nothing else: on x86_64 and aarch64 accesses of different sizes may mix.
+//!
+//! # Costs
+//! One aligned element of 4 or 8 bytes: one load or store. Else words of 8 bytes, and bytes at the ends; from [`STRING`] bytes on
+//! x86_64's string instruction, which moves whole lines as `memcpy` does.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use flagpost_hal::{Address, Kind};
+
+use crate::segment::Segment;
+
+/// From how many bytes on the string instruction is used.
+const STRING: usize = 256;
+
+/// The regions of all ranks, as this process has mapped them.
+#[derive(Clone, Debug)]
+pub(crate) struct Regions {
+    base: NonNull<u8>,
+    memory: u32,
+    ranks: u16,
+    segment: Arc<Segment>,
+}
+
+/// Some bytes of one region.
+#[derive(Copy, Clone)]
+pub(crate) struct Bytes<'s> {
+    start: NonNull<u8>,
+    len: usize,
+    segment: PhantomData<&'s Segment>,
+}
+
+/// Stops this rank: it asked for what is not there (U1).
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn no_such_bytes(at: Address, len: usize) -> ! {
+    panic!("{at}: {len} bytes here are not in memory, or no aligned word")
+}
+
+impl Regions {
+    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+        let shape = segment.shape();
+        Self {
+            base: segment.regions(),
+            memory: shape.memory(),
+            ranks: shape.ranks(),
+            segment,
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn ranks(&self) -> u16 {
+        self.ranks
+    }
+
+    /// Bytes of each.
+    pub(crate) fn memory(&self) -> u32 {
+        self.memory
+    }
+
+    /// What they are part of.
+    pub(crate) fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// The `len` bytes at `at`.
+    ///
+    /// # Panics
+    /// Unless they lie in a region of [`Kind::Memory`].
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn bytes(&self, at: Address, len: usize) -> Bytes<'_> {
+        let owner = at.region.owner.get();
+        let inside = u64::from(at.offset) + len as u64 <= u64::from(self.memory);
+        if owner >= self.ranks || at.region.kind != Kind::Memory || !inside {
+            no_such_bytes(at, len);
+        }
+        let offset = usize::from(owner) * self.memory as usize + at.offset as usize;
+        Bytes {
+            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as `segment` lives; `owner` is
+            // below `ranks`, and `at.offset + len` is at most `memory`.
+            start: unsafe { self.base.add(offset) },
+            len,
+            segment: PhantomData,
+        }
+    }
+
+    /// The aligned word at `at`.
+    ///
+    /// # Panics
+    /// As [`bytes`](Self::bytes); if it is not aligned.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn word(&self, at: Address) -> &AtomicU32 {
+        if !at.offset.is_multiple_of(4) {
+            no_such_bytes(at, 4);
+        }
+        let bytes = self.bytes(at, 4);
+        // SAFETY: B1: four mapped bytes; regions begin at pages, so the word is aligned as its offset is. B2: it is never
+        // referred to but as an atomic; the reference lives no longer than `self`, which keeps the mapping.
+        unsafe { AtomicU32::from_ptr(bytes.start.as_ptr().cast()) }
+    }
+
+    /// The byte at `at`.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn byte(&self, at: Address) -> &AtomicU8 {
+        let bytes = self.bytes(at, 1);
+        // SAFETY: as in `word`; a byte is always aligned.
+        unsafe { AtomicU8::from_ptr(bytes.start.as_ptr()) }
+    }
+}
+
+impl<'s> Bytes<'s> {
+    /// Where they are, for instructions that name bytes by their address.
+    pub(crate) fn as_ptr(self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// How many.
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn is_aligned(self, to: usize) -> bool {
+        self.start.as_ptr().addr().is_multiple_of(to)
+    }
+
+    /// Byte `index`.
+    #[inline(always)]
+    fn byte(self, index: usize) -> &'s AtomicU8 {
+        assert!(index < self.len);
+        // SAFETY: B1, B2: one mapped byte of these; `'s` keeps the mapping.
+        unsafe { AtomicU8::from_ptr(self.start.add(index).as_ptr()) }
+    }
+
+    /// The word of 8 bytes at `index`, which must make it aligned.
+    #[inline(always)]
+    fn long(self, index: usize) -> &'s AtomicU64 {
+        assert!(index + 8 <= self.len);
+        debug_assert!(
+            self.start
+                .as_ptr()
+                .wrapping_add(index)
+                .cast::<u64>()
+                .is_aligned()
+        );
+        // SAFETY: B1, B2: eight mapped bytes of these. Callers step from an aligned address in eights.
+        unsafe { AtomicU64::from_ptr(self.start.add(index).as_ptr().cast()) }
+    }
+
+    /// Copies `from` to these bytes, which are as many.
+    #[inline(always)]
+    pub(crate) fn store(self, from: &[u8]) {
+        debug_assert_eq!(self.len, from.len());
+        match from.len() {
+            8 if self.is_aligned(8) => {
+                let mut long = [0; 8];
+                long.copy_from_slice(from);
+                self.long(0).store(u64::from_le_bytes(long), Relaxed);
+            }
+            _ => self.store_many(from),
+        }
+    }
+
+    #[inline(never)]
+    fn store_many(self, from: &[u8]) {
+        let len = self.len.min(from.len());
+        #[cfg(target_arch = "x86_64")]
+        if len >= STRING {
+            // SAFETY: B1: `len` bytes here are mapped, and `from` has as many to read. The instruction reads and writes
+            // nothing else. For the compiler it is a call that stores bytes one by one; other processes' accesses are no
+            // concern of its, and this one's threads reach these bytes by atomics and by such calls only (B2). The direction
+            // flag is clear, as the calling convention has it.
+            unsafe {
+                std::arch::asm!(
+                    "rep movsb",
+                    inout("rcx") len => _,
+                    inout("rdi") self.start.as_ptr() => _,
+                    inout("rsi") from.as_ptr() => _,
+                    options(nostack, preserves_flags)
+                );
+            }
+            return;
+        }
+        let head = self.head(len);
+        for (index, byte) in from.iter().enumerate().take(head) {
+            self.byte(index).store(*byte, Relaxed);
+        }
+        let (longs, tail) = from[head..len].as_chunks::<8>();
+        for (step, long) in longs.iter().enumerate() {
+            let long = u64::from_le_bytes(*long);
+            self.long(head + 8 * step).store(long, Relaxed);
+        }
+        // Elements of 4 bytes are stored whole.
+        if let (Ok(word), true) = (<[u8; 4]>::try_from(tail), longs.is_empty() && head == 0) {
+            // SAFETY: B1, B2: four mapped bytes; `head` is 0, so they are aligned to 8, or `len` is 4 and they are to 4.
+            let to = unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) };
+            to.store(u32::from_le_bytes(word), Relaxed);
+            return;
+        }
+        for (index, byte) in tail.iter().enumerate() {
+            self.byte(len - tail.len() + index).store(*byte, Relaxed);
+        }
+    }
+
+    /// Copies these bytes to `into`, which are as many.
+    #[inline(always)]
+    pub(crate) fn load(self, into: &mut [u8]) {
+        debug_assert_eq!(self.len, into.len());
+        match into.len() {
+            8 if self.is_aligned(8) => {
+                into.copy_from_slice(&self.long(0).load(Relaxed).to_le_bytes());
+            }
+            _ => self.load_many(into),
+        }
+    }
+
+    #[inline(never)]
+    fn load_many(self, into: &mut [u8]) {
+        let len = self.len.min(into.len());
+        #[cfg(target_arch = "x86_64")]
+        if len >= STRING {
+            // SAFETY: as in `store_many`, the other way round; `into` has `len` bytes to write, and nobody else has it.
+            unsafe {
+                std::arch::asm!(
+                    "rep movsb",
+                    inout("rcx") len => _,
+                    inout("rdi") into.as_mut_ptr() => _,
+                    inout("rsi") self.start.as_ptr() => _,
+                    options(nostack, preserves_flags)
+                );
+            }
+            return;
+        }
+        let head = self.head(len);
+        for (index, byte) in into.iter_mut().enumerate().take(head) {
+            *byte = self.byte(index).load(Relaxed);
+        }
+        let (longs, tail) = into[head..len].as_chunks_mut::<8>();
+        for (step, long) in longs.iter_mut().enumerate() {
+            *long = self.long(head + 8 * step).load(Relaxed).to_le_bytes();
+        }
+        if let (4, true) = (tail.len(), longs.is_empty() && head == 0) {
+            // SAFETY: as in `store_many`.
+            let from = unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) };
+            tail.copy_from_slice(&from.load(Relaxed).to_le_bytes());
+            return;
+        }
+        let start = len - tail.len();
+        for (index, byte) in tail.iter_mut().enumerate() {
+            *byte = self.byte(start + index).load(Relaxed);
+        }
+    }
+
+    /// How many bytes come before the first aligned word of 8; none, if all are one aligned word of 4.
+    fn head(self, len: usize) -> usize {
+        if len == 4 && self.is_aligned(4) {
+            return 0;
+        }
+        let past = self.start.as_ptr().addr() % 8;
+        ((8 - past) % 8).min(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Shape;
+    use flagpost_hal::{CoreId, Region};
+
+    fn regions() -> Regions {
+        let shape = Shape::new(2, 1 << 16).expect("it makes sense");
+        Regions::new(Arc::new(Segment::of_threads(shape).expect("memory")))
+    }
+
+    fn at(owner: u16, offset: u32) -> Address {
+        Region::memory(CoreId::new(owner)).at(offset)
+    }
+
+    #[test]
+    fn copies_of_all_lengths_and_alignments_arrive_and_touch_nothing_else() {
+        let regions = regions();
+        for len in (0..70).chain([255, 256, 257, 1000]) {
+            for start in 0..17 {
+                regions.bytes(at(1, 0), 2048).store(&[0xEE; 2048]);
+                let data: Vec<u8> = (1..=len).map(|value| value as u8).collect();
+                regions.bytes(at(1, start), len).store(&data);
+                let mut seen = vec![0; 2048];
+                regions.bytes(at(1, 0), 2048).load(&mut seen);
+                let mut expected = vec![0xEE; 2048];
+                expected[start as usize..start as usize + len].copy_from_slice(&data);
+                assert_eq!(seen, expected, "{len} bytes at {start}");
+                let mut back = vec![0; len];
+                regions.bytes(at(1, start), len).load(&mut back);
+                assert_eq!(back, data, "{len} bytes from {start}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_outside_of_a_region_is_reached() {
+        let regions = regions();
+        let size = regions.memory();
+        let refused = |at, len| {
+            let regions = regions.clone();
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                regions.bytes(at, len);
+            }))
+            .is_err()
+        };
+        assert!(!refused(at(1, 0), size as usize));
+        assert!(!refused(at(1, size), 0));
+        assert!(refused(at(0, 1), size as usize));
+        assert!(refused(at(1, size), 1));
+        assert!(refused(at(0, u32::MAX), 1));
+        assert!(refused(at(0, 8), usize::MAX));
+        assert!(refused(at(2, 0), 1));
+        assert!(refused(Region::message_buffer(CoreId::new(0)).at(0), 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "aligned")]
+    fn words_are_aligned() {
+        regions().word(at(0, 2));
+    }
+}

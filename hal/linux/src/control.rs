@@ -1,0 +1,143 @@
+//! Words beside the regions: which ranks are there, locks, bells.
+//!
+//! They are for what one host knows of its processes; ranks of several hosts have them once per host.
+//!
+//! | word | who changes it | what |
+//! |---|---|---|
+//! | `lost` | the launcher, or who finds a process gone | 0, or 1 + the first rank that is lost |
+//! | `arrived` | each rank, once | how many have mapped the memory |
+//! | `barrier` | all | arrivals and turn of the harness's barrier |
+//! | `state`, `pid` of a rank | the rank; the launcher | see [`State`] |
+//! | `lock` of a rank | who holds it | 0 free, 1 held |
+//! | `bell` of a rank | who rings; the rank | 0, or 1: rung |
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::segment::Segment;
+
+const LOST: usize = 0;
+const ARRIVED: usize = 128;
+const BARRIER: usize = 256;
+const TURN: usize = 256 + 4;
+
+const LOCK: usize = 0;
+const BELL: usize = 128;
+const STATE: usize = 256;
+const PID: usize = 256 + 4;
+
+/// What is known of a rank.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It has not mapped the memory yet.
+    Expected,
+    /// It has.
+    Here,
+    /// It has ended its program in order.
+    Done,
+}
+
+impl State {
+    fn of(word: u32) -> Self {
+        match word {
+            0 => Self::Expected,
+            1 => Self::Here,
+            _ => Self::Done,
+        }
+    }
+}
+
+impl Segment {
+    fn of_rank(&self, rank: u16, word: usize) -> &AtomicU32 {
+        let rank = rank.min(self.shape().ranks().saturating_sub(1));
+        self.control(self.shape().control_of(rank) + word)
+    }
+
+    /// The test-and-set register of `rank`.
+    pub(crate) fn lock_of(&self, rank: u16) -> &AtomicU32 {
+        self.of_rank(rank, LOCK)
+    }
+
+    /// The bell of `rank`.
+    pub(crate) fn bell_of(&self, rank: u16) -> &AtomicU32 {
+        self.of_rank(rank, BELL)
+    }
+
+    /// `rank` has mapped the memory. Returns how many have.
+    pub(crate) fn arrive(&self, rank: u16) -> u32 {
+        self.of_rank(rank, PID).store(std::process::id(), Relaxed);
+        self.of_rank(rank, STATE).store(1, Release);
+        self.control(ARRIVED).fetch_add(1, AcqRel).wrapping_add(1)
+    }
+
+    /// `rank` has ended in order.
+    pub(crate) fn leave(&self, rank: u16) {
+        self.of_rank(rank, STATE).store(2, Release);
+    }
+
+    /// What `rank` says of itself.
+    pub(crate) fn state_of(&self, rank: u16) -> State {
+        State::of(self.of_rank(rank, STATE).load(Acquire))
+    }
+
+    /// The process of `rank`; none before it has arrived.
+    pub(crate) fn pid_of(&self, rank: u16) -> Option<i32> {
+        let pid = self.of_rank(rank, PID).load(Acquire);
+        i32::try_from(pid).ok().filter(|pid| *pid > 0)
+    }
+
+    /// Tells all that `rank` is lost; the first one that is stays.
+    pub(crate) fn mark_lost(&self, rank: u16) {
+        let word = u32::from(rank) + 1;
+        let _ = self
+            .control(LOST)
+            .compare_exchange(0, word, AcqRel, Relaxed);
+        for rank in 0..self.shape().ranks() {
+            self.ring(rank);
+        }
+    }
+
+    /// Rings `rank`'s bell.
+    pub(crate) fn ring(&self, rank: u16) {
+        let bell = self.bell_of(rank);
+        bell.store(1, Release);
+        // Nobody may be asleep there: that is no failure.
+        let _ = rustix::thread::futex::wake(bell, rustix::thread::futex::Flags::empty(), 1);
+    }
+
+    /// The word that says whether a rank is lost.
+    pub(crate) fn lost_word(&self) -> &AtomicU32 {
+        self.control(LOST)
+    }
+
+    /// The first rank that is lost, if any. A number that no rank has is a peer's mistake, and is nobody's.
+    pub(crate) fn lost(&self) -> Option<u16> {
+        let word = self.lost_word().load(Acquire);
+        let rank = u16::try_from(word.checked_sub(1)?).ok()?;
+        (rank < self.shape().ranks()).then_some(rank)
+    }
+
+    /// Waits until all ranks are here, or one is lost: for harnesses, beside all links. False if one is.
+    pub(crate) fn barrier(&self) -> bool {
+        let (count, turn) = (self.control(BARRIER), self.control(TURN));
+        let now = turn.load(Acquire);
+        if count.fetch_add(1, AcqRel) + 1 == u32::from(self.shape().ranks()) {
+            count.store(0, Relaxed);
+            turn.store(now.wrapping_add(1), Release);
+            return true;
+        }
+        let mut turns = 0_u32;
+        while turn.load(Acquire) == now {
+            if self.lost().is_some() {
+                return false;
+            }
+            turns = turns.saturating_add(1);
+            if turns < 200 {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,199 @@
+//! The handle that a rank holds of the machine.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+
+use flagpost_hal::{
+    Clock, CoreId, Doorbell, MessageBuffer, Position, Relax, Topology, UncachedMemory, Watch,
+};
+use rustix::thread::futex;
+
+use crate::bytes::Regions;
+use crate::clock;
+use crate::peers::Peers;
+use crate::segment::Segment;
+use crate::wait::Waiter;
+
+/// How memory is kept in step: [`Coherent`](crate::Coherent), [`SoftwareCoherent`](crate::SoftwareCoherent), [`Emulated`](crate::Emulated).
+pub trait Mode: sealed::Sealed + Sized + 'static {
+    /// What it is called on command lines.
+    const NAME: &'static str;
+
+    #[doc(hidden)]
+    fn new() -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for crate::Coherent {}
+    impl Sealed for crate::SoftwareCoherent {}
+    impl Sealed for crate::Emulated {}
+}
+
+/// Names of all modes.
+pub const MODES: [&str; 3] = [
+    crate::Coherent::NAME,
+    crate::SoftwareCoherent::NAME,
+    crate::Emulated::NAME,
+];
+
+/// A rank's handle of the machine: its own number, everybody's memory, a clock. Clones are the same rank's.
+#[derive(Debug)]
+pub struct Linux<M> {
+    regions: Regions,
+    rank: u16,
+    own: Rc<Own<M>>,
+}
+
+/// What clones share.
+#[derive(Debug)]
+struct Own<M> {
+    mode: M,
+    clock: clock::Clock,
+    waiter: Waiter,
+    /// Where nobody else notices that a peer is gone.
+    peers: Option<Peers>,
+}
+
+impl<M> Clone for Linux<M> {
+    fn clone(&self) -> Self {
+        Self {
+            regions: self.regions.clone(),
+            rank: self.rank,
+            own: Rc::clone(&self.own),
+        }
+    }
+}
+
+impl<M: Mode> Linux<M> {
+    /// Rank `rank` of those that share `segment`; `crowded` if they are more than there are processors, `alone` if nobody
+    /// watches over them.
+    pub(crate) fn new(segment: Arc<Segment>, rank: u16, crowded: bool, alone: bool) -> Self {
+        Self {
+            regions: Regions::new(segment),
+            rank,
+            own: Rc::new(Own {
+                mode: M::new(),
+                clock: clock::Clock::new(),
+                waiter: Waiter::new(crowded),
+                peers: alone.then(Peers::new),
+            }),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    #[inline(always)]
+    pub(crate) fn segment(&self) -> &Segment {
+        self.regions.segment()
+    }
+
+    /// What the mode keeps for this rank.
+    #[inline(always)]
+    pub fn mode(&self) -> &M {
+        &self.own.mode
+    }
+
+    /// Waits until all ranks have called this, beside all worlds: for harnesses, between one world and the next. False if a rank
+    /// is lost.
+    #[must_use = "a rank may be lost"]
+    pub fn meet(&self) -> bool {
+        self.segment().barrier()
+    }
+}
+
+impl<M: Mode> MessageBuffer for Linux<M> {
+    fn message_buffer_size(&self) -> u32 {
+        0
+    }
+}
+
+impl<M: Mode> Topology for Linux<M> {
+    #[inline]
+    fn cores(&self) -> u16 {
+        self.regions.ranks()
+    }
+
+    #[inline]
+    fn core(&self) -> CoreId {
+        CoreId::new(self.rank)
+    }
+
+    /// All in one place: where a rank runs is not asked.
+    fn position(&self, _: CoreId) -> Position {
+        Position { x: 0, y: 0 }
+    }
+
+    #[inline]
+    fn memory_size(&self) -> u32 {
+        self.regions.memory()
+    }
+
+    #[inline]
+    fn lost(&self) -> Option<CoreId> {
+        let segment = self.segment();
+        if segment.lost_word().load(Relaxed) == 0 {
+            return None;
+        }
+        segment.lost().map(CoreId::new)
+    }
+}
+
+impl<M: Mode> Clock for Linux<M> {
+    #[inline]
+    fn cycles(&self) -> u64 {
+        self.own.clock.now()
+    }
+
+    fn hertz(&self) -> u64 {
+        self.own.clock.hertz()
+    }
+}
+
+impl<M: Mode> Relax for Linux<M>
+where
+    Self: UncachedMemory,
+{
+    fn relax(&self, watched: &[Watch]) {
+        let changed = || {
+            let differs = |watch: &Watch| self.load_u32(watch.at) != watch.seen;
+            watched.iter().any(differs)
+        };
+        let long = self.own.waiter.turn(watched, changed);
+        if let (true, Some(peers)) = (long, &self.own.peers) {
+            peers.look(self.segment());
+        }
+    }
+
+    #[inline]
+    fn ended(&self) {
+        self.own.waiter.done();
+    }
+}
+
+impl<M: Mode> Doorbell for Linux<M> {
+    fn ring(&self, core: CoreId) {
+        self.segment().ring(core.get());
+    }
+
+    fn wait_for_ring(&self) {
+        /// How long one sleep lasts: a rank that is lost rings too, but may be stopped before it has.
+        const NAP: Duration = Duration::from_millis(10);
+        let bell = self.segment().bell_of(self.rank);
+        if bell.swap(0, Acquire) != 0 {
+            return;
+        }
+        let nap = futex::Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(NAP.subsec_nanos()),
+        };
+        // Woken, too late, or interrupted: callers look again.
+        let _ = futex::wait(bell, futex::Flags::empty(), 0, Some(&nap));
+        bell.swap(0, Acquire);
+    }
+}

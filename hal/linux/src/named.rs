@@ -1,0 +1,171 @@
+//! Memory with a name, for jobs that another launcher has started: no descriptor can be inherited there.
+//!
+//! # Steps
+//! | step | who | what |
+//! |---|---|---|
+//! | sweep | each rank | removes segments of this user that no process has locked: left-overs of jobs that were killed |
+//! | open | each rank | makes or opens `flagpost-<user>-<job>` in `/dev/shm`, mode 0600, and locks it shared |
+//! | check | each rank | it is this user's, nobody else may open it, and the name still means this file |
+//! | size | each rank | grows it to its size: the same for all |
+//! | map | each rank | and says that it has arrived |
+//! | unlink | the last to arrive | from here on the memory is gone with the last process |
+//!
+//! A job that is killed before its last rank has arrived leaves its segment behind, until the next start of any job. The lock
+//! (`flock`) is the processes' and ends with them. Who sweeps holds it alone while he removes; who has just made a segment
+//! looks, once it is locked, whether it is still there.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use crate::segment::Segment;
+use crate::shape::Shape;
+
+/// Where segments are: memory, on every Linux.
+const DIRECTORY: &str = "/dev/shm";
+
+fn prefix() -> String {
+    format!("flagpost-{}-", rustix::process::geteuid().as_raw())
+}
+
+/// Joins the job `name` as `rank`. All ranks give the same shape.
+pub(crate) fn join(name: &str, shape: Shape, rank: u16) -> io::Result<Segment> {
+    join_in(Path::new(DIRECTORY), name, shape, rank)
+}
+
+fn join_in(directory: &Path, name: &str, shape: Shape, rank: u16) -> io::Result<Segment> {
+    sweep(directory)?;
+    let path = directory.join(format!("{}{name}", prefix()));
+    let file = open(&path)?;
+    if file.metadata()?.len() < shape.total() as u64 {
+        file.set_len(shape.total() as u64)?;
+    }
+    let segment = Segment::map(&file, shape)?;
+    if segment.arrive(rank) == u32::from(shape.ranks()) {
+        std::fs::remove_file(&path)?;
+    }
+    // The lock is the open file's: it is to last as long as this process.
+    std::mem::forget(file);
+    Ok(segment)
+}
+
+/// Opens the segment at `path`, made if need be, and locks it.
+fn open(path: &Path) -> io::Result<File> {
+    loop {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(path)?;
+        flock(&file, FlockOperation::LockShared)?;
+        let here = file.metadata()?;
+        let private = here.is_file()
+            && here.uid() == rustix::process::geteuid().as_raw()
+            && here.mode() & 0o077 == 0;
+        if !private {
+            let why = format!("{} is not this user's alone: remove it", path.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        // Swept between making and locking it: once more.
+        match std::fs::symlink_metadata(path) {
+            Ok(there) if (there.dev(), there.ino()) == (here.dev(), here.ino()) => return Ok(file),
+            Ok(_) => {}
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// Removes the segments of this user in `directory` that no process has.
+fn sweep(directory: &Path) -> io::Result<()> {
+    let prefix = prefix();
+    for entry in std::fs::read_dir(directory)? {
+        let Ok(entry) = entry else { continue };
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            sweep_one(&entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn sweep_one(path: &PathBuf) {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path);
+    let Ok(file) = file else { return };
+    let own = |file: &File| {
+        file.metadata()
+            .is_ok_and(|here| here.uid() == rustix::process::geteuid().as_raw())
+    };
+    if own(&file) && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        // Another sweeper may have been first.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::State;
+
+    fn directory(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("flagpost-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        path
+    }
+
+    fn shape() -> Shape {
+        Shape::new(2, 1 << 16).expect("it makes sense")
+    }
+
+    fn segments(directory: &Path) -> usize {
+        std::fs::read_dir(directory).expect("it is there").count()
+    }
+
+    #[test]
+    fn ranks_meet_and_leave_no_name_behind() {
+        let directory = directory("meet");
+        let first = join_in(&directory, "job", shape(), 0).expect("rank 0");
+        assert_eq!(segments(&directory), 1);
+        assert_eq!(first.state_of(1), State::Expected);
+        let second = join_in(&directory, "job", shape(), 1).expect("rank 1");
+        assert_eq!(segments(&directory), 0, "unlinked once all are here");
+        second.mark_lost(1);
+        assert_eq!(first.lost(), Some(1), "both map the same memory");
+        std::fs::remove_dir_all(directory).expect("it can go");
+    }
+
+    #[test]
+    fn leftovers_are_swept_and_segments_in_use_are_not() {
+        let directory = directory("sweep");
+        let left = directory.join(format!("{}killed", prefix()));
+        std::fs::write(&left, [0; 100]).expect("a file");
+        let used = join_in(&directory, "used", shape(), 0).expect("rank 0");
+        assert!(!left.exists(), "nobody had it");
+        sweep(&directory).expect("it can be read");
+        assert_eq!(segments(&directory), 1, "one is in use");
+        drop(used);
+        std::fs::remove_dir_all(directory).expect("it can go");
+    }
+
+    #[test]
+    fn what_others_could_open_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = directory("private");
+        let path = directory.join(format!("{}open", prefix()));
+        let held = File::create(&path).expect("a file");
+        flock(&held, FlockOperation::LockShared).expect("a lock");
+        let open = std::fs::Permissions::from_mode(0o666);
+        std::fs::set_permissions(&path, open).expect("they are mine");
+        let error = join_in(&directory, "open", shape(), 0).expect_err("anybody may open it");
+        assert!(error.to_string().contains("remove it"), "{error}");
+        std::fs::remove_dir_all(directory).expect("it can go");
+    }
+}

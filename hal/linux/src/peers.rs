@@ -1,0 +1,91 @@
+//! Noticing that a peer's process is gone, where no launcher of ours does.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::control::State;
+use crate::segment::Segment;
+
+/// How often a rank that waits looks.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// The peers' processes.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    /// Opened at the first look: a number may be another process's later.
+    processes: RefCell<Vec<Option<OwnedFd>>>,
+    next: Cell<Option<Instant>>,
+}
+
+impl Peers {
+    pub(crate) fn new() -> Self {
+        Self {
+            processes: RefCell::new(Vec::new()),
+            next: Cell::new(None),
+        }
+    }
+
+    /// Looks, if the last look is a while ago, and tells all of the first peer that is gone without having said so.
+    pub(crate) fn look(&self, segment: &Segment) {
+        let now = Instant::now();
+        if self.next.get().is_some_and(|next| now < next) {
+            return;
+        }
+        self.next.set(Some(now + PERIOD));
+        let mut processes = self.processes.borrow_mut();
+        processes.resize_with(usize::from(segment.shape().ranks()), || None);
+        for (rank, process) in (0_u16..).zip(processes.iter_mut()) {
+            if segment.state_of(rank) == State::Here
+                && is_gone(process, || segment.pid_of(rank))
+                && segment.state_of(rank) == State::Here
+            {
+                segment.mark_lost(rank);
+                return;
+            }
+        }
+    }
+}
+
+fn is_gone(process: &mut Option<OwnedFd>, pid: impl FnOnce() -> Option<i32>) -> bool {
+    if process.is_none() {
+        let Some(pid) = pid().and_then(Pid::from_raw) else {
+            return false;
+        };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(fd) => *process = Some(fd),
+            Err(why) => return why == rustix::io::Errno::SRCH,
+        }
+    }
+    let Some(fd) = process else { return false };
+    // A process that has ended can be "read".
+    let mut fds = [PollFd::new(&*fd, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn processes_that_have_ended_are_noticed() {
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn();
+        let mut child = child.expect("cat runs");
+        let pid = i32::try_from(child.id()).ok();
+        let mut process = None;
+        assert!(!is_gone(&mut process, || pid));
+        child.kill().expect("it is mine");
+        child.wait().expect("it ends");
+        assert!(is_gone(&mut process, || pid), "by its descriptor");
+        assert!(is_gone(&mut None, || pid), "by its number");
+        assert!(!is_gone(&mut None, || None), "it has not come yet");
+    }
+}

@@ -1,0 +1,349 @@
+//! Programs as their users write them.
+
+use std::fmt::{self, Display};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use flagpost::{Config, Link, World};
+use flagpost_hal::{Topology as _, WithSoftwareLock};
+use flagpost_link::Refusal;
+use flagpost_mapped::{Mapped, Native};
+
+use crate::job::{Job, JoinError};
+use crate::machine::{Linux, Mode};
+use crate::segment::Segment;
+use crate::shape::Shape;
+use crate::{Coherent, Emulated, SoftwareCoherent};
+
+/// The session of a job's first world: its memory is zeros before.
+const SESSION: u32 = 1;
+
+/// A mode, and the link over it.
+pub trait Linked: Mode {
+    /// What connects ranks in this mode.
+    type Link: Link;
+
+    /// This rank's link. `session` as for [`Mapped::start`].
+    ///
+    /// # Errors
+    /// The link's.
+    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal>;
+}
+
+/// The link of one host: words are changed by its atomic operations.
+pub type HostLink = Mapped<Linux<Coherent>, Native>;
+
+impl Linked for Coherent {
+    type Link = HostLink;
+
+    fn link(machine: Linux<Self>, session: u32) -> Result<HostLink, Refusal> {
+        Mapped::start_native(machine, session, None)
+    }
+}
+
+impl Linked for SoftwareCoherent {
+    type Link = Mapped<WithSoftwareLock<Linux<Self>>>;
+
+    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal> {
+        let too_small = Refusal::NoMemory { missing: 4096 };
+        Mapped::start(WithSoftwareLock::new(machine).ok_or(too_small)?, session)
+    }
+}
+
+impl Linked for Emulated {
+    type Link = Mapped<Linux<Self>>;
+
+    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal> {
+        Mapped::start(machine, session)
+    }
+}
+
+/// How a world is set up. The same on all ranks.
+#[derive(Copy, Clone, Debug)]
+pub struct Setup {
+    /// The kernel's part.
+    pub config: Config,
+    /// Words for the kernel's state beside [`Config::unexpected`], per window and rank: 16 windows of the default strategy
+    /// fit by default.
+    pub windows: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            windows: 16,
+        }
+    }
+}
+
+impl Setup {
+    fn arena(&self, ranks: u16) -> Vec<u32> {
+        let ranks = usize::from(ranks);
+        let per_window = 64 + 4 * ranks;
+        vec![0; usize::from(self.config.unexpected) + 256 + self.windows * per_window]
+    }
+}
+
+/// Why a rank's program did not end well.
+#[derive(Debug)]
+pub enum RunError<E> {
+    /// It could not join its job.
+    Join(JoinError),
+    /// Its world could not start.
+    Start(flagpost::Error),
+    /// The program failed.
+    Program(E),
+}
+
+impl<E: Display> Display for RunError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Join(why) => why.fmt(f),
+            Self::Start(why) => write!(f, "cannot start: {why}"),
+            Self::Program(why) => why.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + Display> std::error::Error for RunError<E> {}
+
+/// Tells the others how this rank ended, however it ends.
+struct Part {
+    segment: Arc<Segment>,
+    rank: u16,
+    well: bool,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.well {
+            self.segment.leave(self.rank);
+        } else {
+            self.segment.mark_lost(self.rank);
+        }
+    }
+}
+
+fn with_world<M: Linked, T, E>(
+    machine: Linux<M>,
+    setup: Setup,
+    program: impl FnOnce(&World<'_, M::Link>) -> Result<T, E>,
+) -> Result<T, RunError<E>> {
+    let link = M::link(machine, SESSION).map_err(|refusal| RunError::Start(refusal.into()))?;
+    let mut arena = setup.arena(link.size());
+    let world = World::start(link, &mut arena, setup.config).map_err(RunError::Start)?;
+    program(&world).map_err(RunError::Program)
+}
+
+/// Runs `program` as one rank of the job that this process was started for: by `flagpost-run`, `mpiexec` or `srun`. Started by hand, it
+/// is a job of one.
+///
+/// Returns when the program has. Its errors go to standard error, with the rank; then the status is 1, and the others' waits
+/// end with [`PeerLost`](flagpost::Error::PeerLost). So they do if it panics, or if its process dies.
+///
+/// ```no_run
+/// use flagpost::{Error, Source, Tag};
+///
+/// fn main() -> std::process::ExitCode {
+///     flagpost_linux::run(|world| {
+///         let (me, size) = (world.rank(), world.size());
+///         let window = world.allocate::<u64>(1)?;
+///         let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+///         arrived.start()?;
+///         window.put_notify(me.next(size), 0, &[u64::from(me.get())], Tag(7))?;
+///         arrived.wait()?;
+///         println!("{me}: {} was here", window.local().get(0)?);
+///         Ok::<(), Error>(())
+///     })
+/// }
+/// ```
+pub fn run<E: Display>(program: impl FnOnce(&World<'_, HostLink>) -> Result<(), E>) -> ExitCode {
+    run_with::<Coherent, E>(Setup::default(), program)
+}
+
+/// [`run`], with another setup, or in another mode.
+pub fn run_with<M: Linked, E: Display>(
+    setup: Setup,
+    program: impl FnOnce(&World<'_, M::Link>) -> Result<(), E>,
+) -> ExitCode {
+    let mut rank = None;
+    let result = join(|machine: Linux<M>| {
+        rank = Some(machine.core().get());
+        with_world::<M, (), E>(machine, setup, program)
+    });
+    match (rank, result) {
+        (_, Ok(())) => ExitCode::SUCCESS,
+        (Some(rank), Err(RunError::Program(why))) => {
+            eprintln!("rank {rank}: {why}");
+            ExitCode::FAILURE
+        }
+        (_, Err(why)) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// This process's machine in its job, for programs that start their links themselves; `program` as in [`run`].
+///
+/// # Errors
+/// [`RunError::Join`], or the program's.
+pub fn join<M: Mode, T, E>(
+    program: impl FnOnce(Linux<M>) -> Result<T, E>,
+) -> Result<T, RunError<E>> {
+    let job = Job::join().map_err(RunError::Join)?;
+    let mut part = Part {
+        segment: Arc::clone(&job.segment),
+        rank: job.rank,
+        well: false,
+    };
+    check_mode::<M>(&job).map_err(RunError::Join)?;
+    let machine = Linux::new(job.segment, job.rank, job.crowded, job.alone);
+    let result = program(machine);
+    part.well = result.is_ok();
+    result.map_err(RunError::Program)
+}
+
+fn check_mode<M: Mode>(job: &Job) -> Result<(), JoinError> {
+    if job.mode == M::NAME {
+        return Ok(());
+    }
+    Err(JoinError(format!(
+        "the program runs in mode {}, and the job in {}: start it with --mode {}, or write it for all modes \
+         (flagpost_linux::run_in_mode)",
+        M::NAME,
+        job.mode,
+        M::NAME
+    )))
+}
+
+/// The mode of the job that this process was started for.
+pub fn mode_of_job() -> String {
+    std::env::var(crate::job::MODE).unwrap_or_else(|_| Coherent::NAME.to_owned())
+}
+
+/// [`run`] of a program for all modes: a function over any link.
+///
+/// ```no_run
+/// use flagpost::{Error, Link, World};
+///
+/// fn program<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+///     world.barrier()
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     flagpost_linux::run_in_mode!(program)
+/// }
+/// ```
+#[macro_export]
+macro_rules! run_in_mode {
+    ($program:path) => {{
+        use $crate::{Coherent, Emulated, Mode as _, Setup, SoftwareCoherent, run_with};
+        match &*$crate::mode_of_job() {
+            SoftwareCoherent::NAME => {
+                run_with::<SoftwareCoherent, _>(Setup::default(), |world| $program(world))
+            }
+            Emulated::NAME => run_with::<Emulated, _>(Setup::default(), |world| $program(world)),
+            // Any other name is refused there.
+            _ => run_with::<Coherent, _>(Setup::default(), |world| $program(world)),
+        }
+    }};
+}
+
+/// Runs `program` as a job whose `ranks` ranks are threads of this process: for unit tests. Returns what each returned.
+///
+/// ```
+/// use flagpost::Error;
+///
+/// let sums = flagpost_linux::threads(4, |world| {
+///     world.barrier()?;
+///     Ok::<u32, Error>(u32::from(world.rank().get()))
+/// });
+/// assert_eq!(sums.unwrap(), [0, 1, 2, 3]);
+/// ```
+///
+/// # Errors
+/// Of the first rank that failed; the others' waits end with [`PeerLost`](flagpost::Error::PeerLost) then.
+///
+/// # Panics
+/// If a rank's program does.
+pub fn threads<T: Send, E: Display + Send>(
+    ranks: u16,
+    program: impl Fn(&World<'_, HostLink>) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, RunError<E>> {
+    threads_with::<Coherent, T, E>(ranks, crate::DEFAULT_MEMORY, Setup::default(), program)
+}
+
+/// [`threads`], with `memory` bytes per rank, another setup, or in another mode.
+///
+/// # Errors
+/// As [`threads`].
+///
+/// # Panics
+/// As [`threads`].
+pub fn threads_with<M: Linked, T: Send, E: Display + Send>(
+    ranks: u16,
+    memory: u64,
+    setup: Setup,
+    program: impl Fn(&World<'_, M::Link>) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, RunError<E>> {
+    machines_with::<M, _, _>(ranks, memory, |machine| {
+        with_world::<M, T, E>(machine, setup, &program)
+    })
+}
+
+/// [`threads_with`], a level below: each thread gets its machine. A thread that fails or panics is lost to the others.
+///
+/// # Errors
+/// Of the first that was not told to be [lost](flagpost::Error::PeerLost) by another.
+///
+/// # Panics
+/// If a thread does.
+pub fn machines_with<M: Mode, T: Send, E: Send>(
+    ranks: u16,
+    memory: u64,
+    program: impl Fn(Linux<M>) -> Result<T, RunError<E>> + Sync,
+) -> Result<Vec<T>, RunError<E>> {
+    let join = |why: String| RunError::Join(JoinError(why));
+    let shape = Shape::new(ranks.into(), memory).map_err(|bad| join(bad.to_string()))?;
+    let segment = Segment::of_threads(shape).map_err(|why| join(why.to_string()))?;
+    let segment = Arc::new(segment);
+    let crowded = usize::from(ranks) > crate::bind::allowed().len();
+    let rank = |rank: u16| {
+        let mut part = Part {
+            segment: Arc::clone(&segment),
+            rank,
+            well: false,
+        };
+        part.segment.arrive(rank);
+        let machine = Linux::new(Arc::clone(&segment), rank, crowded, false);
+        let result = program(machine);
+        part.well = result.is_ok();
+        result
+    };
+    let results = std::thread::scope(|scope| {
+        let rank = &rank;
+        let threads: Vec<_> = (0..ranks)
+            .map(|number| scope.spawn(move || rank(number)))
+            .collect();
+        // Panics go on once all have ended.
+        let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        results
+    });
+    let mut done = Vec::new();
+    let mut failed: Option<(usize, RunError<E>)> = None;
+    let first = segment.lost().map(usize::from);
+    for (number, result) in results.into_iter().enumerate() {
+        match result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            Ok(value) => done.push(value),
+            // Who was lost first is the cause.
+            Err(why) if failed.is_none() || first == Some(number) => failed = Some((number, why)),
+            Err(_) => {}
+        }
+    }
+    match failed {
+        None => Ok(done),
+        Some((_, why)) => Err(why),
+    }
+}

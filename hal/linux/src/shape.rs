@@ -1,0 +1,131 @@
+//! How large a job's memory is, and where in it things are.
+//!
+//! # Memory layout (n ranks)
+//! ```text
+//!   0            CONTROL                      control + size           control + 2 size
+//!   ┌────────────┬────────────┬─ ─ ─┬─────────┬────────────────────────┬─ ─
+//!   │ header     │ rank 0     │     │ rank n-1│ region of rank 0       │ region of rank 1 …
+//!   └────────────┴────────────┴─ ─ ─┴─────────┴────────────────────────┴─ ─
+//!     one page     LINES each, rounded to pages  pages
+//! ```
+//! A rank computes this from numbers that it was started with, compares it with the size of the file, and never reads
+//! a size or an offset from the memory itself.
+
+use std::fmt;
+
+/// Bytes of a page: what files are mapped by, and what regions are rounded up to.
+pub(crate) const PAGE: usize = 4096;
+
+/// Bytes of the control words of one rank: three pairs of lines, so that neighbours never share one, fetched ahead or not.
+pub(crate) const RANK_LINES: usize = 3 * 128;
+
+/// Most ranks of a job.
+pub const MAX_RANKS: u16 = 1024;
+
+/// Most bytes of a rank's memory: offsets fit 32 bits with room for the end of a line.
+pub const MAX_MEMORY: u32 = 2 << 30;
+
+/// Least bytes of a rank's memory.
+pub const MIN_MEMORY: u32 = 16 << 10;
+
+/// How many ranks, and how much memory each has. Only made of numbers that make sense.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    ranks: u16,
+    memory: u32,
+}
+
+/// Why there is no such [`Shape`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum BadShape {
+    /// A job has 1 to [`MAX_RANKS`] ranks.
+    Ranks(u32),
+    /// A rank has [`MIN_MEMORY`] to [`MAX_MEMORY`] bytes.
+    Memory(u64),
+}
+
+impl fmt::Display for BadShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ranks(ranks) => write!(f, "{ranks} ranks: ask for 1 to {MAX_RANKS}"),
+            Self::Memory(bytes) => write!(
+                f,
+                "{bytes} bytes of memory per rank: ask for {}K to {}M",
+                MIN_MEMORY >> 10,
+                MAX_MEMORY >> 20
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BadShape {}
+
+impl Shape {
+    /// `ranks` ranks with at least `memory` bytes each: rounded up to whole pages.
+    ///
+    /// # Errors
+    /// [`BadShape`].
+    pub fn new(ranks: u32, memory: u64) -> Result<Self, BadShape> {
+        let fits = |memory: &u32| (MIN_MEMORY..=MAX_MEMORY).contains(memory);
+        let rounded = u32::try_from(memory).ok().filter(fits);
+        let rounded = rounded.ok_or(BadShape::Memory(memory))?;
+        let number = u16::try_from(ranks).ok();
+        let number = number.filter(|number| (1..=MAX_RANKS).contains(number));
+        Ok(Self {
+            ranks: number.ok_or(BadShape::Ranks(ranks))?,
+            memory: rounded.next_multiple_of(PAGE as u32),
+        })
+    }
+
+    /// How many ranks.
+    pub const fn ranks(self) -> u16 {
+        self.ranks
+    }
+
+    /// Bytes per rank.
+    pub const fn memory(self) -> u32 {
+        self.memory
+    }
+
+    /// Where a rank's control words begin.
+    pub(crate) const fn control_of(self, rank: u16) -> usize {
+        PAGE + RANK_LINES * rank as usize
+    }
+
+    /// Where the regions begin.
+    pub(crate) const fn control(self) -> usize {
+        self.control_of(self.ranks).next_multiple_of(PAGE)
+    }
+
+    /// Bytes in all.
+    pub const fn total(self) -> usize {
+        self.control() + self.memory as usize * self.ranks as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap() {
+        for (ranks, memory) in [(1, 16 << 10), (3, 20_001), (1024, 2 << 30)] {
+            let shape = Shape::new(ranks, memory).expect("it makes sense");
+            assert!(shape.control_of(shape.ranks()) <= shape.control());
+            assert_eq!(shape.control() % PAGE, 0);
+            assert_eq!(shape.memory() as usize % PAGE, 0);
+            assert!(u64::from(shape.memory()) >= memory);
+            let end = shape.control() + ranks as usize * shape.memory() as usize;
+            assert_eq!(shape.total(), end);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert_eq!(Shape::new(0, 1 << 20), Err(BadShape::Ranks(0)));
+        assert_eq!(Shape::new(1025, 1 << 20), Err(BadShape::Ranks(1025)));
+        assert_eq!(Shape::new(65_537, 1 << 20), Err(BadShape::Ranks(65_537)));
+        assert_eq!(Shape::new(2, 100), Err(BadShape::Memory(100)));
+        assert_eq!(Shape::new(2, 1 << 32), Err(BadShape::Memory(1 << 32)));
+    }
+}

@@ -1,0 +1,275 @@
+//! Jobs from start to end: what the launcher and the ranks tell when a rank dies, and what is left behind.
+//!
+//! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use flagpost::{Error, Rank, World};
+use flagpost_linux::HostLink;
+
+const PART: &str = "FLAGPOST_TEST_PART";
+
+/// What a rank does in a job of a test. Not a test by itself.
+#[test]
+fn rank() {
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
+    if part == "stranger" && std::env::var("FLAGPOST_RANK").as_deref() == Ok("1") {
+        std::process::exit(0);
+    }
+    let code = flagpost_linux::run(|world| play(&part, world));
+    // Not by way of the harness, which has statuses of its own.
+    let failed = format!("{code:?}") != format!("{:?}", std::process::ExitCode::SUCCESS);
+    std::process::exit(failed.into());
+}
+
+fn play(part: &str, world: &World<'_, HostLink>) -> Result<(), Error> {
+    let me = world.rank().get();
+    match (part, me) {
+        ("ring", _) => {
+            let window = world.allocate::<u32>(1)?;
+            let mut request = window.expect(0..1, flagpost::Source::Any, flagpost::Tag(1), 1)?;
+            request.start()?;
+            let right = world.rank().next(world.size());
+            window.put_notify(right, 0, &[me.into()], flagpost::Tag(1))?;
+            request.wait()?;
+            let left = world.rank().prev(world.size());
+            assert_eq!(window.local().get(0)?, u32::from(left.get()));
+        }
+        ("killed", 1) => kill(std::process::id()),
+        ("failed", 1) => return Err(Error::CountZero),
+        ("panicked", 1) => panic!("on purpose"),
+        ("quit" | "stuck", 1) => std::process::exit(3),
+        ("stuck", 0) | ("sleep", _) => {
+            println!("process {}", std::process::id());
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        _ => {
+            let lost = world.barrier().expect_err("one does not come");
+            println!("rank {me} was told {lost:?}");
+        }
+    }
+    Ok(())
+}
+
+fn kill(pid: u32) {
+    let pid = i32::try_from(pid).expect("a number of a process");
+    let pid = rustix::process::Pid::from_raw(pid).expect("not 0");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is mine");
+}
+
+fn rank_of(part: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "rank", "--nocapture"]);
+    command.env(PART, part);
+    command
+}
+
+fn job(ranks: u16, part: &str) -> Command {
+    let rank = rank_of(part);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["-n", &ranks.to_string(), "--mem", "1M"]);
+    command.arg(rank.get_program()).args(rank.get_args());
+    command.env(PART, part);
+    command
+}
+
+fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn jobs_of_all_sizes_end_well() {
+    for ranks in [1, 2, 5, 16] {
+        let output = job(ranks, "ring").output().expect("it runs");
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{ranks} ranks: {out}{err}");
+        assert_eq!(err, "");
+    }
+}
+
+/// One of three dies in some way: the others are told, and so is who started the job.
+#[test]
+fn who_dies_is_told_to_all() {
+    for (part, code, told) in [
+        ("killed", 137, "was ended by signal 9 (SIGKILL)"),
+        ("failed", 1, "ended with status 1"),
+        ("panicked", 101, "ended with status 101"),
+        ("quit", 3, "ended with status 3"),
+    ] {
+        let output = job(3, part).output().expect("it runs");
+        let (out, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(code), "{part}: {out}{err}");
+        assert!(
+            err.contains("flagpost-run: rank 1 (process "),
+            "{part}: {err}"
+        );
+        assert!(err.contains(told), "{part}: {err}");
+        let lost = Error::PeerLost(Rank::new(1));
+        for rank in [0, 2] {
+            let line = format!("rank {rank} was told {lost:?}");
+            assert!(out.contains(&line), "{part}: {out}");
+        }
+    }
+}
+
+/// The others are in the library; one ends in order without ever having been there.
+#[test]
+fn who_never_joins_is_told_too() {
+    let output = job(2, "stranger").output().expect("it runs");
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    assert!(err.contains("ended without having joined the job"), "{err}");
+}
+
+#[test]
+fn what_does_not_end_is_ended() {
+    let output = job(2, "stuck").output().expect("it runs");
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(3), "{out}{err}");
+    assert!(
+        err.contains("rank 0 ") && err.contains("by flagpost-run"),
+        "{err}"
+    );
+}
+
+#[test]
+fn ranks_end_with_their_launcher() {
+    let mut launcher = job(3, "sleep")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let out = launcher.stdout.take().expect("a pipe");
+    let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+    let processes: Vec<String> = lines
+        .by_ref()
+        .filter_map(|line| Some(line.split_once("process ")?.1.to_owned()))
+        .take(3)
+        .collect();
+    assert_eq!(processes.len(), 3);
+    kill(launcher.id());
+    launcher.wait().expect("it ends");
+    // The pipe closes once nobody is left to write to it.
+    assert_eq!(lines.count(), 0);
+    for process in processes {
+        assert!(is_gone(&process), "process {process} is still there");
+    }
+}
+
+/// A process whose pipe is closed is about to end, if it has not yet.
+fn is_gone(process: &str) -> bool {
+    let stat = Path::new("/proc").join(process).join("stat");
+    for _ in 0..500 {
+        match std::fs::read_to_string(&stat) {
+            Ok(stat) if !stat.contains(") Z ") => std::thread::sleep(Duration::from_millis(20)),
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// Jobs that another launcher starts: here this test, in MPICH's words.
+#[test]
+fn other_launchers_jobs_meet_and_notice_deaths() {
+    let start = |part: &str, rank: u16, ranks: u16| {
+        let mut command = rank_of(part);
+        command.env("PMI_RANK", rank.to_string());
+        command.env("PMI_SIZE", ranks.to_string());
+        command.env("FLAGPOST_MEMORY", "1048576");
+        command.stdout(Stdio::piped()).spawn().expect("it runs")
+    };
+    for part in ["ring", "killed"] {
+        let ranks: Vec<_> = (0..3).map(|rank| start(part, rank, 3)).collect();
+        for (number, mut rank) in ranks.into_iter().enumerate() {
+            let mut out = String::new();
+            let mut pipe = rank.stdout.take().expect("a pipe");
+            pipe.read_to_string(&mut out).expect("text");
+            let status = rank.wait().expect("it ends");
+            let dies = part == "killed" && number == 1;
+            assert_eq!(status.success(), !dies, "{part}, rank {number}: {out}");
+            if part == "killed" && number != 1 {
+                assert!(out.contains("PeerLost(Rank(1))"), "rank {number}: {out}");
+            }
+        }
+        let left = std::fs::read_dir("/dev/shm").expect("it is there");
+        let own = format!(
+            "flagpost-{}-parent-{}",
+            rustix::process::geteuid().as_raw(),
+            std::process::id()
+        );
+        let left = left.filter_map(Result::ok);
+        let names = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        assert_eq!(names.filter(|name| name.starts_with(&own)).count(), 0);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_one_line_that_says_what_to_change() {
+    for (arguments, expected) in [
+        (&["-n", "0", "true"][..], "ask for 1 to 1024"),
+        (&["-n", "two", "true"], "invalid value 'two'"),
+        (
+            &["-n", "2", "--mem", "1X", "true"],
+            "write 65536, 64K, 16M or 1G",
+        ),
+        (&["-n", "2", "--mem", "4K", "true"], "ask for 16K"),
+        (
+            &["-n", "2", "--bind", "x", "true"],
+            "write none, auto, or 0,2,4-7",
+        ),
+        (
+            &["-n", "2", "--bind", "1023", "true"],
+            "cannot be used here",
+        ),
+        (&["-n", "2", "--mode", "fast", "true"], "software-coherent"),
+        (
+            &["-n", "2", "/nonexistent/program"],
+            "cannot start /nonexistent",
+        ),
+        (&["true"], "--ranks <N>"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+        let output = command.args(arguments).output().expect("it runs");
+        let (out, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {out}{err}");
+        assert!(err.contains(expected), "{arguments:?}: {err}");
+        assert_eq!(err.lines().count(), 1, "{arguments:?}: {err}");
+    }
+}
+
+/// Ranks as threads: all modes, and what is told when one fails.
+#[test]
+fn threads_are_ranks() {
+    use flagpost_linux::{Coherent, Emulated, Setup, SoftwareCoherent, threads, threads_with};
+    fn sum<L: flagpost::Link>(world: &World<'_, L>) -> Result<u32, Error> {
+        let mut sum = [u32::from(world.rank().get())];
+        world.allreduce(&mut sum, |a, b| a + b)?;
+        Ok(sum[0])
+    }
+    let (memory, setup) = (1 << 20, Setup::default());
+    let all = [
+        threads_with::<Coherent, _, _>(4, memory, setup, sum),
+        threads_with::<SoftwareCoherent, _, _>(4, memory, setup, sum),
+        threads_with::<Emulated, _, _>(4, memory, setup, sum),
+    ];
+    for sums in all {
+        assert_eq!(sums.expect("it runs"), [6; 4]);
+    }
+    let failed = threads(3, |world| {
+        if world.rank().get() == 2 {
+            return Err(Error::CountZero);
+        }
+        world.barrier()
+    });
+    let error = failed.expect_err("one fails").to_string();
+    assert_eq!(
+        error,
+        Error::CountZero.to_string(),
+        "not that another was told"
+    );
+}
