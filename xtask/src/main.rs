@@ -60,7 +60,7 @@ enum Commands {
     Qemu(commands::qemu::Arguments),
     /// Show which tools are here, which are missing, and how to get them
     Doctor,
-    /// Run the host's tests, a short mutation sweep, then the cases under QEMU at several sizes
+    /// Run the host's tests, the cases on Linux processes, a short mutation sweep, then the cases under QEMU at several sizes
     Test,
     Mutants(commands::mutants::Arguments),
     Explore(commands::explore::Arguments),

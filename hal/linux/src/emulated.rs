@@ -231,3 +231,88 @@ impl TestAndSet for Linux<Emulated> {
         self.segment().lock_of(of.get()).store(0, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::{RunError, machines_with};
+
+    /// Rank 0 does something to its first bytes; what rank 1 then finds there, past the caches.
+    fn found(act: impl Fn(&Linux<Emulated>, Address) + Sync) -> u32 {
+        let found = machines_with::<Emulated, u32, Infallible>(2, 1 << 16, |machine| {
+            let at = Region::memory(CoreId::new(0)).at(64);
+            let is_first = flagpost_hal::Topology::core(&machine) == CoreId::new(0);
+            if is_first {
+                act(&machine, at);
+            }
+            assert!(machine.meet());
+            let found = machine.load_u32(at);
+            // Nothing is put back before everybody has looked.
+            assert!(machine.meet());
+            Ok::<u32, RunError<Infallible>>(found)
+        });
+        found.expect("both end")[1]
+    }
+
+    #[test]
+    fn what_is_not_written_back_does_not_arrive() {
+        let write = |machine: &Linux<Emulated>, at| machine.write(at, &[7, 0, 0, 0]);
+        assert_eq!(found(write), 0);
+        let remedy = |machine: &Linux<Emulated>, at| {
+            write(machine, at);
+            machine.write_back(&[Lines::covering::<Linux<Emulated>>(at, 4)]);
+        };
+        assert_eq!(found(remedy), 7);
+    }
+
+    #[test]
+    fn what_is_not_drained_does_not_arrive() {
+        let store = |machine: &Linux<Emulated>, at| machine.store_bytes(at, &[7, 0, 0, 0]);
+        assert_eq!(found(store), 0);
+        let remedy = |machine: &Linux<Emulated>, at| {
+            store(machine, at);
+            machine.drain();
+        };
+        assert_eq!(found(remedy), 7);
+        let other_line = |machine: &Linux<Emulated>, at: Address| {
+            store(machine, at);
+            machine.store_bytes(at.plus(64), &[1]);
+        };
+        assert_eq!(found(other_line), 7);
+    }
+
+    #[test]
+    fn what_is_not_invalidated_is_old() {
+        let old = found(|machine, at| {
+            let mut bytes = [0; 4];
+            machine.read(at, &mut bytes);
+            machine.store_u32(at, 7);
+            machine.read(at, &mut bytes);
+            machine.store_u32(at, u32::from_le_bytes(bytes));
+        });
+        assert_eq!(old, 0);
+        let new = found(|machine, at| {
+            let mut bytes = [0; 4];
+            machine.read(at, &mut bytes);
+            machine.store_u32(at, 7);
+            machine.invalidate(&[Lines::covering::<Linux<Emulated>>(at, 4)]);
+            machine.read(at, &mut bytes);
+            machine.store_u32(at, u32::from_le_bytes(bytes));
+        });
+        assert_eq!(new, 7);
+    }
+
+    #[test]
+    fn own_bulk_stores_are_seen_in_order() {
+        let seen = found(|machine, at| {
+            machine.store_bytes(at.plus(1), &[1, 2, 3]);
+            assert_eq!(machine.load_u8(at.plus(2)), 2);
+            machine.store_bytes(at, &[4]);
+            machine.store_u8(at, 5);
+            assert_eq!(machine.load_u32(at), u32::from_le_bytes([5, 1, 2, 3]));
+        });
+        assert_eq!(seen, u32::from_le_bytes([5, 1, 2, 3]));
+    }
+}

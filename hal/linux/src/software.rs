@@ -188,3 +188,63 @@ impl Linux<SoftwareCoherent> {
             .saturating_sub(span.start()) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::{RunError, machines_with};
+    use flagpost_hal::{CoreId, Region};
+
+    /// How many cache instructions `act` takes.
+    fn instructions(act: impl Fn(&Linux<SoftwareCoherent>, Address) + Sync) -> u64 {
+        let counts = machines_with::<SoftwareCoherent, u64, Infallible>(1, 1 << 16, |machine| {
+            let before = machine.mode().cache_instructions();
+            act(&machine, Region::memory(CoreId::new(0)).at(0));
+            let after = machine.mode().cache_instructions();
+            Ok::<u64, RunError<Infallible>>(after - before)
+        });
+        counts.expect("it ends")[0]
+    }
+
+    #[test]
+    fn each_line_takes_one_instruction() {
+        let one = |act: fn(&Linux<SoftwareCoherent>, Address)| instructions(act);
+        assert_eq!(one(|machine, at| machine.store_u32(at, 1)), 1);
+        assert_eq!(one(|machine, at| assert_eq!(machine.load_u32(at), 0)), 1);
+        let line = cache::LINE as u64;
+        assert_eq!(
+            one(|machine, at| machine.store_bytes(at, &[1; 1024])),
+            1024 / line
+        );
+        assert_eq!(
+            one(|machine, at| machine.store_bytes(at.plus(60), &[1; 8])),
+            1 + u64::from(line == 64)
+        );
+        let lines = one(|machine, at| {
+            machine.write(at, &[1; 512]);
+            machine.write_back(&[Lines::covering::<Linux<SoftwareCoherent>>(at, 512)]);
+        });
+        assert_eq!(lines, 512 / line);
+    }
+
+    #[test]
+    fn streams_of_all_lengths_and_alignments_arrive_and_touch_nothing_else() {
+        instructions(|machine, at| {
+            for len in (0..70).chain([255, 257]) {
+                for start in 0..17 {
+                    machine.store_bytes(at, &[0xEE; 512]);
+                    let data: Vec<u8> = (1..=len).map(|value| value as u8).collect();
+                    machine.store_bytes(at.plus(start), &data);
+                    machine.drain();
+                    let mut expected = vec![0xEE; 512];
+                    expected[start as usize..start as usize + len].copy_from_slice(&data);
+                    let mut seen = vec![0; 512];
+                    machine.load_bytes(at, &mut seen);
+                    assert_eq!(seen, expected, "{len} bytes at {start}");
+                }
+            }
+        });
+    }
+}

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the host's tests, a short exploration, a short mutation sweep, then the cases under QEMU
-//! at several sizes.
+//! `cargo xtask test`: the host's tests, the cases on Linux processes, a short exploration, a short mutation sweep, then
+//! the cases under QEMU at several sizes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{explore, mutants};
+use super::{explore, linux, mutants};
 use crate::boot::Setup;
 use crate::console::{Console, out};
 use crate::paths;
@@ -83,12 +83,13 @@ pub(crate) fn run(console: &Console) -> bool {
     count.failed == 0
 }
 
-/// Host tests, exploration, mutants and QEMU runs, without the summary.
+/// Host tests, Linux processes, exploration, mutants and QEMU runs, without the summary.
 pub(crate) fn all(console: &Console) -> Count {
     console.release();
     let mut count = Count::default();
     for part in [
         host(),
+        processes(console),
         exploration(console),
         mutants(console),
         qemu(console),
@@ -146,6 +147,11 @@ fn result(line: &str) -> Option<Count> {
         passed: before("passed")?,
         failed: before("failed")?,
     })
+}
+
+fn processes(console: &Console) -> Result<Count> {
+    out("\nthe cases on Linux:");
+    linux::cases(console)
 }
 
 fn exploration(console: &Console) -> Result<Count> {

@@ -1,0 +1,108 @@
+//! The conformance cases on Linux: a process per rank, memory that all of them map.
+//!
+//! ```text
+//!   flagpost-linux-cases --ranks 4 --platform emulated
+//!     └─ starts itself four times, as ranks; each goes through the same plan:
+//!          meet ─ garbage in own memory ─ meet ─ run ─ result ─ meet ─ …
+//! ```
+//! Rank 0 prints a line per case; a rank whose part fails prints why. The last line is `N passed, N failed, N skipped`.
+#![forbid(unsafe_code)]
+
+mod platforms;
+mod rank;
+
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use flagpost_linux::{Bind, Shape, launch};
+
+use platforms::{NAMES, mode_of};
+
+/// Bytes of each rank's memory: as on the QEMU board.
+const MEMORY: u64 = 64 << 10;
+
+/// Run the conformance cases with N ranks, a process each
+#[derive(Parser, Debug)]
+#[command(name = "flagpost-linux-cases")]
+pub(crate) struct Arguments {
+    /// Ranks
+    #[arg(short = 'n', long, default_value_t = 2)]
+    ranks: u32,
+    /// How memory is kept in step, and how words are changed
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(NAMES), default_value = NAMES[0])]
+    platform: String,
+    /// Only cases whose name contains this
+    #[arg(long, default_value = "")]
+    filter: String,
+    /// Print the cases and what is skipped, and run none
+    #[arg(long)]
+    list: bool,
+    /// Seconds until everything is ended
+    #[arg(long, default_value_t = 900)]
+    patience: u64,
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
+    if std::env::var_os("FLAGPOST_FD").is_some() || arguments.list {
+        return platforms::run(&arguments);
+    }
+    match start(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Starts the ranks and waits for them.
+fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
+    let job = launch::Job {
+        shape: Shape::new(arguments.ranks, MEMORY)?,
+        mode: mode_of(&arguments.platform).to_owned(),
+        bind: Bind::Auto,
+    };
+    let program = std::env::current_exe()?;
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let patience = Duration::from_secs(arguments.patience);
+    // The ranks end with this process.
+    std::thread::spawn(move || {
+        std::thread::sleep(patience);
+        eprintln!("error: no end in sight after {patience:?}");
+        std::process::exit(1);
+    });
+    let ended = launch::launch(
+        &job,
+        &mut |_| {
+            let mut command = Command::new(&program);
+            command.args(&words);
+            command
+        },
+        &mut |ended| {
+            if ended.status.code().is_none() {
+                eprintln!("error: {ended}");
+            }
+        },
+    )?;
+    Ok(ended.iter().all(launch::Ended::is_well))
+}
+
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::DisplayHelp {
+        print!("{}", error.render());
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    eprintln!("{line} (see --help)");
+    ExitCode::from(2)
+}

@@ -1,0 +1,130 @@
+//! Linux as the cases see it: four platforms.
+//!
+//! | platform | mode | cases |
+//! |---|---|---|
+//! | `coherent` | coherent, words changed by atomics | those that any link can run |
+//! | `coherent-locks` | coherent, words changed under locks | all |
+//! | `software-coherent` | the same, locks of plain words | all but those that need atomics |
+//! | `emulated` | the same, the chip's locks | all but those that need atomics |
+
+use std::process::ExitCode;
+
+use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
+use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent};
+use flagpost_tests::{
+    AtomicU32, MachinePlatform, Mapped, Platform, Refusal, cases, link_cases, mapped,
+};
+
+use crate::Arguments;
+use crate::rank::{Plan, go};
+
+pub(crate) const NAMES: [&str; 4] = [
+    "coherent",
+    "coherent-locks",
+    SoftwareCoherent::NAME,
+    Emulated::NAME,
+];
+
+/// The mode of a platform.
+pub(crate) fn mode_of(platform: &str) -> &'static str {
+    let modes = [SoftwareCoherent::NAME, Emulated::NAME];
+    let mode = modes.into_iter().find(|mode| *mode == platform);
+    mode.unwrap_or(Coherent::NAME)
+}
+
+/// One host, atomics.
+struct Native;
+
+impl Platform for Native {
+    type Machine = Linux<Coherent>;
+    type Link = HostLink;
+
+    fn link(machine: &Self::Machine, session: u32, ring: Option<u32>) -> Result<HostLink, Refusal> {
+        Mapped::start_native(machine.clone(), session, ring)
+    }
+}
+
+/// One host, locks.
+struct Locks;
+
+impl Platform for Locks {
+    type Machine = Linux<Coherent>;
+    type Link = Mapped<Self::Machine>;
+
+    fn link(
+        machine: &Self::Machine,
+        session: u32,
+        ring: Option<u32>,
+    ) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
+}
+
+impl MachinePlatform for Locks {
+    const ATOMICS: Option<AtomicU32<Self::Machine>> = Some(Linux::atomic_u32);
+}
+
+/// Cache instructions, locks of plain words.
+struct Software;
+
+impl Platform for Software {
+    type Machine = WithSoftwareLock<Linux<SoftwareCoherent>>;
+    type Link = Mapped<Self::Machine>;
+
+    fn link(
+        machine: &Self::Machine,
+        session: u32,
+        ring: Option<u32>,
+    ) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
+}
+
+impl MachinePlatform for Software {}
+
+/// A private image per rank.
+struct Images;
+
+impl Platform for Images {
+    type Machine = Linux<Emulated>;
+    type Link = Mapped<Self::Machine>;
+
+    fn link(
+        machine: &Self::Machine,
+        session: u32,
+        ring: Option<u32>,
+    ) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
+}
+
+impl MachinePlatform for Images {}
+
+/// Goes through the plan of the platform that is asked for, as a rank; or lists it.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let plan = Plan::new(arguments);
+    match &*arguments.platform {
+        SoftwareCoherent::NAME => go::<Software, SoftwareCoherent>(
+            &plan,
+            cases::<Software>().collect(),
+            // There is room: the memory is this program's choice.
+            |linux| WithSoftwareLock::new(linux.clone()).unwrap_or_else(|| unreachable!("no room")),
+            |_| (),
+        ),
+        Emulated::NAME => go::<Images, Emulated>(
+            &plan,
+            cases::<Images>().collect(),
+            Clone::clone,
+            Linux::<Emulated>::reset,
+        ),
+        "coherent-locks" => {
+            go::<Locks, Coherent>(&plan, cases::<Locks>().collect(), Clone::clone, |_| ())
+        }
+        _ => go::<Native, Coherent>(
+            &plan,
+            link_cases::<Native>().collect(),
+            Clone::clone,
+            |_| (),
+        ),
+    }
+}

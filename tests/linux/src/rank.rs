@@ -1,0 +1,173 @@
+//! One rank's way through the plan.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use flagpost_hal::{Coherence, Region, Topology as _, UncachedMemory};
+use flagpost_linux::{Linux, Mode};
+use flagpost_tests::{Args, Case, Context, Failure, Platform};
+
+use crate::Arguments;
+
+/// What is to be run.
+pub(crate) struct Plan<'a> {
+    filter: &'a str,
+    ranks: u16,
+    list: bool,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(arguments: &'a Arguments) -> Self {
+        Self {
+            filter: &arguments.filter,
+            ranks: u16::try_from(arguments.ranks).unwrap_or(u16::MAX),
+            list: arguments.list,
+        }
+    }
+}
+
+/// How many cases ended how.
+#[derive(Default)]
+struct Tally {
+    passed: u32,
+    failed: u32,
+    skipped: u32,
+}
+
+/// Goes through `cases`. `machine` makes the cases' machine of the rank's, `reset` what a reset does to it.
+pub(crate) fn go<P: Platform, M: Mode>(
+    plan: &Plan<'_>,
+    mut cases: Vec<&'static Case<P>>,
+    machine: impl Fn(&Linux<M>) -> P::Machine,
+    reset: impl Fn(&Linux<M>),
+) -> ExitCode
+where
+    Linux<M>: UncachedMemory + Coherence,
+{
+    cases.retain(|case| case.name.contains(plan.filter));
+    let (admitted, skipped): (Vec<&Case<P>>, Vec<&Case<P>>) =
+        cases.into_iter().partition(|case| case.admits(plan.ranks));
+    if plan.list {
+        for case in &admitted {
+            println!("{}", case.name);
+        }
+        skipped.iter().for_each(|case| skip(case));
+        return ExitCode::SUCCESS;
+    }
+    let ran = flagpost_linux::join(|linux: Linux<M>| {
+        let mut tally = Tally {
+            skipped: skipped.len() as u32,
+            ..Tally::default()
+        };
+        let reports = linux.core().get() == 0;
+        if reports {
+            skipped.iter().for_each(|case| skip(case));
+        }
+        for (session, case) in (1..).zip(&admitted) {
+            match one(&linux, case, session, &machine, &reset)? {
+                true => tally.passed += 1,
+                false => tally.failed += 1,
+            }
+        }
+        if reports {
+            println!(
+                "{} passed, {} failed, {} skipped",
+                tally.passed, tally.failed, tally.skipped
+            );
+        }
+        // A run that selected nothing has shown nothing.
+        let well = tally.failed == 0 && tally.passed + tally.skipped > 0;
+        well.then_some(()).ok_or("not all have passed")
+    });
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn skip<P: Platform>(case: &Case<P>) {
+    if case.possible {
+        let most = match case.max_cores {
+            u16::MAX => "any".to_owned(),
+            most => most.to_string(),
+        };
+        println!(
+            "skipped {}: needs {} to {most} ranks",
+            case.name, case.min_cores
+        );
+    } else {
+        println!("skipped {}: needs atomics", case.name);
+    }
+}
+
+/// Runs one case. True on all ranks, if it passed on all.
+fn one<P: Platform, M: Mode>(
+    linux: &Linux<M>,
+    case: &Case<P>,
+    session: u32,
+    machine: impl Fn(&Linux<M>) -> P::Machine,
+    reset: impl Fn(&Linux<M>),
+) -> Result<bool, &'static str>
+where
+    Linux<M>: UncachedMemory + Coherence,
+{
+    let meet = || linux.meet().then_some(()).ok_or("a rank is lost");
+    let rank = linux.core();
+    let garbage = mix([session, rank.get().into(), !0]);
+    meet()?;
+    reset(linux);
+    let bytes: Vec<u8> = (0..linux.memory_size())
+        .map(|at| garbage.rotate_left(at % 32) as u8 | 1)
+        .collect();
+    linux.store_bytes(Region::memory(rank).at(0), &bytes);
+    linux.settle();
+    let mut arena = vec![garbage; Context::<P>::arena_words(linux.cores())];
+    let mut notes = Vec::new();
+    meet()?;
+    let start = Instant::now();
+    let result = (case.run)(&mut Context {
+        machine: machine(linux),
+        session,
+        args: Args::default(),
+        arena: &mut arena,
+        report: &mut |what, value| notes.push((what, value)),
+    });
+    linux.settle();
+    meet()?;
+    let took = start.elapsed();
+    // The results are told by the first words of the regions, which no case needs any more.
+    let failed = |rank| Region::memory(flagpost_hal::CoreId::new(rank)).at(0);
+    if let Err(why) = &result {
+        tell(case, rank.get(), why);
+    }
+    linux.store_u32(failed(rank.get()), u32::from(result.is_err()));
+    linux.settle();
+    meet()?;
+    linux.settle();
+    let passed = (0..linux.cores()).all(|rank| linux.load_u32(failed(rank)) == 0);
+    if rank.get() == 0 {
+        let verdict = if passed { "ok" } else { "FAILED" };
+        println!(
+            "{verdict:7} {:8.1} ms {}",
+            took.as_secs_f64() * 1e3,
+            case.name
+        );
+    }
+    meet()?;
+    Ok(passed)
+}
+
+fn tell<P: Platform>(case: &Case<P>, rank: u16, why: &Failure) {
+    println!("        {}: rank {rank}: {why:?}", case.name);
+}
+
+/// Mixes three numbers into one in which every bit depends on all of theirs (the finalizer of MurmurHash3,
+/// once per number).
+fn mix(numbers: [u32; 3]) -> u32 {
+    numbers.iter().fold(0x9e37_79b9, |hash, number| {
+        let mut hash: u32 = hash ^ number;
+        hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+        hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+        hash ^ hash >> 16
+    })
+}

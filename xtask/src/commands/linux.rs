@@ -1,0 +1,111 @@
+//! The conformance cases on Linux, a process per rank: a part of `cargo xtask test`.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::test::Count;
+use crate::console::{Console, out};
+use crate::paths;
+
+const PACKAGE: &str = "flagpost-linux-cases";
+
+/// As `flagpost-linux-cases --platform` knows them.
+const PLATFORMS: [&str; 4] = [
+    "coherent",
+    "coherent-locks",
+    "software-coherent",
+    "emulated",
+];
+
+/// Ranks: as many as a small host's processors, and more than those.
+const RANKS: [u16; 3] = [2, 4, 16];
+
+/// Runs all platforms at all sizes, and prints what failed, was skipped, and the sums.
+pub(crate) fn cases(console: &Console) -> Result<Count> {
+    console.step(format!("building {PACKAGE}"));
+    let built = Command::new(paths::cargo())
+        .args(["build", "--quiet", "--locked", "--package", PACKAGE])
+        .current_dir(paths::root())
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot run cargo build")?;
+    if !built.success() {
+        bail!("{PACKAGE} does not build");
+    }
+    let mut count = Count::default();
+    for platform in PLATFORMS {
+        for ranks in RANKS {
+            console.step(format!("linux, {platform}, {ranks} ranks"));
+            count.add(run(platform, ranks)?);
+        }
+    }
+    console.clear();
+    Ok(count)
+}
+
+fn run(platform: &str, ranks: u16) -> Result<Count> {
+    let program = paths::target().join("debug").join(PACKAGE);
+    let mut child = Command::new(&program)
+        .args(["--platform", platform, "--ranks", &ranks.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    let stdout = child.stdout.take().context("no pipe from the cases")?;
+    let mut sums = None;
+    let mut skipped = Vec::new();
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        if let Some(read) = sums_of(&line) {
+            sums = Some(read);
+        } else if let Some(case) = line.strip_prefix("skipped ") {
+            skipped.push(case.split(':').next().unwrap_or(case).to_owned());
+        } else if !line.starts_with("ok ") {
+            out(&line);
+        }
+    }
+    let well = child.wait()?.success();
+    // Whoever dies prints no sums.
+    let (passed, failed, _) = sums.unwrap_or((0, 0, 0));
+    let failed = failed.max(usize::from(!well));
+    out(&format!(
+        "linux, {platform}, {ranks} ranks: {passed} passed, {failed} failed, {} skipped: {}",
+        skipped.len(),
+        skipped.join(" ")
+    ));
+    Ok(Count { passed, failed })
+}
+
+/// Reads `251 passed, 0 failed, 37 skipped`.
+fn sums_of(line: &str) -> Option<(usize, usize, usize)> {
+    let mut numbers = ["passed", "failed", "skipped"]
+        .into_iter()
+        .zip(line.split(", "));
+    let mut next = || {
+        let (name, part) = numbers.next()?;
+        part.strip_suffix(name)?.trim().parse().ok()
+    };
+    Some((next()?, next()?, next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_read() {
+        assert_eq!(
+            sums_of("251 passed, 1 failed, 37 skipped"),
+            Some((251, 1, 37))
+        );
+        for line in [
+            "",
+            "251 passed",
+            "ok           0.1 ms a, b, c",
+            "1 failed, 1 passed, 1 skipped",
+        ] {
+            assert_eq!(sums_of(line), None);
+        }
+    }
+}
