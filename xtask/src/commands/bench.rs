@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: builds the benchmarks, optimized, and hands everything over to them.
 //!
-//! They are a program of their own (`bench/`), so that the simulator is not part of xtask: xtask builds quickly, and
+//! They are programs of their own (`bench/`, `bench/host/`), so that the simulator is not part of xtask: xtask builds quickly, and
 //! unoptimized.
 
 use std::ffi::OsString;
@@ -13,7 +13,8 @@ use crate::console::Console;
 use crate::error::refused;
 use crate::paths;
 
-/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), or explore (speed of the simulator)
+/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine), or explore (speed of the
+/// simulator)
 ///
 /// `cargo xtask bench pscw --help` tells the rest.
 #[derive(Args, Debug)]
@@ -28,21 +29,32 @@ pub(crate) struct Arguments {
     arguments: Vec<OsString>,
 }
 
+/// Benchmarks of this machine: a program of their own, which does not need the simulator and is built as users build theirs.
+const OF_HOST: [&str; 2] = ["host", "instructions"];
+
 /// Runs the command; `false` if the benchmark failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
-    console.step("building flagpost-bench");
+    let of_host = arguments
+        .arguments
+        .first()
+        .is_some_and(|first| OF_HOST.iter().any(|name| first == name));
+    let (package, profile) = match of_host {
+        true => ("flagpost-bench-host", "release"),
+        false => ("flagpost-bench", "explore"),
+    };
+    console.step(&format!("building {package}"));
     let built = Command::new(paths::cargo())
-        .args(["build", "--quiet", "--locked", "--profile", "explore"])
-        .args(["--package", "flagpost-bench"])
+        .args(["build", "--quiet", "--locked", "--profile", profile])
+        .args(["--package", package])
         .current_dir(paths::root())
         .stdin(Stdio::null())
         .status()
         .context("cannot run cargo build")?;
     if !built.success() {
-        bail!("flagpost-bench does not build");
+        bail!("{package} does not build");
     }
     console.clear();
-    let program = paths::target().join("explore/flagpost-bench");
+    let program = paths::target().join(profile).join(package);
     let status = Command::new(&program)
         .args(&arguments.arguments)
         .status()

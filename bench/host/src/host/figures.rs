@@ -1,0 +1,341 @@
+//! What is measured.
+
+use flagpost::rma::Operation;
+use flagpost::{Error, Rank, Request, Rma as _, Source, Tag, Unfinished, Window, World};
+use flagpost_linux::HostLink;
+
+use super::raw::Raw;
+
+/// A figure. Rank 0's clock counts.
+pub(crate) struct Figure {
+    pub(crate) name: &'static str,
+    pub(crate) ranks: u16,
+    pub(crate) bytes: usize,
+    pub(crate) rounds: u64,
+    /// Whether a round is there and back, of which half is the figure.
+    pub(crate) halves: bool,
+    /// So many rounds of it, at every rank.
+    pub(crate) call: fn(&mut Stage<'_, '_>, u64) -> Result<(), Error>,
+    /// What it is compared with, and the name of that; the bare line if it is none.
+    pub(crate) bare: Option<fn(&mut Stage<'_, '_>, u64)>,
+    pub(crate) raw: &'static str,
+    /// Of the ratio.
+    pub(crate) limit: Option<f64>,
+}
+
+const fn figure(
+    name: &'static str,
+    rounds: u64,
+    limit: Option<f64>,
+    call: fn(&mut Stage<'_, '_>, u64) -> Result<(), Error>,
+) -> Figure {
+    Figure {
+        name,
+        ranks: 2,
+        bytes: 8,
+        rounds,
+        halves: false,
+        call,
+        bare: None,
+        raw: "line",
+        limit,
+    }
+}
+
+impl Figure {
+    const fn half(mut self) -> Self {
+        self.halves = true;
+        self
+    }
+
+    const fn beside(mut self, raw: &'static str, bare: fn(&mut Stage<'_, '_>, u64)) -> Self {
+        self.raw = raw;
+        self.bare = Some(bare);
+        self
+    }
+
+    const fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    const fn ranks(mut self, ranks: u16) -> Self {
+        self.ranks = ranks;
+        self.bytes = 0;
+        self
+    }
+}
+
+const NOTIFIED: &str = "put_notify to notified";
+
+/// All of them, in the order in which they are printed.
+pub(crate) const FIGURES: [Figure; 20] = [
+    figure(NOTIFIED, 20_000, Some(1.2), ping_pong).half(),
+    figure(NOTIFIED, 2_000, Some(1.1), ping_pong)
+        .half()
+        .bytes(32 << 10)
+        .beside("memcpy, flag", copies),
+    figure(NOTIFIED, 100, Some(1.1), ping_pong)
+        .half()
+        .bytes(1 << 20)
+        .beside("memcpy, flag", copies),
+    figure("epoch, its origin", 20_000, Some(2.2), epoch_origin).bytes(0),
+    figure("epoch, its target", 20_000, Some(2.2), epoch_target).bytes(0),
+    figure("fetch_and_op", 20_000, Some(1.5), fetch_and_op)
+        .bytes(4)
+        .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
+    figure("compare_and_swap", 20_000, Some(1.5), compare_and_swap)
+        .bytes(4)
+        .beside("compare_exchange", |stage, rounds| {
+            stage.alone(rounds, Raw::compare_swap);
+        }),
+    figure("fetch_and_op", 20_000, None, fetch_and_op_long)
+        .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
+    figure("exclusive lock, unlock", 20_000, Some(1.5), exclusive)
+        .bytes(0)
+        .beside("4 fetch_adds", |stage, rounds| {
+            stage.alone(rounds, Raw::lock);
+        }),
+    figure("put, one after the other", 100_000, None, puts),
+    figure(
+        "put_notify, one after the other",
+        50_000,
+        None,
+        put_notifies,
+    ),
+    figure("get", 20_000, None, gets),
+    figure("barrier", 10_000, None, barrier).ranks(2),
+    figure("barrier", 500, None, barrier).ranks(4),
+    figure("barrier", 200, None, barrier).ranks(8),
+    figure("barrier", 100, None, barrier).ranks(16),
+    figure("put_notify round a ring", 10_000, None, ring).ranks(2),
+    figure("put_notify round a ring", 500, None, ring).ranks(4),
+    figure("put_notify round a ring", 200, None, ring).ranks(8),
+    figure("put_notify round a ring", 100, None, ring).ranks(16),
+];
+
+const TAG: Tag = Tag(1);
+const ZERO: Rank = Rank::new(0);
+const ONE: Rank = Rank::new(1);
+
+/// What a rank has to measure with.
+pub(crate) struct Stage<'a, 'w> {
+    world: &'w World<'w, HostLink>,
+    raw: &'a Raw,
+    me: usize,
+    peer: Rank,
+    window: Window<'w, u64, HostLink>,
+    words: Window<'w, u32, HostLink>,
+    /// What is sent, and where what came is copied.
+    from: Vec<u64>,
+    into: Vec<u64>,
+}
+
+impl<'a, 'w> Stage<'a, 'w> {
+    pub(crate) fn new(
+        world: &'w World<'w, HostLink>,
+        raw: &'a Raw,
+        bytes: usize,
+    ) -> Result<Self, Error> {
+        let me = world.rank().index();
+        let elements = (bytes / 8).max(1);
+        Ok(Self {
+            world,
+            raw,
+            me,
+            peer: if me == 0 { ONE } else { ZERO },
+            window: world.allocate(elements)?,
+            words: world.allocate(1)?,
+            from: vec![7; elements],
+            into: vec![0; elements],
+        })
+    }
+
+    /// What rank 0 does while the other waits.
+    fn alone(&self, rounds: u64, what: fn(&Raw, u64)) {
+        if self.me == 0 {
+            what(self.raw, rounds);
+        }
+    }
+
+    fn request(&self, from: impl Into<Source>, count: u16) -> Result<Request<'_, HostLink>, Error> {
+        self.window.expect(0..self.into.len(), from, TAG, count)
+    }
+}
+
+fn error<H>(unfinished: Unfinished<H>) -> Error {
+    unfinished.error
+}
+
+/// A notified put there, and one back; who is told copies the data out of the window.
+fn ping_pong(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    let mut into = std::mem::take(&mut stage.into);
+    let mut arrived = stage.window.expect(0..into.len(), stage.peer, TAG, 1)?;
+    // Who receives has started before the other sends.
+    arrived.start()?;
+    stage.world.barrier()?;
+    for _ in 0..rounds {
+        for side in [0, 1] {
+            if side == stage.me {
+                stage.window.put_notify(stage.peer, 0, &stage.from, TAG)?;
+            } else {
+                arrived.wait()?;
+                stage.window.local().copy_out(0, &mut into)?;
+                arrived.start()?;
+            }
+        }
+    }
+    arrived.cancel()?;
+    drop(arrived);
+    stage.into = into;
+    Ok(())
+}
+
+fn copies(stage: &mut Stage<'_, '_>, rounds: u64) {
+    let Stage {
+        raw,
+        me,
+        from,
+        into,
+        ..
+    } = stage;
+    raw.copies(*me, rounds, from, into);
+}
+
+/// Empty epochs between rank `origin` and the other.
+fn epochs(stage: &Stage<'_, '_>, rounds: u64, origin: usize) -> Result<(), Error> {
+    let only = [stage.peer];
+    let group = stage.world.group(&only)?;
+    for _ in 0..rounds {
+        if stage.me == origin {
+            stage.window.start(&group)?.complete().map_err(error)?;
+        } else {
+            let exposure = stage.window.post(&group).map_err(error)?;
+            exposure.wait().map_err(error)?;
+        }
+    }
+    Ok(())
+}
+
+fn epoch_origin(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    epochs(stage, rounds, 0)
+}
+
+fn epoch_target(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    epochs(stage, rounds, 1)
+}
+
+/// Rank 0 alone under a shared lock of rank 1's piece.
+fn fetch_and_op(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    if stage.me != 0 {
+        return Ok(());
+    }
+    let lock = stage.words.lock_shared(ONE)?;
+    for _ in 0..rounds {
+        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)
+            .map_err(error)?;
+    }
+    lock.unlock().map_err(error)
+}
+
+fn fetch_and_op_long(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    if stage.me != 0 {
+        return Ok(());
+    }
+    let lock = stage.window.lock_shared(ONE)?;
+    for _ in 0..rounds {
+        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)
+            .map_err(error)?;
+    }
+    lock.unlock().map_err(error)
+}
+
+fn compare_and_swap(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    if stage.me != 0 {
+        return Ok(());
+    }
+    let lock = stage.words.lock_shared(ONE)?;
+    let mut old = lock
+        .fetch_and_op(ONE, 0, 0, Operation::SUM)
+        .map_err(error)?;
+    for _ in 0..rounds {
+        let new = old.wrapping_add(1);
+        let found = lock.compare_and_swap(ONE, 0, old, new).map_err(error)?;
+        assert_eq!(found, old, "nobody else changes it");
+        old = new;
+    }
+    lock.unlock().map_err(error)
+}
+
+fn exclusive(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    if stage.me != 0 {
+        return Ok(());
+    }
+    for _ in 0..rounds {
+        let lock = stage.window.lock_exclusive(ONE).map_err(error)?;
+        lock.unlock().map_err(error)?;
+    }
+    Ok(())
+}
+
+fn puts(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    if stage.me != 0 {
+        return Ok(());
+    }
+    let lock = stage.window.lock_shared(ONE)?;
+    for _ in 0..rounds {
+        lock.put(ONE, 0, &stage.from)?;
+    }
+    lock.flush(ONE)?;
+    lock.unlock().map_err(error)
+}
+
+/// Rank 1 takes what comes as it comes, so this is the rate of the slower side.
+fn put_notifies(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    /// How many a request waits for.
+    const MANY: u16 = 50;
+    if stage.me != 0 {
+        let mut arrived = stage.request(ZERO, MANY)?;
+        for _ in 0..rounds / u64::from(MANY) {
+            arrived.start()?;
+            arrived.wait()?;
+        }
+        return Ok(());
+    }
+    for _ in 0..rounds {
+        stage.window.put_notify(ONE, 0, &stage.from, TAG)?;
+    }
+    Ok(())
+}
+
+fn gets(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    if stage.me != 0 {
+        return Ok(());
+    }
+    let lock = stage.window.lock_shared(ONE)?;
+    let into = &mut stage.into;
+    for _ in 0..rounds {
+        lock.get(ONE, 0, into)?;
+    }
+    lock.unlock().map_err(error)
+}
+
+fn barrier(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    for _ in 0..rounds {
+        stage.world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Every rank tells the next and waits for the one before.
+fn ring(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+    let size = stage.world.size();
+    let me = stage.world.rank();
+    let mut arrived = stage.request(me.prev(size), 1)?;
+    for _ in 0..rounds {
+        arrived.start()?;
+        stage.window.put_notify(me.next(size), 0, &[1], TAG)?;
+        arrived.wait()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Batches: bare memory, then the figure, in turn, on the same processors.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use flagpost::{Error, World};
+use flagpost_linux::HostLink;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::figures::{Figure, Stage};
+use super::raw::Raw;
+
+/// Rounds of the bare line per batch.
+const LINES: u64 = 20_000;
+
+/// Nanoseconds per round of one batch.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Batch {
+    pub(crate) ns: f64,
+    pub(crate) raw_ns: f64,
+    pub(crate) line_ns: f64,
+}
+
+/// Processors that this process may use.
+pub(crate) fn processors() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| set.is_set(cpu))
+        .collect()
+}
+
+/// Keeps the calling thread on a processor, if it may be there.
+fn bind(processor: usize) {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    // Where that is not allowed, the scheduler chooses.
+    let _ = sched_setaffinity(None, &set);
+}
+
+/// Measures `figure` so many times.
+pub(crate) fn measure(figure: &Figure, processors: &[usize], batches: u32) -> Result<Vec<Batch>> {
+    let (raw, all) = (Raw::new(), Mutex::new(Vec::new()));
+    let one_each = usize::from(figure.ranks) <= processors.len();
+    let done = flagpost_linux::threads(figure.ranks, |world| {
+        let me = world.rank().index();
+        if one_each {
+            bind(processors[me]);
+        }
+        let batches = rank(world, figure, &raw, batches)?;
+        if me == 0 {
+            all.lock().map(|mut all| *all = batches).unwrap_or_default();
+        }
+        Ok::<(), Error>(())
+    });
+    done.map_err(|why| anyhow!("{why}"))?;
+    all.into_inner().map_err(|_| anyhow!("a rank panicked"))
+}
+
+fn rank(
+    world: &World<'_, HostLink>,
+    figure: &Figure,
+    raw: &Raw,
+    batches: u32,
+) -> Result<Vec<Batch>, Error> {
+    let mut stage = Stage::new(world, raw, figure.bytes)?;
+    let me = world.rank().index();
+    let mut all = Vec::new();
+    for batch in 0..=batches {
+        if me == 0 {
+            raw.reset();
+        }
+        let line_ns = time(world, 2 * LINES, || {
+            if me < 2 {
+                raw.line(me, LINES);
+            }
+            Ok(())
+        })?;
+        let raw_ns = match figure.bare {
+            Some(bare) => time(world, figure.rounds, || {
+                bare(&mut stage, figure.rounds);
+                Ok(())
+            })?,
+            None => line_ns,
+        };
+        let ns = time(world, figure.rounds, || {
+            (figure.call)(&mut stage, figure.rounds)
+        })?;
+        // The first one warms up. What goes there and back is half of it.
+        if batch > 0 {
+            let halves = if figure.halves { 2.0 } else { 1.0 };
+            let raw_halves = if figure.bare.is_some() { halves } else { 1.0 };
+            all.push(Batch {
+                ns: ns / halves,
+                raw_ns: raw_ns / raw_halves,
+                line_ns,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Nanoseconds per round, by this rank's clock, from a common beginning.
+fn time(
+    world: &World<'_, HostLink>,
+    rounds: u64,
+    work: impl FnOnce() -> Result<(), Error>,
+) -> Result<f64, Error> {
+    world.barrier()?;
+    let start = Instant::now();
+    work()?;
+    let time = start.elapsed();
+    world.barrier()?;
+    Ok(time.as_nanos() as f64 / rounds as f64)
+}

@@ -1,0 +1,136 @@
+//! Calls whose instructions are counted, each in a function of its own, which is called [`CALLS`] times.
+//!
+//! A count has all that the function executes: the call into it, the library's, and its own few to say whether that went well.
+
+use anyhow::{Result, anyhow};
+use flagpost::epoch::{Lock, pscw::Access};
+use flagpost::{EpochSlots, Error, Group, Rank, Request, Rma as _, Tag, Window, World};
+use flagpost_linux::HostLink;
+
+/// How often each is called, when everything has been done once.
+pub(crate) const CALLS: u64 = 256;
+
+/// A subject: the end of its function's name, what it is called in the table, and its limit.
+pub(crate) struct Subject {
+    pub(crate) function: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) limit: u64,
+}
+
+/// All of them.
+pub(crate) const ALL: [Subject; 6] = [
+    subject("count_put", "put of 8 bytes", 40),
+    subject("count_put_notify", "put_notify of 8 bytes", 80),
+    subject("count_flush", "flush", 10),
+    subject("count_test", "test of the active request, a hit", 80),
+    subject("count_request_start", "start of a request", 20),
+    subject("count_epoch_start", "start of an access epoch", 20),
+];
+
+const fn subject(function: &'static str, name: &'static str, limit: u64) -> Subject {
+    Subject {
+        function,
+        name,
+        limit,
+    }
+}
+
+const TAG: Tag = Tag(1);
+
+#[inline(never)]
+fn count_put(lock: &Lock<'_, '_, u64, HostLink>, to: Rank, value: u64) -> bool {
+    lock.put(to, 1, &[value]).is_ok()
+}
+
+#[inline(never)]
+fn count_put_notify(window: &Window<'_, u64, HostLink>, to: Rank, value: u64) -> bool {
+    window.put_notify(to, 0, &[value], TAG).is_ok()
+}
+
+#[inline(never)]
+fn count_flush(lock: &Lock<'_, '_, u64, HostLink>, to: Rank) -> bool {
+    lock.flush(to).is_ok()
+}
+
+#[inline(never)]
+fn count_test(request: &mut Request<'_, HostLink>) -> bool {
+    matches!(request.test(), Ok(Some(_)))
+}
+
+#[inline(never)]
+fn count_request_start(request: &mut Request<'_, HostLink>) -> bool {
+    request.start().is_ok()
+}
+
+#[inline(never)]
+fn count_epoch_start<'e, 'w>(
+    window: &'e Window<'w, u64, HostLink>,
+    targets: &Group<'e>,
+) -> Result<Access<'e, 'w, u64, HostLink, EpochSlots<'w>>, Error> {
+    window.start(targets)
+}
+
+/// Runs all subjects: rank 0 calls, rank 1 does what belongs to it.
+pub(crate) fn run() -> Result<bool> {
+    let done = flagpost_linux::threads(2, |world| {
+        let window = world.allocate::<u64>(8)?;
+        match world.rank().get() {
+            0 => caller(world, &window),
+            _ => peer(world, &window),
+        }
+    });
+    let went_well = done.map_err(|why| anyhow!("the subjects failed: {why}"))?;
+    Ok(went_well.into_iter().all(|well| well))
+}
+
+fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Result<bool, Error> {
+    let to = Rank::new(1);
+    let mut well = true;
+    let lock = window.lock_shared(to)?;
+    for value in 0..CALLS {
+        well &= count_put(&lock, to, value);
+        well &= count_flush(&lock, to);
+    }
+    lock.unlock()?;
+    for value in 0..CALLS {
+        well &= count_put_notify(window, to, value);
+        // It has been taken: the ring has room, as it has for a peer that keeps up.
+        world.barrier()?;
+    }
+    let mut request = window.expect(0..1, to, TAG, 1)?;
+    for _ in 0..CALLS {
+        well &= count_request_start(&mut request);
+        world.barrier()?;
+        world.barrier()?;
+        well &= count_test(&mut request);
+    }
+    let only = [to];
+    let targets = world.group(&only)?;
+    for _ in 0..CALLS {
+        count_epoch_start(window, &targets)?.complete()?;
+    }
+    world.barrier()?;
+    Ok(well)
+}
+
+fn peer(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Result<bool, Error> {
+    let from = Rank::new(0);
+    let mut request = window.expect(0..1, from, TAG, 1)?;
+    for _ in 0..CALLS {
+        request.start()?;
+        request.wait()?;
+        world.barrier()?;
+    }
+    for value in 0..CALLS {
+        world.barrier()?;
+        window.put_notify(from, 0, &[value], TAG)?;
+        world.barrier()?;
+    }
+    let only = [from];
+    let origins = world.group(&only)?;
+    for _ in 0..CALLS {
+        window.post(&origins)?.wait()?;
+    }
+    world.barrier()?;
+    Ok(true)
+}
