@@ -42,7 +42,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         true => ("flagpost-bench-host", "release"),
         false => ("flagpost-bench", "explore"),
     };
-    console.step(&format!("building {package}"));
+    console.step(format!("building {package}"));
     let built = Command::new(paths::cargo())
         .args(["build", "--quiet", "--locked", "--profile", profile])
         .args(["--package", package])
