@@ -1,0 +1,47 @@
+//! The examples, started as the README says: each checks its own result.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Where `cargo test` puts examples: beside the directory of this program.
+fn example(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("this program");
+    let target = own.ancestors().nth(2).expect("target directory");
+    let path = target.join("examples").join(name);
+    // `--test examples` alone does not build them.
+    assert!(path.exists(), "cargo test -p flagpost-linux builds {name}");
+    path
+}
+
+fn in_all_modes(name: &str, ranks: &[u16]) {
+    for mode in flagpost_linux::MODES {
+        for ranks in ranks {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+            command.args(["-n", &ranks.to_string(), "--mem", "1M", "--mode", mode]);
+            let output = command.arg(example(name)).output().expect("it runs");
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{name}, {mode}, {ranks}: {told}");
+            assert!(!output.stdout.is_empty() || *ranks == 1, "{name} says nothing");
+        }
+    }
+}
+
+#[test]
+fn pingpong() {
+    in_all_modes("pingpong", &[2]);
+}
+
+#[test]
+fn halo() {
+    in_all_modes("halo", &[1, 2, 4]);
+}
+
+#[test]
+fn hashtable() {
+    in_all_modes("hashtable", &[1, 2, 4]);
+}
+
+#[test]
+fn workqueue() {
+    in_all_modes("workqueue", &[1, 2, 4]);
+}
