@@ -54,7 +54,7 @@ fn workqueue<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 
 fn is_prime(number: u32) -> bool {
     let mut divisors = (2..).take_while(|divisor| divisor * divisor <= number);
-    number >= 2 && divisors.all(|divisor| number % divisor != 0)
+    number >= 2 && divisors.all(|divisor| !number.is_multiple_of(divisor))
 }
 
 fn main() -> ExitCode {

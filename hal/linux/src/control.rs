@@ -141,3 +141,37 @@ impl Segment {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Shape;
+
+    /// Whatever is in the words, what is made of them names ranks and processes that can be.
+    #[test]
+    fn evil_words_name_nobody() {
+        let shape = Shape::new(3, 1 << 16).expect("it makes sense");
+        let segment = Segment::of_threads(shape).expect("memory");
+        for word in [4, 5, 65_536, 65_537, 0x8000_0000, u32::MAX] {
+            segment.lost_word().store(word, Relaxed);
+            assert_eq!(segment.lost(), None, "{word}");
+            segment.of_rank(1, STATE).store(word, Relaxed);
+            assert_eq!(segment.state_of(1), State::Done);
+        }
+        for word in [0, 0x8000_0000, u32::MAX] {
+            segment.of_rank(1, PID).store(word, Relaxed);
+            assert_eq!(segment.pid_of(1), None, "{word}");
+        }
+        segment.lost_word().store(3, Relaxed);
+        assert_eq!(segment.lost(), Some(2));
+    }
+
+    #[test]
+    fn the_first_rank_that_is_lost_stays() {
+        let shape = Shape::new(3, 1 << 16).expect("it makes sense");
+        let segment = Segment::of_threads(shape).expect("memory");
+        segment.mark_lost(2);
+        segment.mark_lost(1);
+        assert_eq!(segment.lost(), Some(2));
+    }
+}

@@ -21,7 +21,10 @@ fn in_all_modes(name: &str, ranks: &[u16]) {
             let output = command.arg(example(name)).output().expect("it runs");
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{name}, {mode}, {ranks}: {told}");
-            assert!(!output.stdout.is_empty() || *ranks == 1, "{name} says nothing");
+            assert!(
+                !output.stdout.is_empty() || *ranks == 1,
+                "{name} says nothing"
+            );
         }
     }
 }
