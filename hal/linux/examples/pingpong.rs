@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use flagpost::{Error, Link, Rank, Tag, World};
 
-const ROUNDS: u64 = 100_000;
+const ROUNDS: u64 = 20_000;
 
 fn pingpong<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let window = world.allocate::<u64>(1)?;
