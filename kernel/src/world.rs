@@ -222,9 +222,25 @@ impl<'a, L: Link> World<'a, L> {
         full: Waiting,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        let last = Cell::new(None);
+        // At once, as a rule: then nothing of a wait is begun.
+        match operation() {
+            Ok(done) => Ok(done),
+            Err(refusal) => self.repeat(full, refusal, operation),
+        }
+    }
+
+    /// Repeats an operation whose first attempt was refused.
+    #[cold]
+    #[inline(never)]
+    fn repeat<T>(
+        &self,
+        full: Waiting,
+        refusal: Refusal,
+        mut operation: impl FnMut() -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        let (mut first, last) = (Some(refusal), Cell::new(None));
         self.wait(
-            || match operation() {
+            || match first.take().map_or_else(&mut operation, Err) {
                 Ok(done) => Ok(Some(done)),
                 Err(refusal) => {
                     let waiting = match refusal {

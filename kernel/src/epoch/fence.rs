@@ -239,8 +239,13 @@ impl<'w, T: Pod, L: Link> Reach<'w, L> for Fence<'_, 'w, T, L> {
         self.turn.core
     }
 
+    #[inline]
+    fn admits(&self, _: Rank) -> bool {
+        !self.turn.has(Assert::NO_SUCCEED)
+    }
+
     fn admit(&self, target: Rank) -> Result<(), Error> {
-        if self.turn.has(Assert::NO_SUCCEED) {
+        if !self.admits(target) {
             return Err(Error::NotInGroup(target));
         }
         Ok(())

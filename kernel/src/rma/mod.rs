@@ -77,6 +77,9 @@ mod reach {
         /// The window.
         fn core(&self) -> &Core<'w, L>;
 
+        /// Whether `target` may be accessed at once; false if that takes more to say.
+        fn admits(&self, target: Rank) -> bool;
+
         /// Waits until `target` may be accessed.
         fn admit(&self, target: Rank) -> Result<(), Error>;
     }
@@ -85,6 +88,22 @@ mod reach {
 /// A slice as a whole.
 pub(crate) const fn all<T>(data: &[T]) -> Layout<'static> {
     Layout::Contiguous { count: data.len() }
+}
+
+/// [`Rma::put`] where it takes more than a store, or something is wrong.
+#[cold]
+#[inline(never)]
+fn put<'w, T: Pod, L: Link + 'w>(
+    epoch: &(impl Reach<'w, L> + ?Sized),
+    to: Rank,
+    index: usize,
+    data: &[T],
+) -> Result<(), Error> {
+    let core = epoch.core();
+    let (key, offset) = core.place::<T>(to, index, data.len())?;
+    epoch.admit(to)?;
+    let (world, bytes) = (core.world, bytemuck::cast_slice(data));
+    world.retry(|| world.link().put(to, key, offset, bytes))
 }
 
 /// The operations of an access epoch on elements `T`.
@@ -99,12 +118,19 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if the epoch does not come to
     /// admit `to`.
+    #[inline]
     fn put(&self, to: Rank, index: usize, data: &[T]) -> Result<(), Error> {
         let core = self.core();
-        let (key, offset) = core.place::<T>(to, index, data.len())?;
-        self.admit(to)?;
-        let (world, bytes) = (core.world, bytemuck::cast_slice(data));
-        world.retry(|| world.link().put(to, key, offset, bytes))
+        let link = core.world.link();
+        if let Some((key, offset)) = core.place_at_once::<T>(to, index, data.len())
+            && self.admits(to)
+            && link
+                .put(to, key, offset, bytemuck::cast_slice(data))
+                .is_ok()
+        {
+            return Ok(());
+        }
+        put(self, to, index, data)
     }
 
     /// Loads elements from `index` of `from`'s piece into `into`, which is filled on return.

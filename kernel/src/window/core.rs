@@ -185,6 +185,20 @@ impl<'w, L: Link> Core<'w, L> {
         Ok((piece.key, piece.inside::<T>(index, count)?))
     }
 
+    /// [`place`](Self::place), if it is the same everywhere; none if that takes more, or if something is wrong.
+    #[inline]
+    pub(crate) fn place_at_once<T>(
+        &self,
+        rank: Rank,
+        index: usize,
+        count: usize,
+    ) -> Option<(Key, u32)> {
+        if !matches!(self.pieces, Pieces::Same) || rank.get() >= self.world.size() {
+            return None;
+        }
+        Some((self.key, self.own().fit::<T>(index, count)?))
+    }
+
     /// Marks one side's epoch as open.
     pub(crate) fn open(&self, side: &Cell<bool>) -> Result<(), Error> {
         if self.abandoned.get() {
@@ -294,30 +308,45 @@ impl<'w, L: Link> Reach<'w, L> for Core<'w, L> {
         self
     }
 
+    fn admits(&self, _: Rank) -> bool {
+        true
+    }
+
     fn admit(&self, _: Rank) -> Result<(), Error> {
         Ok(())
     }
 }
 
 impl Piece {
+    /// Offset of `count` elements from `index` on, which lie one behind the other; none if they do not lie inside.
+    #[inline]
+    fn fit<T>(self, index: usize, count: usize) -> Option<u32> {
+        let size = (count as u64).saturating_mul(size_of::<T>() as u64);
+        let start = (index as u64).saturating_mul(self.unit.into());
+        // Not above the piece's size, which fits u32.
+        let fits = start.saturating_add(size) <= self.bytes.into();
+        fits.then(|| self.base.saturating_add(start as u32))
+    }
+
     /// Offset of `count` elements from `index` on, which lie one behind the other.
     pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<u32, Error> {
-        let (index, count) = (index as u64, count as u64);
+        let outside = || self.outside::<T>(index as u64, count as u64);
+        self.fit::<T>(index, count).ok_or_else(outside)
+    }
+
+    /// What is wrong with `count` elements from `index` on.
+    #[cold]
+    fn outside<T>(self, index: u64, count: u64) -> Error {
         let (bytes, unit) = (u64::from(self.bytes), u64::from(self.unit));
         let size = count.saturating_mul(size_of::<T>() as u64);
-        let start = index.saturating_mul(unit);
-        if start.saturating_add(size) <= bytes {
-            // Not above the piece's size, which fits u32.
-            return Ok(self.base.saturating_add(start as u32));
-        }
         let covered = size.checked_div(unit).unwrap_or(0);
         let rest = size.checked_rem(unit).unwrap_or(0);
-        Err(Error::OutOfRange {
+        Error::OutOfRange {
             end: index
                 .saturating_add(covered)
                 .saturating_add(u64::from(rest > 0)),
             len: bytes.checked_div(unit).unwrap_or(0),
-        })
+        }
     }
 
     /// How many indices have an element.

@@ -319,9 +319,14 @@ impl<'w, T: Pod, L: Link> Reach<'w, L> for Lock<'_, 'w, T, L> {
         self.hold.words.core
     }
 
-    fn admit(&self, target: Rank) -> Result<(), Error> {
+    #[inline]
+    fn admits(&self, target: Rank) -> bool {
         let words = &self.hold.words;
-        if words.kind == Kind::All || words.target == target {
+        words.kind == Kind::All || words.target == target
+    }
+
+    fn admit(&self, target: Rank) -> Result<(), Error> {
+        if self.admits(target) {
             Ok(())
         } else {
             Err(Error::NotInGroup(target))

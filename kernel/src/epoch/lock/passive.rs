@@ -14,6 +14,8 @@ const LOCKS: usize = 8;
 pub(crate) struct Passive {
     /// Targets that are locked, or waited for.
     targets: [Cell<Option<Rank>>; LOCKS],
+    /// How many these are.
+    count: Cell<u8>,
     /// How many of them are locked exclusively. If any, this rank is counted in the global word, once.
     exclusive: Cell<u32>,
     /// A lock is waited for.
@@ -26,6 +28,7 @@ impl Passive {
     pub(crate) fn new() -> Self {
         Self {
             targets: [const { Cell::new(None) }; LOCKS],
+            count: Cell::new(0),
             exclusive: Cell::new(0),
             waiting: Cell::new(false),
             queued: Cell::new(false),
@@ -34,7 +37,7 @@ impl Passive {
 
     /// Whether any target is locked or waited for.
     pub(crate) fn any(&self) -> bool {
-        self.targets.iter().any(|target| target.get().is_some())
+        self.count.get() > 0
     }
 
     /// A lock of `target` is waited for.
@@ -48,6 +51,7 @@ impl Passive {
         let free = self.targets.iter().find(|place| place.get().is_none());
         let place = free.ok_or(Error::TooManyLocks { max })?;
         place.set(Some(target));
+        self.count.set(self.count.get().saturating_add(1));
         self.waiting.set(true);
         self.queued.set(queued || self.queued.get());
         Ok(())
@@ -66,6 +70,7 @@ impl Passive {
         let mut targets = self.targets.iter();
         if let Some(place) = targets.find(|place| place.get() == Some(target)) {
             place.set(None);
+            self.count.set(self.count.get().saturating_sub(1));
         }
         self.queued.set(self.queued.get() && !queued);
     }

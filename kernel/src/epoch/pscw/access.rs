@@ -47,11 +47,16 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Reach<'w, L> for Access<'_, 'w, T,
         self.ending.side.core
     }
 
+    #[inline]
+    fn admits(&self, target: Rank) -> bool {
+        self.ending.side.sync.admitted(target)
+    }
+
     fn admit(&self, target: Rank) -> Result<(), Error> {
-        let Completing { side, targets, .. } = &self.ending;
-        if side.sync.admitted(target) {
+        if self.admits(target) {
             return Ok(());
         }
+        let Completing { side, targets, .. } = &self.ending;
         if !targets.ranks().contains(&target) {
             return Err(Error::NotInGroup(target));
         }
