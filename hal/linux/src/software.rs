@@ -19,7 +19,24 @@
 //!
 //! CPU atomics act in one host's caches. So this machine has neither [`TestAndSet`](flagpost_hal::TestAndSet) nor
 //! [`NativeAtomics`](flagpost_hal::NativeAtomics): locks are those of [`WithSoftwareLock`](flagpost_hal::WithSoftwareLock), which are
-//! plain words.
+//! plain words. A program that asks for either does not compile:
+//! ```
+//! # use {flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock}, flagpost_linux::{Coherent, Linux, SoftwareCoherent}};
+//! # fn locks<M: TestAndSet>() {}
+//! # fn atomics<M: NativeAtomics>() {}
+//! locks::<WithSoftwareLock<Linux<SoftwareCoherent>>>();
+//! atomics::<Linux<Coherent>>();
+//! ```
+//! ```compile_fail
+//! # use {flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock}, flagpost_linux::{Coherent, Linux, SoftwareCoherent}};
+//! # fn locks<M: TestAndSet>() {}
+//! locks::<Linux<SoftwareCoherent>>();
+//! ```
+//! ```compile_fail
+//! # use {flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock}, flagpost_linux::{Coherent, Linux, SoftwareCoherent}};
+//! # fn atomics<M: NativeAtomics>() {}
+//! atomics::<Linux<SoftwareCoherent>>();
+//! ```
 //!
 //! # Source
 //! The sequences are those of cMPI (SC'25), but for its compare-and-swap, which is not one between hosts.

@@ -1,13 +1,12 @@
 //! What is measured.
 
 use flagpost::rma::Operation;
-use flagpost::{Error, Rank, Request, Rma as _, Source, Tag, Unfinished, Window, World};
-use flagpost_linux::HostLink;
+use flagpost::{Error, Link, Rank, Request, Rma as _, Source, Tag, Unfinished, Window, World};
 
 use super::raw::Raw;
 
 /// A figure. Rank 0's clock counts.
-pub(crate) struct Figure {
+pub(crate) struct Figure<L: Link> {
     pub(crate) name: &'static str,
     pub(crate) ranks: u16,
     pub(crate) bytes: usize,
@@ -15,20 +14,20 @@ pub(crate) struct Figure {
     /// Whether a round is there and back, of which half is the figure.
     pub(crate) halves: bool,
     /// So many rounds of it, at every rank.
-    pub(crate) call: fn(&mut Stage<'_, '_>, u64) -> Result<(), Error>,
+    pub(crate) call: fn(&mut Stage<'_, '_, L>, u64) -> Result<(), Error>,
     /// What it is compared with, and the name of that; the bare line if it is none.
-    pub(crate) bare: Option<fn(&mut Stage<'_, '_>, u64)>,
+    pub(crate) bare: Option<fn(&mut Stage<'_, '_, L>, u64)>,
     pub(crate) raw: &'static str,
     /// Of the ratio.
     pub(crate) limit: Option<f64>,
 }
 
-const fn figure(
+const fn figure<L: Link>(
     name: &'static str,
     rounds: u64,
     limit: Option<f64>,
-    call: fn(&mut Stage<'_, '_>, u64) -> Result<(), Error>,
-) -> Figure {
+    call: fn(&mut Stage<'_, '_, L>, u64) -> Result<(), Error>,
+) -> Figure<L> {
     Figure {
         name,
         ranks: 2,
@@ -42,13 +41,13 @@ const fn figure(
     }
 }
 
-impl Figure {
+impl<L: Link> Figure<L> {
     const fn half(mut self) -> Self {
         self.halves = true;
         self
     }
 
-    const fn beside(mut self, raw: &'static str, bare: fn(&mut Stage<'_, '_>, u64)) -> Self {
+    const fn beside(mut self, raw: &'static str, bare: fn(&mut Stage<'_, '_, L>, u64)) -> Self {
         self.raw = raw;
         self.bare = Some(bare);
         self
@@ -68,75 +67,73 @@ impl Figure {
 
 const NOTIFIED: &str = "put_notify to notified";
 
-/// All of them, in the order in which they are printed.
-pub(crate) const FIGURES: [Figure; 20] = [
-    figure(NOTIFIED, 20_000, Some(1.2), ping_pong).half(),
-    figure(NOTIFIED, 2_000, Some(1.1), ping_pong)
-        .half()
-        .bytes(32 << 10)
-        .beside("memcpy, flag", copies),
-    figure(NOTIFIED, 100, Some(1.1), ping_pong)
-        .half()
-        .bytes(1 << 20)
-        .beside("memcpy, flag", copies),
-    figure("epoch, its origin", 20_000, Some(2.2), epoch_origin).bytes(0),
-    figure("epoch, its target", 20_000, Some(2.2), epoch_target).bytes(0),
-    figure("fetch_and_op", 20_000, Some(1.5), fetch_and_op)
-        .bytes(4)
-        .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
-    figure("compare_and_swap", 20_000, Some(1.5), compare_and_swap)
-        .bytes(4)
-        .beside("compare_exchange", |stage, rounds| {
-            stage.alone(rounds, Raw::compare_swap);
-        }),
-    figure("fetch_and_op", 20_000, None, fetch_and_op_long)
-        .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
-    figure("exclusive lock, unlock", 20_000, Some(1.5), exclusive)
-        .bytes(0)
-        .beside("4 fetch_adds", |stage, rounds| {
-            stage.alone(rounds, Raw::lock);
-        }),
-    figure("put, one after the other", 100_000, None, puts),
-    figure(
-        "put_notify, one after the other",
-        50_000,
-        None,
-        put_notifies,
-    ),
-    figure("get", 20_000, None, gets),
-    figure("barrier", 10_000, None, barrier).ranks(2),
-    figure("barrier", 500, None, barrier).ranks(4),
-    figure("barrier", 200, None, barrier).ranks(8),
-    figure("barrier", 100, None, barrier).ranks(16),
-    figure("put_notify round a ring", 10_000, None, ring).ranks(2),
-    figure("put_notify round a ring", 500, None, ring).ranks(4),
-    figure("put_notify round a ring", 200, None, ring).ranks(8),
-    figure("put_notify round a ring", 100, None, ring).ranks(16),
-];
+impl<L: Link> Figure<L> {
+    /// All of them, in the order in which they are printed.
+    pub(crate) const ALL: [Self; 20] = [
+        figure(NOTIFIED, 20_000, Some(1.2), ping_pong).half(),
+        figure(NOTIFIED, 2_000, Some(1.1), ping_pong)
+            .half()
+            .bytes(32 << 10)
+            .beside("memcpy, flag", copies),
+        figure(NOTIFIED, 100, Some(1.1), ping_pong)
+            .half()
+            .bytes(1 << 20)
+            .beside("memcpy, flag", copies),
+        figure("epoch, its origin", 20_000, Some(2.2), epoch_origin).bytes(0),
+        figure("epoch, its target", 20_000, Some(2.2), epoch_target).bytes(0),
+        figure("fetch_and_op", 20_000, Some(1.5), fetch_and_op)
+            .bytes(4)
+            .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
+        figure("compare_and_swap", 20_000, Some(1.5), compare_and_swap)
+            .bytes(4)
+            .beside("compare_exchange", |stage, rounds| {
+                stage.alone(rounds, Raw::compare_swap);
+            }),
+        figure("fetch_and_op", 20_000, None, fetch_and_op_long)
+            .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
+        figure("exclusive lock, unlock", 20_000, Some(1.5), exclusive)
+            .bytes(0)
+            .beside("4 fetch_adds", |stage, rounds| {
+                stage.alone(rounds, Raw::lock);
+            }),
+        figure("put, one after the other", 100_000, None, puts),
+        figure(
+            "put_notify, one after the other",
+            50_000,
+            None,
+            put_notifies,
+        ),
+        figure("get", 20_000, None, gets),
+        figure("barrier", 10_000, None, barrier).ranks(2),
+        figure("barrier", 500, None, barrier).ranks(4),
+        figure("barrier", 200, None, barrier).ranks(8),
+        figure("barrier", 100, None, barrier).ranks(16),
+        figure("put_notify round a ring", 10_000, None, ring).ranks(2),
+        figure("put_notify round a ring", 500, None, ring).ranks(4),
+        figure("put_notify round a ring", 200, None, ring).ranks(8),
+        figure("put_notify round a ring", 100, None, ring).ranks(16),
+    ];
+}
 
 const TAG: Tag = Tag(1);
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
 
 /// What a rank has to measure with.
-pub(crate) struct Stage<'a, 'w> {
-    world: &'w World<'w, HostLink>,
+pub(crate) struct Stage<'a, 'w, L: Link> {
+    world: &'w World<'w, L>,
     raw: &'a Raw,
     me: usize,
     peer: Rank,
-    window: Window<'w, u64, HostLink>,
-    words: Window<'w, u32, HostLink>,
+    window: Window<'w, u64, L>,
+    words: Window<'w, u32, L>,
     /// What is sent, and where what came is copied.
     from: Vec<u64>,
     into: Vec<u64>,
 }
 
-impl<'a, 'w> Stage<'a, 'w> {
-    pub(crate) fn new(
-        world: &'w World<'w, HostLink>,
-        raw: &'a Raw,
-        bytes: usize,
-    ) -> Result<Self, Error> {
+impl<'a, 'w, L: Link> Stage<'a, 'w, L> {
+    pub(crate) fn new(world: &'w World<'w, L>, raw: &'a Raw, bytes: usize) -> Result<Self, Error> {
         let me = world.rank().index();
         let elements = (bytes / 8).max(1);
         Ok(Self {
@@ -158,7 +155,7 @@ impl<'a, 'w> Stage<'a, 'w> {
         }
     }
 
-    fn request(&self, from: impl Into<Source>, count: u16) -> Result<Request<'_, HostLink>, Error> {
+    fn request(&self, from: impl Into<Source>, count: u16) -> Result<Request<'_, L>, Error> {
         self.window.expect(0..self.into.len(), from, TAG, count)
     }
 }
@@ -168,7 +165,7 @@ fn error<H>(unfinished: Unfinished<H>) -> Error {
 }
 
 /// A notified put there, and one back; who is told copies the data out of the window.
-fn ping_pong(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn ping_pong<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     let mut into = std::mem::take(&mut stage.into);
     let mut arrived = stage.window.expect(0..into.len(), stage.peer, TAG, 1)?;
     // Who receives has started before the other sends.
@@ -191,7 +188,7 @@ fn ping_pong(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn copies(stage: &mut Stage<'_, '_>, rounds: u64) {
+fn copies<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
     let Stage {
         raw,
         me,
@@ -203,7 +200,7 @@ fn copies(stage: &mut Stage<'_, '_>, rounds: u64) {
 }
 
 /// Empty epochs between rank `origin` and the other.
-fn epochs(stage: &Stage<'_, '_>, rounds: u64, origin: usize) -> Result<(), Error> {
+fn epochs<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64, origin: usize) -> Result<(), Error> {
     let only = [stage.peer];
     let group = stage.world.group(&only)?;
     for _ in 0..rounds {
@@ -217,16 +214,16 @@ fn epochs(stage: &Stage<'_, '_>, rounds: u64, origin: usize) -> Result<(), Error
     Ok(())
 }
 
-fn epoch_origin(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn epoch_origin<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     epochs(stage, rounds, 0)
 }
 
-fn epoch_target(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn epoch_target<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     epochs(stage, rounds, 1)
 }
 
 /// Rank 0 alone under a shared lock of rank 1's piece.
-fn fetch_and_op(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn fetch_and_op<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
@@ -238,7 +235,7 @@ fn fetch_and_op(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
     lock.unlock().map_err(error)
 }
 
-fn fetch_and_op_long(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn fetch_and_op_long<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
@@ -250,7 +247,7 @@ fn fetch_and_op_long(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error
     lock.unlock().map_err(error)
 }
 
-fn compare_and_swap(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn compare_and_swap<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
@@ -267,7 +264,7 @@ fn compare_and_swap(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error>
     lock.unlock().map_err(error)
 }
 
-fn exclusive(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn exclusive<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
@@ -278,7 +275,7 @@ fn exclusive(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn puts(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn puts<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
@@ -291,7 +288,7 @@ fn puts(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
 }
 
 /// Rank 1 takes what comes as it comes, so this is the rate of the slower side.
-fn put_notifies(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn put_notifies<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     /// How many a request waits for.
     const MANY: u16 = 50;
     if stage.me != 0 {
@@ -308,7 +305,7 @@ fn put_notifies(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn gets(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn gets<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
@@ -320,7 +317,7 @@ fn gets(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
     lock.unlock().map_err(error)
 }
 
-fn barrier(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn barrier<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     for _ in 0..rounds {
         stage.world.barrier()?;
     }
@@ -328,7 +325,7 @@ fn barrier(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
 }
 
 /// Every rank tells the next and waits for the one before.
-fn ring(stage: &mut Stage<'_, '_>, rounds: u64) -> Result<(), Error> {
+fn ring<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     let size = stage.world.size();
     let me = stage.world.rank();
     let mut arrived = stage.request(me.prev(size), 1)?;

@@ -8,7 +8,8 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use crate::output::{Json, out, say, table};
-use figures::{FIGURES, Figure};
+use figures::Figure;
+use flagpost_linux::{Coherent, Emulated, Linked, MODES, Mode as _, SoftwareCoherent};
 use pair::{Batch, measure};
 
 #[derive(Args, Debug)]
@@ -19,6 +20,9 @@ pub(crate) struct Arguments {
     /// Batches per figure, of which the median counts
     #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..))]
     batches: u32,
+    /// How memory is kept in step; limits are those of coherent memory
+    #[arg(long, default_value = MODES[0], value_parser = clap::builder::PossibleValuesParser::new(MODES))]
+    mode: String,
     /// One JSON object per figure, a line each
     #[arg(long)]
     json: bool,
@@ -30,16 +34,29 @@ struct Row {
     raw_ns: f64,
     line_ns: f64,
     ratio: f64,
+    flushes: f64,
 }
 
 /// Measures and prints.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let chosen: Vec<&Figure> = FIGURES
+    match &*arguments.mode {
+        SoftwareCoherent::NAME => run_in::<SoftwareCoherent>(arguments, |link| {
+            link.machine().machine().mode().cache_instructions()
+        }),
+        Emulated::NAME => run_in::<Emulated>(arguments, |_| 0),
+        _ => run_in::<Coherent>(arguments, |_| 0),
+    }
+}
+
+fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Result<bool> {
+    let figures = Figure::<M::Link>::ALL;
+    let is_coherent = M::NAME == Coherent::NAME;
+    let chosen: Vec<&Figure<M::Link>> = figures
         .iter()
         .filter(|figure| figure.name.contains(&arguments.figure))
         .collect();
     if chosen.is_empty() {
-        let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+        let names: Vec<&str> = figures.iter().map(|figure| figure.name).collect();
         bail!(
             "no figure has {:?} in its name: {}",
             arguments.figure,
@@ -52,22 +69,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
     let mut rows = Vec::new();
     for figure in chosen {
-        let batches = measure(figure, &processors, arguments.batches)
+        let limit = figure.limit.filter(|_| is_coherent);
+        let batches = measure::<M>(figure, &processors, arguments.batches, flushes)
             .map_err(|why| anyhow!("{}: {why}", figure.name))?;
         let row = medians(&batches);
         if arguments.json {
             let mut object = Json::new()
                 .text("name", figure.name)
+                .text("mode", M::NAME)
                 .number("ranks", figure.ranks)
                 .number("bytes", figure.bytes)
                 .number("ns", format_args!("{:.1}", row.ns))
                 .number("raw_ns", format_args!("{:.1}", row.raw_ns))
                 .number("line_ns", format_args!("{:.1}", row.line_ns))
                 .number("ratio", format_args!("{:.3}", row.ratio));
-            object = match figure.limit {
+            object = match limit {
                 Some(limit) => object.number("limit", limit),
                 None => object.number("limit", "null"),
             };
+            if M::NAME == SoftwareCoherent::NAME {
+                object = object.number("flushes", format_args!("{:.1}", row.flushes));
+            }
             out(&object.end());
         }
         rows.push(vec![
@@ -79,14 +101,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
             figure.raw.to_owned(),
             format!("{:.1}", row.line_ns),
             format!("{:.2}", row.ratio),
-            figure
-                .limit
-                .map_or(String::from("-"), |limit| limit.to_string()),
+            limit.map_or(String::from("-"), |limit| limit.to_string()),
+            format!("{:.1}", row.flushes),
         ]);
     }
     if !arguments.json {
         let head = [
-            "figure", "ranks", "bytes", "ns", "raw", "raw is", "line", "ratio", "limit",
+            "figure", "ranks", "bytes", "ns", "raw", "raw is", "line", "ratio", "limit", "flushes",
         ];
         table(&head, &rows);
     }
@@ -104,5 +125,6 @@ fn medians(batches: &[Batch]) -> Row {
         raw_ns: median(|batch| batch.raw_ns),
         line_ns: median(|batch| batch.line_ns),
         ratio: median(|batch| batch.ns / batch.raw_ns),
+        flushes: median(|batch| batch.flushes),
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use flagpost::{Error, World};
-use flagpost_linux::HostLink;
+use flagpost::{Error, Link, World};
+use flagpost_linux::{DEFAULT_MEMORY, Linked, Setup};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::figures::{Figure, Stage};
@@ -20,6 +20,8 @@ pub(crate) struct Batch {
     pub(crate) ns: f64,
     pub(crate) raw_ns: f64,
     pub(crate) line_ns: f64,
+    /// Cache instructions of rank 0, where the mode has any.
+    pub(crate) flushes: f64,
 }
 
 /// Processors that this process may use.
@@ -38,30 +40,38 @@ fn bind(processor: usize) {
     let _ = sched_setaffinity(None, &set);
 }
 
-/// Measures `figure` so many times.
-pub(crate) fn measure(figure: &Figure, processors: &[usize], batches: u32) -> Result<Vec<Batch>> {
+/// Measures `figure` so many times. `flushes` tells how many cache instructions a link's rank has executed.
+pub(crate) fn measure<M: Linked>(
+    figure: &Figure<M::Link>,
+    processors: &[usize],
+    batches: u32,
+    flushes: fn(&M::Link) -> u64,
+) -> Result<Vec<Batch>> {
     let (raw, all) = (Raw::new(), Mutex::new(Vec::new()));
     let one_each = usize::from(figure.ranks) <= processors.len();
-    let done = flagpost_linux::threads(figure.ranks, |world| {
-        let me = world.rank().index();
-        if one_each {
-            bind(processors[me]);
-        }
-        let batches = rank(world, figure, &raw, batches)?;
-        if me == 0 {
-            all.lock().map(|mut all| *all = batches).unwrap_or_default();
-        }
-        Ok::<(), Error>(())
-    });
+    let setup = Setup::default();
+    let done =
+        flagpost_linux::threads_with::<M, _, _>(figure.ranks, DEFAULT_MEMORY, setup, |world| {
+            let me = world.rank().index();
+            if one_each {
+                bind(processors[me]);
+            }
+            let batches = rank(world, figure, &raw, batches, flushes)?;
+            if me == 0 {
+                all.lock().map(|mut all| *all = batches).unwrap_or_default();
+            }
+            Ok::<(), Error>(())
+        });
     done.map_err(|why| anyhow!("{why}"))?;
     all.into_inner().map_err(|_| anyhow!("a rank panicked"))
 }
 
-fn rank(
-    world: &World<'_, HostLink>,
-    figure: &Figure,
+fn rank<L: Link>(
+    world: &World<'_, L>,
+    figure: &Figure<L>,
     raw: &Raw,
     batches: u32,
+    flushes: fn(&L) -> u64,
 ) -> Result<Vec<Batch>, Error> {
     let mut stage = Stage::new(world, raw, figure.bytes)?;
     let me = world.rank().index();
@@ -83,8 +93,12 @@ fn rank(
             })?,
             None => line_ns,
         };
+        let mut flushed = 0;
         let ns = time(world, figure.rounds, || {
-            (figure.call)(&mut stage, figure.rounds)
+            let before = flushes(world.link());
+            let done = (figure.call)(&mut stage, figure.rounds);
+            flushed = flushes(world.link()) - before;
+            done
         })?;
         // The first one warms up. What goes there and back is half of it.
         if batch > 0 {
@@ -94,6 +108,7 @@ fn rank(
                 ns: ns / halves,
                 raw_ns: raw_ns / raw_halves,
                 line_ns,
+                flushes: flushed as f64 / figure.rounds as f64,
             });
         }
     }
@@ -101,8 +116,8 @@ fn rank(
 }
 
 /// Nanoseconds per round, by this rank's clock, from a common beginning.
-fn time(
-    world: &World<'_, HostLink>,
+fn time<L: Link>(
+    world: &World<'_, L>,
     rounds: u64,
     work: impl FnOnce() -> Result<(), Error>,
 ) -> Result<f64, Error> {
