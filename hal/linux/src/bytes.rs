@@ -9,7 +9,7 @@
 //!   gets and gives wrong numbers, nothing else: on x86_64 and aarch64 accesses of different sizes may mix.
 //!
 //! # Costs
-//! One aligned element of 4 or 8 bytes: one load or store. Else words of 8 bytes, and bytes at the ends; from [`STRING`] bytes on
+//! One aligned element of 4 or 8 bytes: one load or store; up to four of 8: one each. Else words of 8 bytes, and bytes at the ends; from [`STRING`] bytes on
 //! x86_64's string instruction, which moves whole lines as `memcpy` does.
 
 use std::marker::PhantomData;
@@ -163,15 +163,27 @@ impl<'s> Bytes<'s> {
         unsafe { AtomicU64::from_ptr(self.start.add(index).as_ptr().cast()) }
     }
 
+    /// The first 4 bytes, which are aligned.
+    #[inline(always)]
+    fn word(self) -> &'s AtomicU32 {
+        assert!(self.len >= 4);
+        debug_assert!(self.is_aligned(4));
+        // SAFETY: B1, B2: four mapped bytes of these; callers have looked whether they are aligned.
+        unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) }
+    }
+
     /// Copies `from` to these bytes, which are as many.
     #[inline(always)]
     pub(crate) fn store(self, from: &[u8]) {
         debug_assert_eq!(self.len, from.len());
-        match from.len() {
-            8 if self.is_aligned(8) => {
-                let mut long = [0; 8];
-                long.copy_from_slice(from);
-                self.long(0).store(u64::from_le_bytes(long), Relaxed);
+        // What an element is, and what an entry of a ring is. Elsewhere lengths are looked at in turn.
+        match (from.as_chunks::<8>(), self.is_aligned(8)) {
+            (([one], []), true) => self.long(0).store(u64::from_le_bytes(*one), Relaxed),
+            (([a, b, c, d], []), true) => {
+                self.long(0).store(u64::from_le_bytes(*a), Relaxed);
+                self.long(8).store(u64::from_le_bytes(*b), Relaxed);
+                self.long(16).store(u64::from_le_bytes(*c), Relaxed);
+                self.long(24).store(u64::from_le_bytes(*d), Relaxed);
             }
             _ => self.store_many(from),
         }
@@ -180,6 +192,10 @@ impl<'s> Bytes<'s> {
     #[inline(never)]
     fn store_many(self, from: &[u8]) {
         let len = self.len.min(from.len());
+        if let (Ok(word), true) = (<[u8; 4]>::try_from(from), self.is_aligned(4)) {
+            self.word().store(u32::from_le_bytes(word), Relaxed);
+            return;
+        }
         #[cfg(target_arch = "x86_64")]
         if len >= STRING {
             // SAFETY: B1: `len` bytes here are mapped, and `from` has as many to read. The instruction reads and writes
@@ -206,13 +222,6 @@ impl<'s> Bytes<'s> {
             let long = u64::from_le_bytes(*long);
             self.long(head + 8 * step).store(long, Relaxed);
         }
-        // Elements of 4 bytes are stored whole.
-        if let (Ok(word), true) = (<[u8; 4]>::try_from(tail), longs.is_empty() && head == 0) {
-            // SAFETY: B1, B2: four mapped bytes; `head` is 0, so they are aligned to 8, or `len` is 4 and they are to 4.
-            let to = unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) };
-            to.store(u32::from_le_bytes(word), Relaxed);
-            return;
-        }
         for (index, byte) in tail.iter().enumerate() {
             self.byte(len - tail.len() + index).store(*byte, Relaxed);
         }
@@ -222,10 +231,8 @@ impl<'s> Bytes<'s> {
     #[inline(always)]
     pub(crate) fn load(self, into: &mut [u8]) {
         debug_assert_eq!(self.len, into.len());
-        match into.len() {
-            8 if self.is_aligned(8) => {
-                into.copy_from_slice(&self.long(0).load(Relaxed).to_le_bytes());
-            }
+        match (into.as_chunks_mut::<8>(), self.is_aligned(8)) {
+            (([one], []), true) => *one = self.long(0).load(Relaxed).to_le_bytes(),
             _ => self.load_many(into),
         }
     }
@@ -233,6 +240,10 @@ impl<'s> Bytes<'s> {
     #[inline(never)]
     fn load_many(self, into: &mut [u8]) {
         let len = self.len.min(into.len());
+        if into.len() == 4 && self.is_aligned(4) {
+            into.copy_from_slice(&self.word().load(Relaxed).to_le_bytes());
+            return;
+        }
         #[cfg(target_arch = "x86_64")]
         if len >= STRING {
             // SAFETY: as in `store_many`, the other way round; `into` has `len` bytes to write, and nobody else has it.
@@ -255,23 +266,14 @@ impl<'s> Bytes<'s> {
         for (step, long) in longs.iter_mut().enumerate() {
             *long = self.long(head + 8 * step).load(Relaxed).to_le_bytes();
         }
-        if let (4, true) = (tail.len(), longs.is_empty() && head == 0) {
-            // SAFETY: as in `store_many`.
-            let from = unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) };
-            tail.copy_from_slice(&from.load(Relaxed).to_le_bytes());
-            return;
-        }
         let start = len - tail.len();
         for (index, byte) in tail.iter_mut().enumerate() {
             *byte = self.byte(start + index).load(Relaxed);
         }
     }
 
-    /// How many bytes come before the first aligned word of 8; none, if all are one aligned word of 4.
+    /// How many bytes come before the first aligned word of 8.
     fn head(self, len: usize) -> usize {
-        if len == 4 && self.is_aligned(4) {
-            return 0;
-        }
         let past = self.start.as_ptr().addr() % 8;
         ((8 - past) % 8).min(len)
     }

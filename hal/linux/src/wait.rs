@@ -91,8 +91,11 @@ impl Waiter {
     }
 
     /// The wait is over.
+    #[inline]
     pub(crate) fn done(&self) {
-        self.watched.set(None);
-        self.turns.set(0);
+        if self.turns.get() != 0 {
+            self.watched.set(None);
+            self.turns.set(0);
+        }
     }
 }
