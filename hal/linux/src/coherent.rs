@@ -30,6 +30,7 @@ pub struct Coherent(());
 
 impl Mode for Coherent {
     const NAME: &'static str = "coherent";
+    const PLAIN: bool = true;
 
     fn new() -> Self {
         Self(())

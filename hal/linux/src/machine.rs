@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ use crate::wait::Waiter;
 pub trait Mode: sealed::Sealed + Sized + 'static {
     /// What it is called on command lines.
     const NAME: &'static str;
+
+    /// Whether words may be looked at as they are, without what a load takes otherwise.
+    #[doc(hidden)]
+    const PLAIN: bool = false;
 
     #[doc(hidden)]
     fn new() -> Self;
@@ -160,11 +165,24 @@ where
     Self: UncachedMemory,
 {
     fn relax(&self, watched: &[Watch]) {
-        let changed = || {
-            let differs = |watch: &Watch| self.load_u32(watch.at) != watch.seen;
-            watched.iter().any(differs)
+        /// A loop watches a few words.
+        const FEW: usize = 4;
+        let long = match watched.first() {
+            Some(first) if M::PLAIN && watched.len() <= FEW => {
+                // Found and checked once, not at each look.
+                let mut words = [(self.regions.word(first.at), first.seen); FEW];
+                for (place, watch) in words.iter_mut().zip(watched) {
+                    *place = (self.regions.word(watch.at), watch.seen);
+                }
+                let differs = |(word, seen): &(&AtomicU32, u32)| word.load(Relaxed) != *seen;
+                let words = &words[..watched.len()];
+                self.own.waiter.turn(watched, || words.iter().any(differs))
+            }
+            _ => self.own.waiter.turn(watched, || {
+                let differs = |watch: &Watch| self.load_u32(watch.at) != watch.seen;
+                watched.iter().any(differs)
+            }),
         };
-        let long = self.own.waiter.turn(watched, changed);
         if let (true, Some(peers)) = (long, &self.own.peers) {
             peers.look(self.segment());
         }
