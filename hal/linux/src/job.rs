@@ -216,8 +216,8 @@ fn inherited(fd: u32, shape: Shape) -> Result<Segment, JoinError> {
     let path = format!("/proc/self/fd/{fd}");
     let file = OpenOptions::new().read(true).write(true).open(path);
     let file = file.map_err(|why| failed(why.to_string()))?;
-    if !segment::is_sealed(&file) {
-        return Err(failed("it is not sealed".to_owned()));
+    if !segment::is_job(&file) {
+        return Err(failed("others could change its size".to_owned()));
     }
     Segment::map(&file, shape).map_err(|why| failed(why.to_string()))
 }

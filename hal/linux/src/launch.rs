@@ -3,7 +3,7 @@
 //! # Steps
 //! | step | what |
 //! |---|---|
-//! | memory | a sealed memfd, inherited by the ranks |
+//! | memory | a sealed memfd, or a file without a name, inherited by the ranks |
 //! | start | one process per rank, bound to its processor; each is killed when the launcher dies |
 //! | watch | sleeps until a process ends (pidfd) |
 //! | a rank dies | it is marked lost: the others' waits end with `PeerLost`; they have [`GRACE`] to end by themselves |
@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,8 @@ pub struct Job {
     pub mode: String,
     /// Where ranks run.
     pub bind: Bind,
+    /// A directory for a file without a name to be the memory, instead of a memfd.
+    pub directory: Option<PathBuf>,
 }
 
 /// How a rank ended.
@@ -138,7 +141,13 @@ pub fn launch(
 ) -> io::Result<Vec<Ended>> {
     let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
     let places = job.bind.places(job.shape.ranks()).map_err(invalid)?;
-    let file = segment::create(job.shape)?;
+    let file = match &job.directory {
+        None => segment::create(job.shape)?,
+        Some(directory) => segment::create_in(directory, job.shape).map_err(|why| {
+            let what = format!("no memory in {}: {why}", directory.display());
+            io::Error::new(why.kind(), what)
+        })?,
+    };
     let segment = Segment::map(&file, job.shape)?;
     let mut processes = Vec::new();
     for rank in 0..job.shape.ranks() {
@@ -194,15 +203,37 @@ fn watch(
     mut processes: Vec<Process>,
     seen: &mut dyn FnMut(&Ended),
 ) -> io::Result<Vec<Ended>> {
+    /// How soon it is noticed that others have joined a job that a rank has left alone.
+    const LOOK: Duration = Duration::from_millis(50);
+    let has_joined = |rank| segment.state_of(rank) != State::Expected;
     let mut ended: Vec<Ended> = Vec::new();
+    // Ended in order, without having joined: a failure once somebody has.
+    let mut strangers: Vec<Ended> = Vec::new();
     let mut deadline: Option<Instant> = None;
-    while !processes.is_empty() {
-        let rest = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+    loop {
+        let joined = (0..segment.shape().ranks()).any(has_joined);
+        let known = if joined || processes.is_empty() {
+            std::mem::take(&mut strangers)
+        } else {
+            Vec::new()
+        };
+        for mut end in known {
+            end.stranger = joined;
+            tell(segment, end, &mut deadline, &mut ended, seen);
+        }
+        if processes.is_empty() {
+            return Ok(ended);
+        }
+        let mut rest = deadline.map(|end| end.saturating_duration_since(Instant::now()));
         if rest.is_some_and(|rest| rest.is_zero()) {
             for process in &mut processes {
                 process.killed |= process.child.kill().is_ok();
             }
             deadline = Some(Instant::now() + GRACE);
+            rest = Some(GRACE);
+        }
+        if !strangers.is_empty() {
+            rest = Some(rest.map_or(LOOK, |rest| rest.min(LOOK)));
         }
         wait_for_any(&processes, rest)?;
         let mut index = 0;
@@ -212,24 +243,36 @@ fn watch(
                 continue;
             };
             let process = processes.swap_remove(index);
-            let other_joined =
-                (0..segment.shape().ranks()).any(|rank| segment.state_of(rank) != State::Expected);
             let end = Ended {
                 rank: process.rank,
                 pid: process.child.id(),
                 status,
                 killed: process.killed,
-                stranger: segment.state_of(process.rank) == State::Expected && other_joined,
+                stranger: false,
             };
-            if !end.is_well() {
-                segment.mark_lost(end.rank);
-                deadline.get_or_insert_with(|| Instant::now() + GRACE);
+            if status.success() && !has_joined(end.rank) {
+                strangers.push(end);
+            } else {
+                tell(segment, end, &mut deadline, &mut ended, seen);
             }
-            seen(&end);
-            ended.push(end);
         }
     }
-    Ok(ended)
+}
+
+/// A rank has ended: if it should not have, the others are told, and have so long.
+fn tell(
+    segment: &Segment,
+    end: Ended,
+    deadline: &mut Option<Instant>,
+    ended: &mut Vec<Ended>,
+    seen: &mut dyn FnMut(&Ended),
+) {
+    if !end.is_well() {
+        segment.mark_lost(end.rank);
+        deadline.get_or_insert_with(|| Instant::now() + GRACE);
+    }
+    seen(&end);
+    ended.push(end);
 }
 
 /// Sleeps until a process ends, or so long.

@@ -4,6 +4,9 @@
 //! A *memfd* has no name: it is reached by its descriptor, which only the launcher's children inherit, and is gone with the
 //! last process that has it. It is sealed against growing and shrinking, so that no rank can take pages away under another.
 //!
+//! A *file without a name* in a directory of the user's choice (a file system on DAX memory, say) is the same but for the seals, which only
+//! memfds have: a rank that shrinks it ends those that then touch what is gone.
+//!
 //! # Invariants
 //! * M1. `base` is the first of `shape.total()` bytes that stay mapped, readable and writable, as long as the segment lives.
 //! * M2. Nobody holds a Rust reference to bytes of it, but to atomics: other processes write it at any time, and no bit
@@ -11,13 +14,16 @@
 //! * M3. Every access is checked against the shape, which does not come from the memory: whatever a peer writes here, this rank
 //!   touches no other bytes of its own address space.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, OFlags, SealFlags};
+use rustix::io::FdFlags;
 
 use crate::shape::Shape;
 
@@ -44,9 +50,37 @@ pub(crate) fn create(shape: Shape) -> io::Result<File> {
     Ok(file)
 }
 
+/// [`create`], as a file without a name in `directory`.
+pub(crate) fn create_in(directory: &Path, shape: Shape) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(OFlags::TMPFILE.bits().cast_signed())
+        .open(directory)?;
+    file.set_len(shape.total() as u64)?;
+    // Ranks inherit it.
+    let flags = rustix::io::fcntl_getfd(&file)?;
+    rustix::io::fcntl_setfd(&file, flags.difference(FdFlags::CLOEXEC))?;
+    Ok(file)
+}
+
+/// Whether `file` is what [`create`] or [`create_in`] makes.
+pub(crate) fn is_job(file: &File) -> bool {
+    is_sealed(file) || is_nameless(file)
+}
+
 /// Whether `file` can neither grow nor shrink any more.
-pub(crate) fn is_sealed(file: &File) -> bool {
+fn is_sealed(file: &File) -> bool {
     rustix::fs::fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SEALS))
+}
+
+/// Whether it is a file of this user's alone that has no name.
+fn is_nameless(file: &File) -> bool {
+    file.metadata().is_ok_and(|here| {
+        let own = here.uid() == rustix::process::geteuid().as_raw();
+        own && here.is_file() && here.nlink() == 0 && here.mode() & 0o077 == 0
+    })
 }
 
 impl Segment {
@@ -115,6 +149,18 @@ mod tests {
         assert!(file.set_len(1).is_err(), "nobody can shrink it");
         assert!(file.set_len(1 << 30).is_err(), "nobody can let it grow");
         assert!(Segment::map(&file, shape()).is_ok());
+    }
+
+    #[test]
+    fn files_without_a_name_are_private() {
+        let file = create_in(&std::env::temp_dir(), shape()).expect("a file");
+        assert!(is_job(&file) && !is_sealed(&file));
+        assert!(Segment::map(&file, shape()).is_ok());
+        let named = std::env::temp_dir().join(format!("flagpost-named-{}", std::process::id()));
+        let other = File::create(&named).expect("a file");
+        assert!(!is_job(&other), "it has a name");
+        std::fs::remove_file(named).expect("it can go");
+        assert!(!is_job(&other), "others may have opened it");
     }
 
     #[test]

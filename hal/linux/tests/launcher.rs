@@ -93,6 +93,18 @@ fn jobs_of_all_sizes_end_well() {
     }
 }
 
+#[test]
+fn memory_can_be_a_file_of_a_directory() {
+    let mut command = job(3, "ring");
+    let program = command.get_program().to_owned();
+    let rest: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    command = Command::new(program);
+    command.arg("--mem-in").arg(std::env::temp_dir()).args(rest);
+    let output = command.env(PART, "ring").output().expect("it runs");
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}{err}");
+}
+
 /// One of three dies in some way: the others are told, and so is who started the job.
 #[test]
 fn who_dies_is_told_to_all() {
@@ -227,6 +239,10 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
             "cannot be used here",
         ),
         (&["-n", "2", "--mode", "fast", "true"], "software-coherent"),
+        (
+            &["-n", "2", "--mem-in", "/nonexistent", "true"],
+            "no memory in /nonexistent",
+        ),
         (
             &["-n", "2", "/nonexistent/program"],
             "cannot start /nonexistent",

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
@@ -21,6 +22,9 @@ struct Arguments {
     /// Memory per rank that others can reach: 16K to 2G
     #[arg(long = "mem", value_name = "SIZE", value_parser = size, default_value_t = DEFAULT_MEMORY)]
     memory: u64,
+    /// A directory whose file system the memory is to be of, such as one on DAX; else it is the host's memory
+    #[arg(long = "mem-in", value_name = "DIRECTORY")]
+    directory: Option<PathBuf>,
     /// Where ranks run: none, auto (one processor per rank, if there are as many), or a list such as 0,2,4-7
     #[arg(long, value_name = "WHERE", default_value_t = Bind::Auto)]
     bind: Bind,
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         shape,
         mode: arguments.mode,
         bind: arguments.bind,
+        directory: arguments.directory,
     };
     let Some((program, rest)) = arguments.program.split_first() else {
         return wrong("no program is named");
