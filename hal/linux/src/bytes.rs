@@ -9,7 +9,7 @@
 //!   gets and gives wrong numbers, nothing else: on x86_64 and aarch64 accesses of different sizes may mix.
 //!
 //! # Costs
-//! One aligned element of 4 or 8 bytes: one load or store; up to four of 8: one each. Else words of 8 bytes, and bytes at the ends; from [`STRING`] bytes on
+//! One aligned element of 4 or 8 bytes: one load or store; up to four of 8: one each. Else words of 8 bytes, and bytes at the ends; from 256 bytes on
 //! x86_64's string instruction, which moves whole lines as `memcpy` does.
 
 use std::marker::PhantomData;
@@ -23,6 +23,7 @@ use flagpost_hal::{Address, Kind};
 use crate::segment::Segment;
 
 /// From how many bytes on the string instruction is used.
+#[cfg(target_arch = "x86_64")]
 const STRING: usize = 256;
 
 /// The regions of all ranks, as this process has mapped them.
