@@ -62,6 +62,7 @@ enum Commands {
     Doctor,
     /// Run the host's tests, the cases on Linux processes, a short mutation sweep, then the cases under QEMU at several sizes
     Test,
+    Linux(commands::linux::Arguments),
     Mutants(commands::mutants::Arguments),
     Explore(commands::explore::Arguments),
     Replay(commands::replay::Arguments),
@@ -103,6 +104,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Qemu(arguments) => commands::qemu::run(console, arguments),
         Commands::Doctor => Ok(commands::doctor::run(console)),
         Commands::Test => Ok(commands::test::run(console)),
+        Commands::Linux(arguments) => commands::linux::run(console, arguments),
         Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
         Commands::Explore(arguments) => commands::explore::run(console, arguments),
         Commands::Replay(arguments) => commands::replay::run(console, arguments),

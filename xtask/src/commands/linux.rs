@@ -1,9 +1,11 @@
-//! The conformance cases on Linux, a process per rank: a part of `cargo xtask test`.
+//! `cargo xtask linux`: the conformance cases on Linux, a process per rank. A part of `cargo xtask test`.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use super::test::Count;
 use crate::console::{Console, out};
@@ -22,8 +24,41 @@ const PLATFORMS: [&str; 4] = [
 /// Ranks: as many as a small host's processors, and more than those.
 const RANKS: [u16; 3] = [2, 4, 16];
 
+/// Run the conformance cases on Linux, a process per rank
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Ranks [default: 2, 4 and 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    ranks: Option<u16>,
+    /// How memory is kept in step, and how words are changed [default: all]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PLATFORMS))]
+    platform: Option<String>,
+    /// Only cases whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+}
+
+/// Runs the command; `false` if a case failed.
+pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    let of = |platform: &&str| {
+        arguments
+            .platform
+            .as_deref()
+            .is_none_or(|name| name == *platform)
+    };
+    let platforms: Vec<&str> = PLATFORMS.into_iter().filter(of).collect();
+    let ranks = arguments.ranks.map_or(RANKS.to_vec(), |ranks| vec![ranks]);
+    let count = all(console, &platforms, &ranks, &arguments.filter)?;
+    out(&count.line());
+    Ok(count.failed == 0)
+}
+
 /// Runs all platforms at all sizes, and prints what failed, was skipped, and the sums.
 pub(crate) fn cases(console: &Console) -> Result<Count> {
+    all(console, &PLATFORMS, &RANKS, "")
+}
+
+fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Result<Count> {
     console.step(format!("building {PACKAGE}"));
     let built = Command::new(paths::cargo())
         .args(["build", "--quiet", "--locked", "--package", PACKAGE])
@@ -35,20 +70,21 @@ pub(crate) fn cases(console: &Console) -> Result<Count> {
         bail!("{PACKAGE} does not build");
     }
     let mut count = Count::default();
-    for platform in PLATFORMS {
-        for ranks in RANKS {
+    for platform in platforms {
+        for ranks in ranks {
             console.step(format!("linux, {platform}, {ranks} ranks"));
-            count.add(run(platform, ranks)?);
+            count.add(job(platform, *ranks, filter)?);
         }
     }
     console.clear();
     Ok(count)
 }
 
-fn run(platform: &str, ranks: u16) -> Result<Count> {
+fn job(platform: &str, ranks: u16, filter: &str) -> Result<Count> {
     let program = paths::target().join("debug").join(PACKAGE);
     let mut child = Command::new(&program)
         .args(["--platform", platform, "--ranks", &ranks.to_string()])
+        .args(["--filter", filter])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
