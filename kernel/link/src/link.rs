@@ -118,6 +118,15 @@ pub trait Link {
         op: &Op,
     ) -> Result<(), Refusal>;
 
+    /// Does `amo` to the element of 4 bytes at `offset`, and gives its former value: where that is one operation of the machine,
+    /// which other `amo_word`s and [`update`](Self::update)s see as a whole. None where it is not, or where something is wrong:
+    /// then nothing has happened, and `update` tells.
+    #[inline]
+    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
+        let _ = (to, key, offset, amo);
+        None
+    }
+
     /// Does `amo` to the cell of 8 bytes at `offset`, at once as far as other `amo`s and [`update`](Self::update)s can see,
     /// and gives its former value. Cells that peers change are only read by this and by [`watch`](Self::watch), their
     /// owner's included. What is begun after the answer comes behind it; it orders nothing else. For waiting loops: one that

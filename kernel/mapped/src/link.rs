@@ -2,7 +2,7 @@
 
 use core::{cell::Cell, marker::PhantomData};
 
-use flagpost_hal::{Address, CoreId, Held, Machine, NativeAtomics, Region};
+use flagpost_hal::{Address, Atomic, CoreId, Held, Machine, NativeAtomics, Region};
 use flagpost_link::{
     Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, lock_point,
     mutant::{Guard, Site},
@@ -371,6 +371,28 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         _: &Op,
     ) -> Result<u64, Refusal> {
         self.change_cell(to, self.resolve(key, offset, 8)?, amo, width)
+    }
+
+    #[inline]
+    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
+        let place = self.resolve(key, offset, 4).ok()?;
+        if !A::NATIVE || !place.is_multiple_of(4) {
+            return None;
+        }
+        let at = self.region_of(to).ok()?.at(place);
+        let native = |operation| A::atomic(&self.machine, at, operation);
+        self.looked();
+        match amo {
+            Amo::Read => Some(self.machine.load_u32(at)),
+            Amo::Add(value) => native(Atomic::Add(value as u32)),
+            Amo::Or(value) => native(Atomic::Or(value as u32)),
+            Amo::Swap(value) => native(Atomic::Swap(value as u32)),
+            Amo::CompareSwap { expected, new } => native(Atomic::CompareSwap {
+                old: expected as u32,
+                new: new as u32,
+            }),
+            Amo::And(_) | Amo::Xor(_) => None,
+        }
     }
 
     fn update(

@@ -45,7 +45,7 @@
 )]
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Op, Rank};
+use flagpost_link::{Amo, Link, Op, Rank};
 
 use crate::{Error, Unfinished};
 
@@ -104,6 +104,37 @@ fn put<'w, T: Pod, L: Link + 'w>(
     epoch.admit(to)?;
     let (world, bytes) = (core.world, bytemuck::cast_slice(data));
     world.retry(|| world.link().put(to, key, offset, bytes))
+}
+
+/// Does `amo` to one element of 4 bytes, if that is all there is to do.
+#[inline]
+fn amo_at_once<'w, T: Pod, L: Link + 'w>(
+    epoch: &(impl Reach<'w, L> + ?Sized),
+    to: Rank,
+    index: usize,
+    amo: Amo,
+) -> Option<T> {
+    let core = epoch.core();
+    let (key, offset) = core.place_at_once::<T>(to, index, 1)?;
+    if !epoch.admits(to) {
+        return None;
+    }
+    let old = core.world.link().amo_word(to, key, offset, amo)?;
+    bytemuck::try_cast(old).ok()
+}
+
+/// What takes more, or is wrong.
+#[cold]
+#[inline(never)]
+fn fetch<'r, 'w, T: Element, L: Link>(
+    epoch: &'r (impl Reach<'w, L> + ?Sized),
+    to: Rank,
+    index: usize,
+    change: Change<T>,
+) -> Result<T, Unfinished<Option<Fetch<'r, 'w, T, L>>>> {
+    prepare::fetch(epoch, to, index, change)
+        .map_err(nothing)?
+        .begin()
 }
 
 /// The operations of an access epoch on elements `T`.
@@ -266,6 +297,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// As [`Rma::put`], and [`Error::UnitUnaligned`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with
     /// a handle: it may have been done; [`Fetch::go_on`] gets the answer.
+    #[inline]
     fn fetch_and_op(
         &self,
         to: Rank,
@@ -276,16 +308,19 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
-        let change = Change::Combine(operation.combine(), operand);
-        prepare::fetch(self, to, index, change)
-            .map_err(nothing)?
-            .begin()
+        let combine = operation.combine();
+        let amo = combine.as_word(operand);
+        if let Some(old) = amo.and_then(|amo| amo_at_once(self, to, index, amo)) {
+            return Ok(old);
+        }
+        fetch(self, to, index, Change::Combine(combine, operand))
     }
 
     /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, and gives what it held before.
     ///
     /// # Errors
     /// As [`Rma::fetch_and_op`].
+    #[inline]
     fn compare_and_swap(
         &self,
         to: Rank,
@@ -296,9 +331,13 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Integer,
     {
-        prepare::fetch(self, to, index, Change::CompareSwap { expected, new })
-            .map_err(nothing)?
-            .begin()
+        let word = |value: T| bytemuck::try_cast::<T, u32>(value).map(u64::from);
+        if let (Ok(expected), Ok(new)) = (word(expected), word(new))
+            && let Some(old) = amo_at_once(self, to, index, Amo::CompareSwap { expected, new })
+        {
+            return Ok(old);
+        }
+        fetch(self, to, index, Change::CompareSwap { expected, new })
     }
 
     /// Begins a [`put`](Self::put). Blocks only until the epoch admits `to`.

@@ -122,6 +122,19 @@ impl Combine {
             Kind::Sum | Kind::Prod | Kind::Min | Kind::Max => None,
         }
     }
+
+    /// The same as an operation of a link on a word that is one element, if there is one.
+    #[inline]
+    pub(super) fn as_word<T: Pod>(&self, operand: T) -> Option<Amo> {
+        let operand = u64::from(bytemuck::try_cast::<T, u32>(operand).ok()?);
+        match self.kind {
+            Kind::Sum if self.integer => Some(Amo::Add(operand)),
+            Kind::Or => Some(Amo::Or(operand)),
+            Kind::Replace => Some(Amo::Swap(operand)),
+            Kind::NoOp => Some(Amo::Read),
+            _ => None,
+        }
+    }
 }
 
 /// Bytes of a link's cell.
