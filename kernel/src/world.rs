@@ -225,22 +225,22 @@ impl<'a, L: Link> World<'a, L> {
         // At once, as a rule: then nothing of a wait is begun.
         match operation() {
             Ok(done) => Ok(done),
-            Err(refusal) => self.repeat(full, refusal, operation),
+            // What this attempt looked at, a wait that begins forgets: it looks again.
+            Err(_) => self.repeat(full, operation),
         }
     }
 
-    /// Repeats an operation whose first attempt was refused.
+    /// The rest of [`World::retry_for`].
     #[cold]
     #[inline(never)]
     fn repeat<T>(
         &self,
         full: Waiting,
-        refusal: Refusal,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        let (mut first, last) = (Some(refusal), Cell::new(None));
+        let last = Cell::new(None);
         self.wait(
-            || match first.take().map_or_else(&mut operation, Err) {
+            || match operation() {
                 Ok(done) => Ok(Some(done)),
                 Err(refusal) => {
                     let waiting = match refusal {
