@@ -1,4 +1,7 @@
 //! Batches: bare memory, then the figure, in turn, on the same processors.
+//!
+//! Where every rank has a processor, a batch is cut into short ones, of some ten microseconds: most of them are then not interrupted by
+//! what else the machine does, and the median of all is that of an idle one.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -13,6 +16,36 @@ use super::raw::Raw;
 
 /// Rounds of the bare line per batch.
 const LINES: u64 = 20_000;
+
+/// Into how many short ones a batch is cut.
+const CUTS: u64 = 100;
+
+/// How often something is done: a figure, the bare line; and in how many batches.
+#[derive(Copy, Clone, Debug)]
+struct Rounds {
+    figure: u64,
+    lines: u64,
+    batches: u64,
+}
+
+impl Rounds {
+    fn new(figure: u64, batches: u32, cut: bool) -> Self {
+        let batches = u64::from(batches);
+        if !cut {
+            return Self {
+                figure,
+                lines: LINES,
+                batches,
+            };
+        }
+        Self {
+            figure: (figure / CUTS).max(1),
+            lines: LINES / CUTS,
+            // Long ones are not cut as often.
+            batches: batches * figure.min(CUTS),
+        }
+    }
+}
 
 /// Nanoseconds per round of one batch.
 #[derive(Copy, Clone, Debug)]
@@ -56,7 +89,8 @@ pub(crate) fn measure<M: Linked>(
             if one_each {
                 bind(processors[me]);
             }
-            let batches = rank(world, figure, &raw, batches, flushes)?;
+            let rounds = Rounds::new(figure.rounds, batches, one_each);
+            let batches = rank(world, figure, &raw, rounds, flushes)?;
             if me == 0 {
                 all.lock().map(|mut all| *all = batches).unwrap_or_default();
             }
@@ -70,33 +104,33 @@ fn rank<L: Link>(
     world: &World<'_, L>,
     figure: &Figure<L>,
     raw: &Raw,
-    batches: u32,
+    rounds: Rounds,
     flushes: fn(&L) -> u64,
 ) -> Result<Vec<Batch>, Error> {
     let mut stage = Stage::new(world, raw, figure.bytes)?;
     let me = world.rank().index();
     let mut all = Vec::new();
-    for batch in 0..=batches {
+    for batch in 0..=rounds.batches {
         if me == 0 {
             raw.reset();
         }
-        let line_ns = time(world, 2 * LINES, || {
+        let line_ns = time(world, 2 * rounds.lines, || {
             if me < 2 {
-                raw.line(me, LINES);
+                raw.line(me, rounds.lines);
             }
             Ok(())
         })?;
         let raw_ns = match figure.bare {
-            Some(bare) => time(world, figure.rounds, || {
-                bare(&mut stage, figure.rounds);
+            Some(bare) => time(world, rounds.figure, || {
+                bare(&mut stage, rounds.figure);
                 Ok(())
             })?,
             None => line_ns,
         };
         let mut flushed = 0;
-        let ns = time(world, figure.rounds, || {
+        let ns = time(world, rounds.figure, || {
             let before = flushes(world.link());
-            let done = (figure.call)(&mut stage, figure.rounds);
+            let done = (figure.call)(&mut stage, rounds.figure);
             flushed = flushes(world.link()) - before;
             done
         })?;
@@ -108,7 +142,7 @@ fn rank<L: Link>(
                 ns: ns / halves,
                 raw_ns: raw_ns / raw_halves,
                 line_ns,
-                flushes: flushed as f64 / figure.rounds as f64,
+                flushes: flushed as f64 / rounds.figure as f64,
             });
         }
     }
