@@ -26,6 +26,10 @@ use crate::segment::Segment;
 #[cfg(target_arch = "x86_64")]
 const STRING: usize = 256;
 
+/// Bytes of a line, for it.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+
 /// The regions of all ranks, as this process has mapped them.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions {
@@ -199,7 +203,13 @@ impl<'s> Bytes<'s> {
         }
         #[cfg(target_arch = "x86_64")]
         if len >= STRING {
-            // SAFETY: B1: `len` bytes here are mapped, and `from` has as many to read. The instruction reads and writes
+            // It moves whole lines if they begin where lines do.
+            let head = self.start.as_ptr().addr().wrapping_neg() % LINE;
+            let (first, from) = from.split_at(head);
+            let (here, rest) = self.split_at(head);
+            here.store_words(first);
+            let len = rest.len.min(from.len());
+            // SAFETY: B1: `len` bytes there are mapped, and `from` has as many to read. The instruction reads and writes
             // nothing else. For the compiler it is a call that stores bytes one by one; other processes' accesses are no
             // concern of its, and this one's threads reach these bytes by atomics and by such calls only (B2). The direction
             // flag is clear, as the calling convention has it.
@@ -207,13 +217,19 @@ impl<'s> Bytes<'s> {
                 std::arch::asm!(
                     "rep movsb",
                     inout("rcx") len => _,
-                    inout("rdi") self.start.as_ptr() => _,
+                    inout("rdi") rest.start.as_ptr() => _,
                     inout("rsi") from.as_ptr() => _,
                     options(nostack, preserves_flags)
                 );
             }
             return;
         }
+        self.store_words(from);
+    }
+
+    /// [`store`](Self::store), word by word.
+    fn store_words(self, from: &[u8]) {
+        let len = self.len.min(from.len());
         let head = self.head(len);
         for (index, byte) in from.iter().enumerate().take(head) {
             self.byte(index).store(*byte, Relaxed);
@@ -247,18 +263,29 @@ impl<'s> Bytes<'s> {
         }
         #[cfg(target_arch = "x86_64")]
         if len >= STRING {
+            let head = into.as_ptr().addr().wrapping_neg() % LINE;
+            let (first, into) = into.split_at_mut(head);
+            let (here, rest) = self.split_at(head);
+            here.load_words(first);
+            let len = rest.len.min(into.len());
             // SAFETY: as in `store_many`, the other way round; `into` has `len` bytes to write, and nobody else has it.
             unsafe {
                 std::arch::asm!(
                     "rep movsb",
                     inout("rcx") len => _,
                     inout("rdi") into.as_mut_ptr() => _,
-                    inout("rsi") self.start.as_ptr() => _,
+                    inout("rsi") rest.start.as_ptr() => _,
                     options(nostack, preserves_flags)
                 );
             }
             return;
         }
+        self.load_words(into);
+    }
+
+    /// [`load`](Self::load), word by word.
+    fn load_words(self, into: &mut [u8]) {
+        let len = self.len.min(into.len());
         let head = self.head(len);
         for (index, byte) in into.iter_mut().enumerate().take(head) {
             *byte = self.byte(index).load(Relaxed);
@@ -271,6 +298,20 @@ impl<'s> Bytes<'s> {
         for (index, byte) in tail.iter_mut().enumerate() {
             *byte = self.byte(start + index).load(Relaxed);
         }
+    }
+
+    /// The first `len` of these bytes, and the others.
+    #[cfg(target_arch = "x86_64")]
+    fn split_at(self, len: usize) -> (Self, Self) {
+        assert!(len <= self.len);
+        let first = Self { len, ..self };
+        let rest = Self {
+            // SAFETY: B1: `len` is no more than these bytes are.
+            start: unsafe { self.start.add(len) },
+            len: self.len - len,
+            ..self
+        };
+        (first, rest)
     }
 
     /// How many bytes come before the first aligned word of 8.
