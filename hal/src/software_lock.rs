@@ -207,6 +207,10 @@ impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         self.machine.load_bytes(at, into);
     }
+
+    fn loads_lines(&self, region: Region) -> bool {
+        self.machine.loads_lines(region)
+    }
 }
 
 impl<M: CachedMemory, const PATIENCE: u32> CachedMemory for WithSoftwareLock<M, PATIENCE> {

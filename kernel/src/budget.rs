@@ -61,6 +61,11 @@ impl Deadline {
         }
     }
 
+    /// Whether it was none from the start.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.ticks == Some(0)
+    }
+
     pub(crate) fn passed<L: Link>(&self, link: &L) -> bool {
         self.ticks
             .is_some_and(|ticks| link.now().wrapping_sub(self.start) >= ticks)

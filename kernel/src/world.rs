@@ -171,7 +171,27 @@ impl<'a, L: Link> World<'a, L> {
     /// for all that these wait for.
     pub(crate) fn wait<T>(
         &self,
+        poll: impl FnMut() -> Result<Option<T>, Error>,
+        missing: impl FnOnce() -> Timeout,
+    ) -> Result<T, Error> {
+        // PROGRESS: G2.
+        let progress = || point!("world.wait.progress", self.progress(); else false);
+        self.wait_with(poll, progress, missing)
+    }
+
+    /// [`World::wait`] for a `poll` that takes notifications from the link by itself.
+    pub(crate) fn wait_taking<T>(
+        &self,
+        poll: impl FnMut() -> Result<Option<T>, Error>,
+        missing: impl FnOnce() -> Timeout,
+    ) -> Result<T, Error> {
+        self.wait_with(poll, || false, missing)
+    }
+
+    fn wait_with<T>(
+        &self,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
+        progress: impl Fn() -> bool,
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
         // A wait inside of another one's poll is part of that.
@@ -179,23 +199,27 @@ impl<'a, L: Link> World<'a, L> {
         if !inside {
             self.link.begin_wait();
         }
-        let mut deadline = None;
+        let mut deadline: Option<Deadline> = None;
         let answer = loop {
             match poll() {
                 Ok(None) => (),
                 Ok(Some(answer)) => break Ok(answer),
                 Err(error) => break Err(error),
             }
-            // PROGRESS: G2.
-            if point!("world.wait.progress", self.progress(); else false) {
+            if progress() {
                 continue;
             }
             if let Some(rank) = self.link.lost() {
                 break Err(Error::PeerLost(rank));
             }
-            let deadline =
-                deadline.get_or_insert_with(|| Deadline::start(self.budget.get(), &self.link));
-            if deadline.passed(&self.link) {
+            let passed = match &deadline {
+                Some(deadline) => deadline.passed(&self.link),
+                // The clock is read once per turn.
+                None => deadline
+                    .insert(Deadline::start(self.budget.get(), &self.link))
+                    .is_zero(),
+            };
+            if passed {
                 break Err(Error::Timeout(missing()));
             }
             self.link.relax();

@@ -7,7 +7,7 @@ use std::mem::forget;
 
 use flagpost::epoch::{Assert, Locked};
 use flagpost::{
-    Compare, Config, Counter, EpochSlots, Events, Link, Model, Rank, Rma as _, Signal, Window,
+    Compare, Config, Counter, EpochSlots, Events, Link, Model, Rank, Rma as _, Signal, Tag, Window,
     World,
 };
 use flagpost_link::Refusal;
@@ -35,7 +35,11 @@ fn quiet(cores: u16) -> Chip {
 
 /// What each core did in `program`, which is run with a window of 8 lines of words.
 fn counters(cores: u16, model: Model, program: Program<'_>) -> Vec<Counters> {
-    let report = Sim::new(quiet(cores)).run(|core| {
+    counters_on(quiet(cores), model, program)
+}
+
+fn counters_on(chip: Chip, model: Model, program: Program<'_>) -> Vec<Counters> {
+    let report = Sim::new(chip).run(|core| {
         let mut arena = [0; 256];
         let link = Mapped::start(core, 1)?;
         let world = World::start(link, &mut arena, Config::default())?;
@@ -350,4 +354,50 @@ fn counters_signals_and_events() {
         events.bind(window, 0..1, 0)?.wait(1)
     });
     assert_eq!(bound, lines(1));
+}
+
+/// Rank 1's loads, stores, lines and locks at others for `puts` notified puts of so many words to rank 0, which takes them.
+fn notified(cores: u16, puts: usize, words: usize) -> [u64; 4] {
+    let run = |puts: usize| {
+        let program: Program<'_> = &|world, window| {
+            let target = Rank::new(0);
+            if world.rank().get() == 1 {
+                for _ in 0..puts {
+                    window.put_notify(target, 0, &[7; WORDS][..words], Tag(1))?;
+                }
+            }
+            if world.rank() == target && puts > 0 {
+                let mut all = window.expect(0..WORDS, Rank::new(1), Tag(1), puts as u16)?;
+                all.start()?;
+                all.wait()?;
+            }
+            Ok(())
+        };
+        // Where time is kept, the combining buffer leaves in one piece.
+        let chip = Chip {
+            schedule: Schedule::Timed,
+            ..quiet(cores)
+        };
+        let rank = counters_on(chip, Model::Separate, program)[1];
+        [
+            rank.loads_remote,
+            rank.stores_remote,
+            rank.lines_remote,
+            rank.locks,
+        ]
+    };
+    let (with, without) = (run(puts), run(0));
+    [0, 1, 2, 3].map(|count: usize| with[count] - without[count])
+}
+
+/// Where two ranks have a ring for themselves: a line, and nothing else; data that do not fit in it: their lines. Where many
+/// share one: an atomic operation to be given a place, and a look at how far the ring was read.
+#[test]
+fn a_notified_put_is_a_line() {
+    assert_eq!(notified(2, 5, 2), [0, 0, 5, 0]);
+    assert_eq!(notified(4, 5, 4), [0, 0, 5, 0]);
+    assert_eq!(notified(2, 5, 0), [0, 0, 5, 0]);
+    assert_eq!(notified(2, 5, WORDS), [0, 0, 2 * 5, 0]);
+    let [loads, stores, lines, locks] = notified(5, 5, 2);
+    assert_eq!([loads, stores, lines, locks], [5 + 1, 2 * 5, 5, 5]);
 }

@@ -130,7 +130,15 @@ impl Link for Given {
         Err(Refusal::BadCell { offset })
     }
 
-    fn put_immediate(&self, to: Rank, _: Key, _: u32, _: &[u8], _: u32) -> Result<(), Refusal> {
+    fn put_immediate(
+        &self,
+        to: Rank,
+        _: Key,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        _: bool,
+    ) -> Result<(), Refusal> {
         Err(Refusal::Full(to))
     }
 

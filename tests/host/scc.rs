@@ -11,7 +11,7 @@ use flagpost_hal::Topology;
 use flagpost_scc::{Mapping, Scc};
 use flagpost_sim::{Config, Profile, SCC_BUFFER, SccBus, SimCore, sweep};
 use flagpost_tests::{
-    Args, Case, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, cases, mapped,
+    Args, Case, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, mapped,
 };
 
 /// The port on the simulated chip.
@@ -21,7 +21,11 @@ impl Platform for Port {
     type Machine = Scc<SccBus>;
     type Link = Mapped<Scc<SccBus>>;
 
-    fn link(machine: &Scc<SccBus>, session: u32, ring: Option<u32>) -> Result<Self::Link, Refusal> {
+    fn link(
+        machine: &Scc<SccBus>,
+        session: u32,
+        ring: Option<Ring>,
+    ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }
 }

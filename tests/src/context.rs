@@ -3,7 +3,7 @@
 use flagpost::Link;
 use flagpost_hal::{Address, Atomic, Doorbell, Machine};
 use flagpost_link::Refusal;
-use flagpost_mapped::Mapped;
+use flagpost_mapped::{Mapped, Ring};
 
 use crate::Args;
 
@@ -15,15 +15,15 @@ pub trait Platform: Sized + 'static {
     /// What connects its ranks.
     type Link: Link;
 
-    /// This core's link. `session` as in [`Context::session`]; a ring of `ring` notifications if that is said (links
-    /// without rings take it as a hint).
+    /// This core's link. `session` as in [`Context::session`]; rings as `ring` says, if it does (links
+    /// without rings take the number of entries as a hint).
     ///
     /// # Errors
     /// The link's.
     fn link(
         machine: &Self::Machine,
         session: u32,
-        ring: Option<u32>,
+        ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal>;
 
     /// The set-up of a case is done: what follows is worth trying in many schedules. Called once or more; the
@@ -47,10 +47,10 @@ pub trait MachinePlatform:
 pub fn mapped<M: Machine + Clone>(
     machine: &M,
     session: u32,
-    ring: Option<u32>,
+    ring: Option<Ring>,
 ) -> Result<Mapped<M>, Refusal> {
     match ring {
-        Some(entries) => Mapped::start_with_ring(machine.clone(), session, entries),
+        Some(ring) => Mapped::start_with_ring(machine.clone(), session, ring),
         None => Mapped::start(machine.clone(), session),
     }
 }

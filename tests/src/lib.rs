@@ -12,7 +12,7 @@ mod context;
 
 pub use args::Args;
 pub use flagpost_link::Refusal;
-pub use flagpost_mapped::{Mapped, Native};
+pub use flagpost_mapped::{Mapped, Native, Ring};
 
 pub use context::{AtomicU32, Case, Context, Failure, MachinePlatform, Platform, mapped};
 

@@ -47,7 +47,7 @@ const STEPS: [&str; 23] = [
     "connect",
     "expect",
     "reset",
-    "clear_ring",
+    "clear_rings",
     "clear_slots",
     // The kernel's.
     "await_post",

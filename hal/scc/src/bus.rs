@@ -164,6 +164,11 @@ pub trait Bus: Processor {
     #[track_caller]
     fn store_u32(&self, at: Physical, attribute: Attribute, value: u32);
 
+    /// Whether lines may come into L1 that nobody asked for. The chip has no prefetcher.
+    fn prefetches(&self) -> bool {
+        false
+    }
+
     /// What the port remembers of this core between two calls. Clones of a bus share it.
     fn state(&self) -> &State;
 

@@ -282,6 +282,11 @@ impl Bus for SccBus {
         }
     }
 
+    /// Less kind than the chip, where schedules are explored.
+    fn prefetches(&self) -> bool {
+        !self.core.shape().timed
+    }
+
     fn state(&self) -> &State {
         &self.state
     }

@@ -7,7 +7,7 @@
 //! | call | steps |
 //! |---|---|
 //! | word load or store, atomic, register, bell, clock | 1 |
-//! | `load_bytes` | 1 per word, and per byte at unaligned ends |
+//! | `load_bytes` | 1 per word, and per byte at unaligned ends; in timed mode 2 per whole line of a message buffer |
 //! | `store_bytes` | 1 per line touched, and 1 per group of words that leaves the combining buffer |
 //! | `read`, `write` | 1 per line touched; 1 per word where [`Caching::stores`](crate::Caching::stores) goes past the cache |
 //! | `write_back`, `invalidate` | 1 per line that is dirty, or cached; at least 1 per span that is not empty; `invalidate` of everything is 1 |
@@ -23,8 +23,8 @@ use std::fmt;
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Kind, Lines, MessageBuffer,
+    NativeAtomics, Position, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
 use crate::op::{Access, Bytes, CHUNK, Op};
@@ -225,7 +225,17 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         let mut cursor = at;
         let mut rest = into;
+        let lines = self.loads_lines(at.region);
         while !rest.is_empty() {
+            // A whole line, as message data: what the cache has of it is dropped.
+            if lines && cursor.offset.is_multiple_of(LINE as u32) && rest.len() >= LINE {
+                let (line, others) = rest.split_at_mut(LINE);
+                self.invalidate(&[Lines::covering::<Self>(cursor, LINE as u32)]);
+                self.read(cursor, line);
+                cursor = cursor.plus(LINE as u32);
+                rest = others;
+                continue;
+            }
             // Words where the address allows, bytes at the ends.
             let whole = cursor.offset.is_multiple_of(4) && rest.len() >= 4;
             let len = if whole { 4 } else { 1 };
@@ -238,6 +248,12 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
             cursor = cursor.plus(len as u32);
             rest = others;
         }
+    }
+
+    /// Lines of message buffers, as on the SCC; where schedules are explored, bytes may be from different moments, as the
+    /// contract has it.
+    fn loads_lines(&self, region: Region) -> bool {
+        self.shape.timed && region.kind == Kind::MessageBuffer
     }
 }
 

@@ -162,6 +162,10 @@ pub trait Link {
     /// [`put`](Self::put), and appends `immediate` to `to`'s queue. Who takes it from the queue finds the
     /// data, and all earlier puts of this rank to `to`, in memory.
     ///
+    /// If `inline`, a link may send the data with the immediate, and leave it to `to`'s [`progress`](Self::progress) to put them
+    /// in place, before it gives the immediate: until then later puts of the same bytes may come before them, and a
+    /// [`flush`](Self::flush) waits.
+    ///
     /// # Errors
     /// As [`put`](Self::put); [`Refusal::Full`], [`Refusal::Locked`] (transient).
     fn put_immediate(
@@ -171,6 +175,7 @@ pub trait Link {
         offset: u32,
         data: &[u8],
         immediate: u32,
+        inline: bool,
     ) -> Result<(), Refusal>;
 
     /// Orders this rank's earlier puts and cells' changes before its later signals, immediates, puts and cells'
@@ -181,7 +186,7 @@ pub trait Link {
     fn fence(&self) -> Result<(), Refusal>;
 
     /// Whether all that this rank has begun at `to` (at all ranks, if none is named) is done there: whoever looks now
-    /// finds it.
+    /// finds it. Waits for `to`'s [`progress`](Self::progress) if data of a [`put_immediate`](Self::put_immediate) are inline.
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].

@@ -212,7 +212,7 @@ pub enum Refusal {
         /// Where it was to lie.
         offset: u32,
     },
-    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768.
+    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768, and for one per pair only up to 64 ranks.
     BadRing {
         /// How many were asked for.
         entries: u32,

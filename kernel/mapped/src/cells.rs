@@ -72,6 +72,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             (Amo::Read, Width::Half) => Some(self.poll(at).into()),
             (_, Width::Half) if A::NATIVE => {
                 self.looked();
+                self.unordered.set(true);
                 Some(self.change_half(to, at, amo)?)
             }
             _ => None,
@@ -117,6 +118,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 change(bytes.get_mut(range).unwrap_or_default());
                 u32::from_le_bytes(bytes)
             };
+            self.unordered.set(true);
             self.change_word(to, region.at(word), new)?;
             return Ok(());
         }

@@ -1,10 +1,9 @@
 //! Where things are in each rank's region: see the crate documentation.
 
+use crate::ring::Ring;
+
 /// Words of the slots.
 pub(crate) const SLOTS: u32 = 32;
-
-/// Entries of the ring, unless asked for otherwise.
-pub(crate) const ENTRIES: u32 = 64;
 
 /// Most entries of a ring.
 pub(crate) const MOST_ENTRIES: u32 = 1 << 15;
@@ -12,43 +11,57 @@ pub(crate) const MOST_ENTRIES: u32 = 1 << 15;
 /// Scratch bytes per rank.
 pub(crate) const SCRATCH_PER_RANK: u32 = 32;
 
-/// Offsets of the fixed part for a machine with lines of `line` bytes and a ring of `ring` entries.
+/// Most peers of which something is remembered: most ranks with a ring per pair.
+pub(crate) const PAIRS: usize = 64;
+
+/// Offsets of the fixed part.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) ready: u32,
     pub(crate) slots: u32,
-    pub(crate) tail: u32,
-    pub(crate) head: u32,
-    pub(crate) entries: u32,
     pub(crate) scratch: u32,
-    /// Entries of the ring: a power of two, so that tickets may wrap around.
-    pub(crate) ring: u32,
+    /// The first byte of memory behind the fixed part: a multiple of the line.
+    pub(crate) end: u32,
+    /// The first byte of the message buffer behind the fixed part: a multiple of the line.
+    pub(crate) buffer_end: u32,
+    pub(crate) ring: Ring,
+    /// Whether the rings' parts, which follow, lie in the message buffer.
+    pub(crate) in_buffer: bool,
+    pub(crate) tail: u32,
+    pub(crate) heads: u32,
+    pub(crate) entries: u32,
 }
 
 impl Layout {
-    /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow) and a ring
-    /// of `ring` entries.
-    pub(crate) const fn new(line: u32, ring: u32) -> Self {
+    /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow but where they saturate),
+    /// such rings, and a message buffer of `buffer` bytes.
+    pub(crate) const fn new(line: u32, ranks: u16, ring: Ring, buffer: u32) -> Self {
         let slots = line;
-        let tail = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
-        let head = tail.saturating_add(line);
-        let entries = head.saturating_add(line);
-        let scratch = entries.saturating_add(ring.saturating_mul(entry_size(line)));
+        let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
+        let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
+        let fixed = round_up(scratch.saturating_add(scratch_bytes), line);
+
+        let rings = ring.rings(ranks);
+        let lines = rings.saturating_mul(ring.entries());
+        let heads = round_up(rings.saturating_mul(4), line);
+        let bytes = line
+            .saturating_add(heads)
+            .saturating_add(lines.saturating_mul(entry_size(line)));
+        let in_buffer = matches!(ring, Ring::Pairs { .. }) && bytes <= buffer.wrapping_shr(1);
+        let tail = if in_buffer { 0 } else { fixed };
+        let rings_end = tail.saturating_add(bytes);
         Self {
             ready: 0,
             slots,
-            tail,
-            head,
-            entries,
             scratch,
+            end: if in_buffer { fixed } else { rings_end },
+            buffer_end: if in_buffer { rings_end } else { 0 },
             ring,
+            in_buffer,
+            tail,
+            heads: tail.saturating_add(line),
+            entries: tail.saturating_add(line).saturating_add(heads),
         }
-    }
-
-    /// The first byte behind the fixed part, with `ranks` ranks: a multiple of `line`.
-    pub(crate) const fn end(&self, ranks: u16, line: u32) -> u32 {
-        let scratch = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
-        round_up(self.scratch.saturating_add(scratch), line)
     }
 }
 
@@ -73,17 +86,33 @@ mod tests {
     #[test]
     fn parts_are_aligned_and_do_not_overlap() {
         for line in [4, 16, 32, 64, 128, 256] {
-            let l = Layout::new(line, ENTRIES);
-            assert!(l.ready + 4 <= l.slots);
-            assert!(l.slots + 4 * SLOTS <= l.tail);
-            assert!(l.tail + 4 <= l.head && l.head + 4 <= l.entries);
-            assert_eq!(l.scratch - l.entries, ENTRIES * entry_size(line));
-            assert_eq!(l.end(48, line) % line, 0);
-            assert!(l.end(48, line) >= l.scratch + 48 * SCRATCH_PER_RANK);
-            for part in [l.slots, l.tail, l.head, l.entries, l.scratch] {
-                assert_eq!(part % line, 0);
+            for (ranks, buffer) in [
+                (2, 0),
+                (8, 8 << 10),
+                (8, 64 << 10),
+                (48, 8 << 10),
+                (1024, 0),
+            ] {
+                let l = Layout::new(line, ranks, Ring::for_ranks(ranks), buffer);
+                assert!(l.ready + 4 <= l.slots);
+                assert!(l.slots + 4 * SLOTS <= l.scratch);
+                let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
+                let end = if l.in_buffer { l.buffer_end } else { l.end };
+                assert!(l.in_buffer || scratch_end <= l.tail);
+                assert!(l.in_buffer || l.buffer_end == 0);
+                assert!(scratch_end <= l.end);
+                let rings = l.ring.rings(ranks);
+                assert!(l.tail + 4 <= l.heads && l.heads + 4 * rings <= l.entries);
+                assert_eq!(end - l.entries, rings * l.ring.entries() * entry_size(line));
+                assert!(l.buffer_end <= buffer / 2);
+                for part in [l.slots, l.scratch, l.tail, l.heads, l.entries, l.end] {
+                    assert_eq!(part % line, 0);
+                }
             }
         }
+        let in_buffer =
+            |ranks, buffer| Layout::new(32, ranks, Ring::for_ranks(ranks), buffer).in_buffer;
+        assert!(in_buffer(4, 8 << 10) && !in_buffer(4, 4 << 10) && !in_buffer(5, 8 << 10));
     }
 
     #[test]

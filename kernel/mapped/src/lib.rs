@@ -3,7 +3,7 @@
 //! All ranks reach all shared memory with loads and stores; nothing keeps their caches in step. This crate
 //! turns that into a [`Link`](flagpost_link::Link): puts and gets are uncached bulk accesses, signals are
 //! single-writer words ([`slots`]), cells and elements are changed under their
-//! owner's lock ([`cells`]) or by native atomics ([`atomics`]), immediates travel through a ring of line-sized entries ([`ring`]),
+//! owner's lock ([`cells`]) or by native atomics ([`atomics`]), immediates travel through rings of line-sized entries ([`ring`]),
 //! and [PSCW-SCC]'s match vectors and completion counters are words under test-and-set registers
 //! ([`match_vector`]).
 //!
@@ -15,19 +15,20 @@
 //!   ├───────────────┤
 //!   │ L             │ slots: 32 words             per word: the one peer that signals it
 //!   ├───────────────┤
+//!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
+//!   ├───────────────┤
 //!   │ tail          │ next ticket of the ring     whoever holds the owner's lock
 //!   ├───────────────┤
-//!   │ head          │ tickets consumed            owner
+//!   │ heads         │ tickets taken of each ring  owner
 //!   ├───────────────┤
-//!   │ entries       │ 64 entries of one line      per entry: the holder of its ticket
-//!   ├───────────────┤
-//!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
+//!   │ entries       │ a line each                 per entry: the holder of its ticket
 //!   ├───────────────┤
 //!   │ allocations   │ windows and their words     see their users
 //!   └───────────────┘
 //! ```
-//! Everything up to the allocations is only accessed past the caches. In the allocations, the owner caches
-//! window data; each allocation has its lines for itself.
+//! Heads and entries of rings of pairs lie in the message buffer instead, where it is large enough ([`ring`]). Everything up to the
+//! allocations is only accessed past the caches. In the allocations, the owner caches window data; each allocation has its
+//! lines for itself.
 //!
 //! # Which access waits for what
 //! Nothing waits. Where a lock is held or a ring is full, the operation is refused and repeated by the
@@ -44,6 +45,7 @@
 
 pub mod atomics;
 pub mod cells;
+mod entry;
 mod layout;
 mod link;
 pub mod match_vector;
@@ -53,3 +55,4 @@ pub mod slots;
 
 pub use atomics::{Atomics, Native, UnderLock};
 pub use link::Mapped;
+pub use ring::Ring;

@@ -12,8 +12,9 @@ use flagpost_link::{
 use crate::{
     Atomics, Native, UnderLock,
     cells::UPDATE,
-    layout::{ENTRIES, Layout, MOST_ENTRIES, SCRATCH_PER_RANK, SLOTS},
+    layout::{Layout, PAIRS, SCRATCH_PER_RANK, SLOTS},
     poll::Polled,
+    ring::{Peer, Ring},
 };
 
 /// A rank's link over the memory of machine `M`. Rank r is core r.
@@ -31,8 +32,14 @@ pub struct Mapped<M, A = UnderLock> {
     atomics: PhantomData<A>,
     pub(crate) layout: Layout,
     pub(crate) polled: Polled,
-    /// Next ticket to take from the own ring; only this rank advances it.
-    pub(crate) head: Cell<u32>,
+    /// What is remembered of the rings between this rank and each peer.
+    pub(crate) peers: [Peer; PAIRS],
+    /// Whose ring is looked at first.
+    pub(crate) turn: Cell<Rank>,
+    /// How many peers have inline payload under way.
+    pub(crate) under_way: Cell<u32>,
+    /// Something was stored at a peer since the last drain.
+    pub(crate) unordered: Cell<bool>,
     /// Own memory that is in use, and own message buffer.
     pub(crate) memory: Heap,
     pub(crate) buffer: Heap,
@@ -46,27 +53,30 @@ impl<M: Machine> Mapped<M> {
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores.
     pub fn start(machine: M, session: u32) -> Result<Self, Refusal> {
-        Self::start_with_ring(machine, session, ENTRIES)
+        let ring = Ring::for_ranks(machine.cores());
+        Self::start_with_ring(machine, session, ring)
     }
 
-    /// [`start`](Self::start) with a ring of `entries` lines instead of 64: more for many peers or slow
-    /// consumers, fewer where memory is dear. The same on all ranks.
+    /// [`start`](Self::start) with other rings than the default: more lines for slow consumers, fewer where memory is dear. The
+    /// same on all ranks.
     ///
     /// # Errors
-    /// [`Refusal::BadRing`] unless `entries` is a power of two from 1 to 32,768; [`Refusal::NoMemory`].
-    pub fn start_with_ring(machine: M, session: u32, entries: u32) -> Result<Self, Refusal> {
-        Self::begin(machine, session, entries)
+    /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and for a ring per pair of more than
+    /// 64 ranks; [`Refusal::NoMemory`].
+    pub fn start_with_ring(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
+        Self::begin(machine, session, ring)
     }
 }
 
 impl<M: Machine + NativeAtomics> Mapped<M, Native> {
-    /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with so many entries, as a link that changes
+    /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with such rings, as a link that changes
     /// words by the machine's atomic operations. On all ranks alike.
     ///
     /// # Errors
     /// As there.
-    pub fn start_native(machine: M, session: u32, entries: Option<u32>) -> Result<Self, Refusal> {
-        Self::begin(machine, session, entries.unwrap_or(ENTRIES))
+    pub fn start_native(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
+        let ring = ring.unwrap_or(Ring::for_ranks(machine.cores()));
+        Self::begin(machine, session, ring)
     }
 }
 
@@ -82,14 +92,12 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     };
 
     /// See [`Mapped::start_with_ring`].
-    fn begin(machine: M, session: u32, entries: u32) -> Result<Self, Refusal> {
+    fn begin(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
         let () = Self::LINE_FITS;
-        if !entries.is_power_of_two() || entries > MOST_ENTRIES {
-            return Err(Refusal::BadRing { entries });
-        }
-        let layout = Layout::new(M::LINE as u32, entries);
-        let free = layout.end(machine.cores(), M::LINE as u32);
+        ring.check(machine.cores())?;
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
+        let layout = Layout::new(M::LINE as u32, machine.cores(), ring, buffer);
+        let free = layout.end;
         if free > memory {
             let missing = free.saturating_sub(memory);
             return Err(Refusal::NoMemory { missing });
@@ -99,9 +107,12 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             atomics: PhantomData,
             layout,
             polled: Polled::new(),
-            head: Cell::new(0),
+            peers: [const { Peer::new() }; PAIRS],
+            turn: Cell::new(Rank::new(0)),
+            under_way: Cell::new(0),
+            unordered: Cell::new(false),
             memory: Heap::new(free, memory, Self::ALIGN),
-            buffer: Heap::new(0, buffer, M::LINE as u32),
+            buffer: Heap::new(layout.buffer_end, buffer, M::LINE as u32),
             session,
         };
         order!(
@@ -123,7 +134,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 order!(
                     "mapped.start.clear<ready",
                     {
-                        link.clear_ring();
+                        link.clear_rings()?;
                         link.clear_slots();
                     },
                     {
@@ -195,12 +206,28 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         &self,
         at: Address,
         arrived: impl FnOnce(u32) -> bool,
+        sites: [Site; 2],
+    ) -> u32 {
+        self.poll_with(|| self.machine.load_u32(at), at, arrived, sites)
+    }
+
+    /// [`poll_for`](Self::poll_for) of the word `at`, which `load` loads.
+    pub(crate) fn poll_with(
+        &self,
+        load: impl FnOnce() -> u32,
+        at: Address,
+        arrived: impl FnOnce(u32) -> bool,
         [order, acquire]: [Site; 2],
     ) -> u32 {
+        let poll = || {
+            let value = load();
+            self.polled.note(at, value);
+            value
+        };
         point!(
             order,
             {
-                let value = self.poll(at);
+                let value = poll();
                 if arrived(value) {
                     // ACQUIRE: behind the load of the word.
                     point!(acquire, self.machine.acquire());
@@ -210,7 +237,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             // For the proof only: acquired first, whatever arrives in between.
             else {
                 self.machine.acquire();
-                self.poll(at)
+                poll()
             }
         )
     }
@@ -343,6 +370,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         let region = self.region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
         self.machine.store_bytes(region.at(start), data);
+        self.unordered.set(true);
         Ok(())
     }
 
@@ -424,14 +452,16 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         offset: u32,
         data: &[u8],
         immediate: u32,
+        inline: bool,
     ) -> Result<(), Refusal> {
         let place = self.resolve(key, offset, data.len())?;
-        self.append(to, place, data, immediate)
+        self.append(to, place, data, immediate, inline)
     }
 
     fn fence(&self) -> Result<(), Refusal> {
         // DRAIN: this is what a fence is.
         point!("mapped.fence.drain", self.machine.drain());
+        self.unordered.set(false);
         Ok(())
     }
 
@@ -441,7 +471,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         }
         // DRAIN: stores that have arrived are in memory, which is where peers look.
         point!("mapped.flush.drain", self.machine.drain());
-        Ok(())
+        self.unordered.set(false);
+        self.inline_placed(to)
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {

@@ -12,7 +12,7 @@ use core::cell::Cell;
 use flagpost_hal::{Address, Relax, Watch};
 
 /// How many words are remembered. A loop that polls more only yields.
-const WORDS: usize = 4;
+const WORDS: usize = 12;
 
 /// The words polled since the last [`Polled::relax`].
 #[derive(Debug)]

@@ -367,6 +367,8 @@ impl<F: Fabric> Link for Networked<F> {
         offset: u32,
         data: &[u8],
         immediate: u32,
+        // The network places data by itself.
+        _inline: bool,
     ) -> Result<(), Refusal> {
         let peer = self.peer(to)?;
         let at = self.resolve(key, offset, data.len())?;

@@ -64,8 +64,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// earlier puts to `to` in the request's range, when it completes. `to` must not store to these lines meanwhile: it says so
     /// by starting a request for them, or leaves them alone altogether. Zero elements only notify.
     ///
-    /// Cost: see the link; over `mapped`, beside the data, 1 lock, 2 loads, 3 stores, 1 unlock. With a counter or a signal:
-    /// 1 atomic operation on a cell.
+    /// Cost: see the link; over `mapped`, up to 4 ranks: 1 line, in which up to 16 bytes of data travel
+    /// ([`set_inline`](Self::set_inline)). With a counter or a signal: beside the data 1 atomic operation on a cell.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]; [`Error::Timeout`] if
@@ -80,14 +80,14 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ) -> Result<(), Late<'r, 'w, L>> {
         let core = &self.core;
         let notice = core.check_notice(to, notice.into()).map_err(nothing)?;
-        if let Checked::Immediate(immediate) = notice {
+        if let Checked::Immediate { immediate, inline } = notice {
             let place = core.place::<T>(to, index, data.len());
             let (key, offset) = place.map_err(nothing)?;
             let (world, bytes) = (core.world, bytemuck::cast_slice(data));
             let put = || {
                 world
                     .link()
-                    .put_immediate(to, key, offset, bytes, immediate)
+                    .put_immediate(to, key, offset, bytes, immediate, inline)
             };
             return world.retry(put).map_err(nothing);
         }

@@ -37,6 +37,18 @@
 //! Before the first start and between two uses nobody is told: there the origin must know, by the program's
 //! own logic, that the target leaves the lines alone (a target that only ever reads them always does).
 //!
+//! # Inline data
+//! Up to 16 bytes of a `put_notify` with a tag travel inside of the notification, if the link can do so and the window does not
+//! forbid it ([`set_inline`](crate::Window::set_inline)). The target's own calls copy them to their place when they take the
+//! notification from the link, matched or not. So they are in place
+//! * for the target, when a request has matched the notification, or a later one of the same source;
+//! * for everybody, when the origin's flush, unlock or [`fence`](crate::Window::fence) has returned. These wait for the target's
+//!   progress then: it must be in a waiting call, or test, and its unexpected queue must have room. They cost nothing more
+//!   while no inline data are under way.
+//!
+//! A barrier, or a PSCW epoch, does not place them: what follows may overtake them. A later notified put of the same bytes
+//! does not.
+//!
 //! # Source
 //! [NA] III (interface), IV-B (matching with one unexpected queue). The range of a request is ours: chips
 //! without coherence need to know what to invalidate.

@@ -91,7 +91,7 @@ impl From<Signal> for Notice {
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Checked {
     /// Goes through the target's queue.
-    Immediate(u32),
+    Immediate { immediate: u32, inline: bool },
     /// Changes half a cell of the target's.
     Cell { key: Key, offset: u32, amo: Amo },
 }
@@ -112,7 +112,10 @@ impl<L: Link> Core<'_, L> {
                     window: self.id,
                     tag,
                 };
-                return Ok(Checked::Immediate(world.limits().pack(notification)));
+                return Ok(Checked::Immediate {
+                    immediate: world.limits().pack(notification),
+                    inline: self.inline.get(),
+                });
             }
             Notice::Counter(Counter(index)) => (index, Amo::Add(1)),
             Notice::Signal(Signal { index, change }) => match change {
@@ -164,9 +167,9 @@ impl<'r> Telling<'r> {
             return Ok(());
         }
         match self.notice {
-            Checked::Immediate(immediate) => {
+            Checked::Immediate { immediate, inline } => {
                 let (key, offset) = self.place;
-                link.put_immediate(self.to, key, offset, self.data, immediate)?;
+                link.put_immediate(self.to, key, offset, self.data, immediate, inline)?;
             }
             Checked::Cell { key, offset, amo } => {
                 if !self.ordered {

@@ -284,7 +284,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// unless from anybody. The request stays started.
     pub fn wait(&mut self) -> Result<Status, Error> {
         let (world, source, left) = (self.world, self.source(), Cell::new(0));
-        world.wait(
+        world.wait_taking(
             || {
                 let answer = self.test();
                 left.set(self.left());
@@ -325,7 +325,8 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// Ends a started request without waiting: own stores to its lines are allowed again. Only for a
-    /// program that knows that no peer will put there any more. What has matched is gone.
+    /// program that knows that no peer will put there any more. What has matched is gone. Takes what has arrived from the link,
+    /// as far as the unexpected queue has room: data that travel with notifications beyond that come later.
     ///
     /// A started request that is dropped instead keeps its lines closed, and its place taken.
     ///
@@ -335,8 +336,15 @@ impl<'r, L: Link> Request<'r, L> {
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
-        // REFRESH: peers may have put there; own stores must not merge into old lines.
-        point!("notify.cancel.refresh", self.refresh()?);
+        order!(
+            "notify.cancel.take<refresh",
+            // PROGRESS: what travelled with notifications that have arrived is placed now, not over later own stores.
+            point!("notify.cancel.take", {
+                self.world.progress();
+            }),
+            // REFRESH: peers may have put there; own stores must not merge into old lines.
+            point!("notify.cancel.refresh", self.refresh()?)
+        );
         self.close();
         Ok(())
     }

@@ -62,7 +62,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Op, Refusal, order};
+use flagpost_link::{Link, Op, Refusal, order, point};
 
 use super::{
     layout::BUFFER,
@@ -125,7 +125,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// carry them.
     pub(crate) fn carrying(mut self, notice: Checked) -> Self {
         let data = match (&self.work, notice) {
-            (Work::Put(data), Checked::Immediate(_)) => data,
+            (Work::Put(data), Checked::Immediate { .. }) => data,
             _ => return self.telling(notice),
         };
         self.telling = Some(self.about(notice, data));
@@ -152,7 +152,12 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// [`Error::PeerLost`].
     pub fn test(&mut self) -> Result<bool, Error> {
         match self.attempt() {
-            Err(refusal) if refusal.is_transient() => Ok(false),
+            Err(refusal) if refusal.is_transient() => {
+                // PROGRESS: the peer may be in the same way: as while waiting.
+                let world = self.remote.core.world;
+                point!("rma.request.test.progress", world.progress(); else false);
+                Ok(false)
+            }
             other => Ok(other.map(|()| true)?),
         }
     }

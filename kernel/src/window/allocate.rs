@@ -1,7 +1,7 @@
 //! Making windows, and giving them back.
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Place, point};
+use flagpost_link::{Key, Link, Place, order, point};
 
 use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
@@ -231,11 +231,19 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         if core.abandoned.get() && !core.left.get() {
             return Err(Error::EpochAbandoned);
         }
+        // PUBLISH: no dirty line is left to be evicted over what this memory becomes, nor of a former attempt.
+        point!("window.free.publish", core.publish(core.all())?);
         if !core.left.get() {
-            // PUBLISH: no dirty line is left to be evicted over what this memory becomes.
-            point!("window.free.publish", core.publish(core.all())?);
             // ORDER: nobody reuses memory that somebody still accesses.
             point!("window.free.barrier", core.world.barrier()?);
+            core.left.set(true);
+            core.abandoned.set(true);
+        }
+        order!(
+            "window.free.look<refresh",
+            // LOOK: the next window of this number must not be told of what was meant for this one; and what travelled with
+            // notifications is in its place then.
+            point!("window.free.unmatched", self.all_matched()?),
             if let Pieces::Table { .. } = core.pieces {
                 // REFRESH: behind the barrier: its owner reads what peers have put.
                 let link = core.world.link();
@@ -244,11 +252,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
                     link.refresh(core.key, core.base, core.bytes)?
                 );
             }
-            core.left.set(true);
-            core.abandoned.set(true);
-        }
-        // LOOK: the next window of this number must not be told of what was meant for this one.
-        point!("window.free.unmatched", self.all_matched()?);
+        );
         Ok(())
     }
 

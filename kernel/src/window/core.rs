@@ -48,6 +48,8 @@ pub struct Core<'w, L> {
     /// What the open exposure epoch exposes.
     pub(crate) exposed: Cell<Lines>,
     pub(crate) abandoned: Cell<bool>,
+    /// Short data of notified puts may travel with their notifications.
+    pub(crate) inline: Cell<bool>,
     /// This rank's epochs of passive targets.
     pub(crate) passive: Passive,
     /// All ranks have left: what is missing to be free is this rank's own doing.
@@ -126,6 +128,7 @@ impl<'w, L: Link> Core<'w, L> {
             exposure_open: Cell::new(false),
             exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
+            inline: Cell::new(true),
             passive: Passive::new(),
             left: Cell::new(false),
             requested: [const { Cell::new(None) }; REQUESTS],

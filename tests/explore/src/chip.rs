@@ -10,7 +10,9 @@ use flagpost_hal::WithSoftwareLock;
 use flagpost_sim::{
     Bounds, Config, Explored, Method, Preset, Profile, Report, Sim, SimCore, Sweep,
 };
-use flagpost_tests::{Failure, MachinePlatform, Mapped, Platform, Refusal, link_cases, mapped};
+use flagpost_tests::{
+    Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, link_cases, mapped,
+};
 
 use crate::network::Network;
 use crate::{Setting, Simulator, config_for, run_case};
@@ -25,7 +27,7 @@ impl<const LINE: usize> Platform for NoRegisters<LINE> {
     fn link(
         machine: &Self::Machine,
         session: u32,
-        ring: Option<u32>,
+        ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }

@@ -27,7 +27,7 @@ use flagpost_hal::{
     NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
-use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, mapped};
+use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped};
 
 /// The simulator with late loads, as the cases see it.
 pub struct LateSimulator;
@@ -36,7 +36,7 @@ impl Platform for LateSimulator {
     type Machine = Late;
     type Link = Mapped<Late>;
 
-    fn link(machine: &Late, session: u32, ring: Option<u32>) -> Result<Self::Link, Refusal> {
+    fn link(machine: &Late, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }
 

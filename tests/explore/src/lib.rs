@@ -23,7 +23,7 @@ use flagpost_hal::NativeAtomics;
 use flagpost_hal::Topology;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{
-    Args, AtomicU32, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, mapped,
+    Args, AtomicU32, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped,
 };
 
 pub use network::Network;
@@ -43,7 +43,7 @@ impl<const LINE: usize> Platform for Simulator<LINE> {
     fn link(
         machine: &SimCore<LINE>,
         session: u32,
-        ring: Option<u32>,
+        ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }

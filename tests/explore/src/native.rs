@@ -1,7 +1,7 @@
 //! The simulator with a link that changes words by the chip's atomic operations: the cases that any link can run.
 
 use flagpost_sim::SimCore;
-use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, link_cases};
+use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};
 
 use crate::run_case;
 
@@ -12,7 +12,7 @@ impl Platform for NativeSimulator {
     type Machine = SimCore;
     type Link = Mapped<SimCore, Native>;
 
-    fn link(machine: &SimCore, session: u32, ring: Option<u32>) -> Result<Self::Link, Refusal> {
+    fn link(machine: &SimCore, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
         Mapped::start_native(machine.clone(), session, ring)
     }
 

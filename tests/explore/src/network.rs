@@ -1,7 +1,7 @@
 //! The cases on the simulated network.
 
 use flagpost_sim::{Mock, Nic, SimCore};
-use flagpost_tests::{Platform, Refusal};
+use flagpost_tests::{Platform, Refusal, Ring};
 
 /// The simulated network, as the cases see it.
 pub struct Network;
@@ -10,10 +10,10 @@ impl Platform for Network {
     type Machine = SimCore;
     type Link = Mock;
 
-    fn link(machine: &SimCore, _session: u32, ring: Option<u32>) -> Result<Mock, Refusal> {
+    fn link(machine: &SimCore, _session: u32, ring: Option<Ring>) -> Result<Mock, Refusal> {
         let nic = Nic::open(machine.clone());
         match ring {
-            Some(entries) => Mock::start_with_queue(nic, entries),
+            Some(ring) => Mock::start_with_queue(nic, ring.entries()),
             None => Mock::start(nic),
         }
     }

@@ -7,7 +7,7 @@ use flagpost::{
 use flagpost_hal::{
     Address, Atomic, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
 };
-use flagpost_mapped::Mapped;
+use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Profile, SimCore};
 
 use crate::bench::*;
@@ -184,7 +184,8 @@ pub fn joined<M: Machine>(
         unexpected: 4,
         budget: Budget::UNLIMITED,
     };
-    let link = Mapped::start_with_ring(machine, 0x5E55_0001, 2).map_err(|_| "no link")?;
+    let link = Mapped::start_with_ring(machine, 0x5E55_0001, Ring::Shared { entries: 2 })
+        .map_err(|_| "no link")?;
     let world = World::start(link, &mut arena, config).map_err(|_| "no world")?;
     run(&world)
 }

@@ -114,8 +114,10 @@ impl<L: Link> Link for Recorded<'_, L> {
         offset: u32,
         data: &[u8],
         immediate: u32,
+        inline: bool,
     ) -> Result<(), Refusal> {
-        self.link.put_immediate(to, key, offset, data, immediate)
+        self.link
+            .put_immediate(to, key, offset, data, immediate, inline)
     }
 
     fn fence(&self) -> Result<(), Refusal> {

@@ -17,7 +17,7 @@ use flagpost::{
     Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request, Source,
     Status, Tag, TagFilter, Window, World, notify::test_any,
 };
-use flagpost_mapped::Mapped;
+use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
 
 use link::{Log, Recorded};
@@ -126,6 +126,7 @@ impl<'r, L: Link> Receiver<'r, '_, L> {
                 let found = answer(requests[*index].cancel().map(Some), |()| ());
                 self.feed();
                 let model = self.model.cancel(*index);
+                self.model.absorb();
                 self.agree("cancel", found, model);
             }
             Call::Test(index) => self.test(&mut requests[*index], *index),
@@ -276,7 +277,13 @@ fn receive<'w, L: Link>(
 /// One rank's part.
 fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result<(), Error> {
     let log = Log::default();
-    let link = Mapped::start_with_ring(core, 1, program.ring)?;
+    let link = Mapped::start_with_ring(
+        core,
+        1,
+        Ring::Shared {
+            entries: program.ring,
+        },
+    )?;
     let link = Recorded { link, log: &log };
     let config = WorldConfig {
         unexpected: program.unexpected,

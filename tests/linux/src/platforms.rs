@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
 use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent};
 use flagpost_tests::{
-    AtomicU32, MachinePlatform, Mapped, Platform, Refusal, cases, link_cases, mapped,
+    AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, link_cases, mapped,
 };
 
 use crate::Arguments;
@@ -39,7 +39,11 @@ impl Platform for Native {
     type Machine = Linux<Coherent>;
     type Link = HostLink;
 
-    fn link(machine: &Self::Machine, session: u32, ring: Option<u32>) -> Result<HostLink, Refusal> {
+    fn link(
+        machine: &Self::Machine,
+        session: u32,
+        ring: Option<Ring>,
+    ) -> Result<HostLink, Refusal> {
         Mapped::start_native(machine.clone(), session, ring)
     }
 }
@@ -54,7 +58,7 @@ impl Platform for Locks {
     fn link(
         machine: &Self::Machine,
         session: u32,
-        ring: Option<u32>,
+        ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }
@@ -74,7 +78,7 @@ impl Platform for Software {
     fn link(
         machine: &Self::Machine,
         session: u32,
-        ring: Option<u32>,
+        ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }
@@ -92,7 +96,7 @@ impl Platform for Images {
     fn link(
         machine: &Self::Machine,
         session: u32,
-        ring: Option<u32>,
+        ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }

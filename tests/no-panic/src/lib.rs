@@ -18,7 +18,7 @@ use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
     Position, Relax, TestAndSet, Topology, UncachedMemory, Watch, WithSoftwareLock,
 };
-use flagpost_mapped::Mapped;
+use flagpost_mapped::{Mapped, Ring};
 
 // SAFETY: nobody links or calls these: the library is only looked at.
 unsafe extern "C" {
@@ -157,6 +157,14 @@ impl NativeAtomics for Unknown {
 /// A number of which nothing is known.
 fn any() -> u32 {
     unknown(0, 12) as u32
+}
+
+fn ring() -> Ring {
+    let entries = any();
+    match any() {
+        0 => Ring::Pairs { entries },
+        _ => Ring::Shared { entries },
+    }
 }
 
 fn index() -> usize {
@@ -563,7 +571,7 @@ pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
         return Mapped::start(Unknown, any()).is_ok_and(|link| everything(link, arena).is_ok());
     }
     if any() != 0 {
-        let link = Mapped::start_native(Unknown, any(), Some(any()));
+        let link = Mapped::start_native(Unknown, any(), Some(ring()));
         return link.is_ok_and(|link| everything(link, arena).is_ok());
     }
     match WithSoftwareLock::<_>::new(Unknown) {

@@ -5,8 +5,11 @@ use flagpost::{
     Rma as _, Tag, Unfinished, Validation, World,
 };
 
-use super::again;
-use super::world::{NO_ERROR, refused as refuses};
+use super::{
+    again,
+    small::RING,
+    world::{NO_ERROR, refused as refuses},
+};
 use crate::{Context, Failure, Platform, context::check};
 
 /// Few regions and fewer kept descriptors.
@@ -446,7 +449,7 @@ pub(super) fn small<P: Platform>(
     validation: Validation,
 ) -> Result<(), Failure> {
     let machine = context.machine.clone();
-    let link = P::link(&machine, context.session, Some(2))?;
+    let link = P::link(&machine, context.session, Some(RING))?;
     let config = Config {
         unexpected: 2,
         ..Config::default()

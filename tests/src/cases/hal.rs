@@ -14,7 +14,8 @@ use crate::{Context, Failure, MachinePlatform, context::check};
 /// A region every core may scribble in: its message buffer, or the end of its memory.
 fn scratch<M: Machine>(machine: &M, core: flagpost_hal::CoreId) -> flagpost_hal::Address {
     if machine.message_buffer_size() >= 256 {
-        Region::message_buffer(core).at(0)
+        // Behind the link's rings and slots.
+        Region::message_buffer(core).at(machine.message_buffer_size() - 256)
     } else {
         Region::memory(core).at(machine.memory_size() - 256)
     }

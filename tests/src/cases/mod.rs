@@ -16,6 +16,7 @@ mod matching_list;
 mod model;
 mod notify;
 mod notify_access;
+mod notify_inline;
 mod notify_request;
 mod pscw;
 mod pscw_timeout;
@@ -36,7 +37,7 @@ use flagpost::{
 };
 use flagpost_link::Refusal;
 
-use crate::{Case, Context, Failure, MachinePlatform, Platform};
+use crate::{Case, Context, Failure, MachinePlatform, Platform, Ring};
 
 /// The cases that any link can run.
 pub(crate) struct Links<P>(PhantomData<P>);
@@ -70,6 +71,17 @@ macro_rules! small_counted {
         let world = small::join($context)?;
         let mut window = world.allocate::<u32>($words)?;
         window.set_num_notify(1)?;
+        P::go(&machine);
+        $run(&world, &window)
+    }};
+}
+
+/// [`small!`] with rings of one's choice.
+macro_rules! small_ring {
+    ($context:ident, $ring:expr, $run:expr) => {{
+        let machine = $context.machine.clone();
+        let world = small::join_with($context, $ring)?;
+        let window = world.allocate::<u32>(small::WORDS)?;
         P::go(&machine);
         $run(&world, &window)
     }};
@@ -196,6 +208,97 @@ macro_rules! pscw_cases {
     };
 }
 
+/// The cases of notified accesses, with rings as `$join` makes them.
+macro_rules! notify_cases {
+    ($prefix:literal, $join:ident) => {
+        &[
+            case(concat!("notify.", $prefix, "ring"), 1, ANY, |c| {
+                notify::ring(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "sizes"), 2, ANY, |c| {
+                notify::sizes(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "tags"), 2, ANY, |c| {
+                notify::tags(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "any_source"), 2, ANY, |c| {
+                notify::any_source(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "mutual"), 1, ANY, |c| {
+                notify::mutual(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "sources"), 2, ANY, |c| {
+                notify::sources(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "flood"), 2, ANY, |c| {
+                notify::flood(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "order"), 2, ANY, |c| {
+                notify::order(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "shared_line"), 2, ANY, |c| {
+                notify::shared_line(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "queue_full"), 2, ANY, |c| {
+                notify::queue_full(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "windows"), 2, ANY, |c| {
+                notify::windows(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "overlap"), 1, ANY, |c| {
+                notify::overlap(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "barrier"), 2, ANY, |c| {
+                notify::barrier(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "count"), 1, ANY, |c| {
+                notify::count(&$join(c)?)
+            }),
+            case(
+                concat!("notify.", $prefix, "queue_just_full"),
+                2,
+                ANY,
+                |c| notify::queue_just_full(&$join(c)?),
+            ),
+            case(concat!("notify.", $prefix, "cancel"), 1, ANY, |c| {
+                notify::cancel(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "misuse"), 1, ANY, |c| {
+                notify::misuse(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "flushed"), 1, ANY, |c| {
+                notify_inline::flushed(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "fenced"), 1, ANY, |c| {
+                notify_inline::fenced(&$join(c)?)
+            }),
+        ]
+    };
+}
+
+/// Notified accesses in small cases, with rings as `$ring` says.
+macro_rules! small_notify_cases {
+    ($prefix:literal, $ring:expr) => {
+        &[
+            case(concat!("small.", $prefix, "notify"), 2, 3, |c| {
+                small_ring!(c, $ring, small::notify::<_, _, 1>)
+            }),
+            case(concat!("small.", $prefix, "notify_twice"), 2, 3, |c| {
+                small_ring!(c, $ring, small::notify::<_, _, 2>)
+            }),
+            case(concat!("small.", $prefix, "notify_full"), 2, 2, |c| {
+                small_ring!(c, $ring, small::notify::<_, _, 4>)
+            }),
+            case(concat!("small.", $prefix, "ping_pong"), 2, 2, |c| {
+                small_ring!(c, $ring, small::ping_pong)
+            }),
+            case(concat!("small.", $prefix, "notify_flushed"), 2, 2, |c| {
+                small_ring!(c, $ring, notify_inline::small_flushed)
+            }),
+        ]
+    };
+}
+
 /// Cases of strategies that take locks.
 macro_rules! lock_cases {
     ($prefix:literal, $strategy:ident, $options:expr) => {
@@ -227,6 +330,10 @@ impl<P: Platform> Links<P> {
     pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
         Self::LINK,
         Self::GENERAL,
+        Self::NOTIFY,
+        Self::NOTIFY_SHARED,
+        Self::SMALL_NOTIFY,
+        Self::SMALL_NOTIFY_SHARED,
         Self::SLOTS,
         Self::LIST,
         Self::SIGNALLED,
@@ -400,6 +507,15 @@ impl<P: Platform> Links<P> {
             small!(c, small::compare_swap)
         }),
     ];
+
+    const NOTIFY: &'static [Case<P>] = notify_cases!("", join);
+
+    const NOTIFY_SHARED: &'static [Case<P>] = notify_cases!("shared.", join_shared);
+
+    const SMALL_NOTIFY: &'static [Case<P>] = small_notify_cases!("", small::RING);
+
+    const SMALL_NOTIFY_SHARED: &'static [Case<P>] =
+        small_notify_cases!("shared.", Ring::Shared { entries: 1 });
 
     const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, |_: u16| ());
 
@@ -619,31 +735,6 @@ impl<P: Platform> Links<P> {
         case("window.asymmetric", 2, ANY, |c| {
             window::asymmetric(&join(c)?)
         }),
-        case("notify.ring", 1, ANY, |c| notify::ring(&join(c)?)),
-        case("notify.sizes", 2, ANY, |c| notify::sizes(&join(c)?)),
-        case("notify.tags", 2, ANY, |c| notify::tags(&join(c)?)),
-        case("notify.any_source", 2, ANY, |c| {
-            notify::any_source(&join(c)?)
-        }),
-        case("notify.mutual", 1, ANY, |c| notify::mutual(&join(c)?)),
-        case("notify.sources", 2, ANY, |c| notify::sources(&join(c)?)),
-        case("notify.flood", 2, ANY, |c| notify::flood(&join(c)?)),
-        case("notify.order", 2, ANY, |c| notify::order(&join(c)?)),
-        case("notify.shared_line", 2, ANY, |c| {
-            notify::shared_line(&join(c)?)
-        }),
-        case("notify.queue_full", 2, ANY, |c| {
-            notify::queue_full(&join(c)?)
-        }),
-        case("notify.windows", 2, ANY, |c| notify::windows(&join(c)?)),
-        case("notify.overlap", 1, ANY, |c| notify::overlap(&join(c)?)),
-        case("notify.barrier", 2, ANY, |c| notify::barrier(&join(c)?)),
-        case("notify.count", 1, ANY, |c| notify::count(&join(c)?)),
-        case("notify.queue_just_full", 2, ANY, |c| {
-            notify::queue_just_full(&join(c)?)
-        }),
-        case("notify.cancel", 1, ANY, |c| notify::cancel(&join(c)?)),
-        case("notify.misuse", 1, ANY, |c| notify::misuse(&join(c)?)),
         case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),
         case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
         case("timeout.ring_space", 2, ANY, |c| {
@@ -652,16 +743,6 @@ impl<P: Platform> Links<P> {
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
         case("small.start", 2, 2, small::start),
-        case("small.notify", 2, 3, |c| {
-            small!(c, small::notify::<_, _, 1>)
-        }),
-        case("small.notify_twice", 2, 3, |c| {
-            small!(c, small::notify::<_, _, 2>)
-        }),
-        case("small.notify_full", 2, 2, |c| {
-            small!(c, small::notify::<_, _, 4>)
-        }),
-        case("small.ping_pong", 2, 2, |c| small!(c, small::ping_pong)),
         case("small.barrier", 2, ANY, |c| small!(c, small::barrier)),
     ];
 }
@@ -762,14 +843,21 @@ fn again<L: Link, T>(
 
 /// Joins the case's world, with what the context lends. Argument `budget`: how many microseconds its calls wait.
 fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>, Failure> {
-    let session = context.session;
-    join_as(context, session)
+    join_as(context, context.session, None)
 }
 
-/// [`join`], as another session than the context's.
+/// [`join`], with one ring for all producers.
+fn join_shared<'c, P: Platform>(
+    context: &'c mut Context<'_, P>,
+) -> Result<World<'c, P::Link>, Failure> {
+    join_as(context, context.session, Some(Ring::Shared { entries: 64 }))
+}
+
+/// [`join`], as another session than the context's, or with other rings.
 fn join_as<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
     session: u32,
+    ring: Option<Ring>,
 ) -> Result<World<'c, P::Link>, Failure> {
     let mut config = Config::default();
     if context.args.text("budget").is_some() {
@@ -777,7 +865,7 @@ fn join_as<'c, P: Platform>(
         let budget = budget.ok_or(Failure::Argument("budget is not a number"))?;
         config.budget = Budget::microseconds(budget.into());
     }
-    let link = P::link(&context.machine, session, None)?;
+    let link = P::link(&context.machine, session, ring)?;
     let world = World::start(link, context.arena, config)?;
     P::go(&context.machine);
     Ok(world)

@@ -138,7 +138,7 @@ pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// Everybody sends its neighbour more than a ring holds before it takes anything: ranks that wait for room
 /// make room themselves.
 pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const MANY: u32 = 100; // more than the ring's 64, less than ring and unexpected queue
+    const MANY: u32 = 68; // more than any ring, less than a ring and the unexpected queue
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(1)?;
     for number in 1..=MANY {
@@ -266,6 +266,8 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
     let window = world.allocate::<u64>(1)?;
+    // Inline, it would be in place when it is matched or flushed, and no sooner.
+    window.set_inline(false);
     if me == origin {
         window.put_notify(target, 0, &[1], Tag(1))?;
     }

@@ -12,10 +12,10 @@ use flagpost::{
     rma::Operation,
 };
 
-use crate::{Context, Failure, Platform, context::check};
+use crate::{Context, Failure, Platform, Ring, context::check};
 
-/// Entries of the notification ring: as few as make a full ring within two puts.
-const RING: u32 = 2;
+/// The notification rings: as few entries as make a full ring within two puts.
+pub(super) const RING: Ring = Ring::Pairs { entries: 2 };
 
 /// Words of the window.
 pub(super) const WORDS: usize = 3;
@@ -24,7 +24,15 @@ pub(super) const WORDS: usize = 3;
 pub(super) fn join<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
 ) -> Result<World<'c, P::Link>, Failure> {
-    let link = P::link(&context.machine, context.session, Some(RING))?;
+    join_with(context, RING)
+}
+
+/// [`join`], with rings of one's choice.
+pub(super) fn join_with<'c, P: Platform>(
+    context: &'c mut Context<'_, P>,
+    ring: Ring,
+) -> Result<World<'c, P::Link>, Failure> {
+    let link = P::link(&context.machine, context.session, Some(ring))?;
     let config = Config {
         unexpected: 2,
         ..Config::default()
@@ -239,7 +247,11 @@ pub(super) fn barrier<'w, L: Link, S: Strategy<'w, L>>(
 /// The start of a world, and nothing else.
 pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     P::go(&context.machine);
-    let link = P::link(&context.machine, context.session, Some(1))?;
+    let link = P::link(
+        &context.machine,
+        context.session,
+        Some(Ring::Pairs { entries: 1 }),
+    )?;
     World::start(link, context.arena, Config::default())?;
     Ok(())
 }

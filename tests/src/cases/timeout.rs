@@ -8,7 +8,7 @@ use flagpost_link::{Op, Place, Slot};
 use flagpost_mapped::Mapped;
 
 use super::world::NO_ERROR;
-use super::{insist, join};
+use super::{insist, join, join_shared};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// A slot that no collective of the kernel uses.
@@ -225,7 +225,7 @@ pub(super) fn take<M: TestAndSet + Relax>(machine: &M, of: Rank) -> Held<'_, M> 
 /// A lock that is not freed: its owner is named.
 pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
-    let world = join(context)?;
+    let world = join_shared(context)?;
     let window = world.allocate::<u64>(1)?;
     let (me, target) = (world.rank(), Rank::new(1));
     if me.get() == 0 {

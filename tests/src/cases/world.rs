@@ -44,7 +44,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
         first.barrier()?;
     }
     let session = context.session.wrapping_add(1 << 31);
-    let second = join_as(context, session)?;
+    let second = join_as(context, session, None)?;
     let window = second.allocate::<u32>(1)?;
     let mut any = window.expect(0..1, Source::Any, TagFilter::Any, 1)?;
     any.start()?;
@@ -90,7 +90,7 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
     drop(held);
     let (key, _) = link.scratch();
     loop {
-        match link.put_immediate(first, key, 0, &[], me) {
+        match link.put_immediate(first, key, 0, &[], me, true) {
             Err(refusal) if refusal.is_transient() => link.relax(),
             other => return Ok(other?),
         }
@@ -114,7 +114,7 @@ pub(super) fn dirty_restart<P: MachinePlatform>(
         first.barrier()?;
     }
     let session = context.session.wrapping_add(1 << 31);
-    let second = join_as(context, session)?;
+    let second = join_as(context, session, None)?;
     let (me, size) = (second.rank(), second.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
     let (targets, origins) = (second.group(&next)?, second.group(&prev)?);

@@ -31,7 +31,9 @@ mod plan;
 mod record;
 
 use flagpost_qemu::{Exit, Hart, Scc, barrier, set_case, set_status};
-use flagpost_tests::{Args, Case, Context, MachinePlatform, Mapped, Platform, Refusal, mapped};
+use flagpost_tests::{
+    Args, Case, Context, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped,
+};
 
 use plan::Plan;
 use record::Tally;
@@ -49,7 +51,7 @@ impl Platform for Qemu {
     type Machine = Scc<Hart>;
     type Link = Mapped<Scc<Hart>>;
 
-    fn link(machine: &Scc<Hart>, session: u32, ring: Option<u32>) -> Result<Self::Link, Refusal> {
+    fn link(machine: &Scc<Hart>, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }
 }

@@ -41,7 +41,7 @@ const SUBSET: [(&str, &str); 30] = [
     ("mapped.publish.write_back", "pscw.ring"),
     ("mapped.refresh.invalidate", "pscw.ring"),
     ("mapped.ring.claim.lock", "timeout.lock"),
-    ("mapped.ring.claim.room", "pscw.full_ring"),
+    ("mapped.ring.claim.room", "notify.shared.flood"),
     ("mapped.start.release", "pscw.vector.ring"),
     ("notify.cancel.refresh", "notify.cancel"),
     ("notify.start.publish", "notify.shared_line"),

@@ -1,0 +1,189 @@
+//! What an entry of a ring holds: see [`ring`](crate::ring).
+
+/// Words of an entry.
+pub(crate) const WORDS: usize = 8;
+
+/// Bytes of payload that it has room for.
+pub(crate) const DATA: usize = 16;
+
+/// Number of the word with everything that has no room elsewhere: bits 31, and the length.
+const REST: u32 = 6;
+
+/// First word of the payload.
+const PAYLOAD: usize = 2;
+
+/// Where the length starts in [`REST`].
+const LENGTH: u32 = 8;
+
+/// The bit that tells laps apart.
+const PHASE: u32 = 1 << 31;
+
+/// The phase of `lap`: bit 31, or nothing.
+pub(crate) const fn phase(lap: u32) -> u32 {
+    lap.wrapping_shl(31)
+}
+
+/// An entry without payload as one word, in a lap.
+pub(crate) const fn word(immediate: u32, lap: u32) -> u32 {
+    (immediate & !PHASE) | phase(lap)
+}
+
+/// An entry, unpacked.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// 31 bits.
+    pub(crate) immediate: u32,
+    /// Where the payload belongs, from the start of the memory region.
+    pub(crate) place: u32,
+    data: [u8; DATA],
+    len: usize,
+}
+
+impl Entry {
+    /// An entry with up to [`DATA`] bytes of payload; of more, the first.
+    pub(crate) fn new(immediate: u32, place: u32, payload: &[u8]) -> Self {
+        let mut data = [0; DATA];
+        let mut len = 0_usize;
+        for (to, from) in data.iter_mut().zip(payload) {
+            *to = *from;
+            len = len.saturating_add(1);
+        }
+        Self {
+            immediate,
+            place,
+            data,
+            len,
+        }
+    }
+
+    /// What a [`word`] stands for.
+    pub(crate) const fn of_word(word: u32) -> Self {
+        Self {
+            immediate: word & !PHASE,
+            place: 0,
+            data: [0; DATA],
+            len: 0,
+        }
+    }
+
+    /// The payload.
+    pub(crate) fn payload(&self) -> &[u8] {
+        self.data.get(..self.len).unwrap_or(&[])
+    }
+
+    /// Whether `word` of an entry belongs to a lap of this phase.
+    pub(crate) const fn is_of(word: u32, phase: u32) -> bool {
+        word & PHASE == phase
+    }
+
+    /// The bytes of the entry in a lap.
+    pub(crate) fn pack(&self, lap: u32) -> [u8; 4 * WORDS] {
+        let phase = phase(lap);
+        let [a, b, c, d] = self.data_words();
+        let full = [self.immediate, self.place, a, b, c, d];
+        let mut rest = (self.len as u32).wrapping_shl(LENGTH);
+        let mut words = [0; WORDS];
+        for (bit, (to, from)) in (0_u32..).zip(words.iter_mut().zip(full)) {
+            *to = from;
+            rest |= from.wrapping_shr(31).wrapping_shl(bit);
+        }
+        if let Some(word) = words.get_mut(REST as usize) {
+            *word = rest;
+        }
+        let mut bytes = [0; 4 * WORDS];
+        let (chunks, _) = bytes.as_chunks_mut::<4>();
+        for (to, word) in chunks.iter_mut().zip(words) {
+            *to = ((word & !PHASE) | phase).to_le_bytes();
+        }
+        bytes
+    }
+
+    /// The entry whose first word is `first`; `load` brings the others by number, those that matter. None if it has none.
+    pub(crate) fn unpack(first: u32, load: impl Fn(u32) -> Option<u32>) -> Option<Self> {
+        let rest = load(REST)?;
+        let top = |number: u32, word: u32| {
+            let top = rest.wrapping_shr(number).wrapping_shl(31);
+            (word & !PHASE) | top
+        };
+        let len = (rest.wrapping_shr(LENGTH) & 0x1F) as usize;
+        let mut entry = Self {
+            immediate: top(0, first),
+            place: 0,
+            data: [0; DATA],
+            len: len.min(DATA),
+        };
+        if len == 0 {
+            return Some(entry);
+        }
+        entry.place = top(1, load(1)?);
+        let (words, _) = entry.data.as_chunks_mut::<4>();
+        let count = entry.len.div_ceil(4);
+        for (number, to) in (PAYLOAD as u32..).zip(words.iter_mut().take(count)) {
+            *to = top(number, load(number)?).to_le_bytes();
+        }
+        Some(entry)
+    }
+
+    fn data_words(&self) -> [u32; DATA / 4] {
+        let (words, _) = self.data.as_chunks::<4>();
+        let mut all = [0; DATA / 4];
+        for (to, from) in all.iter_mut().zip(words) {
+            *to = u32::from_le_bytes(*from);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(bytes: &[u8; 4 * WORDS], number: u32) -> u32 {
+        let (words, _) = bytes.as_chunks::<4>();
+        u32::from_le_bytes(words[number as usize])
+    }
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        let ones = [0xFF; DATA];
+        for lap in [0, 1, u32::MAX] {
+            for len in 0..=DATA {
+                for data in [&[0; DATA], &ones, b"0123456789abcdef"] {
+                    for (immediate, place) in [(0, 0), (u32::MAX >> 1, u32::MAX), (7, 1 << 31)] {
+                        let entry = Entry::new(immediate, place, &data[..len]);
+                        let bytes = entry.pack(lap);
+                        let first = word(&bytes, 0);
+                        let back = Entry::unpack(first, |number| Some(word(&bytes, number)));
+                        let back = back.unwrap();
+                        assert_eq!(back.immediate, immediate);
+                        assert_eq!(back.payload(), &data[..len]);
+                        assert!(len == 0 || back.place == place);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_word_tells_its_lap() {
+        for (lap, other) in [(0, 1), (1, 2), (u32::MAX, 0)] {
+            let bytes = Entry::new(u32::MAX, u32::MAX, &[0xFF; DATA]).pack(lap);
+            for number in 0..WORDS as u32 {
+                assert!(Entry::is_of(word(&bytes, number), phase(lap)));
+                assert!(!Entry::is_of(word(&bytes, number), phase(other)));
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_not_whole_is_none() {
+        let bytes = Entry::new(1, 2, &[3; 9]).pack(0);
+        for missing in [1, 2, 3, 4, REST] {
+            let load = |number| (number != missing).then(|| word(&bytes, number));
+            assert_eq!(Entry::unpack(word(&bytes, 0), load), None);
+        }
+        // Words without payload do not matter.
+        let load = |number| (number != 5).then(|| word(&bytes, number));
+        assert!(Entry::unpack(word(&bytes, 0), load).is_some());
+    }
+}
