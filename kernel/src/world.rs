@@ -175,8 +175,8 @@ impl<'a, L: Link> World<'a, L> {
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
         // PROGRESS: G2.
-        let progress = || point!("world.wait.progress", self.progress(); else false);
-        self.wait_with(poll, progress, missing)
+        let take = || point!("world.wait.progress", self.progress(); else false);
+        self.wait_with(poll, take, missing)
     }
 
     /// [`World::wait`] for a `poll` that takes notifications from the link by itself.
@@ -191,7 +191,7 @@ impl<'a, L: Link> World<'a, L> {
     fn wait_with<T>(
         &self,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
-        progress: impl Fn() -> bool,
+        take: impl Fn() -> bool,
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
         // A wait inside of another one's poll is part of that.
@@ -206,7 +206,7 @@ impl<'a, L: Link> World<'a, L> {
                 Ok(Some(answer)) => break Ok(answer),
                 Err(error) => break Err(error),
             }
-            if progress() {
+            if take() {
                 continue;
             }
             if let Some(rank) = self.link.lost() {

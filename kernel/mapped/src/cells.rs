@@ -68,6 +68,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if !place.is_multiple_of(8) {
             return Err(Refusal::BadCell { offset: place });
         }
+        self.before_telling(None)?;
         let without_lock = match (amo, width) {
             (Amo::Read, Width::Half) => Some(self.poll(at).into()),
             (_, Width::Half) if A::NATIVE => {
@@ -109,6 +110,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             return Err(bad);
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
+        self.before_telling(None)?;
         self.looked();
         if A::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
             let (word, at) = (place & !3, (place & 3) as usize);

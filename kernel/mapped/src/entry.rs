@@ -40,13 +40,20 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// None.
+    pub(crate) const EMPTY: Self = Self {
+        immediate: 0,
+        place: 0,
+        data: [0; DATA],
+        len: 0,
+    };
+
     /// An entry with up to [`DATA`] bytes of payload; of more, the first.
     pub(crate) fn new(immediate: u32, place: u32, payload: &[u8]) -> Self {
         let mut data = [0; DATA];
-        let mut len = 0_usize;
-        for (to, from) in data.iter_mut().zip(payload) {
-            *to = *from;
-            len = len.saturating_add(1);
+        let len = payload.len().min(DATA);
+        if let (Some(to), Some(from)) = (data.get_mut(..len), payload.get(..len)) {
+            to.copy_from_slice(from);
         }
         Self {
             immediate,

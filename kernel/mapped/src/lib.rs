@@ -43,15 +43,18 @@
 //! [NA]: crate#sources
 #![no_std]
 
+mod append;
 pub mod atomics;
 pub mod cells;
 mod entry;
+mod held;
 mod layout;
 mod link;
 pub mod match_vector;
 mod poll;
 pub mod ring;
 pub mod slots;
+mod take;
 
 pub use atomics::{Atomics, Native, UnderLock};
 pub use link::Mapped;

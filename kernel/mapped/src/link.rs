@@ -12,6 +12,7 @@ use flagpost_link::{
 use crate::{
     Atomics, Native, UnderLock,
     cells::UPDATE,
+    held::Pending,
     layout::{Layout, PAIRS, SCRATCH_PER_RANK, SLOTS},
     poll::Polled,
     ring::{Peer, Ring},
@@ -27,7 +28,7 @@ use crate::{
 ///
 /// `A` is how words that many change are changed: see [`atomics`](crate::atomics).
 #[derive(Debug)]
-pub struct Mapped<M, A = UnderLock> {
+pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) machine: M,
     atomics: PhantomData<A>,
     pub(crate) layout: Layout,
@@ -36,6 +37,8 @@ pub struct Mapped<M, A = UnderLock> {
     pub(crate) peers: [Peer; PAIRS],
     /// Whose ring is looked at first.
     pub(crate) turn: Cell<Rank>,
+    /// The payload that was taken last.
+    pub(crate) held: Pending,
     /// How many peers have inline payload under way.
     pub(crate) under_way: Cell<u32>,
     /// Something was stored at a peer since the last drain.
@@ -109,6 +112,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             polled: Polled::new(),
             peers: [const { Peer::new() }; PAIRS],
             turn: Cell::new(Rank::new(0)),
+            held: Pending::new(),
             under_way: Cell::new(0),
             unordered: Cell::new(false),
             memory: Heap::new(free, memory, Self::ALIGN),
@@ -318,6 +322,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     }
 
     fn withdraw(&self, key: Key) {
+        self.place_held();
         self.memory.give_back(key.get());
     }
 
@@ -336,13 +341,17 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, into.len())?;
-        self.machine.read(self.own(start), into);
+        if !self.look_held(start, into) {
+            self.machine.read(self.own(start), into);
+        }
         self.looked();
         Ok(())
     }
 
     fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, from.len())?;
+        // PLACE: own stores come behind it, in a line that nobody stores to but this rank.
+        point!("mapped.held.write", self.place_lines(start, from.len()));
         self.machine.write(self.own(start), from);
         Ok(())
     }
@@ -369,6 +378,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let region = self.region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
+        self.before_access(to)?;
         self.machine.store_bytes(region.at(start), data);
         self.unordered.set(true);
         Ok(())
@@ -384,6 +394,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     ) -> Result<(), Refusal> {
         let region = self.region_of(from)?;
         let start = self.resolve(key, offset, into.len())?;
+        self.before_access(from)?;
         self.machine.load_bytes(region.at(start), into);
         self.looked();
         Ok(())
@@ -472,7 +483,10 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         // DRAIN: stores that have arrived are in memory, which is where peers look.
         point!("mapped.flush.drain", self.machine.drain());
         self.unordered.set(false);
-        self.inline_placed(to)
+        match self.under_way.get() {
+            0 => Ok(()),
+            _ => self.inline_placed(to),
+        }
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {

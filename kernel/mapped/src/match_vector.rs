@@ -66,6 +66,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let byte = sync.get().saturating_add(u32::from(bit.get() >> 3));
         let mask = 1_u8.wrapping_shl(u32::from(bit.get() & 7));
         let at = self.region_of(owner)?.at(byte);
+        self.before_telling(Some(owner))?;
         let held = self.lock(owner, lock)?;
         let old = self.machine.load_u8(at);
         let new = if set { old | mask } else { old & !mask };
@@ -129,6 +130,7 @@ impl<M: Machine, A: Atomics<M>> VectorLink for Mapped<M, A> {
 
     fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
         let at = self.region_of(target)?.at(self.counter_offset(sync));
+        self.before_telling(Some(target))?;
         let held = self.lock(target, site!("mapped.match_vector.complete.lock"))?;
         let left = self.machine.load_u32(at);
         // An origin that is not expected would wrap the counter round: it is left at 0.

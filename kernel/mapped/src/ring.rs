@@ -1,7 +1,8 @@
 //! Rings of notifications: a line per entry, one consumer, and no lock where there is one producer.
 //!
 //! # Guarantee
-//! G1. Who takes an entry finds its data, and its producer's earlier puts to this rank, in memory.
+//! G1. Who takes an entry finds its data, and its producer's earlier puts to this rank, in memory; inline payload as [`held`](crate::held)
+//!     says.
 //! G2. Entries of one producer are taken in program order; those of a shared ring in the order of their tickets.
 //! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing.
 //! G4. When [`flush`](flagpost_link::Link::flush) says so, inline payload is in its place as well.
@@ -15,7 +16,7 @@
 //! Pairs lie in the message buffer if they fill no more than half of it, since a core polls its own buffer fastest; else in
 //! memory. A shared ring lies in memory: where there are many ranks, the buffer is for their slots.
 //!
-//! # Memory layout (an entry of a pair: the first 32 bytes of a line of its own; a shared one: word 0 of that)
+//! # Memory layout (an entry: the first 32 bytes of a line of its own)
 //! ```text
 //!   word   0           1        2 … 5               6                      7
 //!        ┌───────────┬────────┬───────────────────┬──────────────────────┬────────┐
@@ -24,36 +25,38 @@
 //!        │           │        │                   │ bits 31 of words 1…5 │        │
 //!        └───────────┴────────┴───────────────────┴──────────────────────┴────────┘
 //! ```
-//! A shared entry is one word, which is one access of its consumer, for whom all producers queue; its data are stored in
-//! place. A pair's line may arrive in pieces, in any order; only words arrive whole. So each word says by itself that it is there: its
+//! A line may arrive in pieces, in any order; only words arrive whole. So each word says by itself that it is there: its
 //! *phase* is the parity of the ring's lap, the opposite of what the entry held before. Data and flag travel in one bulk
 //! store, with no drain between them.
 //!
-//! *Inline payload*: up to 16 bytes travel in a pair's entry, and the target's `progress` copies them to their place before the
-//! notification surfaces. Longer data are stored in place by the producer, before the entry; and behind inline payload
+//! *Inline payload*: up to 16 bytes travel in the entry, and the target copies them to their place: as soon as anybody but
+//! itself may look ([`held`](crate::held)). Longer data are stored in place by the producer, before the entry; and behind inline payload
 //! for the same bytes, for which it waits as a flush does.
 //!
 //! Tickets start just below the wrap-around of `u32`, so that every run passes it. `head` counts what was taken of a ring.
 //!
 //! # Invariants
 //! I1. Only the holder of ticket `t` writes entry `t % n` between `head <= t - n` and taking it; a pair's ring has one holder, a
-//!     shared ring's tickets are given out under the owner's lock (or by an atomic).
+//!     shared ring's tickets are given out under the owner's lock (or by an atomic), and its entries are taken when all
+//!     their words have arrived.
 //! I2. `tail - head <= n`. `head` never goes back, so a producer's older view of it errs on the safe side.
-//! I3. An entry's words (a shared one's: word 0) are all written on every lap, so each word's phase changes with the lap.
+//! I3. An entry's words are all written on every lap, so each word's phase changes with the lap.
+//! I4. Whether `head` is stored depends on each word of the entry that is used: no load of one can finish behind it.
 //!
 //! # Steps
 //! | call            | core     | memory actions, in order                                                   |
 //! |-----------------|----------|----------------------------------------------------------------------------|
 //! | `put_immediate` | producer | pairs: load head, if the last view of it says full. Shared: lock(owner),   |
 //! |                 |          | acquire; load tail (and head); store tail; drain; unlock. Then bulk store  |
-//! |                 |          | of data, unless inline; drain, if anything was put since the last; pairs:  |
-//! |                 |          | bulk store of the entry; drain. Shared: store of the entry                 |
+//! |                 |          | of longer data; drain, if anything was put since the last; bulk store of   |
+//! |                 |          | the entry; drain                                                           |
 //! | `progress`      | owner    | load word 0 of the next entry of each ring: another phase: nothing there.  |
-//! |                 |          | Else acquire; load the others; store the payload; drain; store head        |
+//! |                 |          | Else acquire; load the others; hold the payload ([`held`](crate::held)),   |
+//! |                 |          | or, if there is none, store head                                           |
 //! | `flush`         | producer | load head, if payload of the own is under way                              |
 //!
-//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; shared: the data's line, 1 lock, 1 load,
-//! 2 stores, 1 unlock, and 1 load per lap. An idle `progress`: one load of own memory per ring; none of the own.
+//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; shared: 1 line, 1 lock, 1 load, 1 store,
+//! 1 unlock, and 1 load per lap. An idle `progress`: one load of own memory per ring; none of the own.
 //!
 //! # Bounds
 //! See [`Ring`]. A slow consumer makes its producers wait, never lose. Inline payload needs the target's progress: a flush waits for
@@ -68,13 +71,12 @@
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, Atomic, Lines, Machine, Region};
-use flagpost_link::{Link as _, Rank, Refusal, order, point, site};
+use flagpost_hal::{Address, Lines, Machine, Region};
+use flagpost_link::{Link as _, Rank, Refusal};
 
 use crate::{
     Atomics, Mapped,
-    atomics::ATTEMPTS,
-    entry::{DATA, Entry, WORDS, phase, word},
+    entry::{WORDS, phase},
     layout::{MOST_ENTRIES, PAIRS, entry_size},
 };
 
@@ -151,26 +153,28 @@ impl Ring {
 #[derive(Debug)]
 pub(crate) struct Peer {
     /// Pairs: the next ticket of the peer's ring.
-    sent: Cell<u32>,
+    pub(crate) sent: Cell<u32>,
     /// `head` of the peer's ring, when it was last looked at.
-    credit: Cell<u32>,
+    pub(crate) credit: Cell<u32>,
     /// Pairs: the next ticket to take of the own ring that the peer fills. Shared, of the first peer: of the own ring.
-    taken: Cell<u32>,
+    pub(crate) taken: Cell<u32>,
     /// Inline payload that is under way.
-    inline: Cell<Option<Inline>>,
+    pub(crate) inline: Cell<Option<Inline>>,
     /// Shared: the peer whose `credit` this is.
-    known: Cell<Option<Rank>>,
+    pub(crate) known: Cell<Option<Rank>>,
 }
 
 /// Inline payload that may not be in its place yet.
 #[derive(Copy, Clone, Debug)]
-struct Inline {
-    to: Rank,
+pub(crate) struct Inline {
+    pub(crate) to: Rank,
     /// The ticket behind the last one.
-    ticket: u32,
+    pub(crate) ticket: u32,
     /// The bytes that it is for, and perhaps others between them.
-    start: u32,
-    end: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Something of `to` was taken since: see [`held`](crate::held).
+    pub(crate) heard: bool,
 }
 
 impl Peer {
@@ -183,6 +187,26 @@ impl Peer {
             known: Cell::new(None),
         }
     }
+
+    /// Who has payload of this rank that it may not have placed, though this rank has heard of it.
+    pub(crate) fn heard(&self) -> Option<Rank> {
+        let inline = self.inline.get().filter(|inline| inline.heard);
+        inline.map(|inline| inline.to)
+    }
+
+    /// Something of `source` was taken. True if payload for it is under way.
+    pub(crate) fn hears(&self, source: Rank) -> bool {
+        match self.inline.get() {
+            Some(inline) if inline.to == source => {
+                self.inline.set(Some(Inline {
+                    heard: true,
+                    ..inline
+                }));
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
@@ -191,7 +215,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     // ---- Addresses ----
 
     /// Where `owner`'s rings lie.
-    fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
+    pub(crate) fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
         let Region { owner, .. } = self.region_of(owner)?;
         Ok(if self.layout.in_buffer {
             Region::message_buffer(owner)
@@ -201,7 +225,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// Number of the ring that `producer` fills, among each rank's.
-    fn ring_number(&self, producer: Rank) -> u32 {
+    pub(crate) fn ring_number(&self, producer: Rank) -> u32 {
         match self.layout.ring {
             Ring::Shared { .. } => 0,
             Ring::Pairs { .. } => producer.get().into(),
@@ -209,7 +233,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// The entry of `ticket` in ring `number`.
-    fn entry(&self, rings: Region, number: u32, ticket: u32) -> Address {
+    pub(crate) fn entry(&self, rings: Region, number: u32, ticket: u32) -> Address {
         let entries = self.layout.ring.entries();
         let index = ticket & entries.wrapping_sub(1);
         let index = number.saturating_mul(entries).saturating_add(index);
@@ -218,23 +242,21 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// How many of ring `number` were taken.
-    fn head(&self, rings: Region, number: u32) -> Address {
+    pub(crate) fn head(&self, rings: Region, number: u32) -> Address {
         rings.at(self.layout.heads.saturating_add(number.saturating_mul(4)))
     }
 
     /// What is remembered of `rank`; several ranks may share it if there are more than 64.
-    fn peer(&self, rank: Rank) -> Option<&Peer> {
+    pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
         self.peers.get(rank.index() % PAIRS)
     }
 
     /// The lap of a ring that `ticket` is in.
-    fn lap(&self, ticket: u32) -> u32 {
+    pub(crate) fn lap(&self, ticket: u32) -> u32 {
         ticket
             .checked_div(self.layout.ring.entries())
             .unwrap_or(ticket)
     }
-
-    // ---- Producer ----
 
     /// Empties own rings, before any peer may use them.
     pub(crate) fn clear_rings(&self) -> Result<(), Refusal> {
@@ -253,291 +275,6 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             }
         }
         Ok(())
-    }
-
-    /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded too early may be behind it:
-    /// there is room for the next one.
-    fn is_full(&self, ticket: u32, credit: u32) -> bool {
-        ticket.wrapping_sub(credit) as i32 >= self.layout.ring.entries() as i32
-    }
-
-    /// Takes a ticket of the ring at `to` that this rank fills.
-    fn claim(&self, to: Rank) -> Result<u32, Refusal> {
-        let rings = self.rings_of(to)?;
-        let number = self.ring_number(self.rank());
-        let head = self.head(rings, number);
-        let full = |consumed| {
-            self.polled.note(head, consumed);
-            Refusal::Full(to)
-        };
-        match (self.layout.ring, self.peer(to)) {
-            (Ring::Pairs { .. }, Some(peer)) => {
-                let ticket = peer.sent.get();
-                if self.is_full(ticket, peer.credit.get()) {
-                    let consumed = self.machine.load_u32(head);
-                    peer.credit.set(consumed);
-                    // ROOM: G3.
-                    if point!("mapped.ring.pair.room", self.is_full(ticket, consumed); else false) {
-                        return Err(full(consumed));
-                    }
-                }
-                peer.sent.set(ticket.wrapping_add(1));
-                Ok(ticket)
-            }
-            (_, peer) => {
-                let known = |peer: &&Peer| peer.known.get() == Some(to);
-                let credit = peer.filter(known).map(|peer| peer.credit.get());
-                let room = |ticket: u32| match credit {
-                    Some(credit) if !self.is_full(ticket, credit) => Ok(()),
-                    _ => {
-                        let consumed = self.machine.load_u32(head);
-                        if let Some(peer) = peer {
-                            peer.known.set(Some(to));
-                            peer.credit.set(consumed);
-                        }
-                        // ROOM: G3.
-                        let none = self.is_full(ticket, consumed);
-                        if point!("mapped.ring.claim.room", none; else false) {
-                            return Err(full(consumed));
-                        }
-                        Ok(())
-                    }
-                };
-                self.claim_shared(to, rings.at(self.layout.tail), room)
-            }
-        }
-    }
-
-    /// Takes a ticket that others may want as well, if there is `room` for it.
-    fn claim_shared(
-        &self,
-        to: Rank,
-        tail: Address,
-        room: impl Fn(u32) -> Result<(), Refusal>,
-    ) -> Result<u32, Refusal> {
-        if A::NATIVE {
-            for _ in 0..ATTEMPTS {
-                let old = self.machine.load_u32(tail);
-                room(old)?;
-                let new = old.wrapping_add(1);
-                if A::atomic(&self.machine, tail, Atomic::CompareSwap { old, new }) == Some(old) {
-                    return Ok(old);
-                }
-            }
-            self.polled.note_unknown();
-            return Err(Refusal::Busy(to));
-        }
-        let held = self.lock(to, site!("mapped.ring.claim.lock"))?;
-        let ticket = self.machine.load_u32(tail);
-        if let Err(refusal) = room(ticket) {
-            drop(held);
-            return Err(refusal);
-        }
-        self.machine.store_u32(tail, ticket.wrapping_add(1));
-        self.unlock(held, site!("mapped.ring.claim.drain"));
-        Ok(ticket)
-    }
-
-    /// Whether data may travel in an entry to `to`: short ones, of a pair, if what is under way can be remembered.
-    fn travels_inline(&self, to: Rank, data: &[u8]) -> bool {
-        if let Ring::Shared { .. } = self.layout.ring {
-            return false;
-        }
-        let free = |peer: &Peer| peer.inline.get().is_none_or(|inline| inline.to == to);
-        let fits = (1..=DATA).contains(&data.len());
-        fits && to != self.rank() && self.peer(to).is_some_and(free)
-    }
-
-    pub(crate) fn append(
-        &self,
-        to: Rank,
-        place: u32,
-        data: &[u8],
-        immediate: u32,
-        inline: bool,
-    ) -> Result<(), Refusal> {
-        let region = self.region_of(to)?;
-        let rings = self.rings_of(to)?;
-        let inline = inline && self.travels_inline(to, data);
-        let end = place.saturating_add(data.len() as u32);
-        let peer = self.peer(to);
-        let before = peer.and_then(|peer| peer.inline.get());
-        let before = before.filter(|before| before.to == to);
-        // Data that go to their place at once must not come before older ones that have not.
-        if before.is_some_and(|before| !inline && before.start < end && place < before.end) {
-            // ORDER: G2, for data.
-            point!("mapped.ring.append.placed", self.inline_placed(Some(to))?);
-        }
-        // The claim comes first: refused, it must not have moved a byte of the data.
-        let ticket = order!("mapped.ring.append.claim<data", self.claim(to)?, {
-            if !inline && !data.is_empty() {
-                self.machine.store_bytes(region.at(place), data);
-                self.unordered.set(true);
-            }
-        });
-        let payload = if inline { data } else { &[] };
-        let lap = self.lap(ticket);
-        let at = self.entry(rings, self.ring_number(self.rank()), ticket);
-        order!(
-            "mapped.ring.append.drain<entry",
-            if self.unordered.take() {
-                // DRAIN: G1: what was put before the entry that announces it.
-                point!("mapped.ring.append.drain", self.machine.drain());
-            },
-            match self.layout.ring {
-                Ring::Pairs { .. } => {
-                    let words = Entry::new(immediate, place, payload).pack(lap);
-                    self.machine.store_bytes(at, &words);
-                    // DRAIN: or the line might stay in this core's buffer for ever.
-                    point!("mapped.ring.append.leave", self.machine.drain());
-                }
-                Ring::Shared { .. } => self.machine.store_u32(at, word(immediate, lap)),
-            }
-        );
-        if let (true, Some(peer)) = (inline, peer) {
-            if before.is_none() {
-                self.under_way.set(self.under_way.get().saturating_add(1));
-            }
-            peer.inline.set(Some(Inline {
-                to,
-                ticket: ticket.wrapping_add(1),
-                start: before.map_or(place, |before| before.start.min(place)),
-                end: before.map_or(end, |before| before.end.max(end)),
-            }));
-        }
-        Ok(())
-    }
-
-    /// Whether the payload that this rank has sent inline to `to` (to all, if none is named) is in its place: G4.
-    pub(crate) fn inline_placed(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        if self.under_way.get() == 0 {
-            return Ok(());
-        }
-        let mut outcome = Ok(());
-        let named = to.and_then(|rank| self.peer(rank)).into_iter();
-        let all = self.peers.iter().filter(|_| to.is_none());
-        for peer in named.chain(all) {
-            let Some(Inline {
-                to: rank, ticket, ..
-            }) = peer.inline.get()
-            else {
-                continue;
-            };
-            if to.is_some_and(|to| to != rank) {
-                continue;
-            }
-            let head = self.head(self.rings_of(rank)?, self.ring_number(self.rank()));
-            let placed = |head: u32| head.wrapping_sub(ticket) as i32 >= 0;
-            // ACQUIRE: what is loaded behind the flush is not older than it.
-            let sites = [
-                site!("mapped.ring.placed.poll<acquire"),
-                site!("mapped.ring.placed.acquire"),
-            ];
-            let head = self.poll_for(head, placed, sites);
-            if point!("mapped.ring.placed.wait", placed(head); else true) {
-                peer.inline.set(None);
-                self.under_way.set(self.under_way.get().saturating_sub(1));
-            } else {
-                outcome = Err(Refusal::Busy(rank));
-            }
-        }
-        outcome
-    }
-
-    // ---- Consumer ----
-
-    /// Takes the next entry of some ring. Rings take turns.
-    pub(crate) fn take(&self) -> Option<u32> {
-        let rings = self.rings_of(self.rank()).ok()?;
-        if let Ring::Shared { .. } = self.layout.ring {
-            return self.take_of(rings, 0, &self.peers.first()?.taken);
-        }
-        let count = self.size();
-        let mut next = self.turn.get();
-        for _ in 0..count {
-            let source = next;
-            next = source.next(count);
-            let peer = self.peer(source)?;
-            // What this rank has sent to itself, it knows.
-            if source == self.rank() && peer.sent == peer.taken {
-                continue;
-            }
-            let number = self.ring_number(source);
-            if let Some(immediate) = self.take_of(rings, number, &peer.taken) {
-                self.turn.set(next);
-                return Some(immediate);
-            }
-        }
-        None
-    }
-
-    /// Takes the next entry of ring `number`.
-    fn take_of(&self, rings: Region, number: u32, taken: &Cell<u32>) -> Option<u32> {
-        let ticket = taken.get();
-        let at = self.entry(rings, number, ticket);
-        let phase = phase(self.lap(ticket));
-        let entry = self.look(at, phase)?;
-        let next = ticket.wrapping_add(1);
-        order!("mapped.ring.take.place<head", self.place(&entry), {
-            // DRAIN: G3, G4: the entry is read, and its payload placed, before its producer may know it.
-            point!("mapped.ring.take.drain", self.machine.drain());
-            self.machine.store_u32(self.head(rings, number), next);
-        });
-        taken.set(next);
-        Some(entry.immediate)
-    }
-
-    /// Puts inline payload in its place; none that lies elsewhere than in own memory.
-    fn place(&self, entry: &Entry) {
-        let payload = entry.payload();
-        if !payload.is_empty() && self.check(entry.place, payload.len()).is_ok() {
-            self.machine.store_bytes(self.own(entry.place), payload);
-        }
-    }
-
-    /// The entry at `at`, if it is there: a word to look, then those that matter.
-    fn look(&self, at: Address, phase: u32) -> Option<Entry> {
-        let here = |word: u32| Entry::is_of(word, phase);
-        // ACQUIRE: G1: data must not be loaded earlier than the entry that announces them.
-        let sites = [
-            site!("mapped.ring.take.poll<acquire"),
-            site!("mapped.ring.take.acquire"),
-        ];
-        // Where a line takes no longer than a word: all of it, at once.
-        let whole =
-            matches!(self.layout.ring, Ring::Pairs { .. }) && self.machine.loads_lines(at.region);
-        let line = Cell::new([[0; 4]; WORDS]);
-        let load = |number: u32| {
-            if !whole {
-                return self.machine.load_u32(at.plus(number.wrapping_mul(4)));
-            }
-            let mut words = line.get();
-            if number == 0 {
-                self.machine.load_bytes(at, words.as_flattened_mut());
-                line.set(words);
-            }
-            let word = words.get(number as usize).copied().unwrap_or_default();
-            u32::from_le_bytes(word)
-        };
-        let first = self.poll_with(|| load(0), at, here, sites);
-        if !here(first) {
-            return None;
-        }
-        if let Ring::Shared { .. } = self.layout.ring {
-            return Some(Entry::of_word(first));
-        }
-        let word = |number: u32| {
-            let at = at.plus(number.wrapping_mul(4));
-            let word = load(number);
-            if point!("mapped.ring.take.whole", here(word); else true) {
-                return Some(word);
-            }
-            // Not here yet: it is what a waiting loop looks at.
-            self.polled.note(at, word);
-            None
-        };
-        // What is late of an entry comes before its producer's next one.
-        Entry::unpack(first, word)
     }
 
     /// The lines that hold these bytes of own memory.

@@ -90,6 +90,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     pub(crate) fn signal_slot(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
         let at = self.slot_at(to, slot)?;
+        self.before_telling(Some(to))?;
         self.machine.store_u32(at, FIRST.wrapping_add(value));
         self.unordered.set(true);
         Ok(())

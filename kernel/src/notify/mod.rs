@@ -39,12 +39,13 @@
 //!
 //! # Inline data
 //! Up to 16 bytes of a `put_notify` with a tag travel inside of the notification, if the link can do so and the window does not
-//! forbid it ([`set_inline`](crate::Window::set_inline)). The target's own calls copy them to their place when they take the
+//! forbid it ([`set_inline`](crate::Window::set_inline)). The target's own calls copy them to their place when they have taken the
 //! notification from the link, matched or not. So they are in place
 //! * for the target, when a request has matched the notification, or a later one of the same source;
+//! * for whomever the target tells anything after that, and whomever the origin tells anything after it has taken an answer;
 //! * for everybody, when the origin's flush, unlock or [`fence`](crate::Window::fence) has returned. These wait for the target's
-//!   progress then: it must be in a waiting call, or test, and its unexpected queue must have room. They cost nothing more
-//!   while no inline data are under way.
+//!   progress then: it must be in a waiting call, or test, or make its next call behind the match, and its unexpected queue must
+//!   have room. They cost nothing more while no inline data are under way.
 //!
 //! A barrier, or a PSCW epoch, does not place them: what follows may overtake them. A later notified put of the same bytes
 //! does not.

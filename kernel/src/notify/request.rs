@@ -336,15 +336,12 @@ impl<'r, L: Link> Request<'r, L> {
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
-        order!(
-            "notify.cancel.take<refresh",
-            // PROGRESS: what travelled with notifications that have arrived is placed now, not over later own stores.
-            point!("notify.cancel.take", {
-                self.world.progress();
-            }),
-            // REFRESH: peers may have put there; own stores must not merge into old lines.
-            point!("notify.cancel.refresh", self.refresh()?)
-        );
+        // PROGRESS: what travelled with notifications that have arrived is taken now, not placed over later own stores.
+        point!("notify.cancel.take", {
+            self.world.progress();
+        });
+        // REFRESH: peers may have put there; own stores must not merge into old lines.
+        point!("notify.cancel.refresh", self.refresh()?);
         self.close();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Making windows, and giving them back.
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Place, order, point};
+use flagpost_link::{Key, Link, Place, point};
 
 use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
@@ -239,20 +239,17 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             core.left.set(true);
             core.abandoned.set(true);
         }
-        order!(
-            "window.free.look<refresh",
-            // LOOK: the next window of this number must not be told of what was meant for this one; and what travelled with
-            // notifications is in its place then.
-            point!("window.free.unmatched", self.all_matched()?),
-            if let Pieces::Table { .. } = core.pieces {
-                // REFRESH: behind the barrier: its owner reads what peers have put.
-                let link = core.world.link();
-                point!(
-                    "window.free.refresh",
-                    link.refresh(core.key, core.base, core.bytes)?
-                );
-            }
-        );
+        // LOOK: the next window of this number must not be told of what was meant for this one; and what travelled with
+        // notifications is in its place then.
+        point!("window.free.unmatched", self.all_matched()?);
+        if let Pieces::Table { .. } = core.pieces {
+            // REFRESH: behind that: its owner reads what peers have put.
+            let link = core.world.link();
+            point!(
+                "window.free.refresh",
+                link.refresh(core.key, core.base, core.bytes)?
+            );
+        }
         Ok(())
     }
 

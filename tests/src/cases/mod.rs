@@ -33,7 +33,7 @@ mod world;
 use core::marker::PhantomData;
 
 use flagpost::{
-    Budget, Config, EpochSlots, Error, Link, MatchVector, MatchingList, Validation, World,
+    Budget, Config, EpochSlots, Error, Link, MatchVector, MatchingList, Model, Validation, World,
 };
 use flagpost_link::Refusal;
 
@@ -272,6 +272,18 @@ macro_rules! notify_cases {
             case(concat!("notify.", $prefix, "fenced"), 1, ANY, |c| {
                 notify_inline::fenced(&$join(c)?)
             }),
+            case(concat!("notify.", $prefix, "forwarded"), 3, ANY, |c| {
+                notify_inline::forwarded(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "relayed"), 3, ANY, |c| {
+                notify_inline::relayed(&$join(c)?)
+            }),
+            case(concat!("notify.", $prefix, "around"), 1, ANY, |c| {
+                notify_inline::around(&$join(c)?, Model::Separate)
+            }),
+            case(concat!("notify.", $prefix, "around_unified"), 1, ANY, |c| {
+                notify_inline::around(&$join(c)?, Model::Unified)
+            }),
         ]
     };
 }
@@ -294,6 +306,9 @@ macro_rules! small_notify_cases {
             }),
             case(concat!("small.", $prefix, "notify_flushed"), 2, 2, |c| {
                 small_ring!(c, $ring, notify_inline::small_flushed)
+            }),
+            case(concat!("small.", $prefix, "notify_answered"), 2, 2, |c| {
+                small_ring!(c, $ring, notify_inline::small_answered)
             }),
         ]
     };

@@ -318,7 +318,10 @@ pub(super) fn cancel<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         world.barrier()?; // the neighbour has started, too
         window.put_notify(me.next(size), 2, &[round], Tag(1))?;
         world.barrier()?;
-        check("one of two", two.test()?.is_none(), true)?;
+        if round == 1 {
+            check("one of two", two.test()?.is_none(), true)?;
+        }
+        // It may not have been taken from the link.
         two.cancel()?;
         local.set(1, round * 5)?;
         check("put", local.get(2)?, round)?;

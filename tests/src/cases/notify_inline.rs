@@ -1,6 +1,6 @@
 //! Data that travel with their notification, and what other accesses see of them.
 
-use flagpost::{Link, Rma as _, Tag, World, epoch::Assert};
+use flagpost::{EpochSlots, Link, Model, Rma as _, Tag, World, epoch::Assert};
 
 use super::small;
 use crate::{Failure, context::check};
@@ -23,6 +23,9 @@ pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         } else {
             lock.flush(next)?;
         }
+        let mut found = [0; 2];
+        lock.get(next, 0, &mut found)?;
+        check("what was flushed", found == [round; 2], true)?;
         lock.put(next, 0, &[round + 100])?;
         lock.unlock()?;
         window.put_notify(next, 0, &[], Tag(2))?;
@@ -80,4 +83,130 @@ pub(super) fn small_flushed<L: Link>(
         }
     }
     Ok(())
+}
+
+/// Who was told by the target of data that travelled inline finds them in its memory, and may put there.
+pub(super) fn forwarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);
+    let me = world.rank();
+    let window = world.allocate::<u32>(2)?;
+    for round in 1..=ROUNDS {
+        let from = |source| {
+            let mut told = window.expect(0..1, source, Tag(1), 1)?;
+            told.start()?;
+            told.wait()
+        };
+        if me == origin {
+            window.put_notify(target, 0, &[round], Tag(1))?;
+        } else if me == target {
+            from(origin)?;
+            check("what travelled inline", window.local().get(0)?, round)?;
+            window.put_notify(third, 0, &[], Tag(1))?;
+            from(third)?;
+            check("what was put over it", window.local().get(0)?, round + 100)?;
+        } else if me == third {
+            from(target)?;
+            let lock = window.lock_all()?;
+            let mut found = [0];
+            lock.get(target, 0, &mut found)?;
+            check("in memory", found[0], round)?;
+            lock.put(target, 0, &[round + 100])?;
+            lock.unlock()?;
+            window.put_notify(target, 0, &[], Tag(1))?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Who was told by the origin, which the target had answered, does as well.
+pub(super) fn relayed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);
+    let me = world.rank();
+    let window = world.allocate::<u32>(2)?;
+    for round in 1..=ROUNDS {
+        let from = |source| {
+            let mut told = window.expect(0..1, source, Tag(1), 1)?;
+            told.start()?;
+            told.wait()
+        };
+        if me == origin {
+            window.put_notify(target, 0, &[round], Tag(1))?;
+            from(target)?;
+            window.put_notify(third, 0, &[], Tag(1))?;
+        } else if me == target {
+            from(origin)?;
+            window.put_notify(origin, 0, &[], Tag(1))?;
+            from(third)?;
+            check("what was put over it", window.local().get(0)?, round + 100)?;
+        } else if me == third {
+            from(origin)?;
+            let lock = window.lock_all()?;
+            lock.put(target, 0, &[round + 100])?;
+            lock.unlock()?;
+            window.put_notify(target, 0, &[], Tag(1))?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// What the owner does around data that travelled inline: own loads and stores beside them, through the cache and past it.
+pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    let window = world.allocate_with::<u32, EpochSlots<'_>>(4, model)?;
+    let mut told = window.expect(0..4, me.prev(size), Tag(1), 1)?;
+    for round in 1..=4 * ROUNDS {
+        told.start()?;
+        world.barrier()?;
+        window.put_notify(next, 1, &[round], Tag(1))?;
+        told.wait()?;
+        let (local, mut all) = (window.local(), [0; 4]);
+        match round % 4 {
+            0 => check("itself", local.get(1)?, round)?,
+            1 => local.set(2, round)?,
+            2 => {
+                local.copy_out(0, &mut all)?;
+                check("among others", all[1], round)?;
+            }
+            _ => {
+                // Past the cache.
+                let lock = window.lock_all()?;
+                let mut found = [0; 2];
+                lock.get(me, 1, &mut found)?;
+                check("own, past the cache", found == [round, round - 2], true)?;
+                lock.unlock()?;
+            }
+        }
+        world.barrier()?;
+        check("later", local.get(1)?, round)?;
+    }
+    Ok(())
+}
+
+/// Rank 1 puts a word over one that travelled inline, once rank 0 has answered.
+pub(super) fn small_answered<L: Link>(
+    world: &World<'_, L>,
+    window: &flagpost::Window<'_, u32, L>,
+) -> Result<(), Failure> {
+    let [first, second] = [0, 1].map(flagpost::Rank::new);
+    let from = |source| {
+        let mut told = window.expect(0..small::WORDS, source, Tag(1), 1)?;
+        told.start()?;
+        told.wait()
+    };
+    if world.rank() == second {
+        window.put_notify(first, 0, &[1], Tag(1))?;
+        from(first)?;
+        let lock = window.lock_shared(first)?;
+        lock.put(first, 0, &[2])?;
+        lock.unlock()?;
+        window.put_notify(first, 0, &[], Tag(1))?;
+        return Ok(());
+    }
+    from(second)?;
+    window.put_notify(second, 0, &[], Tag(1))?;
+    from(second)?;
+    check("what was put last", window.local().get(0)?, 2_u32)
 }

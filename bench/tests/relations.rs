@@ -1,0 +1,44 @@
+//! Notified access beside its alternatives: what must hold, whatever the cycles.
+
+use flagpost_bench::pingpong::{SIZES, Setup, Variant, measure};
+use flagpost_sim::Latencies;
+
+fn half(variant: Variant, bytes: usize, hops: u16) -> u64 {
+    let setup = Setup {
+        hops,
+        ..Setup::new(variant, bytes)
+    };
+    let measured = measure(&setup);
+    measured.unwrap_or_else(|report| panic!("{report}")).half()
+}
+
+/// Up to 16 bytes, which travel inline. (Beyond that, send and receive are faster: `docs/notified.md`.)
+#[test]
+fn short_notified_puts_are_not_slower_than_the_best_other_one() {
+    for hops in [0, 1] {
+        for bytes in SIZES.into_iter().filter(|&bytes| bytes <= 16) {
+            let [notified, others @ ..] = Variant::ALL.map(|variant| half(variant, bytes, hops));
+            let best = others.into_iter().min().unwrap();
+            assert!(
+                notified <= best,
+                "{hops} hops, {bytes} bytes: {notified}, not {best}"
+            );
+        }
+    }
+}
+
+/// Whatever the latencies.
+#[test]
+fn eight_bytes_take_half_of_what_an_epoch_takes() {
+    for latencies in [Latencies::SccEas, Latencies::SccBarrelfish] {
+        let [notified, pscw] = [Variant::Notified, Variant::Pscw].map(|variant| {
+            let setup = Setup {
+                latencies,
+                ..Setup::new(variant, 8)
+            };
+            let measured = measure(&setup);
+            measured.unwrap_or_else(|report| panic!("{report}")).half()
+        });
+        assert!(2 * notified <= pscw, "{latencies}: {notified} {pscw}");
+    }
+}

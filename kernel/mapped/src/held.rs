@@ -1,0 +1,241 @@
+//! Payload that was taken from a ring of a pair, and is not in memory yet.
+//!
+//! # Guarantee
+//! G1. The owner finds the payload of each notification that it was given.
+//! G2. Whoever this rank tells anything afterwards finds it as well: in memory. So does whoever *its producer* tells after it has
+//!     heard of it.
+//! G3. `head` passes an entry only when its payload is in memory: a flush of its producer waits for that.
+//!
+//! # Why
+//! To store a line in memory behind a controller takes longer than a notification takes to come. Own memory needs the payload only
+//! when somebody else may look, or the owner at what lies around it; mostly a rank waits before that, or answers.
+//!
+//! # Steps
+//! | the owner                             | does                                                          |
+//! |---------------------------------------|---------------------------------------------------------------|
+//! | takes an entry of a pair's ring       | keeps payload and head; places the one before                 |
+//! | reads just bytes of the payload       | gets them from here                                           |
+//! | else reads or writes its lines, or    | places it first                                               |
+//! | accesses own memory past the cache    |                                                               |
+//! | finds nothing in its rings            | places it                                                     |
+//! | tells a rank (signal, cell, post, …)  | places it first; a notification to its producer: right behind |
+//!
+//! *Placing* it: store the payload; drain; invalidate its lines, which may have been fetched ahead since the request refreshed them;
+//! store head.
+//!
+//! # The producer
+//! An answer may thus come before the payload is in place. A producer that has taken one while its payload is under way has
+//! *heard*: it waits until `head` says so before it tells others, and before it accesses memory of others
+//! directly. That takes no call of the consumer: it places the payload right behind the answer.
+//!
+//! # Invariants
+//! I1. Held payload is the newest entry that this rank took, and its lines are not dirty in the own cache: own stores place it first.
+//! I2. Who may know of the payload is its owner; or its producer, which has heard.
+//!
+//! # Bounds
+//! One entry of one ring: a producer finds so much less room until the owner's next call.
+
+use core::cell::Cell;
+
+use flagpost_hal::{Lines, Machine};
+use flagpost_link::{Link as _, Rank, Refusal, order, point};
+
+use crate::{Atomics, Mapped, entry::Entry, ring::Peer};
+
+/// What is held.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// Whether anything is held, or heard of: what every call looks at.
+    busy: Cell<bool>,
+    any: Cell<bool>,
+    entry: Cell<Entry>,
+    /// Number of its ring, which is its producer, and what `head` becomes.
+    ring: Cell<u32>,
+    next: Cell<u32>,
+    /// The rank that told this one something while payload for it was under way; [`NOBODY`], [`SEVERAL`].
+    heard: Cell<u32>,
+}
+
+const NOBODY: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX - 1;
+
+impl Pending {
+    pub(crate) const fn new() -> Self {
+        Self {
+            busy: Cell::new(false),
+            any: Cell::new(false),
+            entry: Cell::new(Entry::EMPTY),
+            ring: Cell::new(0),
+            next: Cell::new(0),
+            heard: Cell::new(NOBODY),
+        }
+    }
+
+    fn note(&self) {
+        self.busy.set(self.any.get() || self.heard.get() != NOBODY);
+    }
+}
+
+impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+    /// Keeps an entry of ring `ring`, behind which `head` is `next`.
+    pub(crate) fn hold(&self, entry: Entry, ring: u32, next: u32) {
+        self.place_held();
+        let held = &self.held;
+        held.entry.set(entry);
+        held.ring.set(ring);
+        held.next.set(next);
+        held.any.set(true);
+        held.busy.set(true);
+    }
+
+    /// Places what is held, and gives its entry back.
+    #[inline]
+    pub(crate) fn place_held(&self) {
+        if self.held.any.get() {
+            self.place_now();
+        }
+    }
+
+    fn place_now(&self) {
+        let held = &self.held;
+        held.any.set(false);
+        held.note();
+        let entry = held.entry.get();
+        let (at, len) = (self.own(entry.place), entry.payload().len());
+        order!(
+            "mapped.held.place<head",
+            if len > 0 {
+                self.machine.store_bytes(at, entry.payload());
+                // DRAIN: G2, G3, and for the cache to fetch it.
+                point!("mapped.held.drain", self.machine.drain());
+                // INVALIDATE: G1: what was fetched ahead of it.
+                point!(
+                    "mapped.held.invalidate",
+                    self.machine
+                        .invalidate(&[Lines::covering::<M>(at, len as u32)])
+                );
+            },
+            if let Ok(rings) = self.rings_of(self.rank()) {
+                self.machine
+                    .store_u32(self.head(rings, held.ring.get()), held.next.get());
+            }
+        );
+    }
+
+    /// Own bytes, if they are held; places them if only others of their lines are.
+    #[inline]
+    pub(crate) fn look_held(&self, start: u32, into: &mut [u8]) -> bool {
+        self.held.any.get() && self.read_held(start, into)
+    }
+
+    fn read_held(&self, start: u32, into: &mut [u8]) -> bool {
+        let entry = self.held.entry.get();
+        let skipped = start
+            .checked_sub(entry.place)
+            .map(|skipped| skipped as usize);
+        let bytes = skipped.and_then(|from| {
+            let end = from.saturating_add(into.len());
+            entry.payload().get(from..end)
+        });
+        if let Some(bytes) = bytes
+            && bytes.len() == into.len()
+        {
+            into.copy_from_slice(bytes);
+            return true;
+        }
+        // PLACE: G1.
+        point!("mapped.held.read", self.place_lines(start, into.len()));
+        false
+    }
+
+    /// Before own cached accesses: places what is held of these bytes' lines.
+    #[inline]
+    pub(crate) fn place_lines(&self, start: u32, len: usize) {
+        if self.held.any.get() {
+            let entry = self.held.entry.get();
+            let lines = |start: u32, len: usize| {
+                let first = start & !(M::LINE as u32).wrapping_sub(1);
+                first..start.saturating_add(len as u32)
+            };
+            let (own, its) = (lines(start, len), lines(entry.place, entry.payload().len()));
+            let line = M::LINE as u32;
+            if own.start < its.end.saturating_add(line) && its.start < own.end.saturating_add(line)
+            {
+                self.place_now();
+            }
+        }
+    }
+
+    /// Before this rank tells `to`, or, if nobody is named, changes a word that others may wait for.
+    #[inline]
+    pub(crate) fn before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if !self.held.busy.get() {
+            return Ok(());
+        }
+        // PLACE: G2.
+        point!("mapped.held.tell", self.place_held());
+        self.await_heard(to)
+    }
+
+    /// Before this rank accesses `owner`'s memory directly.
+    #[inline]
+    pub(crate) fn before_access(&self, owner: Rank) -> Result<(), Refusal> {
+        if !self.held.busy.get() {
+            return Ok(());
+        }
+        if owner == self.rank() {
+            // PLACE: G1, past the cache.
+            point!("mapped.held.own", self.place_held());
+        }
+        self.await_heard(None)
+    }
+
+    /// G2, of what this rank has heard of: unless `to` is who told it.
+    pub(crate) fn await_heard(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        let heard = self.held.heard.get();
+        if heard != NOBODY && to.is_none_or(|to| u32::from(to.get()) != heard) {
+            // WAIT: the consumer does it without being asked.
+            point!("mapped.held.heard", self.heard_placed(to)?);
+        }
+        Ok(())
+    }
+
+    /// Whether an entry for `to` may leave before what is held is placed: an answer to its producer.
+    #[inline]
+    pub(crate) fn answers(&self, to: Rank) -> bool {
+        self.held.any.get() && self.held.ring.get() == u32::from(to.get())
+    }
+
+    /// Whether the payload of those whom this rank has heard of is in place; `to`'s need not be.
+    fn heard_placed(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        let mut left = NOBODY;
+        for rank in self.peers.iter().filter_map(Peer::heard) {
+            if Some(rank) == to {
+                left = rank.get().into();
+            } else {
+                self.inline_placed(Some(rank))?;
+            }
+        }
+        self.held.heard.set(left);
+        self.held.note();
+        Ok(())
+    }
+
+    /// `source`, for whom payload is under way, has told something.
+    pub(crate) fn hear(&self, source: Rank) {
+        let source = source.get().into();
+        let heard = match self.held.heard.get() {
+            NOBODY => source,
+            heard if heard == source => heard,
+            _ => SEVERAL,
+        };
+        self.held.heard.set(heard);
+        self.held.busy.set(true);
+    }
+}
+
+impl<M: Machine, A: Atomics<M>> Drop for Mapped<M, A> {
+    fn drop(&mut self) {
+        self.place_held();
+    }
+}
