@@ -227,6 +227,9 @@ macro_rules! notify_cases {
             case(concat!("notify.", $prefix, "mutual"), 1, ANY, |c| {
                 notify::mutual(&$join(c)?)
             }),
+            case(concat!("notify.", $prefix, "mutual_tested"), 1, ANY, |c| {
+                notify::mutual_tested(&$join(c)?)
+            }),
             case(concat!("notify.", $prefix, "sources"), 2, ANY, |c| {
                 notify::sources(&$join(c)?)
             }),

@@ -152,6 +152,24 @@ pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("the last one", window.local().get(0)?, MANY)
 }
 
+/// [`mutual`], by requests that are tested until they are done.
+pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MANY: u32 = 68;
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(1)?;
+    for number in 1..=MANY {
+        let data = [number];
+        let mut put = window.rput_notify(me.next(size), 0, &data, Tag(1))?;
+        while !put.test()? {
+            world.link().relax();
+        }
+    }
+    let mut all = window.expect(0..1, me.prev(size), Tag(1), MANY as u16)?;
+    all.start()?;
+    all.wait()?;
+    check("the last one", window.local().get(0)?, MANY)
+}
+
 /// Everybody sends rank 0 more than its ring holds. Nothing is lost, in order per source.
 pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
