@@ -1,7 +1,7 @@
 //! Rings of notifications: a line per entry, one consumer, and no lock where there is one producer.
 //!
 //! # Guarantee
-//! G1. Who takes an entry finds its data, and its producer's earlier puts to this rank, in memory; inline payload as [`held`](crate::held)
+//! G1. Who takes an entry finds its data, and its producer's earlier puts to this rank, in memory; inline payload as `held`
 //!     says.
 //! G2. Entries of one producer are taken in program order; those of a shared ring in the order of their tickets.
 //! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing.
@@ -30,7 +30,7 @@
 //! store, with no drain between them.
 //!
 //! *Inline payload*: up to 16 bytes travel in the entry, and the target copies them to their place: as soon as anybody but
-//! itself may look ([`held`](crate::held)). Longer data are stored in place by the producer, before the entry; and behind inline payload
+//! itself may look (`held`). Longer data are stored in place by the producer, before the entry; and behind inline payload
 //! for the same bytes, for which it waits as a flush does.
 //!
 //! Tickets start just below the wrap-around of `u32`, so that every run passes it. `head` counts what was taken of a ring.
@@ -51,7 +51,7 @@
 //! |                 |          | of longer data; drain, if anything was put since the last; bulk store of   |
 //! |                 |          | the entry; drain                                                           |
 //! | `progress`      | owner    | load word 0 of the next entry of each ring: another phase: nothing there.  |
-//! |                 |          | Else acquire; load the others; hold the payload ([`held`](crate::held)),   |
+//! |                 |          | Else acquire; load the others; hold the payload (`held`),                  |
 //! |                 |          | or, if there is none, store head                                           |
 //! | `flush`         | producer | load head, if payload of the own is under way                              |
 //!
