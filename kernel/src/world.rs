@@ -246,22 +246,6 @@ impl<'a, L: Link> World<'a, L> {
         full: Waiting,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        // At once, as a rule: then nothing of a wait is begun.
-        match operation() {
-            Ok(done) => Ok(done),
-            // What this attempt looked at, a wait that begins forgets: it looks again.
-            Err(_) => self.repeat(full, operation),
-        }
-    }
-
-    /// The rest of [`World::retry_for`].
-    #[cold]
-    #[inline(never)]
-    fn repeat<T>(
-        &self,
-        full: Waiting,
-        mut operation: impl FnMut() -> Result<T, Refusal>,
-    ) -> Result<T, Error> {
         let last = Cell::new(None);
         self.wait(
             || match operation() {

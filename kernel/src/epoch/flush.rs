@@ -42,7 +42,12 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
         let world = self.core().world;
         world.check_rank(target.unwrap_or(world.rank()))?;
         // FLUSH: that is all.
-        point!("flush.place", world.retry(|| world.link().flush(target))?);
+        point!("flush.place", {
+            // At once, as a rule: then nothing of a wait is begun.
+            if world.link().flush(target).is_err() {
+                world.retry(|| world.link().flush(target))?;
+            }
+        });
         Ok(())
     }
 
