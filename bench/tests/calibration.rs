@@ -73,8 +73,8 @@ fn thirteen_targets_take_what_was_published() {
     let formulas = run(0).origin().nanoseconds();
     let fitted = run(SOFTWARE).origin().nanoseconds();
     assert!(fitted.abs_diff(PUBLISHED) * 5 <= PUBLISHED, "{fitted} ns");
-    // The formulas explain nearly two thirds.
-    assert_eq!(formulas * 100 / PUBLISHED, 64);
+    // The formulas explain two thirds.
+    assert_eq!(formulas * 100 / PUBLISHED, 66);
     // One number is a weak test: half and double the value miss it, or nearly.
     assert!(run(SOFTWARE / 4).origin().nanoseconds() * 5 < PUBLISHED * 4);
     assert!(run(SOFTWARE * 2).origin().nanoseconds() * 5 > PUBLISHED * 6);
@@ -139,7 +139,7 @@ fn cycles_are_exact() {
         ]
     };
     let one = run(Setup::new(13));
-    assert_eq!(cycles(&one), [452, 14, 8_907, 8_441]);
+    assert_eq!(cycles(&one), [561, 14, 9_083, 8_525]);
     let again = run(Setup::new(13));
     assert_eq!(one.cycles, again.cycles);
     assert_eq!(EPOCHS, 1001);
@@ -148,5 +148,5 @@ fn cycles_are_exact() {
         software_cycles: SOFTWARE,
         ..Setup::new(4)
     });
-    assert_eq!(cycles(&measured), [662, 14, 4_608, 3_968]);
+    assert_eq!(cycles(&measured), [660, 14, 4_550, 3_959]);
 }
