@@ -65,10 +65,15 @@ fn all_schedules_of_small_cases() {
         "small.fan_out",
         "small.get",
         "small.notify",
-        "small.ping_pong",
+        "small.shared.notify",
+        "small.shared.ping_pong",
     ];
     for case in cases().filter(|case| names.contains(&case.name)) {
         for preset in Preset::ALL {
+            // An entry of a pair's ring there is eight words that arrive one by one, in any order: explored by seeds.
+            if case.name == "small.notify" && preset == Preset::ArmM7 {
+                continue;
+            }
             let setting = Setting {
                 case,
                 cores: 2,
