@@ -21,6 +21,8 @@ pub(crate) struct Console {
     bar: Mutex<Option<ProgressBar>>,
     /// `Some` until [`Console::release`]: lines not shown yet.
     held: Mutex<Option<Vec<String>>>,
+    /// What failed so far, for the end of a long command: there its reader looks first.
+    failures: Mutex<Vec<String>>,
 }
 
 impl Console {
@@ -29,6 +31,7 @@ impl Console {
             terminal: std::io::stderr().is_terminal(),
             bar: Mutex::new(None),
             held: Mutex::new(Some(Vec::new())),
+            failures: Mutex::new(Vec::new()),
         }
     }
 
@@ -72,6 +75,26 @@ impl Console {
         match &*lock(&self.bar) {
             Some(bar) => bar.suspend(print),
             None => print(),
+        }
+    }
+
+    /// Prints `error: what` on standard error at once, and keeps `what` for [`Console::failures`].
+    pub(crate) fn error(&self, what: &str) {
+        self.say(&format!("error: {what}"));
+        self.failure(what);
+    }
+
+    /// Keeps the name of what failed, and was told elsewhere, for [`Console::failures`].
+    pub(crate) fn failure(&self, what: &str) {
+        lock(&self.failures).push(what.to_owned());
+    }
+
+    /// Lists on standard output what failed, if anything did.
+    pub(crate) fn failures(&self) {
+        let failures = lock(&self.failures);
+        if !failures.is_empty() {
+            out("\nfailed:");
+            failures.iter().for_each(|what| out(&format!("  {what}")));
         }
     }
 

@@ -87,13 +87,13 @@ fn main() -> ExitCode {
         Err(error) if error.is::<Usage>() => {
             let what = error.to_string();
             if !what.is_empty() {
-                console.say(&format!("error: {what}"));
+                console.error(&what);
             }
             ExitCode::from(2)
         }
         Err(error) => {
             console.release();
-            console.say(&format!("error: {error:#}"));
+            console.error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -38,13 +38,11 @@ pub(crate) fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> S
     for run in runs.iter().filter(|run| !run.ok()) {
         if shown >= ERRORS_SHOWN {
             let left = runs.iter().filter(|run| !run.ok()).count();
-            console.say(&format!(
-                "error: {left} runs failed in all; the rest is not shown"
-            ));
+            console.error(&format!("{left} runs failed in all; the rest is not shown"));
             return;
         }
         for error in &run.errors {
-            console.say(&format!("error: {error}"));
+            console.error(error);
             shown += 1;
         }
         console.say(&format!("       to repeat: {}", repeat(run)));

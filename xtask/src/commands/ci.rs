@@ -54,7 +54,7 @@ pub(crate) fn run(console: &Console) -> bool {
         let started = Instant::now();
         let count = step(console).unwrap_or_else(|why| {
             console.clear();
-            console.say(&format!("error: {why:#}"));
+            console.error(&format!("{why:#}"));
             Count::one(false)
         });
         console.clear();
@@ -73,6 +73,7 @@ pub(crate) fn run(console: &Console) -> bool {
         Align::Right,
     ];
     table(align, &rows).iter().for_each(|line| out(line));
+    console.failures();
     out(&total.line());
     total.failed == 0
 }
@@ -131,10 +132,7 @@ fn documentation() -> Result<Count> {
 
 fn dependencies(console: &Console) -> Result<Count> {
     let findings = deps::check()?;
-    findings
-        .bad
-        .iter()
-        .for_each(|what| console.say(&format!("error: {what}")));
+    findings.bad.iter().for_each(|what| console.error(what));
     out(&format!(
         "{} packages are in order, {} are not",
         findings.good,
@@ -177,8 +175,8 @@ fn determinism(console: &Console) -> Result<Count> {
             .zip(counts(&runs[1]))
             .filter(|(a, b)| a != b);
         for ((case, first), (_, second)) in differing {
-            console.say(&format!(
-                "error: case {case}: {first:?} instructions, then {second:?}"
+            console.error(&format!(
+                "case {case}: {first:?} instructions, then {second:?}"
             ));
         }
         count.add(Count::one(same && sum > 0));
@@ -186,7 +184,7 @@ fn determinism(console: &Console) -> Result<Count> {
     }
     // The first two differ in their seed only.
     if sums[0] == sums[1] {
-        console.say("error: another seed gave the same run: --seed has no effect");
+        console.error("another seed gave the same run: --seed has no effect");
     }
     count.add(Count::one(sums[0] != sums[1]));
     Ok(count)
@@ -223,9 +221,7 @@ fn example(console: &Console) -> Result<Count> {
         ..Setup::new(8, 0)
     };
     let run = boot::boot(console, &qemu, &image, &setup)?;
-    run.errors
-        .iter()
-        .for_each(|error| console.say(&format!("error: {error}")));
+    run.errors.iter().for_each(|error| console.error(error));
     Ok(Count::one(run.ok()))
 }
 

@@ -272,6 +272,7 @@ fn account(console: &Console, object: &Value, suffix: &str, json: bool) -> Resul
         .join(format!("{name}{suffix}.json"));
     fs::create_dir_all(paths::target().join("traces")).context("cannot make a place for traces")?;
     let trace = serde_json::to_string_pretty(&object["trace"])?;
+    console.failure(&format!("exploration: {name}"));
     fs::write(&file, trace + "\n").with_context(|| format!("cannot write {}", file.display()))?;
     if json {
         out(&object.to_string());

@@ -73,7 +73,13 @@ fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Re
     for platform in platforms {
         for ranks in ranks {
             console.step(format!("linux, {platform}, {ranks} ranks"));
-            count.add(job(platform, *ranks, filter)?);
+            let part = job(platform, *ranks, filter)?;
+            if part.failed > 0 {
+                console.failure(&format!(
+                    "cargo xtask linux --platform {platform} --ranks {ranks}"
+                ));
+            }
+            count.add(part);
         }
     }
     console.clear();

@@ -79,6 +79,7 @@ impl Count {
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console) -> bool {
     let count = all(console);
+    console.failures();
     out(&count.line());
     count.failed == 0
 }
@@ -88,7 +89,7 @@ pub(crate) fn all(console: &Console) -> Count {
     console.release();
     let mut count = Count::default();
     for part in [
-        host(),
+        host(console),
         processes(console),
         exploration(console),
         mutants(console),
@@ -98,7 +99,7 @@ pub(crate) fn all(console: &Console) -> Count {
             Ok(part) => count.add(part),
             Err(why) => {
                 console.clear();
-                console.say(&format!("error: {why:#}"));
+                console.error(&format!("{why:#}"));
                 count.failed += 1;
             }
         }
@@ -107,7 +108,7 @@ pub(crate) fn all(console: &Console) -> Count {
 }
 
 /// `cargo test`, its output passed on and counted.
-fn host() -> Result<Count> {
+fn host(console: &Console) -> Result<Count> {
     let mut child = Command::new(paths::cargo())
         .args(["test", "--locked", "--no-fail-fast"])
         .current_dir(paths::root())
@@ -120,15 +121,24 @@ fn host() -> Result<Count> {
     for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         out(&line);
+        if let Some(test) = failed_test(&line) {
+            console.failure(test);
+        }
         if let Some(part) = result(&line) {
             count.add(part);
         }
     }
     // A failure to build prints no result.
     if !child.wait()?.success() && count.failed == 0 {
+        console.failure("cargo test: see the errors above");
         count.failed = 1;
     }
     Ok(count)
+}
+
+/// Reads `test fence::opens ... FAILED`.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_suffix(" ... FAILED")?.strip_prefix("test ")
 }
 
 /// Reads `test result: ok. 3 passed; 0 failed; ...`.
@@ -220,5 +230,7 @@ mod tests {
         );
         assert_eq!(result("running 3 tests"), None);
         assert_eq!(result("test result: "), None);
+        assert_eq!(failed_test("test a::b ... FAILED"), Some("a::b"));
+        assert_eq!(failed_test("test a::b ... ok"), None);
     }
 }

@@ -89,8 +89,8 @@ pub(super) fn sweep(
     let mut sweep = Sweep::default();
     let unknown = names().find(|name| !sources.names.iter().any(|known| known == name));
     if let Some(name) = unknown {
-        console.say(&format!(
-            "error: {name}: the board's list names this, but the sources do not"
+        console.error(&format!(
+            "{name}: the board's list names this, but the sources do not"
         ));
         return Ok(sweep);
     }
@@ -105,8 +105,8 @@ pub(super) fn sweep(
         for run in session.seeds(console, &setup(case, None), &seeds)? {
             if !run.ok() || run.begun() == 0 {
                 console.clear();
-                console.say(&format!(
-                    "error: {case} fails on the board with no point broken (seed {}): {}",
+                console.error(&format!(
+                    "{case} fails on the board with no point broken (seed {}): {}",
                     run.seed,
                     run.errors.join("; ")
                 ));

@@ -168,9 +168,7 @@ impl Sources {
                 ));
             }
         }
-        errors
-            .iter()
-            .for_each(|error| console.say(&format!("error: {error}")));
+        errors.iter().for_each(|error| console.error(error));
         Ok(Self {
             names,
             equivalent: equivalent.into_iter().collect(),
@@ -254,11 +252,11 @@ impl Sweep {
         for result in &self.results {
             let name = &result.point;
             match (result.killed, sources.equivalent.contains(name)) {
-                (false, false) => console.say(&format!(
-                    "error: {name}: nothing notices when this is broken: a case is missing, or the step is not needed"
+                (false, false) => console.error(&format!(
+                    "{name}: nothing notices when this is broken: a case is missing, or the step is not needed"
                 )),
-                (true, true) => console.say(&format!(
-                    "error: {name}: docs/equivalent-mutants.md says that nothing can notice, but a case does"
+                (true, true) => console.error(&format!(
+                    "{name}: docs/equivalent-mutants.md says that nothing can notice, but a case does"
                 )),
                 _ => {}
             }
@@ -321,7 +319,7 @@ fn simulator(
             Some("begun") => total = object["points"].as_u64().unwrap_or(0),
             Some("error") => {
                 let error = object["error"].as_str().unwrap_or_default();
-                console.say(&format!("error: {error}"));
+                console.error(error);
             }
             Some("result") => {
                 let point = object["point"]
