@@ -1,0 +1,71 @@
+//! Cases of the world, what surrounds it, and what only load/store machines have.
+
+use crate::cases::{
+    ANY, Links, Machines, case, events, hal, join, link, lock, pscw_timeout, rma, rma_request,
+    small, stencil, timeout, window, world,
+};
+use crate::{Case, MachinePlatform, Platform};
+use flagpost::{EpochSlots, MatchVector};
+
+impl<P: Platform> Links<P> {
+    pub(crate) const GENERAL: &'static [Case<P>] = &[
+        case("world.start", 1, ANY, |c| world::start(&join(c)?)),
+        case("world.groups", 1, ANY, |c| world::groups(&join(c)?)),
+        case("world.barrier", 2, ANY, |c| world::barrier(&join(c)?)),
+        case("world.allgather", 1, ANY, |c| world::allgather(&join(c)?)),
+        case("window.zero", 1, ANY, |c| window::zero(&join(c)?)),
+        case("window.local", 1, ANY, |c| window::local(&join(c)?)),
+        case("window.refused", 1, ANY, |c| window::refused(&join(c)?)),
+        case("window.asymmetric", 2, ANY, |c| {
+            window::asymmetric(&join(c)?)
+        }),
+        case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),
+        case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
+        case("timeout.ring_space", 2, ANY, |c| {
+            timeout::ring_space(&join(c)?)
+        }),
+        case("stencil.notified", 1, ANY, stencil::notified),
+        case("stencil.pscw", 1, ANY, stencil::pscw),
+        case("small.start", 2, 2, small::start),
+        case("small.barrier", 2, ANY, |c| small!(c, small::barrier)),
+    ];
+}
+
+impl<P: MachinePlatform> Machines<P> {
+    pub(crate) const MACHINE: &'static [Case<P>] = &[
+        case("hal.topology", 1, ANY, hal::topology),
+        case("hal.bulk", 1, ANY, hal::bulk),
+        case("hal.write_back", 2, ANY, hal::write_back),
+        case("hal.invalidate", 2, ANY, hal::invalidate),
+        case("hal.lock", 1, ANY, hal::lock),
+        Case {
+            atomics: true,
+            possible: P::ATOMICS.is_some(),
+            ..case("hal.atomics", 1, ANY, hal::atomics)
+        },
+        case("hal.doorbell", 1, ANY, hal::doorbell),
+        case("world.restart", 1, ANY, world::restart),
+        case("world.dirty_restart", 1, ANY, world::dirty_restart),
+        case("world.early_peers", 2, ANY, world::early_peers),
+        case("lock.flush", 2, ANY, lock::flush),
+        case("link.last_byte", 1, ANY, link::last_byte),
+        case("link.post", 2, ANY, link::post),
+        case("link.completion", 2, ANY, link::completion),
+        case("link.signal", 2, ANY, link::signal),
+        case("link.immediate", 2, ANY, link::immediate),
+        case("timeout.vector.who", 3, ANY, |c| {
+            pscw_timeout::who::<_, MatchVector<'_>>(&join(c)?, (), false)
+        }),
+        case("timeout.start", 2, ANY, timeout::start),
+        case("timeout.lock", 2, ANY, timeout::lock),
+        case("link.watch", 2, ANY, link::watch),
+        case("link.flush", 2, ANY, link::flush),
+        case("timeout.event_locked", 2, ANY, events::locked),
+        case(
+            "timeout.accumulate_locked",
+            2,
+            rma::MOST,
+            rma_request::locked,
+        ),
+    ];
+}

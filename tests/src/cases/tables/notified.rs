@@ -1,0 +1,152 @@
+//! Cases of notified accesses, requests, counters, signals and events.
+
+use crate::cases::{
+    ANY, Links, case, count_request, counters, events, join, join_shared, notify, notify_access,
+    notify_inline, notify_request, signals, small,
+};
+use crate::{Case, Platform, Ring};
+use flagpost::{EpochSlots, Link, Model};
+
+impl<P: Platform> Links<P> {
+    pub(crate) const NOTIFY: &'static [Case<P>] = notify_cases!("", join);
+
+    pub(crate) const NOTIFY_SHARED: &'static [Case<P>] = notify_cases!("shared.", join_shared);
+
+    pub(crate) const SMALL_NOTIFY: &'static [Case<P>] = small_notify_cases!("", small::RING);
+
+    pub(crate) const SMALL_NOTIFY_SHARED: &'static [Case<P>] =
+        small_notify_cases!("shared.", Ring::Shared { entries: 1 });
+
+    pub(crate) const NOTIFIED: &'static [Case<P>] = &[
+        case("notify.changes", 1, ANY, |c| {
+            notify_access::changes(&join(c)?)
+        }),
+        case("notify.gets", 1, ANY, |c| notify_access::gets(&join(c)?)),
+        case("notify.cached_get", 1, ANY, |c| {
+            notify_access::cached_get(&join(c)?)
+        }),
+        case("notify.mixed", 1, ANY, |c| notify_access::mixed(&join(c)?)),
+        case("notify.refused", 1, ANY, |c| {
+            notify_access::misuse(&join(c)?)
+        }),
+        case("timeout.notified", 2, ANY, |c| {
+            notify_access::late(&join(c)?)
+        }),
+        case("notify.several", 1, ANY, |c| {
+            notify_request::several(&join(c)?)
+        }),
+        case("notify.probe", 1, ANY, |c| notify_request::probe(&join(c)?)),
+        case("notify.several_full", 2, ANY, |c| {
+            notify_request::full(&join(c)?)
+        }),
+        case("timeout.several", 2, ANY, |c| {
+            notify_request::timeout(&join(c)?)
+        }),
+        case("window.free_flooded", 1, ANY, |c| {
+            notify_request::flooded(&join(c)?)
+        }),
+        case("small.wait_any", 2, 3, |c| {
+            small!(c, notify_request::small_any)
+        }),
+        case("small.notify_accumulate", 2, 3, |c| {
+            small!(c, notify_access::small::accumulate)
+        }),
+        case("small.notify_fetch", 2, 2, |c| {
+            small!(c, notify_access::small::fetch)
+        }),
+        case("small.notify_get", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let unified = flagpost::Model::Unified;
+            let window = world.allocate_with::<u32, EpochSlots<'_>>(small::WORDS, unified)?;
+            P::go(&machine);
+            notify_access::small::get(&world, &window)
+        }),
+    ];
+
+    pub(crate) const COUNTED: &'static [Case<P>] = &[
+        case("counters.ring", 1, ANY, |c| counters::ring(&join(c)?)),
+        case("counters.everybody", 1, 48, |c| {
+            counters::everybody(&join(c)?)
+        }),
+        case("counters.swaps", 1, ANY, |c| counters::swaps(&join(c)?)),
+        case("counters.differing", 1, ANY, |c| {
+            counters::differing(&join(c)?)
+        }),
+        case("counters.again", 1, ANY, |c| counters::again(&join(c)?)),
+        case("counters.together", 1, ANY, |c| {
+            counters::together(&join(c)?)
+        }),
+        case("counters.windows", 1, 48, |c| counters::windows(&join(c)?)),
+        case("counters.freed", 1, 48, |c| counters::freed(&join(c)?)),
+        case("counters.churn", 1, ANY, |c| counters::churn(&join(c)?)),
+        case("counters.shared_line", 2, ANY, |c| {
+            count_request::shared_line(&join(c)?)
+        }),
+        case("counters.any", 1, ANY, |c| count_request::any(&join(c)?)),
+        case("counters.misuse", 1, ANY, |c| {
+            count_request::misuse(&join(c)?)
+        }),
+        case("counters.progress", 2, ANY, |c| {
+            count_request::progress(&join(c)?)
+        }),
+        case("timeout.counters", 2, ANY, |c| {
+            count_request::late(&join(c)?)
+        }),
+        case("signals.compared", 1, ANY, |c| signals::compared(&join(c)?)),
+        case("signals.pipeline", 1, ANY, |c| signals::pipeline(&join(c)?)),
+        case("signals.sums", 1, ANY, |c| signals::sums(&join(c)?)),
+        case("signals.refused", 1, ANY, |c| signals::refused(&join(c)?)),
+        case("events.ring", 1, ANY, |c| events::ring(&join(c)?)),
+        case("events.counts", 1, 48, |c| events::counts(&join(c)?)),
+        case("events.orders", 2, ANY, |c| events::orders(&join(c)?)),
+        case("events.requests", 1, ANY, |c| events::requests(&join(c)?)),
+        case("events.misuse", 1, ANY, |c| events::misuse(&join(c)?)),
+        case("events.together", 1, ANY, |c| events::together(&join(c)?)),
+        case("timeout.events", 2, ANY, |c| events::late(&join(c)?)),
+        case("small.counter", 2, 3, |c| {
+            small_counted!(c, 2, counters::small::count)
+        }),
+        case("small.counter_reset", 2, 3, |c| {
+            small_counted!(c, 2, counters::small::reset)
+        }),
+        case("small.counter_set", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let mut window = world.allocate::<u32>(1)?;
+            window.set_num_notify(1)?;
+            window.set_notify_value(0, 9)?;
+            window.set_num_notify(0)?;
+            P::go(&machine);
+            counters::small::set(&world, window)
+        }),
+        case("small.signal", 2, 2, |c| {
+            let words = 1 + <P::Link as Link>::LINE as usize / 4;
+            small_counted!(c, words, signals::small::put)
+        }),
+        case("small.signal_set", 2, 2, |c| {
+            small_counted!(c, 1, signals::small::set_and_add)
+        }),
+        case("small.event", 2, 3, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let events = world.events(1)?;
+            P::go(&machine);
+            events::small::post(&world, &events)
+        }),
+        case("small.event_ping_pong", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let window = world.allocate::<u32>(1)?;
+            let events = world.events(1)?;
+            P::go(&machine);
+            events::small::ping_pong(&world, &window, &events)
+        }),
+        case("small.event_made", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            P::go(&machine);
+            events::small::made(&world)
+        }),
+    ];
+}

@@ -1,0 +1,41 @@
+//! Cases of PSCW by each strategy.
+
+use crate::cases::{ANY, Links, Machines, case, join, matching_list, pscw, pscw_timeout, small};
+use crate::{Case, MachinePlatform, Platform};
+use flagpost::{EpochSlots, MatchVector, MatchingList};
+
+impl<P: Platform> Links<P> {
+    pub(crate) const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, |_: u16| ());
+
+    pub(crate) const LIST: &'static [Case<P>] =
+        pscw_cases!("list.", MatchingList, |posts: u16| posts);
+
+    /// What differs between slots and lists.
+    pub(crate) const SIGNALLED: &'static [Case<P>] = &[
+        case("pscw.list.options", 1, ANY, |c| {
+            matching_list::options(&join(c)?)
+        }),
+        case("pscw.list.reuse", 2, ANY, |c| {
+            matching_list::reuse(&join(c)?)
+        }),
+        case("timeout.who", 3, ANY, |c| {
+            pscw_timeout::who::<_, EpochSlots<'_>>(&join(c)?, (), true)
+        }),
+        case("timeout.list.who", 3, ANY, |c| {
+            pscw_timeout::who::<_, MatchingList<'_>>(&join(c)?, 1, false)
+        }),
+        case("timeout.list.full", 3, ANY, |c| {
+            matching_list::full(&join(c)?)
+        }),
+    ];
+}
+
+impl<P: MachinePlatform> Machines<P> {
+    pub(crate) const VECTOR: &'static [Case<P>] = pscw_cases!("vector.", MatchVector, |_: u16| ());
+
+    pub(crate) const VECTOR_LOCKS: &'static [Case<P>] =
+        lock_cases!("vector.", MatchVector, |_: u16| ());
+
+    pub(crate) const LIST_LOCKS: &'static [Case<P>] =
+        lock_cases!("list.", MatchingList, |posts: u16| posts);
+}
