@@ -2,7 +2,9 @@
 //!
 //! * *Round-robin*: one access each, in turn. No surprise; for measurements.
 //! * *Random*: any enabled core, at every step. Good at short windows (a lost update between a load and a
-//!   store), poor at runs in which one core must be far ahead of another.
+//!   store), poor at runs in which one core must be far ahead of another. Of more than 64 cores the same one goes on for
+//!   `cores / 64` steps on average, until it polls in vain: a switch to a core whose state has left the host's cache takes
+//!   longer than the step. Any schedule remains possible.
 //! * *PCT*: cores have random priorities, the highest enabled one runs, and at `depth - 1` random steps the
 //!   favourite falls below all others. Finds every bug that needs `depth` ordered events in a run of `k`
 //!   steps of `n` cores with a chance of at least 1 / (n k^(depth-1)), and bugs of plain order (depth 1, 2)
@@ -80,9 +82,21 @@ pub(crate) struct Picker {
 
 enum Strategy {
     RoundRobin { next: usize },
-    Random(Rng),
+    Random(Random),
     Pct(Pct),
 }
+
+/// Any enabled core, for so long.
+struct Random {
+    rng: Rng,
+    /// Whose turn it is.
+    last: u16,
+    /// Of 2^32 draws, how many let it go on.
+    stay: u64,
+}
+
+/// So many cores are drawn anew for each step.
+const FEW: u64 = 64;
 
 /// Probabilistic concurrency testing. Priorities are unique; the highest enabled one runs.
 struct Pct {
@@ -108,7 +122,7 @@ impl Picker {
             Schedule::Pct { depth } => {
                 Strategy::Pct(Pct::new(cores, depth, config.pct_length, &mut rng))
             }
-            Schedule::Random | Schedule::Mixed => Strategy::Random(rng),
+            Schedule::Random | Schedule::Mixed => Strategy::Random(Random::new(cores, rng)),
         };
         Self {
             enabled: Enabled::new(cores),
@@ -123,7 +137,7 @@ impl Picker {
             return None;
         }
         match &mut self.strategy {
-            Strategy::Random(rng) => Some(self.enabled.list[rng.below(self.enabled.list.len())]),
+            Strategy::Random(random) => Some(random.next(&self.enabled)),
             Strategy::RoundRobin { next } => {
                 let from = self.enabled.next_from(*next);
                 let core = from.or_else(|| self.enabled.next_from(0))?;
@@ -156,9 +170,35 @@ impl Picker {
     /// would keep those from running that it waits for.
     #[inline]
     pub(crate) fn yields(&mut self, core: u16) {
-        if let Strategy::Pct(pct) = &mut self.strategy {
-            pct.lower(core);
+        match &mut self.strategy {
+            Strategy::Pct(pct) => pct.lower(core),
+            Strategy::Random(random) if random.last == core => random.last = OUT,
+            _ => {}
         }
+    }
+}
+
+impl Random {
+    fn new(cores: usize, rng: Rng) -> Self {
+        let cores = (cores as u64).max(FEW);
+        Self {
+            rng,
+            last: OUT,
+            stay: (1 << 32) - (FEW << 32) / cores,
+        }
+    }
+
+    /// One of the enabled cores; there is one.
+    #[inline]
+    fn next(&mut self, enabled: &Enabled) -> u16 {
+        let stays = self.stay > 0
+            && self.last != OUT
+            && enabled.contains(self.last)
+            && self.rng.next() >> 32 < self.stay;
+        if !stays {
+            self.last = enabled.list[self.rng.below(enabled.list.len())];
+        }
+        self.last
     }
 }
 
@@ -254,15 +294,16 @@ mod tests {
 
     #[test]
     fn every_schedule_picks_enabled_cores_only() {
-        for schedule in [
-            Schedule::RoundRobin,
-            Schedule::Random,
-            Schedule::Pct { depth: 4 },
+        for (schedule, cores) in [
+            (Schedule::RoundRobin, 5),
+            (Schedule::Random, 5),
+            (Schedule::Random, 100),
+            (Schedule::Pct { depth: 4 }, 5),
         ] {
-            let mut picker = picker(schedule, 5);
+            let mut picker = picker(schedule, cores);
             let mut rng = Rng::new(9, Stream::Environment);
             for _ in 0..5000 {
-                let core = rng.below(5) as u16;
+                let core = rng.below(cores.into()) as u16;
                 match rng.below(3) {
                     0 => picker.enable(core),
                     1 => picker.disable(core),
@@ -274,6 +315,28 @@ mod tests {
                 assert!(picked.is_none_or(|core| picker.enabled.contains(core)));
             }
         }
+    }
+
+    #[test]
+    fn among_many_a_core_goes_on_for_a_while_or_until_it_yields() {
+        let switches = |cores: u16, yields: bool| {
+            let mut picker = picker(Schedule::Random, cores);
+            let mut last = None;
+            let mut count = 0;
+            for _ in 0..10_000 {
+                let next = picker.next();
+                count += u32::from(next != last);
+                last = next;
+                if let (true, Some(core)) = (yields, next) {
+                    picker.yields(core);
+                }
+            }
+            count
+        };
+        assert!((9_000..10_000).contains(&switches(64, false)));
+        assert!((4_500..5_500).contains(&switches(128, false)));
+        assert!((500..800).contains(&switches(1024, false)));
+        assert!(switches(1024, true) > 9_900);
     }
 
     #[test]
