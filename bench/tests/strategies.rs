@@ -50,16 +50,20 @@ fn slots_are_four_times_faster_from_two_targets_on() {
     }
 }
 
-/// Six neighbours cost what they cost, however many ranks there are: but for how the rounds of seven waiting loops happen to
-/// meet, which a start-up of another length changes.
+/// Six neighbours cost what they cost, however many ranks there are: but for how attempts at locks happen to meet, which a
+/// start-up of another length changes.
 #[test]
 fn six_neighbours_are_flat() {
     use Strategy::{EpochSlots, MatchVector, MatchingList};
-    for strategy in [EpochSlots, MatchVector, MatchingList] {
+    for (strategy, percent) in [(EpochSlots, 1), (MatchVector, 4), (MatchingList, 4)] {
         let times = [48, 256, 1024].map(|cores| origin(strategy, 6, cores));
         let (least, most) = (times.iter().min(), times.iter().max());
         let (&least, &most) = (least.unwrap(), most.unwrap());
-        assert!((most - least) * 20 < least, "{strategy:?}: {times:?}");
+        assert!(
+            (most - least) * 100 < least * percent,
+            "{strategy:?}: {times:?}"
+        );
+        println!("{strategy:?}: {times:?}");
     }
 }
 
@@ -80,9 +84,6 @@ fn waiting_for_all_posts_first_costs_the_overlap() {
     };
     let [trigger_only, immediate, deferred] =
         [Class::TriggerOnly, Class::Immediate, Class::Deferred].map(time);
-    assert!(
-        trigger_only * 100 <= deferred * 101,
-        "{trigger_only} {deferred}"
-    );
+    assert!(trigger_only <= deferred, "{trigger_only} {deferred}");
     assert!(3 * deferred < 2 * immediate, "{deferred} {immediate}");
 }
