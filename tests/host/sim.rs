@@ -14,19 +14,20 @@ use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{End, Profile, Sim, SimCore, sweep};
 
-/// Seeds per case, size and profile: with 4 profiles and at least 2 sizes, over 1,000 seeds per case.
-const SEEDS: u64 = 150;
+/// Seeds per case, shared by its sizes and profiles.
+const SEEDS: u64 = 1000;
 
 /// Runs the cases whose name starts with `prefix`.
 fn group(prefix: &str) {
-    let seeds = groups::seeds(SEEDS);
     let (mut runs, mut steps) = (0, 0);
     for case in cases() {
         if !case.name.starts_with(prefix) {
             continue;
         }
+        let settings = settings_of(case).count() as u64;
+        let seeds = groups::seeds(SEEDS.div_ceil(settings));
         for (first, setting) in (0..).zip(settings_of(case)) {
-            // Seeds of their own: each case sees over 1,000 different ones.
+            // Seeds of their own: each case sees so many different ones.
             let swept = sweep(first * seeds..(first + 1) * seeds)
                 .case(setting.to_string(), setting.config(), |core| {
                     program(case, core)
