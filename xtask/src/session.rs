@@ -42,35 +42,50 @@ impl Session {
         boot::boot(console, &self.qemu, &self.image, setup)
     }
 
-    /// Boots once per seed. Deterministic runs take one host thread each, so several run at a
-    /// time, without effect on their outcome; parallel ones have the host to themselves.
+    /// Boots once per seed.
     pub(crate) fn seeds(
         &self,
         console: &Console,
         setup: &Setup,
         seeds: &[u32],
     ) -> Result<Vec<Run>> {
+        let setups: Vec<_> = seeds
+            .iter()
+            .map(|&seed| Setup {
+                seed,
+                ..setup.clone()
+            })
+            .collect();
+        self.all(console, &setups)
+    }
+
+    /// Boots once per setup; the runs are in their order. Deterministic ones take one host thread each, so several run
+    /// at a time, without effect on their outcome; parallel ones have the host to themselves.
+    pub(crate) fn all(&self, console: &Console, setups: &[Setup]) -> Result<Vec<Run>> {
         let host = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let workers = if setup.parallel {
+        let workers = if setups.iter().any(|setup| setup.parallel) {
             1
         } else {
-            host.min(seeds.len())
+            host.min(setups.len())
         };
         let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = || -> Result<()> {
-            while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(setup) = setups.get(number) else {
+                    break;
+                };
                 let setup = Setup {
-                    seed,
                     verbose: false,
                     ..setup.clone()
                 };
                 let run = self.run(console, &setup)?;
                 let mut done = done.lock().unwrap_or_else(|e| e.into_inner());
-                done.push(run);
-                let failed = done.iter().filter(|run| !run.ok()).count();
-                let (count, total) = (done.len(), seeds.len());
+                done.push((number, run));
+                let failed = done.iter().filter(|(_, run)| !run.ok()).count();
+                let (count, total) = (done.len(), setups.len());
                 console.step(format!(
-                    "{} cores, seed {count}/{total}, {failed} failed",
+                    "{} cores, run {count}/{total}, {failed} failed",
                     setup.cores
                 ));
             }
@@ -91,7 +106,7 @@ impl Session {
                 .collect::<Result<()>>()
         })?;
         let mut runs = done.into_inner().unwrap_or_else(|e| e.into_inner());
-        runs.sort_by_key(|run| run.seed);
-        Ok(runs)
+        runs.sort_by_key(|(number, _)| *number);
+        Ok(runs.into_iter().map(|(_, run)| run).collect())
     }
 }

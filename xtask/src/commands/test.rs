@@ -15,13 +15,14 @@ use crate::report;
 use crate::run::{Outcome, Run};
 use crate::session::Session;
 
-/// Cores and seeds of the QEMU runs: small and odd shapes, the SCC's 48, the board's most.
+/// Cores and seeds of the QEMU runs: small and odd shapes, the SCC's 48, the board's most. The longest first: they run
+/// beside each other.
 const RUNS: [(u32, &[u32]); 5] = [
-    (2, &[0]),
-    (8, &[0, 1, 2, 3]),
-    (16, &[0]),
-    (48, &[0]),
     (512, &[0]),
+    (48, &[0]),
+    (16, &[0]),
+    (8, &[0, 1, 2, 3]),
+    (2, &[0]),
 ];
 
 /// How windows are mapped in further runs of 8 cores; all others map them normal, which leaves most to be
@@ -176,25 +177,32 @@ fn mutants(console: &Console) -> Result<Count> {
 
 fn qemu(console: &Console) -> Result<Count> {
     let session = Session::open(console)?;
-    let mut count = Count::default();
-    for (cores, seeds) in RUNS {
-        console.step(format!("{cores} cores"));
-        let setup = Setup {
-            timeout: PATIENCE,
-            ..Setup::new(cores, 0)
-        };
-        let runs = session.seeds(console, &setup, seeds)?;
-        count.add(show(console, &runs));
-    }
-    for mapping in MAPPINGS {
-        console.step(format!("8 cores, {mapping}"));
-        let setup = Setup {
-            timeout: PATIENCE,
+    let setup = |cores, seed| Setup {
+        timeout: PATIENCE,
+        ..Setup::new(cores, seed)
+    };
+    let sizes = RUNS
+        .iter()
+        .map(|&(cores, seeds)| seeds.iter().map(|&seed| setup(cores, seed)).collect());
+    let mappings = MAPPINGS.iter().map(|&mapping| {
+        vec![Setup {
             arguments: vec![mapping.to_owned()],
-            ..Setup::new(8, 0)
-        };
-        let runs = session.seeds(console, &setup, &[0])?;
-        out(&format!("\n{mapping}:"));
+            ..setup(8, 0)
+        }]
+    });
+    let groups: Vec<Vec<Setup>> = sizes.chain(mappings).collect();
+    console.step("booting");
+    let mut runs = session.all(console, &groups.concat())?.into_iter();
+    let mut count = Count::default();
+    for group in groups {
+        let runs: Vec<_> = runs.by_ref().take(group.len()).collect();
+        if let Some(setup) = group.first() {
+            out(&format!(
+                "\n{} cores {}",
+                setup.cores,
+                setup.arguments.join(" ")
+            ));
+        }
         count.add(show(console, &runs));
     }
     Ok(count)
