@@ -253,9 +253,6 @@ macro_rules! small_notify_cases {
             case(concat!("small.", $prefix, "notify_twice"), 2, 3, |c| {
                 small_ring!(c, $ring, small::notify::<_, _, 2>)
             }),
-            case(concat!("small.", $prefix, "notify_full"), 2, 2, |c| {
-                small_ring!(c, $ring, small::notify::<_, _, 4>)
-            }),
             case(concat!("small.", $prefix, "ping_pong"), 2, 2, |c| {
                 small_ring!(c, $ring, small::ping_pong)
             }),

@@ -58,6 +58,7 @@ impl<P: Platform> Links<P> {
         Self::NOTIFY_SHARED,
         Self::SMALL_NOTIFY,
         Self::SMALL_NOTIFY_SHARED,
+        Self::NOTIFY_FULL,
         Self::SLOTS,
         Self::LIST,
         Self::SIGNALLED,

@@ -17,6 +17,16 @@ impl<P: Platform> Links<P> {
     pub(crate) const SMALL_NOTIFY_SHARED: &'static [Case<P>] =
         small_notify_cases!("shared.", Ring::Shared { entries: 1 });
 
+    /// Each put fills the ring. A pair's has too many schedules for an exhaustive search.
+    pub(crate) const NOTIFY_FULL: &'static [Case<P>] = &[
+        case("small.shared.notify_full", 2, 2, |c| {
+            small_ring!(c, Ring::Shared { entries: 1 }, small::notify::<_, _, 4>)
+        }),
+        case("notify.one_entry", 2, 2, |c| {
+            small_ring!(c, Ring::Pairs { entries: 1 }, small::notify::<_, _, 4>)
+        }),
+    ];
+
     pub(crate) const NOTIFIED: &'static [Case<P>] = &[
         case("notify.changes", 1, ANY, |c| {
             notify_access::changes(&join(c)?)
