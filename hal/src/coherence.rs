@@ -70,6 +70,8 @@ impl Lines {
 ///   writes them back, or they are never dirty.
 /// * S7. `settle()`: this core's earlier stores are in memory before its later loads are satisfied. (`drain` and
 ///   `acquire` alone do not promise it. Locks made of plain words need it.)
+/// * S8. Where [`COHERENT`](Self::COHERENT) is true: a cached load or store is one past the caches, of the same bytes in the same
+///   memory. S1 and S2 hold without `write_back` and `invalidate`, which nobody needs to call.
 ///
 /// # Contract for the caller
 /// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose it
@@ -87,6 +89,10 @@ pub unsafe trait Coherence {
 
     /// Whether `invalidate` is sure to write dirty bytes back first. If false, it may lose them.
     const INVALIDATE_WRITES_BACK: bool;
+
+    /// Whether the hardware keeps all caches in step: see S8. Then nothing is to be gained from keeping data out of memory, and a
+    /// `drain` should cost less than a few stores: links announce data by one word, behind a `drain`.
+    const COHERENT: bool = false;
 
     /// Writes dirty bytes in these lines back to memory. May drop the lines from the cache.
     fn write_back(&self, spans: &[Lines]);

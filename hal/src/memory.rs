@@ -1,6 +1,8 @@
 //! Loads and stores: past the caches, through them, and indivisible ones.
 
-use crate::{Address, Region};
+#[cfg(doc)]
+use crate::Kind;
+use crate::{Address, Coherence, Region, Topology};
 
 /// Loads and stores that pass the private caches by.
 ///
@@ -69,6 +71,56 @@ pub trait UncachedMemory {
             *byte = self.load_u8(cursor);
             cursor = cursor.plus(1);
         }
+    }
+
+    /// A *record* is a word at a multiple of 8 and the 16 bytes from 8 bytes behind it on, in one line. Stores `body` there, and,
+    /// behind a [`drain`](Coherence::drain), `word`, which announces it.
+    #[inline]
+    #[track_caller]
+    fn store_record(&self, at: Address, body: [u64; 2], word: u32)
+    where
+        Self: Coherence,
+    {
+        let body = body.map(u64::to_le_bytes);
+        self.store_bytes(at.plus(8), body.as_flattened());
+        self.drain();
+        self.store_u32(at, word);
+    }
+
+    /// Takes the record at offset `at` of this core's region of [`Kind::Memory`], if its word is `word`: loads its body, behind an
+    /// [`acquire`](Coherence::acquire), and hands it to `answer`, which names two places of that region: one of 8 bytes, and a word.
+    /// Stores there what goes with them, the word behind a [`drain`](Coherence::drain). False, and nothing is stored, if the record is
+    /// not there, nothing is named, or the 8 bytes are not aligned or not inside.
+    #[inline]
+    #[track_caller]
+    fn take_record(
+        &self,
+        at: u32,
+        word: u32,
+        answer: impl FnOnce([u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+    ) -> bool
+    where
+        Self: Coherence + Topology,
+    {
+        let own = Region::memory(self.core());
+        let at = own.at(at);
+        if self.load_u32(at) != word {
+            return false;
+        }
+        self.acquire();
+        let mut body = [[0; 8]; 2];
+        self.load_bytes(at.plus(8), body.as_flattened_mut());
+        let Some(((place, value), (then, word))) = answer(body.map(u64::from_le_bytes)) else {
+            return false;
+        };
+        let last = self.memory_size().checked_sub(8);
+        if place % 8 != 0 || last.is_none_or(|last| place > last) {
+            return false;
+        }
+        self.store_bytes(own.at(place), &value.to_le_bytes());
+        self.drain();
+        self.store_u32(own.at(then), word);
+        true
     }
 
     /// Whether [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as the load of a word. Who polls a

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use flagpost_hal::{Address, Kind};
+use flagpost_hal::{Address, CoreId, Kind, Region};
 
 use crate::segment::Segment;
 
@@ -36,7 +36,19 @@ pub(crate) struct Regions {
     base: NonNull<u8>,
     memory: u32,
     ranks: u16,
+    rank: u16,
+    /// Where this rank's begins.
+    own: NonNull<u8>,
     segment: Arc<Segment>,
+}
+
+/// A region: several places of it are found with one look at where it is.
+#[derive(Copy, Clone)]
+pub(crate) struct Part<'s> {
+    start: NonNull<u8>,
+    len: u32,
+    owner: u16,
+    segment: PhantomData<&'s Segment>,
 }
 
 /// Some bytes of one region.
@@ -51,17 +63,25 @@ pub(crate) struct Bytes<'s> {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn no_such_bytes(at: Address, len: usize) -> ! {
+fn no_such_bytes(owner: u16, offset: u32, len: usize) -> ! {
+    let at = Region::memory(CoreId::new(owner)).at(offset);
     panic!("{at}: {len} bytes here are not in memory, or no aligned word")
 }
 
 impl Regions {
-    pub(crate) fn new(segment: Arc<Segment>) -> Self {
-        let shape = segment.shape();
+    /// # Panics
+    /// If there is no such rank.
+    pub(crate) fn new(segment: Arc<Segment>, rank: u16) -> Self {
+        let (shape, base) = (segment.shape(), segment.regions());
+        let (memory, ranks) = (shape.memory(), shape.ranks());
+        assert!(rank < ranks);
         Self {
-            base: segment.regions(),
-            memory: shape.memory(),
-            ranks: shape.ranks(),
+            base,
+            memory,
+            ranks,
+            rank,
+            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as `segment` lives.
+            own: unsafe { base.add(usize::from(rank) * memory as usize) },
             segment,
         }
     }
@@ -89,9 +109,11 @@ impl Regions {
     #[track_caller]
     pub(crate) fn bytes(&self, at: Address, len: usize) -> Bytes<'_> {
         let owner = at.region.owner.get();
-        let inside = u64::from(at.offset) + len as u64 <= u64::from(self.memory);
-        if owner >= self.ranks || at.region.kind != Kind::Memory || !inside {
-            no_such_bytes(at, len);
+        if u64::from(at.offset) + len as u64 > u64::from(self.memory) {
+            no_such_bytes(owner, at.offset, len);
+        }
+        if owner >= self.ranks || at.region.kind != Kind::Memory {
+            no_such_bytes(owner, at.offset, len);
         }
         let offset = usize::from(owner) * self.memory as usize + at.offset as usize;
         Bytes {
@@ -103,6 +125,44 @@ impl Regions {
         }
     }
 
+    /// The region that `at` is in, or should be.
+    ///
+    /// # Panics
+    /// If it is none of [`Kind::Memory`].
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn region(&self, at: Address) -> Part<'_> {
+        let owner = at.region.owner.get();
+        if owner >= self.ranks || at.region.kind != Kind::Memory {
+            no_such_bytes(owner, at.offset, 0);
+        }
+        Part {
+            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as `segment` lives; `owner` is below `ranks`.
+            start: unsafe { self.base.add(usize::from(owner) * self.memory as usize) },
+            len: self.memory,
+            owner,
+            segment: PhantomData,
+        }
+    }
+
+    /// This rank's own.
+    #[inline(always)]
+    pub(crate) fn own(&self) -> Part<'_> {
+        Part {
+            start: self.own,
+            len: self.memory,
+            owner: self.rank,
+            segment: PhantomData,
+        }
+    }
+
+    /// [`Part::record`] of its region.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn record(&self, at: Address) -> (&AtomicU32, [&AtomicU64; 2]) {
+        self.region(at).record(at.offset)
+    }
+
     /// The aligned word at `at`.
     ///
     /// # Panics
@@ -111,7 +171,7 @@ impl Regions {
     #[track_caller]
     pub(crate) fn word(&self, at: Address) -> &AtomicU32 {
         if !at.offset.is_multiple_of(4) {
-            no_such_bytes(at, 4);
+            no_such_bytes(at.region.owner.get(), at.offset, 4);
         }
         let bytes = self.bytes(at, 4);
         // SAFETY: B1: four mapped bytes; regions begin at pages, so the word is aligned as its offset is. B2: it is never
@@ -126,6 +186,60 @@ impl Regions {
         let bytes = self.bytes(at, 1);
         // SAFETY: as in `word`; a byte is always aligned.
         unsafe { AtomicU8::from_ptr(bytes.start.as_ptr()) }
+    }
+}
+
+impl<'s> Part<'s> {
+    /// Whether `len` bytes at `offset` lie inside.
+    #[inline(always)]
+    fn has(self, offset: u32, len: u32) -> bool {
+        u64::from(offset) + u64::from(len) <= u64::from(self.len)
+    }
+
+    /// The word and the body of the record at `offset`: a word of 4 bytes, and from 8 bytes behind it on two of 8.
+    ///
+    /// # Panics
+    /// Unless they lie inside, and `offset` is a multiple of 8.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn record(self, offset: u32) -> (&'s AtomicU32, [&'s AtomicU64; 2]) {
+        if !offset.is_multiple_of(8) || !self.has(offset, 24) {
+            no_such_bytes(self.owner, offset, 24);
+        }
+        // SAFETY: 24 mapped bytes of the region, so all three lie inside; regions begin at pages, so they are aligned as their
+        // offsets are. B2: they are never referred to but as atomics; `'s` keeps the mapping.
+        unsafe {
+            let start = self.start.add(offset as usize).as_ptr();
+            let body = [
+                AtomicU64::from_ptr(start.add(8).cast()),
+                AtomicU64::from_ptr(start.add(16).cast()),
+            ];
+            (AtomicU32::from_ptr(start.cast()), body)
+        }
+    }
+
+    /// The 8 bytes at `offset`, if they lie inside and are aligned.
+    #[inline(always)]
+    pub(crate) fn long(self, offset: u32) -> Option<&'s AtomicU64> {
+        let fits = offset.is_multiple_of(8) && self.has(offset, 8);
+        // SAFETY: as in `record`.
+        fits.then(|| unsafe {
+            AtomicU64::from_ptr(self.start.add(offset as usize).as_ptr().cast())
+        })
+    }
+
+    /// The aligned word at `offset`.
+    ///
+    /// # Panics
+    /// Unless it lies inside, and is aligned.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn word(self, offset: u32) -> &'s AtomicU32 {
+        if !offset.is_multiple_of(4) || !self.has(offset, 4) {
+            no_such_bytes(self.owner, offset, 4);
+        }
+        // SAFETY: as in `record`.
+        unsafe { AtomicU32::from_ptr(self.start.add(offset as usize).as_ptr().cast()) }
     }
 }
 
@@ -325,11 +439,10 @@ impl<'s> Bytes<'s> {
 mod tests {
     use super::*;
     use crate::shape::Shape;
-    use flagpost_hal::{CoreId, Region};
 
     fn regions() -> Regions {
         let shape = Shape::new(2, 1 << 16).expect("it makes sense");
-        Regions::new(Arc::new(Segment::of_threads(shape).expect("memory")))
+        Regions::new(Arc::new(Segment::of_threads(shape).expect("memory")), 0)
     }
 
     fn at(owner: u16, offset: u32) -> Address {

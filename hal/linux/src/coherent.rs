@@ -5,16 +5,16 @@
 //!
 //! | promise | by |
 //! |---|---|
-//! | S1, S2 | coherence |
+//! | S1, S2, S8 | coherence: `read` is `load_bytes`, `write` is `store_bytes` |
 //! | S3 `drain` | a release fence: on x86_64 for the compiler only |
 //! | S4 `acquire` | an acquire fence: the same |
-//! | S7 `settle` | a sequentially consistent fence: the store buffer empties |
+//! | S7 `settle` | a sequentially consistent fence, on x86_64 a locked instruction: the store buffer empties |
 //! | S5 | fences are not moved across atomics, nor past the string instruction |
 //!
 //! Test-and-set registers are words beside the regions; the host's atomic operations reach all ranks, so [`NativeAtomics`] is
 //! there.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 
 use flagpost_hal::{
@@ -70,6 +70,44 @@ impl UncachedMemory for Linux<Coherent> {
         self.regions().bytes(at, from.len()).store(from);
     }
 
+    #[inline(always)]
+    #[track_caller]
+    fn store_record(&self, at: Address, body: [u64; 2], word: u32) {
+        let (first, rest) = self.regions().record(at);
+        for (to, from) in rest.into_iter().zip(body) {
+            to.store(from, Relaxed);
+        }
+        self.drain();
+        first.store(word, Relaxed);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn take_record(
+        &self,
+        at: u32,
+        word: u32,
+        answer: impl FnOnce([u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+    ) -> bool {
+        let region = self.regions().own();
+        let (first, rest) = region.record(at);
+        if first.load(Relaxed) != word {
+            return false;
+        }
+        self.acquire();
+        let Some(((place, value), (then, word))) = answer(rest.map(|part| part.load(Relaxed)))
+        else {
+            return false;
+        };
+        let (last, Some(long)) = (region.word(then), region.long(place)) else {
+            return false;
+        };
+        long.store(value, Relaxed);
+        self.drain();
+        last.store(word, Relaxed);
+        true
+    }
+
     #[inline]
     #[track_caller]
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
@@ -92,7 +130,7 @@ impl CachedMemory for Linux<Coherent> {
 }
 
 // SAFETY: see the table of the module. All accesses to memory are atomics, or assembler that the compiler takes for a call which
-// reads or writes memory, and fences are ordered with both (S5). What is coherent is never old (S1, S2, S6).
+// reads or writes memory, and fences are ordered with both (S5). What is coherent is never old (S1, S2, S6, S8).
 unsafe impl Coherence for Linux<Coherent> {
     /// So that words of different writers do not share a line: aarch64 has lines of up to 128 bytes.
     const LINE: usize = if cfg!(target_arch = "x86_64") {
@@ -101,6 +139,7 @@ unsafe impl Coherence for Linux<Coherent> {
         128
     };
     const INVALIDATE_WRITES_BACK: bool = true;
+    const COHERENT: bool = true;
 
     #[inline]
     fn write_back(&self, _: &[Lines]) {}
@@ -120,7 +159,15 @@ unsafe impl Coherence for Linux<Coherent> {
 
     #[inline]
     fn settle(&self) {
-        fence(SeqCst);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: adds nothing to four bytes of the stack, which are mapped, below its end or in what nobody else touches. The
+        // compiler takes it for a call that may change any memory (S5). As its own fence, a locked instruction, which empties
+        // the store buffer; but for that it sets up a frame.
+        unsafe {
+            std::arch::asm!("lock or dword ptr [rsp - 64], 0", options(nostack));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        fence(std::sync::atomic::Ordering::SeqCst);
     }
 }
 

@@ -77,7 +77,7 @@ impl<M: Mode> Linux<M> {
     /// watches over them.
     pub(crate) fn new(segment: Arc<Segment>, rank: u16, crowded: bool, alone: bool) -> Self {
         Self {
-            regions: Regions::new(segment),
+            regions: Regions::new(segment, rank),
             rank,
             own: Rc::new(Own {
                 mode: M::new(),

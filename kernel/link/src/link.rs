@@ -33,6 +33,10 @@ pub trait Link {
     /// the call returns.
     const DIRECT: bool;
 
+    /// Whether own memory is read and written past all caches, or as if it were: [`refresh`](Self::refresh) does nothing then, and
+    /// [`publish`](Self::publish) of any bytes, none included, orders all own writes.
+    const COHERENT: bool = false;
+
     /// This rank.
     fn rank(&self) -> Rank;
 
@@ -178,6 +182,14 @@ pub trait Link {
         inline: bool,
     ) -> Result<(), Refusal>;
 
+    /// [`put_immediate`](Self::put_immediate), inline, where that is short; false where it takes more, or something is wrong: then
+    /// nothing has happened.
+    #[inline]
+    fn put_at_once(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+        let _ = (to, place, data, immediate);
+        false
+    }
+
     /// Orders this rank's earlier puts and cells' changes before its later signals, immediates, puts and cells'
     /// changes, to all ranks.
     ///
@@ -191,6 +203,13 @@ pub trait Link {
     /// # Errors
     /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
     fn flush(&self, to: Option<Rank>) -> Result<(), Refusal>;
+
+    /// [`flush`](Self::flush), where nothing is under way that takes more to find out; else false, and nothing has happened that
+    /// calling `flush` does not do.
+    #[inline]
+    fn flush_at_once(&self) -> bool {
+        false
+    }
 
     // ---- Telling, and being told ----
 
@@ -224,6 +243,14 @@ pub trait Link {
 
     /// Takes the oldest immediate from this rank's queue, with its data in place.
     fn progress(&self) -> Option<u32>;
+
+    /// Takes the oldest immediate if it is `wanted`, where that is short; false where it takes more to find out: then nothing has
+    /// happened. (Of links that are [coherent](Self::COHERENT): nothing is refreshed behind it.)
+    #[inline]
+    fn take_at_once(&self, wanted: u32) -> bool {
+        let _ = wanted;
+        false
+    }
 
     // ---- Waiting ----
 

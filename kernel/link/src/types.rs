@@ -24,8 +24,16 @@ impl Rank {
     }
 
     /// The next rank round a ring of `size`.
+    #[inline]
     pub const fn next(self, size: u16) -> Self {
-        self.ahead(1, size)
+        let next = self.0.wrapping_add(1);
+        if next == size {
+            Self(0)
+        } else if next < size {
+            Self(next)
+        } else {
+            self.ahead(1, size)
+        }
     }
 
     /// The previous rank round a ring of `size`.

@@ -1,13 +1,14 @@
 //! The producers' side of the rings: see [`ring`](crate::ring).
 
-use flagpost_hal::{Address, Atomic, Machine};
-use flagpost_link::{Link as _, Rank, Refusal, order, point, site};
+use flagpost_hal::{Address, Atomic, Machine, Region};
+use flagpost_link::{Key, Link as _, Rank, Refusal, order, point, site};
 
 use crate::{
     Atomics, Mapped, Ring,
     atomics::ATTEMPTS,
-    entry::{DATA, Entry, word},
-    ring::{Inline, Peer},
+    entry::{self, DATA, Entry, SECOND, word},
+    layout::PAIRS,
+    ring::Peer,
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
@@ -18,50 +19,60 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// Takes a ticket of the ring at `to` that this rank fills.
+    #[inline]
     fn claim(&self, to: Rank) -> Result<u32, Refusal> {
-        let rings = self.rings_of(to)?;
-        let number = self.ring_number(self.rank());
-        let head = self.head(rings, number);
-        let full = |consumed| {
-            self.polled.note(head, consumed);
-            Refusal::Full(to)
-        };
-        match (self.layout.ring, self.peer(to)) {
-            (Ring::Pairs { .. }, Some(peer)) => {
-                let ticket = peer.sent.get();
-                if self.is_full(ticket, peer.credit.get()) {
-                    let consumed = self.machine.load_u32(head);
-                    peer.credit.set(consumed);
-                    // ROOM: G3.
-                    if point!("mapped.ring.pair.room", self.is_full(ticket, consumed); else false) {
-                        return Err(full(consumed));
-                    }
-                }
-                peer.sent.set(ticket.wrapping_add(1));
-                Ok(ticket)
+        if let (Ring::Pairs { .. }, Some(peer)) = (self.layout.ring, self.peer(to)) {
+            let ticket = peer.sent.get();
+            if self.is_full(ticket, peer.credit.get()) {
+                self.find_room(to, peer, ticket)?;
             }
-            (_, peer) => {
-                let known = |peer: &&Peer| peer.known.get() == Some(to);
-                let credit = peer.filter(known).map(|peer| peer.credit.get());
-                let room = |ticket: u32| match credit {
-                    Some(credit) if !self.is_full(ticket, credit) => Ok(()),
-                    _ => {
-                        let consumed = self.machine.load_u32(head);
-                        if let Some(peer) = peer {
-                            peer.known.set(Some(to));
-                            peer.credit.set(consumed);
-                        }
-                        // ROOM: G3.
-                        let none = self.is_full(ticket, consumed);
-                        if point!("mapped.ring.claim.room", none; else false) {
-                            return Err(full(consumed));
-                        }
-                        Ok(())
-                    }
-                };
-                self.claim_shared(to, rings.at(self.layout.tail), room)
-            }
+            peer.sent.set(ticket.wrapping_add(1));
+            return Ok(ticket);
         }
+        self.claim_of_many(to)
+    }
+
+    /// Looks whether a pair's ring has room for `ticket`.
+    #[cold]
+    #[inline(never)]
+    fn find_room(&self, to: Rank, peer: &Peer, ticket: u32) -> Result<(), Refusal> {
+        let head = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
+        let consumed = self.machine.load_u32(head);
+        peer.credit.set(consumed);
+        // ROOM: G3.
+        if point!("mapped.ring.pair.room", self.is_full(ticket, consumed); else false) {
+            self.polled.note(head, consumed);
+            return Err(Refusal::Full(to));
+        }
+        Ok(())
+    }
+
+    /// Takes a ticket of a shared ring.
+    #[inline(never)]
+    fn claim_of_many(&self, to: Rank) -> Result<u32, Refusal> {
+        let rings = self.rings_of(to)?;
+        let head = self.head(rings, 0);
+        let peer = self.peer(to);
+        let known = |peer: &&Peer| peer.known.get() == Some(to);
+        let credit = peer.filter(known).map(|peer| peer.credit.get());
+        let room = |ticket: u32| match credit {
+            Some(credit) if !self.is_full(ticket, credit) => Ok(()),
+            _ => {
+                let consumed = self.machine.load_u32(head);
+                if let Some(peer) = peer {
+                    peer.known.set(Some(to));
+                    peer.credit.set(consumed);
+                }
+                // ROOM: G3.
+                let none = self.is_full(ticket, consumed);
+                if point!("mapped.ring.claim.room", none; else false) {
+                    self.polled.note(head, consumed);
+                    return Err(Refusal::Full(to));
+                }
+                Ok(())
+            }
+        };
+        self.claim_shared(to, rings.at(self.layout.tail), room)
     }
 
     /// Takes a ticket that others may want as well, if there is `room` for it.
@@ -94,16 +105,88 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Ok(ticket)
     }
 
-    /// Whether data may travel in an entry to `to`: short ones, of a pair, if what is under way can be remembered.
+    /// Whether data may travel in an entry to `to`: short ones, of a pair.
+    #[inline]
     fn travels_inline(&self, to: Rank, data: &[u8]) -> bool {
-        if let Ring::Shared { .. } = self.layout.ring {
-            return false;
-        }
-        let free = |peer: &Peer| peer.inline.get().is_none_or(|inline| inline.to == to);
-        let fits = (1..=DATA).contains(&data.len());
-        fits && to != self.rank() && self.peer(to).is_some_and(free)
+        let pairs = matches!(self.layout.ring, Ring::Pairs { .. });
+        pairs && (1..=DATA).contains(&data.len()) && to != self.rank()
     }
 
+    /// [`append`](Self::append) of one element of 4 or 8 bytes or of none, where the machine is coherent and nothing is in the way:
+    /// what nearly all notifications are. False if it takes more; then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn append_at_once(
+        &self,
+        to: Rank,
+        (key, offset): (Key, u32),
+        data: &[u8],
+        immediate: u32,
+    ) -> bool {
+        if !M::COHERENT || !self.at_once.get() || to.get() >= self.size() || to == self.rank() {
+            return false;
+        }
+        let (Some(place), Some(peer)) = (key.get().checked_add(offset), self.peer(to)) else {
+            return false;
+        };
+        let ticket = peer.sent.get();
+        if self.is_full(ticket, peer.credit.get()) || self.check(place, data.len()).is_err() {
+            return false;
+        }
+        let word = match (data.as_chunks(), data.as_chunks()) {
+            ((&[one], []), _) => u64::from_le_bytes(one),
+            (_, (&[one], [])) => u32::from_le_bytes(one).into(),
+            ((&[], []), _) => 0,
+            _ => return false,
+        };
+        let (behind, len) = (ticket.wrapping_add(1), data.len() as u32);
+        let at = self.record(to, self.out.get(), ticket);
+        let announcing = entry::announcing(immediate, ticket.wrapping_shl(self.layout.to_top));
+        self.machine
+            .store_record(at, [entry::head(place, len), word], announcing);
+        peer.sent.set(behind);
+        if len > 0 && peer.leaves(behind, place, place.wrapping_add(len)) {
+            self.under_way.set(self.under_way.get().wrapping_add(1));
+        }
+        true
+    }
+
+    /// Stores the entry of `ticket`.
+    fn enter(&self, rings: Region, ticket: u32, immediate: u32, (place, payload): (u32, &[u8])) {
+        let lap = self.lap(ticket);
+        let at = self.entry(rings, self.ring_number(self.rank()), ticket);
+        let pairs = matches!(self.layout.ring, Ring::Pairs { .. });
+        order!(
+            "mapped.ring.append.drain<entry",
+            if M::COHERENT || self.unordered.take() {
+                // DRAIN: G1: what was put before the entry that announces it.
+                point!("mapped.ring.append.drain", self.machine.drain());
+            },
+            if pairs && M::COHERENT {
+                let (body, second) = entry::body(place, payload);
+                if payload.len() > second.len() {
+                    self.machine.store_bytes(at.plus(SECOND), &second);
+                }
+                self.machine.store_record(at, body, word(immediate, lap));
+            } else if pairs {
+                let words = Entry::new(immediate, place, payload).pack(lap);
+                self.machine.store_bytes(at, &words);
+                // DRAIN: or the line might stay in this core's buffer for ever.
+                point!("mapped.ring.append.leave", self.machine.drain());
+            } else {
+                self.machine.store_u32(at, word(immediate, lap));
+            }
+        );
+    }
+
+    /// Inline payload leaves for `peer`, in the entry before ticket `behind`.
+    #[inline(always)]
+    fn leaves(&self, peer: &Peer, behind: u32, place: u32, len: usize) {
+        if peer.leaves(behind, place, place.saturating_add(len as u32)) {
+            self.under_way.set(self.under_way.get().saturating_add(1));
+        }
+    }
+
+    #[inline(never)]
     pub(crate) fn append(
         &self,
         to: Rank,
@@ -117,10 +200,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let inline = inline && self.travels_inline(to, data);
         let end = place.saturating_add(data.len() as u32);
         let peer = self.peer(to);
-        let before = peer.and_then(|peer| peer.inline.get());
-        let before = before.filter(|before| before.to == to);
         // Data that go to their place at once must not come before older ones that have not.
-        if before.is_some_and(|before| !inline && before.start < end && place < before.end) {
+        if !inline && peer.is_some_and(|peer| peer.has_inline(place, end)) {
             // ORDER: G2, for data.
             point!("mapped.ring.append.placed", self.inline_placed(Some(to))?);
         }
@@ -134,39 +215,16 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let ticket = order!("mapped.ring.append.claim<data", self.claim(to)?, {
             if !inline && !data.is_empty() {
                 self.machine.store_bytes(region.at(place), data);
-                self.unordered.set(true);
+                self.stored();
             }
         });
         let payload = if inline { data } else { &[] };
-        let lap = self.lap(ticket);
-        let at = self.entry(rings, self.ring_number(self.rank()), ticket);
-        order!(
-            "mapped.ring.append.drain<entry",
-            if self.unordered.take() {
-                // DRAIN: G1: what was put before the entry that announces it.
-                point!("mapped.ring.append.drain", self.machine.drain());
-            },
-            match self.layout.ring {
-                Ring::Pairs { .. } => {
-                    let words = Entry::new(immediate, place, payload).pack(lap);
-                    self.machine.store_bytes(at, &words);
-                    // DRAIN: or the line might stay in this core's buffer for ever.
-                    point!("mapped.ring.append.leave", self.machine.drain());
-                }
-                Ring::Shared { .. } => self.machine.store_u32(at, word(immediate, lap)),
-            }
-        );
+        self.enter(rings, ticket, immediate, (place, payload));
         if let (true, Some(peer)) = (inline, peer) {
-            if before.is_none() {
-                self.under_way.set(self.under_way.get().saturating_add(1));
-            }
-            peer.inline.set(Some(Inline {
-                to,
-                ticket: ticket.wrapping_add(1),
-                start: before.map_or(place, |before| before.start.min(place)),
-                end: before.map_or(end, |before| before.end.max(end)),
-                heard: before.is_some_and(|before| before.heard),
-            }));
+            self.leaves(peer, ticket.wrapping_add(1), place, data.len());
+        }
+        if to == self.rank() {
+            self.at_once.set(false);
         }
         if answers {
             self.place_held();
@@ -175,23 +233,23 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// Whether the payload that this rank has sent inline to `to` (to all, if none is named) is in its place: G4.
+    #[inline(never)]
     pub(crate) fn inline_placed(&self, to: Option<Rank>) -> Result<(), Refusal> {
         if self.under_way.get() == 0 {
             return Ok(());
         }
         let mut outcome = Ok(());
-        let named = to.and_then(|rank| self.peer(rank)).into_iter();
-        let all = self.peers.iter().filter(|_| to.is_none());
-        for peer in named.chain(all) {
-            let Some(Inline {
-                to: rank, ticket, ..
-            }) = peer.inline.get()
-            else {
+        let ranks = match to {
+            Some(rank) => rank.get()..=rank.get(),
+            None => 0..=u16::MAX,
+        };
+        for rank in ranks.map(Rank::new).take(PAIRS) {
+            let Some(peer) = self.peer(rank) else {
                 continue;
             };
-            if to.is_some_and(|to| to != rank) {
+            let Some(ticket) = peer.inline() else {
                 continue;
-            }
+            };
             let head = self.head(self.rings_of(rank)?, self.ring_number(self.rank()));
             let placed = |head: u32| head.wrapping_sub(ticket) as i32 >= 0;
             // ACQUIRE: what is loaded behind the flush is not older than it.
@@ -201,7 +259,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             ];
             let head = self.poll_for(head, placed, sites);
             if point!("mapped.ring.placed.wait", placed(head); else true) {
-                peer.inline.set(None);
+                peer.placed();
                 self.under_way.set(self.under_way.get().saturating_sub(1));
             } else {
                 outcome = Err(Refusal::Busy(rank));

@@ -73,7 +73,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             (Amo::Read, Width::Half) => Some(self.poll(at).into()),
             (_, Width::Half) if A::NATIVE => {
                 self.looked();
-                self.unordered.set(true);
+                self.stored();
                 Some(self.change_half(to, at, amo)?)
             }
             _ => None,
@@ -120,7 +120,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 change(bytes.get_mut(range).unwrap_or_default());
                 u32::from_le_bytes(bytes)
             };
-            self.unordered.set(true);
+            self.stored();
             self.change_word(to, region.at(word), new)?;
             return Ok(());
         }

@@ -12,6 +12,12 @@ const REST: u32 = 6;
 /// First word of the payload.
 const PAYLOAD: usize = 2;
 
+/// Where the body of an entry is, on coherent machines.
+pub(crate) const BODY: u32 = 8;
+
+/// Where the second 8 bytes of payload are, on coherent machines.
+pub(crate) const SECOND: u32 = 24;
+
 /// Where the length starts in [`REST`].
 const LENGTH: u32 = 8;
 
@@ -26,6 +32,46 @@ pub(crate) const fn phase(lap: u32) -> u32 {
 /// An entry without payload as one word, in a lap.
 pub(crate) const fn word(immediate: u32, lap: u32) -> u32 {
     (immediate & !PHASE) | phase(lap)
+}
+
+/// The immediate of a [`word`].
+pub(crate) const fn immediate(word: u32) -> u32 {
+    word & !PHASE
+}
+
+/// The body of the record that an entry starts with on coherent machines: length and place, and 8 bytes of payload; and the 8 behind
+/// them.
+#[inline]
+pub(crate) fn body(place: u32, payload: &[u8]) -> ([u64; 2], [u8; 8]) {
+    let mut parts = [[0; 8]; 2];
+    if let ([one], []) = payload.as_chunks() {
+        parts = [*one, [0; 8]];
+    } else {
+        for (to, from) in parts.as_flattened_mut().iter_mut().zip(payload) {
+            *to = *from;
+        }
+    }
+    let [first, second] = parts;
+    let head = head(place, payload.len().min(DATA) as u32);
+    ([head, u64::from_le_bytes(first)], second)
+}
+
+/// The first part of a [`body`].
+#[inline]
+pub(crate) const fn head(place: u32, len: u32) -> u64 {
+    (place as u64).wrapping_shl(32) | len as u64
+}
+
+/// The [`word`] of an immediate in a lap whose phase is the top bit of `lap`.
+#[inline]
+pub(crate) const fn announcing(immediate: u32, lap: u32) -> u32 {
+    (immediate & !PHASE) | (lap & PHASE)
+}
+
+/// Place and length of the payload, in the first part of a [`body`].
+#[inline]
+pub(crate) const fn of_body(head: u64) -> (u32, usize) {
+    (head.wrapping_shr(32) as u32, head as u32 as usize)
 }
 
 /// An entry, unpacked.
@@ -168,6 +214,31 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_body_comes_back() {
+        for len in 0..=DATA {
+            let payload = &b"0123456789abcdef"[..len];
+            for place in [0, 12, u32::MAX] {
+                let ([head, first], second) = body(place, payload);
+                assert_eq!(of_body(head), (place, len));
+                let data = [first.to_le_bytes(), second];
+                assert_eq!(&data.as_flattened()[..len], payload);
+            }
+        }
+    }
+
+    #[test]
+    fn an_announcing_word_is_the_entry_of_its_lap() {
+        // Rings of 32: the bit that tells laps apart is the sixth.
+        for ticket in [0, 31, 32, 63, 64, u32::MAX] {
+            let to_top = 31 - 5;
+            assert_eq!(
+                announcing(u32::MAX, ticket << to_top),
+                super::word(u32::MAX, ticket >> 5)
+            );
         }
     }
 

@@ -10,6 +10,9 @@
 //! To store a line in memory behind a controller takes longer than a notification takes to come. Own memory needs the payload only
 //! when somebody else may look, or the owner at what lies around it; mostly a rank waits before that, or answers.
 //!
+//! Where the machine is [coherent](flagpost_hal::Coherence::COHERENT), memory is as near as any message buffer: payload is placed when it is
+//! taken, and nothing is ever held or heard of.
+//!
 //! # Steps
 //! | the owner                             | does                                                          |
 //! |---------------------------------------|---------------------------------------------------------------|
@@ -40,7 +43,7 @@ use core::cell::Cell;
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Link as _, Rank, Refusal, order, point};
 
-use crate::{Atomics, Mapped, entry::Entry, ring::Peer};
+use crate::{Atomics, Mapped, entry::Entry};
 
 /// What is held.
 #[derive(Debug)]
@@ -91,21 +94,45 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Places what is held, and gives its entry back.
     #[inline]
     pub(crate) fn place_held(&self) {
-        if self.held.any.get() {
+        if self.holds_any() {
             self.place_now();
         }
     }
 
+    /// Whether anything is held: never, where the machine is coherent.
+    #[inline]
+    fn holds_any(&self) -> bool {
+        !M::COHERENT && self.held.any.get()
+    }
+
+    /// Whether anything is held, or heard of.
+    #[inline]
+    fn is_busy(&self) -> bool {
+        !M::COHERENT && self.held.busy.get()
+    }
+
+    #[inline(never)]
     fn place_now(&self) {
         let held = &self.held;
         held.any.set(false);
         held.note();
         let entry = held.entry.get();
-        let (at, len) = (self.own(entry.place), entry.payload().len());
+        self.place(
+            entry.place,
+            entry.payload(),
+            held.ring.get(),
+            held.next.get(),
+        );
+    }
+
+    /// Stores payload of ring `ring` at `place`, and gives its entry back: `head` becomes `next`.
+    #[inline]
+    pub(crate) fn place(&self, place: u32, payload: &[u8], ring: u32, next: u32) {
+        let (at, len) = (self.own(place), payload.len());
         order!(
             "mapped.held.place<head",
             if len > 0 {
-                self.machine.store_bytes(at, entry.payload());
+                self.machine.store_bytes(at, payload);
                 // DRAIN: G2, G3, and for the cache to fetch it.
                 point!("mapped.held.drain", self.machine.drain());
                 // INVALIDATE: G1: what was fetched ahead of it.
@@ -116,8 +143,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 );
             },
             if let Ok(rings) = self.rings_of(self.rank()) {
-                self.machine
-                    .store_u32(self.head(rings, held.ring.get()), held.next.get());
+                self.machine.store_u32(self.head(rings, ring), next);
             }
         );
     }
@@ -125,9 +151,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Own bytes, if they are held; places them if only others of their lines are.
     #[inline]
     pub(crate) fn look_held(&self, start: u32, into: &mut [u8]) -> bool {
-        self.held.any.get() && self.read_held(start, into)
+        self.holds_any() && self.read_held(start, into)
     }
 
+    #[inline(never)]
     fn read_held(&self, start: u32, into: &mut [u8]) -> bool {
         let entry = self.held.entry.get();
         let skipped = start
@@ -151,7 +178,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Before own cached accesses: places what is held of these bytes' lines.
     #[inline]
     pub(crate) fn place_lines(&self, start: u32, len: usize) {
-        if self.held.any.get() {
+        if self.holds_any() {
             let entry = self.held.entry.get();
             let lines = |start: u32, len: usize| {
                 let first = start & !(M::LINE as u32).wrapping_sub(1);
@@ -169,9 +196,15 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Before this rank tells `to`, or, if nobody is named, changes a word that others may wait for.
     #[inline]
     pub(crate) fn before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        if !self.held.busy.get() {
-            return Ok(());
+        if self.is_busy() {
+            return self.tell_held(to);
         }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_held(&self, to: Option<Rank>) -> Result<(), Refusal> {
         // PLACE: G2.
         point!("mapped.held.tell", self.place_held());
         self.await_heard(to)
@@ -180,9 +213,15 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Before this rank accesses `owner`'s memory directly.
     #[inline]
     pub(crate) fn before_access(&self, owner: Rank) -> Result<(), Refusal> {
-        if !self.held.busy.get() {
-            return Ok(());
+        if self.is_busy() {
+            return self.access_held(owner);
         }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn access_held(&self, owner: Rank) -> Result<(), Refusal> {
         if owner == self.rank() {
             // PLACE: G1, past the cache.
             point!("mapped.held.own", self.place_held());
@@ -203,13 +242,14 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Whether an entry for `to` may leave before what is held is placed: an answer to its producer.
     #[inline]
     pub(crate) fn answers(&self, to: Rank) -> bool {
-        self.held.any.get() && self.held.ring.get() == u32::from(to.get())
+        self.holds_any() && self.held.ring.get() == u32::from(to.get())
     }
 
     /// Whether the payload of those whom this rank has heard of is in place; `to`'s need not be.
     fn heard_placed(&self, to: Option<Rank>) -> Result<(), Refusal> {
         let mut left = NOBODY;
-        for rank in self.peers.iter().filter_map(Peer::heard) {
+        for (number, _) in (0..).zip(&self.peers).filter(|(_, peer)| peer.has_told()) {
+            let rank = Rank::new(number);
             if Some(rank) == to {
                 left = rank.get().into();
             } else {

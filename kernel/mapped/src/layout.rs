@@ -30,6 +30,11 @@ pub(crate) struct Layout {
     pub(crate) tail: u32,
     pub(crate) heads: u32,
     pub(crate) entries: u32,
+    /// For rings of pairs: [`entries`](Self::entries) in entries, how many of a ring are behind its first, and the places from a
+    /// ticket's bit that tells laps apart to the top one.
+    pub(crate) first: u32,
+    pub(crate) mask: u32,
+    pub(crate) to_top: u32,
 }
 
 impl Layout {
@@ -49,6 +54,7 @@ impl Layout {
             .saturating_add(lines.saturating_mul(entry_size(line)));
         let in_buffer = matches!(ring, Ring::Pairs { .. }) && bytes <= buffer.wrapping_shr(1);
         let tail = if in_buffer { 0 } else { fixed };
+        let entries = tail.saturating_add(line).saturating_add(heads);
         let rings_end = tail.saturating_add(bytes);
         Self {
             ready: 0,
@@ -60,7 +66,10 @@ impl Layout {
             in_buffer,
             tail,
             heads: tail.saturating_add(line),
-            entries: tail.saturating_add(line).saturating_add(heads),
+            entries,
+            first: entries.wrapping_shr(entry_size(line).trailing_zeros()),
+            mask: ring.entries().wrapping_sub(1),
+            to_top: 31_u32.wrapping_sub(ring.entries().trailing_zeros()),
         }
     }
 }

@@ -37,6 +37,10 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) peers: [Peer; PAIRS],
     /// Whose ring is looked at first.
     pub(crate) turn: Cell<Rank>,
+    /// Number of the first entry of the ring that this rank fills at each other.
+    pub(crate) out: Cell<u32>,
+    /// Rings are those of pairs, and there is nothing that this rank has sent to itself.
+    pub(crate) at_once: Cell<bool>,
     /// The payload that was taken last.
     pub(crate) held: Pending,
     /// How many peers have inline payload under way.
@@ -84,8 +88,9 @@ impl<M: Machine + NativeAtomics> Mapped<M, Native> {
 }
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
-    // Sums of the layout cannot overflow then.
-    const LINE_FITS: () = assert!(M::LINE.is_power_of_two() && M::LINE <= 256);
+    // Sums of the layout cannot overflow then; and entries lie at multiples of their size.
+    const LINE_FITS: () =
+        assert!(M::LINE.is_power_of_two() && M::LINE <= 256 && (M::LINE >= 32 || !M::COHERENT));
 
     /// What pieces of memory start at multiples of: lines, and what one update may change.
     const ALIGN: u32 = if M::LINE as u32 > UPDATE {
@@ -99,7 +104,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let () = Self::LINE_FITS;
         ring.check(machine.cores())?;
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
-        let layout = Layout::new(M::LINE as u32, machine.cores(), ring, buffer);
+        let for_rings = if M::COHERENT { 0 } else { buffer };
+        let layout = Layout::new(M::LINE as u32, machine.cores(), ring, for_rings);
         let free = layout.end;
         if free > memory {
             let missing = free.saturating_sub(memory);
@@ -112,6 +118,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             polled: Polled::new(),
             peers: [const { Peer::new() }; PAIRS],
             turn: Cell::new(Rank::new(0)),
+            out: Cell::new(0),
+            at_once: Cell::new(matches!(ring, Ring::Pairs { .. })),
             held: Pending::new(),
             under_way: Cell::new(0),
             unordered: Cell::new(false),
@@ -119,6 +127,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             buffer: Heap::new(layout.buffer_end, buffer, M::LINE as u32),
             session,
         };
+        link.take_turns();
         order!(
             "mapped.start.release<ready",
             // RELEASE: the register's state is undefined; a peer that knew us to be up might hold it.
@@ -160,6 +169,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     // ---- Addresses ----
 
     /// `rank`'s region.
+    #[inline]
     pub(crate) fn region_of(&self, rank: Rank) -> Result<Region, Refusal> {
         if rank.get() < self.machine.cores() {
             Ok(Region::memory(CoreId::new(rank.get())))
@@ -174,6 +184,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// Whether `len` bytes at region offset `offset` lie inside a region.
+    #[inline]
     pub(crate) fn check(&self, offset: u32, len: usize) -> Result<(), Refusal> {
         let size = self.machine.memory_size();
         let end = (len as u64).saturating_add(u64::from(offset));
@@ -188,6 +199,38 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let start = key.get().saturating_add(offset);
         self.check(start, len)?;
         Ok(start)
+    }
+
+    /// Something was stored at a peer. Where the machine is coherent, a drain costs less than to remember that.
+    #[inline]
+    pub(crate) fn stored(&self) {
+        if !M::COHERENT {
+            self.unordered.set(true);
+        }
+    }
+
+    /// All that was stored is drained.
+    #[inline]
+    pub(crate) fn drained(&self) {
+        if !M::COHERENT {
+            self.unordered.set(false);
+        }
+    }
+
+    /// Places what this rank has stored; false if inline payload is under way.
+    #[inline]
+    fn has_settled(&self) -> bool {
+        // DRAIN: stores that have arrived are in memory, which is where peers look.
+        point!("mapped.flush.drain", {
+            if M::COHERENT {
+                // Before later loads, too: two ranks that put, flush and get do not both miss the other's.
+                self.machine.settle();
+            } else {
+                self.machine.drain();
+            }
+        });
+        self.drained();
+        self.under_way.get() == 0
     }
 
     // ---- Polling and locking ----
@@ -223,16 +266,17 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         arrived: impl FnOnce(u32) -> bool,
         [order, acquire]: [Site; 2],
     ) -> u32 {
-        let poll = || {
-            let value = load();
-            self.polled.note(at, value);
-            value
-        };
         point!(
             order,
             {
-                let value = poll();
-                if arrived(value) {
+                let value = load();
+                let arrived = arrived(value);
+                if M::COHERENT && arrived {
+                    self.polled.note_arrived(at, value);
+                } else {
+                    self.polled.note(at, value);
+                }
+                if arrived {
                     // ACQUIRE: behind the load of the word.
                     point!(acquire, self.machine.acquire());
                 }
@@ -241,7 +285,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             // For the proof only: acquired first, whatever arrives in between.
             else {
                 self.machine.acquire();
-                poll()
+                let value = load();
+                self.polled.note(at, value);
+                value
             }
         )
     }
@@ -297,6 +343,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     const UPDATE: u32 = UPDATE;
     const UPDATE_SMALL: u32 = if A::NATIVE { 4 } else { UPDATE };
     const DIRECT: bool = true;
+    const COHERENT: bool = M::COHERENT;
 
     fn rank(&self) -> Rank {
         Rank::new(self.machine.core().get())
@@ -356,8 +403,12 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         Ok(())
     }
 
+    #[inline]
     fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
-        let start = self.resolve(key, offset, bytes as usize)?;
+        let start = match bytes {
+            0 => 0,
+            _ => self.resolve(key, offset, bytes as usize)?,
+        };
         let lines = [self.lines(start, bytes)];
         order!(
             "mapped.publish.write_back<drain",
@@ -375,12 +426,13 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         Ok(())
     }
 
+    #[inline]
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let region = self.region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
         self.before_access(to)?;
         self.machine.store_bytes(region.at(start), data);
-        self.unordered.set(true);
+        self.stored();
         Ok(())
     }
 
@@ -469,24 +521,33 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         self.append(to, place, data, immediate, inline)
     }
 
+    #[inline(always)]
+    fn put_at_once(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+        self.append_at_once(to, place, data, immediate)
+    }
+
     fn fence(&self) -> Result<(), Refusal> {
         // DRAIN: this is what a fence is.
         point!("mapped.fence.drain", self.machine.drain());
-        self.unordered.set(false);
+        self.drained();
         Ok(())
     }
 
+    #[inline]
     fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
         if let Some(rank) = to {
             self.region_of(rank)?;
         }
-        // DRAIN: stores that have arrived are in memory, which is where peers look.
-        point!("mapped.flush.drain", self.machine.drain());
-        self.unordered.set(false);
-        match self.under_way.get() {
-            0 => Ok(()),
-            _ => self.inline_placed(to),
+        if self.has_settled() {
+            Ok(())
+        } else {
+            self.inline_placed(to)
         }
+    }
+
+    #[inline]
+    fn flush_at_once(&self) -> bool {
+        M::COHERENT && self.has_settled()
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
@@ -501,11 +562,19 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         self.take()
     }
 
+    #[inline(always)]
+    fn take_at_once(&self, wanted: u32) -> bool {
+        self.take_at_once(wanted)
+    }
+
     fn relax(&self) {
         self.polled.relax(&self.machine);
     }
 
     fn begin_wait(&self) {
+        if M::COHERENT {
+            self.polled.forget();
+        }
         self.polled.begin();
     }
 

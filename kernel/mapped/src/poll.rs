@@ -9,7 +9,7 @@
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, Relax, Watch};
+use flagpost_hal::{Address, CoreId, Region, Relax, Watch};
 
 /// How many words are remembered. A loop that polls more only yields.
 const WORDS: usize = 12;
@@ -17,32 +17,57 @@ const WORDS: usize = 12;
 /// The words polled since the last [`Polled::relax`].
 #[derive(Debug)]
 pub(crate) struct Polled {
-    words: [Cell<Option<Watch>>; WORDS],
+    words: [Cell<Watch>; WORDS],
+    /// How many of them are remembered.
+    count: Cell<usize>,
     /// Something was polled that is not a word (a lock), or there were too many words.
     unknown: Cell<bool>,
     /// Bytes were looked at by other means than polling, or a wait of the kernel has ended.
     looked: Cell<bool>,
 }
 
+const NOTHING: Watch = Watch {
+    at: Region::memory(CoreId::new(0)).at(0),
+    seen: 0,
+};
+
 impl Polled {
     pub(crate) const fn new() -> Self {
         Self {
-            words: [const { Cell::new(None) }; WORDS],
+            words: [const { Cell::new(NOTHING) }; WORDS],
+            count: Cell::new(0),
             unknown: Cell::new(false),
             looked: Cell::new(false),
         }
     }
 
+    /// Notes that the word `at` held `seen`, which is what was waited for: it matters only if an older value is remembered.
+    #[inline]
+    pub(crate) fn note_arrived(&self, at: Address, seen: u32) {
+        if self.count.get() > 0 {
+            self.note(at, seen);
+        }
+    }
+
     /// Notes that the word `at` held `seen`.
     pub(crate) fn note(&self, at: Address, seen: u32) {
-        for word in &self.words {
-            // The newest look at a word counts: an older value would end the next wait at once.
-            if word.get().is_none_or(|watch| watch.at == at) {
-                word.set(Some(Watch { at, seen }));
-                return;
-            }
+        let count = self.count.get();
+        let (noted, free) = self.words.split_at_checked(count).unwrap_or_default();
+        let watch = Watch { at, seen };
+        // The newest look at a word counts: an older value would end the next wait at once.
+        if let Some(word) = noted.iter().find(|word| word.get().at == at) {
+            word.set(watch);
+        } else if let Some(word) = free.first() {
+            word.set(watch);
+            self.count.set(count.saturating_add(1));
+        } else {
+            self.unknown.set(true);
         }
-        self.unknown.set(true);
+    }
+
+    /// What was noted does not matter any more.
+    pub(crate) fn forget(&self) {
+        self.count.set(0);
     }
 
     /// Notes that something was polled that cannot be watched.
@@ -62,21 +87,11 @@ impl Polled {
 
     /// Relaxes until one of the noted words changes, and forgets them.
     pub(crate) fn relax(&self, machine: &impl Relax) {
-        let nothing = Watch {
-            at: flagpost_hal::Region::memory(flagpost_hal::CoreId::new(0)).at(0),
-            seen: 0,
-        };
-        let mut watched = [nothing; WORDS];
-        let mut count = 0_usize;
-        for (place, word) in watched.iter_mut().zip(&self.words) {
-            if let Some(watch) = word.take() {
-                *place = watch;
-                count = count.saturating_add(1);
-            }
-        }
+        let mut count = self.count.take();
         if self.unknown.take() | self.looked.take() {
             count = 0;
         }
+        let watched = self.words.each_ref().map(Cell::get);
         machine.relax(watched.get(..count).unwrap_or(&[]));
     }
 }

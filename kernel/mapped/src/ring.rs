@@ -29,8 +29,19 @@
 //! *phase* is the parity of the ring's lap, the opposite of what the entry held before. Data and flag travel in one bulk
 //! store, with no drain between them.
 //!
+//! Where the machine keeps its caches in step ([`COHERENT`](flagpost_hal::Coherence::COHERENT)) a drain costs less than to pack words.
+//! There only word 0 has a phase, and it is stored behind a drain (a shared ring's entries are such words everywhere):
+//!
+//! ```text
+//!   word   0           1        2        3       4 … 7
+//!        ┌───────────┬────────┬────────┬───────┬──────────────────┐
+//!        │ phase,    │ unused │ length │ place │ 16 bytes of data │
+//!        │ immediate │        │        │       │                  │
+//!        └───────────┴────────┴────────┴───────┴──────────────────┘
+//! ```
+//!
 //! *Inline payload*: up to 16 bytes travel in the entry, and the target copies them to their place: as soon as anybody but
-//! itself may look (`held`). Longer data are stored in place by the producer, before the entry; and behind inline payload
+//! itself may look (`held`); on coherent machines, when they take the entry. Longer data are stored in place by the producer, before the entry; and behind inline payload
 //! for the same bytes, for which it waits as a flush does.
 //!
 //! Tickets start just below the wrap-around of `u32`, so that every run passes it. `head` counts what was taken of a ring.
@@ -40,7 +51,7 @@
 //!     shared ring's tickets are given out under the owner's lock (or by an atomic), and its entries are taken when all
 //!     their words have arrived.
 //! I2. `tail - head <= n`. `head` never goes back, so a producer's older view of it errs on the safe side.
-//! I3. An entry's words are all written on every lap, so each word's phase changes with the lap.
+//! I3. An entry's words that have a phase are all written on every lap, so each word's phase changes with the lap.
 //! I4. Whether `head` is stored depends on each word of the entry that is used: no load of one can finish behind it.
 //!
 //! # Steps
@@ -58,6 +69,10 @@
 //! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; shared: 1 line, 1 lock, 1 load, 1 store,
 //! 1 unlock, and 1 load per lap. An idle `progress`: one load of own memory per ring; none of the own.
 //!
+//! On coherent machines: `put_immediate` stores the entry's body; drains; stores its word. `progress` loads the word; acquires;
+//! loads the body; stores the payload; drains; stores head. Most take [one step](flagpost_hal::UncachedMemory::take_record) of the machine for
+//! that, which finds the ring whose turn it is.
+//!
 //! # Bounds
 //! See [`Ring`]. A slow consumer makes its producers wait, never lose. Inline payload needs the target's progress: a flush waits for
 //! it, and a target that never takes what arrives makes it wait for ever; at no cost while none is under way.
@@ -71,7 +86,7 @@
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, Lines, Machine, Region};
+use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
 use flagpost_link::{Link as _, Rank, Refusal};
 
 use crate::{
@@ -158,23 +173,21 @@ pub(crate) struct Peer {
     pub(crate) credit: Cell<u32>,
     /// Pairs: the next ticket to take of the own ring that the peer fills. Shared, of the first peer: of the own ring.
     pub(crate) taken: Cell<u32>,
-    /// Inline payload that is under way.
-    pub(crate) inline: Cell<Option<Inline>>,
+    /// Pairs: the ticket behind the last inline payload that is under way to the peer,
+    ticket: Cell<u32>,
+    /// and the bytes that it is for, and perhaps others between them. Where `end` is 0, none is under way.
+    start: Cell<u32>,
+    end: Cell<u32>,
     /// Shared: the peer whose `credit` this is.
     pub(crate) known: Cell<Option<Rank>>,
-}
-
-/// Inline payload that may not be in its place yet.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Inline {
-    pub(crate) to: Rank,
-    /// The ticket behind the last one.
-    pub(crate) ticket: u32,
-    /// The bytes that it is for, and perhaps others between them.
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    /// Something of `to` was taken since: see [`held`](crate::held).
-    pub(crate) heard: bool,
+    /// Pairs: whose ring is looked at behind the peer's: this rank's own is left out, since it knows what is in it.
+    pub(crate) next: Cell<Rank>,
+    /// Pairs: the number of the first entry of the own ring that the peer fills, from where entries could begin; and the word
+    /// with its head, from the start of the region.
+    pub(crate) ring: Cell<u32>,
+    pub(crate) head: Cell<u32>,
+    /// While inline payload is under way: something of the peer was taken since: see [`held`](crate::held).
+    heard: Cell<bool>,
 }
 
 impl Peer {
@@ -183,41 +196,69 @@ impl Peer {
             sent: Cell::new(FIRST),
             credit: Cell::new(FIRST),
             taken: Cell::new(FIRST),
-            inline: Cell::new(None),
+            ticket: Cell::new(FIRST),
+            start: Cell::new(u32::MAX),
+            end: Cell::new(0),
             known: Cell::new(None),
+            next: Cell::new(Rank::new(0)),
+            ring: Cell::new(0),
+            head: Cell::new(0),
+            heard: Cell::new(false),
         }
     }
 
-    /// Who has payload of this rank that it may not have placed, though this rank has heard of it.
-    pub(crate) fn heard(&self) -> Option<Rank> {
-        let inline = self.inline.get().filter(|inline| inline.heard);
-        inline.map(|inline| inline.to)
+    /// The ticket behind the last inline payload that is under way, if any is.
+    pub(crate) fn inline(&self) -> Option<u32> {
+        (self.end.get() > 0).then(|| self.ticket.get())
     }
 
-    /// Something of `source` was taken. True if payload for it is under way.
-    pub(crate) fn hears(&self, source: Rank) -> bool {
-        match self.inline.get() {
-            Some(inline) if inline.to == source => {
-                self.inline.set(Some(Inline {
-                    heard: true,
-                    ..inline
-                }));
-                true
-            }
-            _ => false,
+    /// Whether inline payload for some of these bytes may be under way.
+    pub(crate) fn has_inline(&self, start: u32, end: u32) -> bool {
+        self.start.get() < end && start < self.end.get()
+    }
+
+    /// Inline payload for these bytes leaves. True if it is the only one.
+    #[inline]
+    pub(crate) fn leaves(&self, behind: u32, start: u32, end: u32) -> bool {
+        let others = self.end.get();
+        self.ticket.set(behind);
+        self.start.set(self.start.get().min(start));
+        self.end.set(others.max(end));
+        others == 0
+    }
+
+    /// All inline payload is in its place.
+    pub(crate) fn placed(&self) {
+        self.start.set(u32::MAX);
+        self.end.set(0);
+        self.heard.set(false);
+    }
+
+    /// Whether it has payload of this rank that it may not have placed, though this rank has heard of it.
+    pub(crate) fn has_told(&self) -> bool {
+        self.heard.get()
+    }
+
+    /// Something of the peer was taken. True if payload for it is under way.
+    pub(crate) fn hears(&self) -> bool {
+        let under_way = self.end.get() > 0;
+        if under_way {
+            self.heard.set(true);
         }
+        under_way
     }
 }
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
-    const ENTRY: u32 = entry_size(M::LINE as u32);
+    pub(crate) const ENTRY: u32 = entry_size(M::LINE as u32);
 
     // ---- Addresses ----
 
     /// Where `owner`'s rings lie.
+    #[inline]
     pub(crate) fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
         let Region { owner, .. } = self.region_of(owner)?;
-        Ok(if self.layout.in_buffer {
+        Ok(if !M::COHERENT && self.layout.in_buffer {
             Region::message_buffer(owner)
         } else {
             Region::memory(owner)
@@ -236,14 +277,22 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     pub(crate) fn entry(&self, rings: Region, number: u32, ticket: u32) -> Address {
         let entries = self.layout.ring.entries();
         let index = ticket & entries.wrapping_sub(1);
-        let index = number.saturating_mul(entries).saturating_add(index);
-        let offset = index.saturating_mul(Self::ENTRY);
-        rings.at(self.layout.entries.saturating_add(offset))
+        // Nothing wraps: all entries lie in a region.
+        let index = number.wrapping_mul(entries).wrapping_add(index);
+        let offset = index.wrapping_mul(Self::ENTRY);
+        rings.at(self.layout.entries.wrapping_add(offset))
+    }
+
+    /// The entry of `ticket` in the ring whose first entry has number `first`, on a coherent machine.
+    #[inline(always)]
+    pub(crate) fn record(&self, owner: Rank, first: u32, ticket: u32) -> Address {
+        let number = (ticket & self.layout.mask).wrapping_add(first);
+        Region::memory(CoreId::new(owner.get())).at(number.wrapping_mul(Self::ENTRY))
     }
 
     /// How many of ring `number` were taken.
     pub(crate) fn head(&self, rings: Region, number: u32) -> Address {
-        rings.at(self.layout.heads.saturating_add(number.saturating_mul(4)))
+        rings.at(self.layout.heads.wrapping_add(number.wrapping_mul(4)))
     }
 
     /// What is remembered of `rank`; several ranks may share it if there are more than 64.
@@ -253,9 +302,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// The lap of a ring that `ticket` is in.
     pub(crate) fn lap(&self, ticket: u32) -> u32 {
-        ticket
-            .checked_div(self.layout.ring.entries())
-            .unwrap_or(ticket)
+        // A power of two.
+        ticket.wrapping_shr(self.layout.ring.entries().trailing_zeros())
     }
 
     /// Empties own rings, before any peer may use them.

@@ -92,7 +92,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let at = self.slot_at(to, slot)?;
         self.before_telling(Some(to))?;
         self.machine.store_u32(at, FIRST.wrapping_add(value));
-        self.unordered.set(true);
+        self.stored();
         Ok(())
     }
 

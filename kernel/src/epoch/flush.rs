@@ -25,9 +25,26 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     ///
     /// # Errors
     /// [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
+    #[inline]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
+        if self.is_of(target) && self.is_placed() {
+            return Ok(());
+        }
+        self.flush_one(target)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn flush_one(&self, target: Rank) -> Result<(), Error> {
         self.admit(target)?;
+        self.core().world.check_rank(target)?;
         self.place(Some(target))
+    }
+
+    /// Whether all that was put is placed, and the link knows it at once.
+    #[inline]
+    fn is_placed(&self) -> bool {
+        self.core().world.link().flush_at_once()
     }
 
     /// [`flush`](Lock::flush), for all targets of the epoch.
@@ -40,7 +57,6 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
 
     fn place(&self, target: Option<Rank>) -> Result<(), Error> {
         let world = self.core().world;
-        world.check_rank(target.unwrap_or(world.rank()))?;
         // FLUSH: that is all.
         point!("flush.place", {
             // At once, as a rule: then nothing of a wait is begun.

@@ -36,7 +36,10 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank};
 
-use super::notice::{Checked, Notice};
+use super::{
+    Tag,
+    notice::{Checked, Notice},
+};
 use crate::{
     Error, Unfinished, Window,
     rma::{
@@ -71,6 +74,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]; [`Error::Timeout`] if
     /// the ring stays full or its lock taken: with a tag nothing was sent then. With a handle the data may be there, and
     /// [`Request::wait`] goes on.
+    #[inline(always)]
     pub fn put_notify<'r>(
         &'r self,
         to: Rank,
@@ -78,8 +82,46 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         data: &'r [T],
         notice: impl Into<Notice>,
     ) -> Result<(), Late<'r, 'w, L>> {
+        let (core, notice) = (&self.core, notice.into());
+        // One message, at once, as a rule.
+        if let Notice::Tag(tag) = notice {
+            if core.inline.get()
+                && let Some(place) = core.place_at_once::<T>(to, index, data.len())
+                && tag.0 <= core.world.limits().tag
+            {
+                let (link, bytes) = (core.world.link(), bytemuck::cast_slice(data));
+                if link.put_at_once(to, place, bytes, core.immediate | tag.0) {
+                    return Ok(());
+                }
+            }
+            return self.put_tagged(to, index, data, tag);
+        }
+        self.put_notice(to, index, data, notice)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_tagged<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        tag: Tag,
+    ) -> Result<(), Late<'r, 'w, L>> {
+        self.put_notice(to, index, data, tag.into())
+    }
+
+    /// [`put_notify`](Self::put_notify) where it takes more than that, or something is wrong.
+    #[inline(never)]
+    fn put_notice<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        notice: Notice,
+    ) -> Result<(), Late<'r, 'w, L>> {
         let core = &self.core;
-        let notice = core.check_notice(to, notice.into()).map_err(nothing)?;
+        let notice = core.check_notice(to, notice).map_err(nothing)?;
         if let Checked::Immediate { immediate, inline } = notice {
             let place = core.place::<T>(to, index, data.len());
             let (key, offset) = place.map_err(nothing)?;

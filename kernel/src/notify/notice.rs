@@ -15,7 +15,7 @@
 
 use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width, point};
 
-use super::{Notification, Tag};
+use super::Tag;
 use crate::{Error, window::Core};
 
 /// A notification counter of the target, by its index: a notice adds 1.
@@ -107,13 +107,8 @@ impl<L: Link> Core<'_, L> {
                 if tag.0 > max {
                     return Err(Error::TagTooLarge { max });
                 }
-                let notification = Notification {
-                    source: world.rank(),
-                    window: self.id,
-                    tag,
-                };
                 return Ok(Checked::Immediate {
-                    immediate: world.limits().pack(notification),
+                    immediate: self.immediate | tag.0,
                     inline: self.inline.get(),
                 });
             }

@@ -85,6 +85,12 @@ impl<'a> UnexpectedQueue<'a> {
         beside.or_else(|| self.words.get(index.wrapping_sub(BESIDE)))
     }
 
+    /// Whether it holds none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.get() == 0
+    }
+
     /// Appends; the caller has made sure that there is room.
     pub(crate) fn push(&self, immediate: u32) {
         let len = self.len.get();

@@ -82,7 +82,8 @@ pub struct Request<'r, L> {
     start: u32,
     end: u32,
     expected: u16,
-    matched: u16,
+    /// How many are missing.
+    left: u16,
 }
 
 // [NA] IV-B: the request is one of the two lines that matching must touch.
@@ -148,7 +149,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
             start: start | any_source | any_tag,
             end,
             expected: count,
-            matched: 0,
+            left: count,
         })
     }
 
@@ -213,19 +214,35 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// # Errors
     /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
+    #[inline]
     pub fn start(&mut self) -> Result<(), Error> {
+        let lines = self.lines();
+        match self.core.first_room() {
+            Some(place) if !self.is_started() && !lines.is_empty() => self.open(Some(place)),
+            _ => self.start_beside(),
+        }
+    }
+
+    /// [`start`](Self::start) beside others, or without lines; or there is something wrong.
+    #[cold]
+    #[inline(never)]
+    fn start_beside(&mut self) -> Result<(), Error> {
         if self.is_started() {
             return Err(Error::RequestActive);
         }
+        self.open(self.core.room_for(self.lines())?)
+    }
+
+    #[inline(always)]
+    fn open(&mut self, place: Option<&Cell<Lines>>) -> Result<(), Error> {
         let lines = self.lines();
-        let place = self.core.room_for(lines)?;
         // PUBLISH: no dirty line is left to be evicted over what arrives.
         point!("notify.start.publish", self.core.publish(lines)?);
         if let Some(open) = place {
-            open.set(Some(lines));
+            open.set(lines);
         }
         self.wanted |= STARTED;
-        self.matched = 0;
+        self.left = self.expected;
         Ok(())
     }
 
@@ -236,7 +253,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// The last notification that it matched since it was started, complete or not.
     pub fn status(&self) -> Option<Status> {
-        (self.matched > 0).then(|| self.world.status(self.wanted & !STARTED))
+        (self.left < self.expected).then(|| self.world.status(self.wanted & !STARTED))
     }
 
     /// Whether the request is complete: the last notification it matched if so. Does not wait.
@@ -246,7 +263,28 @@ impl<'r, L: Link> Request<'r, L> {
     /// # Errors
     /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must match
     /// first (the request stays started).
+    #[inline(always)]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
+        let world = self.world;
+        // As a rule it is just the next one, and nothing is to be refreshed.
+        if L::COHERENT
+            && self.is_started()
+            && self.left == 1
+            && self.core.has_first(self.lines())
+            && world.queue.is_empty()
+            && world.link().take_at_once(self.wanted & !STARTED)
+        {
+            self.left = 0;
+            self.core.close_first();
+            self.wanted &= !STARTED;
+            return Ok(Some(world.status(self.wanted)));
+        }
+        self.test_all()
+    }
+
+    /// [`test`](Self::test), whatever there is.
+    #[inline(never)]
+    fn test_all(&mut self) -> Result<Option<Status>, Error> {
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
@@ -256,7 +294,7 @@ impl<'r, L: Link> Request<'r, L> {
             {
                 // ORDER: G2: what has arrived before comes first.
                 point!("notify.test.queue", self.take_queued());
-                while self.matched < self.expected {
+                while self.left > 0 {
                     // ROOM: what is taken from the link must be kept.
                     if point!("notify.test.room", world.queue.has_no_spare(); else false) {
                         let capacity = world.queue.capacity();
@@ -299,7 +337,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// How many notifications are missing.
     pub(super) fn left(&self) -> u32 {
-        u32::from(self.expected.saturating_sub(self.matched))
+        u32::from(self.left)
     }
 
     /// Whose they are; none if anybody's.
@@ -347,7 +385,15 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// Takes what it matches from the unexpected queue.
+    #[inline]
     pub(super) fn take_queued(&mut self) {
+        if !self.world.queue.is_empty() {
+            self.take_some();
+        }
+    }
+
+    #[inline(never)]
+    fn take_some(&mut self) {
         let world = self.world;
         world.queue.take_if(|immediate| self.takes(immediate));
     }
@@ -365,17 +411,25 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// Whether a notification is for this request.
     fn matches(&self, immediate: u32) -> bool {
+        // As a rule it is just the one.
+        if (immediate ^ self.wanted) & !STARTED == 0 {
+            return true;
+        }
         let any = |bit| self.start & bit != 0;
+        if self.start & (ANY_SOURCE | ANY_TAG) == 0 {
+            return false;
+        }
         let tag_bits = self.world.queue.tag_bits();
         let open = wildcards(tag_bits, any(ANY_SOURCE), any(ANY_TAG));
         (immediate ^ self.wanted) & !(open | STARTED) == 0
     }
 
     /// Counts a notification if it matches and is still wanted.
+    #[inline]
     pub(super) fn takes(&mut self, immediate: u32) -> bool {
-        let takes = self.matched < self.expected && self.matches(immediate);
+        let takes = self.left > 0 && self.matches(immediate);
         if takes {
-            self.matched = self.matched.saturating_add(1);
+            self.left = self.left.saturating_sub(1);
             self.wanted = immediate | STARTED;
         }
         takes
@@ -398,6 +452,7 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// It is not started any more.
+    #[inline]
     fn close(&mut self) {
         self.core.close(self.lines());
         self.wanted &= !STARTED;

@@ -81,7 +81,7 @@ impl<'r, L: Link> CountRequest<'r, L> {
         // PUBLISH: no dirty line is left to be evicted over what arrives.
         point!("counters.start.publish", self.core.publish(self.lines)?);
         if let Some(open) = place {
-            open.set(Some(self.lines));
+            open.set(self.lines);
         }
         self.started = true;
         Ok(())

@@ -222,7 +222,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Waits until nobody uses the window any more.
     fn leave(&self) -> Result<(), Error> {
         let core = &self.core;
-        if core.requested.iter().any(|open| open.get().is_some()) {
+        if core.requested.iter().any(|open| !open.get().is_empty()) {
             return Err(Error::Exposed);
         }
         if core.passive.any() {

@@ -5,7 +5,12 @@ use core::cell::Cell;
 use flagpost_link::{Key, Link, Rank, point};
 
 use super::Kind;
-use crate::{Error, Model, World, epoch::lock::Passive, notify::Counters, rma::Reach};
+use crate::{
+    Error, Model, Tag, World,
+    epoch::lock::Passive,
+    notify::{Counters, Notification},
+    rma::Reach,
+};
 
 /// How many requests with lines may be started on a window at a time.
 pub(crate) const REQUESTS: usize = 8;
@@ -29,33 +34,37 @@ pub(crate) mod cell {
 
 /// What of a window does not depend on its element, nor on how its epochs are signalled.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Core<'w, L> {
+    // What the end of a request touches lies together: see `notify/request`.
     pub(crate) world: &'w World<'w, L>,
-    pub(crate) id: u16,
+    pub(crate) pieces: Pieces<'w>,
     pub(crate) key: Key,
     /// Where the own piece begins in the key's memory, in bytes; a multiple of the line.
     pub(crate) base: u32,
     /// Length of the own piece, in bytes.
     pub(crate) bytes: u32,
-    /// The window's [cells](cell), under the same key on every rank.
-    pub(crate) cells: Key,
-    pub(crate) model: Model,
     /// Bytes between two indices of the own piece.
     pub(crate) unit: u32,
-    pub(crate) pieces: Pieces<'w>,
-    pub(crate) access_open: Cell<bool>,
-    pub(crate) exposure_open: Cell<bool>,
-    /// What the open exposure epoch exposes.
-    pub(crate) exposed: Cell<Lines>,
-    pub(crate) abandoned: Cell<bool>,
+    pub(crate) model: Model,
     /// Short data of notified puts may travel with their notifications.
     pub(crate) inline: Cell<bool>,
-    /// This rank's epochs of passive targets.
-    pub(crate) passive: Passive,
+    pub(crate) id: u16,
+    /// What this rank's notifications of this window tell, with tag 0.
+    pub(crate) immediate: u32,
+    /// Lines of started requests that have any; [`Lines::NONE`] is a free place.
+    pub(crate) requested: [Cell<Lines>; REQUESTS],
+    /// The window's [cells](cell), under the same key on every rank.
+    pub(crate) cells: Key,
+    pub(crate) access_open: Cell<bool>,
+    pub(crate) exposure_open: Cell<bool>,
+    pub(crate) abandoned: Cell<bool>,
     /// All ranks have left: what is missing to be free is this rank's own doing.
     pub(crate) left: Cell<bool>,
-    /// Lines of started requests that have any.
-    pub(crate) requested: [Cell<Option<Lines>>; REQUESTS],
+    /// What the open exposure epoch exposes.
+    pub(crate) exposed: Cell<Lines>,
+    /// This rank's epochs of passive targets.
+    pub(crate) passive: Passive,
     /// Notification counters.
     pub(crate) counters: Counters<'w>,
 }
@@ -128,10 +137,15 @@ impl<'w, L: Link> Core<'w, L> {
             exposure_open: Cell::new(false),
             exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
+            immediate: world.limits().pack(Notification {
+                source: world.rank(),
+                window: id,
+                tag: Tag(0),
+            }),
             inline: Cell::new(true),
             passive: Passive::new(),
             left: Cell::new(false),
-            requested: [const { Cell::new(None) }; REQUESTS],
+            requested: [const { Cell::new(Lines::NONE) }; REQUESTS],
             counters: Counters::none(),
         }
     }
@@ -155,6 +169,7 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// `rank`'s piece.
+    #[inline]
     pub(crate) fn piece(&self, rank: Rank) -> Result<Piece, Error> {
         self.world.check_rank(rank)?;
         let Pieces::Table { words, .. } = self.pieces else {
@@ -217,7 +232,12 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// Makes own stores to these lines visible to peers.
+    #[inline]
     pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
+        if L::COHERENT {
+            // Nothing is to be written back. In windows of both models, what is left is the order.
+            return Ok(self.world.link().publish(self.key, 0, 0)?);
+        }
         let (world, link) = (self.world, self.world.link());
         let publish = |(key, Lines { start, end }): (Key, Lines)| {
             link.publish(key, start, end.saturating_sub(start))
@@ -233,7 +253,11 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// Makes peers' puts to these lines visible to own loads.
+    #[inline]
     pub(crate) fn refresh(&self, lines: Lines) -> Result<(), Error> {
+        if L::COHERENT {
+            return Ok(());
+        }
         let refresh = |(key, Lines { start, end }): (Key, Lines)| {
             let bytes = end.saturating_sub(start);
             self.world.link().refresh(key, start, bytes)
@@ -274,29 +298,55 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// A place among the started requests for one with `lines`; none if there are no lines.
-    pub(crate) fn room_for(&self, lines: Lines) -> Result<Option<&Cell<Option<Lines>>>, Error> {
+    pub(crate) fn room_for(&self, lines: Lines) -> Result<Option<&Cell<Lines>>, Error> {
         if lines.is_empty() {
             return Ok(None);
         }
         let max = REQUESTS as u8;
-        let free = self.requested.iter().find(|open| open.get().is_none());
+        let free = self.requested.iter().find(|open| open.get().is_empty());
         free.ok_or(Error::TooManyRequests { max }).map(Some)
     }
 
+    /// The first of these places, if it is free.
+    #[inline]
+    pub(crate) fn first_room(&self) -> Option<&Cell<Lines>> {
+        let [first, ..] = &self.requested;
+        (first.get().end == 0).then_some(first)
+    }
+
     /// A started request with `lines` has ended: own stores there are allowed again. Of equal ones, any ends.
+    #[inline]
     pub(crate) fn close(&self, lines: Lines) {
-        let is_own = |open: &&Cell<Option<Lines>>| open.get() == Some(lines);
-        if !lines.is_empty()
-            && let Some(open) = self.requested.iter().find(is_own)
-        {
-            open.set(None);
+        if !lines.is_empty() {
+            self.close_some(lines);
+        }
+    }
+
+    /// The request that has the first of these places has ended.
+    #[inline]
+    pub(crate) fn close_first(&self) {
+        let [first, ..] = &self.requested;
+        first.set(Lines::NONE);
+    }
+
+    /// Whether lines have the first of these places, or are none while that is free.
+    #[inline]
+    pub(crate) fn has_first(&self, lines: Lines) -> bool {
+        let [first, ..] = &self.requested;
+        first.get() == lines
+    }
+
+    #[inline(never)]
+    fn close_some(&self, lines: Lines) {
+        if let Some(open) = self.requested.iter().find(|open| open.get() == lines) {
+            open.set(Lines::NONE);
         }
     }
 
     /// Whether own stores to one of `lines` could travel over what peers put there.
     pub(crate) fn is_exposed(&self, lines: Lines) -> bool {
         let epoch = self.exposure_open.get().then(|| self.exposed.get());
-        let requests = self.requested.iter().filter_map(Cell::get);
+        let requests = self.requested.iter().map(Cell::get);
         self.model == Model::Separate
             && epoch
                 .into_iter()
@@ -365,7 +415,11 @@ impl Piece {
 }
 
 impl Lines {
+    /// None. No line of a piece that has any ends at 0.
+    const NONE: Self = Self { start: 0, end: 0 };
+
     /// Whether there are none.
+    #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.start >= self.end
     }

@@ -11,6 +11,7 @@
 #![deny(unsafe_code)]
 
 mod chip;
+pub mod coherent;
 pub mod late;
 pub mod native;
 mod network;

@@ -173,13 +173,12 @@ impl<'w, L: Link> Hold<'_, 'w, L> {
     /// Whether the own piece is locked.
     fn owns(&self) -> bool {
         let words = &self.words;
-        words.kind == Kind::All || words.target == words.core.world.rank()
+        words.kind == Kind::All || words.target() == words.core.world.rank()
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        let Words {
-            core, kind, target, ..
-        } = self.words;
+        let target = self.words.target();
+        let Words { core, kind, .. } = self.words;
         core.world.check_rank(target)?;
         if core.abandoned.get() {
             return Err(Error::EpochAbandoned);
@@ -228,7 +227,7 @@ impl<'w, L: Link> Hold<'_, 'w, L> {
             order!(
                 "lock.unlock.flush<release",
                 {
-                    let to = (self.words.kind != Kind::All).then_some(self.words.target);
+                    let to = (self.words.kind != Kind::All).then_some(self.words.target());
                     // FLUSH: G2.
                     point!("lock.unlock.flush", world.retry(|| world.link().flush(to))?);
                     if self.owns() {
@@ -252,7 +251,7 @@ impl<'w, L: Link> Hold<'_, 'w, L> {
             core.access_open.set(false);
         } else {
             core.passive
-                .remove(self.words.target, self.words.kind == Kind::Queued);
+                .remove(self.words.target(), self.words.kind == Kind::Queued);
         }
         self.phase = Phase::Done;
         Ok(())
@@ -321,8 +320,7 @@ impl<'w, T: Pod, L: Link> Reach<'w, L> for Lock<'_, 'w, T, L> {
 
     #[inline]
     fn admits(&self, target: Rank) -> bool {
-        let words = &self.hold.words;
-        words.kind == Kind::All || words.target == target
+        self.is_of(target) || self.hold.words.kind == Kind::All
     }
 
     fn admit(&self, target: Rank) -> Result<(), Error> {
@@ -335,6 +333,14 @@ impl<'w, T: Pod, L: Link> Reach<'w, L> for Lock<'_, 'w, T, L> {
 }
 
 impl<'w, T: Pod, L: Link> Rma<'w, T, L> for Lock<'_, 'w, T, L> {}
+
+impl<T, L: Link> Lock<'_, '_, T, L> {
+    /// Whether it is a lock of `target`'s piece alone.
+    #[inline]
+    pub(super) fn is_of(&self, target: Rank) -> bool {
+        self.hold.words.only == target
+    }
+}
 
 impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// Places all that was put, and lets others have the piece.

@@ -149,7 +149,7 @@ impl<L: Link> Words<'_, '_, L> {
                 }
                 Place::Clear => {
                     let last = Amo::Swap(cell_of(me));
-                    self.queue_step(self.target, cell::TAIL, last, Step::Come)?;
+                    self.queue_step(self.target(), cell::TAIL, last, Step::Come)?;
                 }
                 Place::Behind(before) => {
                     let next = Amo::Swap(cell_of(me));
@@ -210,7 +210,7 @@ impl<L: Link> Words<'_, '_, L> {
                 expected: cell_of(rank),
                 new: 0,
             };
-            self.queue_step(self.target, cell::TAIL, none, Step::Close)?;
+            self.queue_step(self.target(), cell::TAIL, none, Step::Close)?;
             if self.queue.0 != Place::Passing(rank) {
                 return Ok(());
             }

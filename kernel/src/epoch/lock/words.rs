@@ -29,8 +29,8 @@ const MOST_FAILED: u8 = 4;
 pub(super) struct Words<'e, 'w, L: Link> {
     pub(super) core: &'e Core<'w, L>,
     pub(super) kind: Kind,
-    /// Whose piece; the master, if all.
-    pub(super) target: Rank,
+    /// Whose piece, if it is one, else no rank's: what every access looks at.
+    pub(super) only: Rank,
     /// Its part of the target's word (of the global word, if it is about all pieces) is taken, as a reader or writer.
     taken: bool,
     /// It is among the exclusive ones of the global word.
@@ -69,7 +69,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Self {
             core,
             kind,
-            target,
+            only: match kind {
+                Kind::All => Rank::new(u16::MAX),
+                _ => target,
+            },
             taken: false,
             registered: false,
             blocked: None,
@@ -78,6 +81,14 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             queue: Queue::default(),
             op: Op::new(),
             begun: None,
+        }
+    }
+
+    /// Whose piece; the master, if all.
+    pub(super) fn target(&self) -> Rank {
+        match self.kind {
+            Kind::All => MASTER,
+            _ => self.only,
         }
     }
 
@@ -164,7 +175,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     }
 
     pub(super) fn taken_by_others(&self) -> Timeout {
-        let named = (self.kind != Kind::All).then_some(self.target);
+        let named = (self.kind != Kind::All).then_some(self.target());
         Timeout {
             waiting: Waiting::Unlock,
             missing: Missing::among(named.into_iter(), 1),
@@ -200,12 +211,12 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         // WAIT: a piece that is locked exclusively.
         let is_free = |word| point!("lock.shared.wait", is_free(word); else true);
         if !self.taken {
-            let old = self.step(self.target, cell, Amo::Add(1), Step::Take)?;
+            let old = self.step(self.target(), cell, Amo::Add(1), Step::Take)?;
             if is_free(old) {
                 return Ok(());
             }
         }
-        self.until(self.target, cell, is_free)
+        self.until(self.target(), cell, is_free)
     }
 
     /// Registers with the global word, unless this rank is there already; then takes the free local word. Either failing,
@@ -217,7 +228,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 self.failed = self.failed.saturating_add(1).min(MOST_FAILED);
                 match word {
                     Word::Global => self.until(MASTER, cell::GLOBAL, |word| word & ALL == 0)?,
-                    Word::Local => self.until(self.target, cell::LOCAL, |word| word == 0)?,
+                    Word::Local => self.until(self.target(), cell::LOCAL, |word| word == 0)?,
                 }
                 self.blocked = None;
             }
@@ -232,7 +243,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 expected: 0,
                 new: WRITER.into(),
             };
-            self.step(self.target, cell::LOCAL, writer, Step::Take)?;
+            self.step(self.target(), cell::LOCAL, writer, Step::Take)?;
         }
         Ok(())
     }
@@ -276,7 +287,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             };
             // RELEASE: others wait for it.
             point!("lock.release.word", {
-                self.step(self.target, cell, amo, Step::Leave)?;
+                self.step(self.target(), cell, amo, Step::Leave)?;
             }; else self.taken = false);
         }
         self.unregister()?;

@@ -1,0 +1,194 @@
+//! The simulator as a machine whose caches the hardware keeps in step: cached accesses go past the cache, and there is nothing to write
+//! back or to drop ([`Coherence::COHERENT`]). Its stores and loads pass each other as those of the profile do.
+//!
+//! What links and the kernel do on such machines only, they do here.
+
+use flagpost_hal::{
+    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
+    NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+};
+use flagpost_sim::SimCore;
+use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};
+
+use crate::run_case;
+
+/// The coherent simulator, with [`Native`] atomics.
+pub struct CoherentSimulator;
+
+impl Platform for CoherentSimulator {
+    type Machine = Coherent;
+    type Link = Mapped<Coherent, Native>;
+
+    fn link(machine: &Coherent, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
+        Mapped::start_native(machine.clone(), session, ring)
+    }
+
+    fn go(machine: &Coherent) {
+        machine.0.mark("go");
+    }
+}
+
+/// A case on this platform.
+pub type Case = flagpost_tests::Case<CoherentSimulator>;
+
+/// The cases that any link can run, and what the simulator calls them.
+pub fn cases() -> impl Iterator<Item = (&'static crate::Case, &'static Case)> {
+    let same = |case: &Case| crate::cases().find(|other| other.name == case.name);
+    link_cases::<CoherentSimulator>().filter_map(move |case| Some((same(case)?, case)))
+}
+
+/// The program that each core runs.
+///
+/// # Errors
+/// Why the case failed on this core.
+pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
+    run_case(case, Coherent(core))
+}
+
+/// A simulated core that looks at nothing through its cache.
+#[derive(Clone, Debug)]
+pub struct Coherent(SimCore);
+
+impl UncachedMemory for Coherent {
+    const PUBLISH: usize = <SimCore as UncachedMemory>::PUBLISH;
+
+    #[track_caller]
+    fn load_u8(&self, at: Address) -> u8 {
+        self.0.load_u8(at)
+    }
+
+    #[track_caller]
+    fn store_u8(&self, at: Address, value: u8) {
+        self.0.store_u8(at, value);
+    }
+
+    #[track_caller]
+    fn load_u32(&self, at: Address) -> u32 {
+        self.0.load_u32(at)
+    }
+
+    #[track_caller]
+    fn store_u32(&self, at: Address, value: u32) {
+        self.0.store_u32(at, value);
+    }
+
+    #[track_caller]
+    fn store_bytes(&self, at: Address, from: &[u8]) {
+        self.0.store_bytes(at, from);
+    }
+
+    #[track_caller]
+    fn load_bytes(&self, at: Address, into: &mut [u8]) {
+        self.0.load_bytes(at, into);
+    }
+}
+
+impl CachedMemory for Coherent {
+    #[track_caller]
+    fn read(&self, at: Address, into: &mut [u8]) {
+        self.0.load_bytes(at, into);
+    }
+
+    #[track_caller]
+    fn write(&self, at: Address, from: &[u8]) {
+        self.0.store_bytes(at, from);
+    }
+}
+
+// SAFETY: every call goes to the simulated core, which keeps the promises; and nothing is ever in its cache (S1, S2, S8).
+#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
+unsafe impl Coherence for Coherent {
+    const LINE: usize = <SimCore as Coherence>::LINE;
+    const INVALIDATE_WRITES_BACK: bool = <SimCore as Coherence>::INVALIDATE_WRITES_BACK;
+    const COHERENT: bool = true;
+
+    fn write_back(&self, _: &[Lines]) {}
+
+    fn invalidate(&self, _: &[Lines]) {}
+
+    #[track_caller]
+    fn drain(&self) {
+        self.0.drain();
+    }
+
+    #[track_caller]
+    fn acquire(&self) {
+        self.0.acquire();
+    }
+}
+
+impl TestAndSet for Coherent {
+    #[track_caller]
+    fn test_and_set(&self, of: CoreId) -> bool {
+        self.0.test_and_set(of)
+    }
+
+    #[track_caller]
+    fn clear(&self, of: CoreId) {
+        self.0.clear(of);
+    }
+}
+
+impl MessageBuffer for Coherent {
+    fn message_buffer_size(&self) -> u32 {
+        self.0.message_buffer_size()
+    }
+}
+
+impl Topology for Coherent {
+    fn cores(&self) -> u16 {
+        self.0.cores()
+    }
+
+    fn core(&self) -> CoreId {
+        self.0.core()
+    }
+
+    fn position(&self, core: CoreId) -> Position {
+        self.0.position(core)
+    }
+
+    fn controller(&self, core: CoreId) -> u16 {
+        self.0.controller(core)
+    }
+
+    fn memory_size(&self) -> u32 {
+        self.0.memory_size()
+    }
+}
+
+impl Clock for Coherent {
+    #[track_caller]
+    fn cycles(&self) -> u64 {
+        self.0.cycles()
+    }
+
+    fn hertz(&self) -> u64 {
+        self.0.hertz()
+    }
+}
+
+impl Relax for Coherent {
+    #[track_caller]
+    fn relax(&self, watched: &[Watch]) {
+        self.0.relax(watched);
+    }
+}
+
+impl NativeAtomics for Coherent {
+    #[track_caller]
+    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+        self.0.atomic_u32(at, operation)
+    }
+}
+
+impl Doorbell for Coherent {
+    #[track_caller]
+    fn ring(&self, core: CoreId) {
+        self.0.ring(core);
+    }
+
+    fn wait_for_ring(&self) {
+        self.0.wait_for_ring();
+    }
+}
