@@ -170,6 +170,27 @@ pub(crate) fn qemu(console: &Console) -> Result<PathBuf> {
     find(QEMU).with_context(|| format!("apt installed QEMU, but no {QEMU} is in PATH"))
 }
 
+/// What counts instructions.
+pub(crate) const VALGRIND: &str = "valgrind";
+
+/// Valgrind, installed if need be.
+///
+/// # Errors
+/// [`usage`] with the command to type if it is missing and cannot be installed from here.
+pub(crate) fn valgrind(console: &Console) -> Result<()> {
+    if find(VALGRIND).is_some() {
+        return Ok(());
+    }
+    if apt().is_some() {
+        apt_install(console, &[VALGRIND])?;
+        console.hold(format!("installed {VALGRIND} by apt"));
+    }
+    find(VALGRIND).map(|_| ()).ok_or_else(|| {
+        let line = apt_line(&[VALGRIND]);
+        usage(format!("no {VALGRIND} in PATH; type: {line}"))
+    })
+}
+
 /// The command that brings QEMU to this machine.
 pub(crate) fn qemu_line() -> String {
     if cfg!(target_os = "macos") {

@@ -9,9 +9,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use super::test::Count;
 use crate::console::Console;
 use crate::error::refused;
-use crate::paths;
+use crate::{paths, tools};
 
 /// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine), or explore (speed of the
 /// simulator)
@@ -31,6 +32,13 @@ pub(crate) struct Arguments {
 
 /// Benchmarks of this machine: a program of their own, which does not need the simulator and is built as users build theirs.
 const OF_HOST: [&str; 2] = ["host", "instructions"];
+
+/// Instructions per call, each within its limit: for `cargo xtask ci`.
+pub(crate) fn instructions(console: &Console) -> Result<Count> {
+    tools::valgrind(console)?;
+    let arguments = vec!["instructions".into()];
+    Ok(Count::one(run(console, &Arguments { arguments })?))
+}
 
 /// Runs the command; `false` if the benchmark failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {

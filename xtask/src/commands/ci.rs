@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::test::{self, Count};
-use super::{doctor, mutants, panics, selftest};
+use super::{bench, doctor, mutants, panics, selftest};
 use crate::boot::{self, Setup};
 use crate::console::{Align, Console, out, table};
 use crate::image::{self, Image, Source};
@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     ("mutation points", mutants::check),
     ("no panic", |_| panics::check()),
     ("tests", |console| Ok(test::all(console))),
+    ("instructions", bench::instructions),
     ("mutants on the board", mutants::on_board),
     ("100 seeds", seeds),
     ("determinism", determinism),

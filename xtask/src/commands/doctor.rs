@@ -123,6 +123,11 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
             &tools::apt_line(&["lld"]),
         ),
         finding(
+            tools::VALGRIND,
+            version(tools::VALGRIND, &["--version"]),
+            &tools::apt_line(&[tools::VALGRIND]),
+        ),
+        finding(
             "apt, for installing",
             apt.then(|| "may install without asking".to_owned()),
             "not needed if all else is here; wants root or sudo -n, and no FLAGPOST_NO_INSTALL",
