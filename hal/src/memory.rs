@@ -151,22 +151,22 @@ pub trait CachedMemory {
     fn write(&self, at: Address, from: &[u8]);
 }
 
-/// An indivisible operation of [`NativeAtomics`] on a 32-bit word.
+/// An indivisible operation of [`NativeAtomics`] on a word of type `T`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Atomic {
+pub enum Atomic<T = u32> {
     /// Adds, wrapping around.
-    Add(u32),
+    Add(T),
     /// Sets the given bits.
-    Or(u32),
+    Or(T),
     /// Stores the value.
-    Swap(u32),
+    Swap(T),
     /// Stores `new` if the word holds `old`.
     CompareSwap {
         /// Expected value.
-        old: u32,
+        old: T,
         /// Value to store.
-        new: u32,
+        new: T,
     },
 }
 
@@ -176,7 +176,17 @@ pub enum Atomic {
 /// must **not** implement this: then no shared word can be touched by one, and the kernel uses
 /// locks or single-writer protocols instead.
 pub trait NativeAtomics {
+    /// Whether there are such operations on 8 bytes, too.
+    const WIDE: bool = false;
+
     /// Performs `operation` on the aligned word at `at`, past the caches, in one indivisible step, and
     /// returns the word's former value. Orders nothing else: see U5 of [`UncachedMemory`].
     fn atomic_u32(&self, at: Address, operation: Atomic) -> u32;
+
+    /// [`atomic_u32`](Self::atomic_u32) on the aligned 8 bytes at `at`. Where there is nothing of the kind, does nothing; then nobody
+    /// calls it.
+    fn atomic_u64(&self, at: Address, operation: Atomic<u64>) -> u64 {
+        let _ = (at, operation);
+        0
+    }
 }

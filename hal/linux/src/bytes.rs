@@ -163,6 +163,19 @@ impl Regions {
         self.region(at).record(at.offset)
     }
 
+    /// The aligned 8 bytes at `at`.
+    ///
+    /// # Panics
+    /// As [`bytes`](Self::bytes); if they are not aligned.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn long(&self, at: Address) -> &AtomicU64 {
+        let Some(long) = self.region(at).long(at.offset) else {
+            no_such_bytes(at.region.owner.get(), at.offset, 8);
+        };
+        long
+    }
+
     /// The aligned word at `at`.
     ///
     /// # Panics

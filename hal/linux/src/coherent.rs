@@ -184,20 +184,34 @@ impl TestAndSet for Linux<Coherent> {
     }
 }
 
-impl NativeAtomics for Linux<Coherent> {
-    #[inline]
-    #[track_caller]
-    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
-        let word = self.regions().word(at);
-        match operation {
-            Atomic::Add(value) => word.fetch_add(value, AcqRel),
-            Atomic::Or(value) => word.fetch_or(value, AcqRel),
-            Atomic::Swap(value) => word.swap(value, AcqRel),
-            Atomic::CompareSwap { old, new } => {
+/// `operation` on `word`.
+macro_rules! change {
+    ($word:expr, $operation:expr) => {
+        match ($word, $operation) {
+            (word, Atomic::Add(value)) => word.fetch_add(value, AcqRel),
+            (word, Atomic::Or(value)) => word.fetch_or(value, AcqRel),
+            (word, Atomic::Swap(value)) => word.swap(value, AcqRel),
+            (word, Atomic::CompareSwap { old, new }) => {
                 match word.compare_exchange(old, new, AcqRel, Relaxed) {
                     Ok(found) | Err(found) => found,
                 }
             }
         }
+    };
+}
+
+impl NativeAtomics for Linux<Coherent> {
+    const WIDE: bool = true;
+
+    #[inline]
+    #[track_caller]
+    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+        change!(self.regions().word(at), operation)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn atomic_u64(&self, at: Address, operation: Atomic<u64>) -> u64 {
+        change!(self.regions().long(at), operation)
     }
 }

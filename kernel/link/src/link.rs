@@ -131,6 +131,13 @@ pub trait Link {
         None
     }
 
+    /// The same, to the element of 8 bytes at `offset`.
+    #[inline]
+    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
+        let _ = (to, key, offset, amo);
+        None
+    }
+
     /// Does `amo` to the cell of 8 bytes at `offset`, at once as far as other `amo`s and [`update`](Self::update)s can see,
     /// and gives its former value. Cells that peers change are only read by this and by [`watch`](Self::watch), their
     /// owner's included. What is begun after the answer comes behind it; it orders nothing else. For waiting loops: one that

@@ -6,7 +6,7 @@
 //! | bytes | [`UnderLock`] | [`Native`] |
 //! |---|---|---|
 //! | half cells; elements of up to 4 bytes | owner's lock | atomic operations on the word |
-//! | whole cells; elements of 8 bytes | owner's lock | owner's lock |
+//! | whole cells; elements of 8 bytes | owner's lock | the same on 8 bytes, where the machine has them ([`WIDE`](NativeAtomics::WIDE)); else owner's lock |
 //!
 //! # Steps ([`Native`])
 //! | call                      | memory actions, in order                                                |
@@ -55,8 +55,14 @@ pub trait Atomics<M>: sealed::Sealed {
     /// Whether [`atomic`](Self::atomic) does anything.
     const NATIVE: bool;
 
+    /// Whether [`atomic_long`](Self::atomic_long) does anything.
+    const WIDE: bool;
+
     /// The machine's atomic operation.
     fn atomic(machine: &M, at: Address, operation: Atomic) -> Option<u32>;
+
+    /// The same on 8 bytes.
+    fn atomic_long(machine: &M, at: Address, operation: Atomic<u64>) -> Option<u64>;
 }
 
 /// Closed to other types.
@@ -68,17 +74,29 @@ mod sealed {
 
 impl<M> Atomics<M> for UnderLock {
     const NATIVE: bool = false;
+    const WIDE: bool = false;
 
     fn atomic(_: &M, _: Address, _: Atomic) -> Option<u32> {
+        None
+    }
+
+    fn atomic_long(_: &M, _: Address, _: Atomic<u64>) -> Option<u64> {
         None
     }
 }
 
 impl<M: NativeAtomics> Atomics<M> for Native {
     const NATIVE: bool = true;
+    const WIDE: bool = M::WIDE;
 
+    #[inline]
     fn atomic(machine: &M, at: Address, operation: Atomic) -> Option<u32> {
         Some(machine.atomic_u32(at, operation))
+    }
+
+    #[inline]
+    fn atomic_long(machine: &M, at: Address, operation: Atomic<u64>) -> Option<u64> {
+        M::WIDE.then(|| machine.atomic_u64(at, operation))
     }
 }
 
@@ -108,6 +126,53 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 Ok(self.change_word(to, at, new)?.into())
             }
         }
+    }
+
+    /// Does `amo` to the aligned 8 bytes at `at`, if that is one operation of the machine.
+    #[inline]
+    pub(crate) fn change_long(&self, at: Address, amo: Amo) -> Option<u64> {
+        let native = |operation| A::atomic_long(&self.machine, at, operation);
+        match amo {
+            Amo::Read => native(Atomic::Add(0)),
+            Amo::Add(value) => native(Atomic::Add(value)),
+            Amo::Or(value) => native(Atomic::Or(value)),
+            Amo::Swap(value) => native(Atomic::Swap(value)),
+            Amo::CompareSwap { expected: old, new } => native(Atomic::CompareSwap { old, new }),
+            Amo::And(_) | Amo::Xor(_) => None,
+        }
+    }
+
+    /// Does `amo` to a whole cell of `to`'s, natively.
+    pub(crate) fn change_whole(&self, to: Rank, at: Address, amo: Amo) -> Result<u64, Refusal> {
+        match self.change_long(at, amo) {
+            Some(old) => Ok(old),
+            None => self.change_long_to(to, at, |old| amo.apply(old)),
+        }
+    }
+
+    /// Makes of the aligned 8 bytes at `at` of `to`'s what `new` says, natively; what they were.
+    pub(crate) fn change_long_to(
+        &self,
+        to: Rank,
+        at: Address,
+        mut new: impl FnMut(u64) -> u64,
+    ) -> Result<u64, Refusal> {
+        let read = A::atomic_long(&self.machine, at, Atomic::Add(0));
+        let mut old = read.unwrap_or_default();
+        for _ in 0..ATTEMPTS {
+            let changed = new(old);
+            if changed == old {
+                return Ok(old);
+            }
+            let swap = Atomic::CompareSwap { old, new: changed };
+            match A::atomic_long(&self.machine, at, swap) {
+                Some(found) if found == old => return Ok(old),
+                Some(found) => old = found,
+                None => break,
+            }
+        }
+        self.polled.note_unknown();
+        Err(Refusal::Busy(to))
     }
 
     /// Makes of a word of `to`'s what `new` says, natively; what it was.

@@ -17,7 +17,8 @@
 //! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2 stores. An update takes
 //! a load per word, and a store of one line. To read half a cell: 1.
 //!
-//! Half cells, and updates of up to 4 bytes, are changed without a lock if the machine can: [`atomics`](crate::atomics).
+//! Half cells, and updates of up to 4 bytes, are changed without a lock if the machine can, and so are whole cells and updates of 8:
+//! [`atomics`](crate::atomics).
 //!
 //! # Invariants
 //! I1. The owner's lock is held for one change, never while another lock is held.
@@ -76,6 +77,11 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 self.stored();
                 Some(self.change_half(to, at, amo)?)
             }
+            (_, Width::Whole) if A::WIDE => {
+                self.looked();
+                self.stored();
+                Some(self.change_whole(to, at, amo)?)
+            }
             _ => None,
         };
         if let Some(old) = without_lock {
@@ -122,6 +128,22 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             };
             self.stored();
             self.change_word(to, region.at(word), new)?;
+            return Ok(());
+        }
+        if A::WIDE {
+            // They lie between two multiples of 8: see `Link::UPDATE`.
+            let (long, at) = (place & !7, (place & 7) as usize);
+            let range = at..at.saturating_add(len);
+            if range.end > 8 {
+                return Err(bad);
+            }
+            let new = |old: u64| {
+                let mut bytes = old.to_le_bytes();
+                change(bytes.get_mut(range.clone()).unwrap_or_default());
+                u64::from_le_bytes(bytes)
+            };
+            self.stored();
+            self.change_long_to(to, region.at(long), new)?;
             return Ok(());
         }
         let held = self.lock(to, site!("mapped.cells.update.lock"))?;

@@ -340,7 +340,7 @@ pub(crate) fn take(heap: &Heap, units: u32, place: Place) -> Result<u32, Refusal
 impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = M::LINE as u32;
-    const UPDATE: u32 = UPDATE;
+    const UPDATE: u32 = if A::WIDE { 8 } else { UPDATE };
     const UPDATE_SMALL: u32 = if A::NATIVE { 4 } else { UPDATE };
     const DIRECT: bool = true;
     const COHERENT: bool = M::COHERENT;
@@ -484,6 +484,18 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
             }),
             Amo::And(_) | Amo::Xor(_) => None,
         }
+    }
+
+    #[inline]
+    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
+        let place = self.resolve(key, offset, 8).ok()?;
+        if !A::WIDE || !place.is_multiple_of(8) {
+            return None;
+        }
+        let at = self.region_of(to).ok()?.at(place);
+        self.before_telling(None).ok()?;
+        self.looked();
+        self.change_long(at, amo)
     }
 
     fn update(

@@ -30,7 +30,7 @@
 //! | accumulates, per piece of 32 bytes | its words | its line, if it changes | 1 |
 //! | on one element of up to 4 bytes | 1 | 1, if it changes | 1 |
 //! | on one element of 8 bytes | 2 | 1 or 2, if it changes | 1 |
-//! | elements of up to 4 bytes, with native atomics, per word | 1 | 1 compare-and-swap, if it changes | 0 |
+//! | elements of up to 4 bytes (of 8, where the machine's are as wide), with native atomics, per word | 1 | 1 compare-and-swap, if it changes | 0 |
 //!
 //! A lock is taken and given back: two accesses to a register. Retries come on top.
 //!
@@ -106,7 +106,7 @@ fn put<'w, T: Pod, L: Link + 'w>(
     world.retry(|| world.link().put(to, key, offset, bytes))
 }
 
-/// Does `amo` to one element of 4 bytes, if that is all there is to do.
+/// Does `amo` to one element of 4 or 8 bytes, if that is all there is to do.
 #[inline]
 fn amo_at_once<'w, T: Pod, L: Link + 'w>(
     epoch: &(impl Reach<'w, L> + ?Sized),
@@ -119,8 +119,12 @@ fn amo_at_once<'w, T: Pod, L: Link + 'w>(
     if !epoch.admits(to) {
         return None;
     }
-    let old = core.world.link().amo_word(to, key, offset, amo)?;
-    bytemuck::try_cast(old).ok()
+    let link = core.world.link();
+    if size_of::<T>() == size_of::<u64>() {
+        let old = link.amo_long(to, key, offset, amo)?;
+        return bytemuck::try_cast(old).ok();
+    }
+    bytemuck::try_cast(link.amo_word(to, key, offset, amo)?).ok()
 }
 
 /// What takes more, or is wrong.
@@ -331,8 +335,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Integer,
     {
-        let word = |value: T| bytemuck::try_cast::<T, u32>(value).map(u64::from);
-        if let (Ok(expected), Ok(new)) = (word(expected), word(new))
+        if let (Some(expected), Some(new)) = (operation::word(expected), operation::word(new))
             && let Some(old) = amo_at_once(self, to, index, Amo::CompareSwap { expected, new })
         {
             return Ok(old);

@@ -126,7 +126,7 @@ impl Combine {
     /// The same as an operation of a link on a word that is one element, if there is one.
     #[inline]
     pub(super) fn as_word<T: Pod>(&self, operand: T) -> Option<Amo> {
-        let operand = u64::from(bytemuck::try_cast::<T, u32>(operand).ok()?);
+        let operand = word(operand)?;
         match self.kind {
             Kind::Sum if self.integer => Some(Amo::Add(operand)),
             Kind::Or => Some(Amo::Or(operand)),
@@ -135,6 +135,15 @@ impl Combine {
             _ => None,
         }
     }
+}
+
+/// An element of 4 or 8 bytes as a number.
+#[inline]
+pub(super) fn word<T: Pod>(element: T) -> Option<u64> {
+    if let Ok(word) = bytemuck::try_cast::<T, u32>(element) {
+        return Some(word.into());
+    }
+    bytemuck::try_cast::<T, u64>(element).ok()
 }
 
 /// Bytes of a link's cell.
