@@ -347,6 +347,10 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     fails(window.lock_shared(me), Error::EpochOpen)?;
     refuses("nobody", all.put(nobody, 0, &[1]), unknown)?;
     refuses("nobody", all.flush(nobody), unknown)?;
+    let last = Rank::new(u16::MAX);
+    let unknown = Error::NoSuchRank { rank: last, size };
+    refuses("the last number", all.flush(last), unknown)?;
+    refuses("the last number", all.put(last, 0, &[1]), unknown)?;
     all.unlock()?;
     let group = [me];
     let exposure = window.post(&world.group(&group)?)?;

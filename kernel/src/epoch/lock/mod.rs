@@ -335,10 +335,10 @@ impl<'w, T: Pod, L: Link> Reach<'w, L> for Lock<'_, 'w, T, L> {
 impl<'w, T: Pod, L: Link> Rma<'w, T, L> for Lock<'_, 'w, T, L> {}
 
 impl<T, L: Link> Lock<'_, '_, T, L> {
-    /// Whether it is a lock of `target`'s piece alone.
+    /// Whether `target`'s piece is locked, and that is known at once: else it may be one of all.
     #[inline]
     pub(super) fn is_of(&self, target: Rank) -> bool {
-        self.hold.words.only == target
+        self.hold.words.usual == target
     }
 }
 

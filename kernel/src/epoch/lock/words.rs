@@ -29,8 +29,8 @@ const MOST_FAILED: u8 = 4;
 pub(super) struct Words<'e, 'w, L: Link> {
     pub(super) core: &'e Core<'w, L>,
     pub(super) kind: Kind,
-    /// Whose piece, if it is one, else no rank's: what every access looks at.
-    pub(super) only: Rank,
+    /// Whose piece; if all, this rank's is one of them: what every access looks at first.
+    pub(super) usual: Rank,
     /// Its part of the target's word (of the global word, if it is about all pieces) is taken, as a reader or writer.
     taken: bool,
     /// It is among the exclusive ones of the global word.
@@ -69,8 +69,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Self {
             core,
             kind,
-            only: match kind {
-                Kind::All => Rank::new(u16::MAX),
+            usual: match kind {
+                Kind::All => core.world.rank(),
                 _ => target,
             },
             taken: false,
@@ -88,7 +88,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     pub(super) fn target(&self) -> Rank {
         match self.kind {
             Kind::All => MASTER,
-            _ => self.only,
+            _ => self.usual,
         }
     }
 
