@@ -14,6 +14,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// How many failures are listed at the end.
+const FAILURES: usize = 40;
+
 /// Standard error with a progress line at its end, if it is a terminal.
 pub(crate) struct Console {
     terminal: bool,
@@ -89,12 +92,17 @@ impl Console {
         lock(&self.failures).push(what.to_owned());
     }
 
-    /// Lists on standard output what failed, if anything did.
+    /// Lists on standard output what failed, if anything did: the first [`FAILURES`].
     pub(crate) fn failures(&self) {
         let failures = lock(&self.failures);
-        if !failures.is_empty() {
-            out("\nfailed:");
-            failures.iter().for_each(|what| out(&format!("  {what}")));
+        if failures.is_empty() {
+            return;
+        }
+        out("\nfailed:");
+        let shown = failures.iter().take(FAILURES);
+        shown.for_each(|what| out(&format!("  {what}")));
+        if let more @ 1.. = failures.len().saturating_sub(FAILURES) {
+            out(&format!("  and {more} more"));
         }
     }
 

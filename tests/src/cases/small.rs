@@ -12,6 +12,8 @@ use flagpost::{
     rma::Operation,
 };
 
+use flagpost_link::Refusal;
+
 use crate::{Context, Failure, Platform, Ring, context::check};
 
 /// The notification rings: as few entries as make a full ring within two puts.
@@ -27,12 +29,16 @@ pub(super) fn join<'c, P: Platform>(
     join_with(context, RING)
 }
 
-/// [`join`], with rings of one's choice.
+/// [`join`], with rings of one's choice; one for all where the world is too large for a ring per pair.
 pub(super) fn join_with<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
     ring: Ring,
 ) -> Result<World<'c, P::Link>, Failure> {
-    let link = P::link(&context.machine, context.session, Some(ring))?;
+    let with = |ring| P::link(&context.machine, context.session, Some(ring));
+    let link = match with(ring) {
+        Err(Refusal::BadRing { entries }) => with(Ring::Shared { entries })?,
+        other => other?,
+    };
     let config = Config {
         unexpected: 2,
         ..Config::default()
