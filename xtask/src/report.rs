@@ -41,13 +41,9 @@ pub(crate) fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> S
             console.error(&format!("{left} runs failed in all; the rest is not shown"));
             return;
         }
-        let (first, rest) = run.errors.split_at(run.errors.len().min(ERRORS_SHOWN));
-        for error in first {
+        for error in &run.errors {
             console.error(error);
             shown += 1;
-        }
-        if !rest.is_empty() {
-            console.say(&format!("error: and {} more in this run", rest.len()));
         }
         console.say(&format!("       to repeat: {}", repeat(run)));
     }
