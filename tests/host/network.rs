@@ -6,7 +6,7 @@
 
 mod groups;
 
-use flagpost::{Error, Link, Rank, Tag, World};
+use flagpost::{Budget, Displacement, DynamicOptions, Error, Link, Rank, Tag, Validation, World};
 use flagpost_explore::{Chip, Setting, cases};
 use flagpost_link::{Amo, Op, Place, Refusal, Width};
 use flagpost_sim::{Bounds, Config, Mock, Nic, Preset, SimCore, sweep};
@@ -77,6 +77,86 @@ fn all_schedules_of_small_cases() {
         let explored = setting.explore(&Bounds::default(), setting.config());
         println!("{setting}: {explored}");
         explored.assert_done();
+    }
+}
+
+/// A budget of nothing runs out at each step that takes an answer; repeated calls go on there, and do nothing twice.
+fn attaches_by_steps(core: SimCore, validation: Validation) -> Result<(), Error> {
+    let mut arena = [0; 256];
+    let world = World::start(
+        Mock::start(Nic::open(core))?,
+        &mut arena,
+        Default::default(),
+    )?;
+    let options = DynamicOptions {
+        validation,
+        ..Default::default()
+    };
+    let window = world.dynamic(options)?;
+    let memory = world.reserve(32)?;
+    world.set_budget(Budget::microseconds(0));
+    let mut late = 0;
+    let here = in_the_end(&world, &mut late, || window.attach(&memory))?;
+    // Its key, its name.
+    assert!(late >= 2);
+    world.set_budget(Budget::UNLIMITED);
+    let mut there = [0; 2];
+    world.allgather_with(here.get(), |rank, raw| there[rank.index()] = raw)?;
+    let peers = [Rank::new(1 - world.rank().get())];
+    let group = world.group(&peers)?;
+    let epoch = |wanted: Result<(), Error>| {
+        let exposure = window.window().post(&group)?;
+        let access = window.window().start(&group)?;
+        let at = Displacement::new(there[peers[0].index()]);
+        assert_eq!(window.get(&access, peers[0], at, &mut [0_u8]), wanted);
+        access.complete().map_err(|late| late.error)?;
+        exposure.wait().map_err(|late| late.error)
+    };
+    epoch(Ok(()))?;
+    world.barrier()?;
+    world.set_budget(Budget::microseconds(0));
+    late = 0;
+    in_the_end(&world, &mut late, || window.detach(&memory))?;
+    let steps = match validation {
+        // The name, the count.
+        Validation::Counter => 2,
+        // The name, the block of readers, the reader.
+        Validation::Invalidation => 3,
+    };
+    assert!(late >= steps);
+    world.set_budget(Budget::UNLIMITED);
+    world.barrier()?;
+    epoch(Err(Error::NotAttached))?;
+    window.free().map_err(|late| late.error)
+}
+
+/// Calls until it is done, and counts how often the budget ran out.
+fn in_the_end<L: Link, T>(
+    world: &World<'_, L>,
+    late: &mut u32,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    loop {
+        match call() {
+            Err(Error::Timeout(_)) => *late += 1,
+            other => return other,
+        }
+        world.link().relax();
+    }
+}
+
+#[test]
+fn attach_and_detach_go_on_where_their_budget_ran_out() {
+    for validation in [Validation::Counter, Validation::Invalidation] {
+        let config = Config {
+            cores: 2,
+            ..Preset::Network.config()
+        };
+        let program = move |core| attaches_by_steps(core, validation);
+        sweep(0..60)
+            .case("steps", config, program)
+            .run()
+            .assert_done();
     }
 }
 

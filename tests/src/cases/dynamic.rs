@@ -52,21 +52,27 @@ fn epoch<'w, L: Link>(
     Ok(exposure.wait()?)
 }
 
-/// Attaches and detaches whose budgets run out at any step: until it is repeated to the end the memory stays the window's;
-/// then nobody gets at it by its old name, and everybody by a new one.
+/// Attaches and detaches whose budgets run out at each step that takes an answer: until it is repeated to the end the memory stays
+/// what it was; then nobody gets at it by its old name, and everybody by a new one. In between others begin and end.
 pub(super) fn detach_late<L: Link>(
     world: &World<'_, L>,
     validation: Validation,
 ) -> Result<(), Failure> {
-    const SHORT: Budget = Budget::microseconds(20);
+    const NONE: Budget = Budget::microseconds(0);
     world.set_budget(Budget::UNLIMITED);
     let window = world.dynamic(options(validation))?;
     let memories = [world.reserve(32)?, world.reserve(32)?];
     let mut old = None;
     for round in 0..4_u32 {
         let memory = &memories[round as usize % 2];
+        let other = &memories[1 - round as usize % 2];
         memory.write(0, &[round; 8])?;
-        world.set_budget(SHORT);
+        other.write(0, &[99; 8])?;
+        world.set_budget(NONE);
+        // It may have gone half of the way, or all of it.
+        if let Some(_there) = unless_late(window.attach(other))? {
+            again(world, || window.detach(other))?;
+        }
         let here = again(world, || window.attach(memory))?;
         world.set_budget(Budget::UNLIMITED);
         let there = next_of(world, here)?;
@@ -81,13 +87,12 @@ pub(super) fn detach_late<L: Link>(
             refuses("detached", gone, Error::NotAttached)
         })?;
         world.barrier()?;
-        world.set_budget(SHORT);
-        while let Err(error) = window.detach(memory) {
-            let Error::Timeout(_) = error else {
-                return Err(error.into());
-            };
+        world.set_budget(NONE);
+        if unless_late(window.detach(memory))?.is_none() {
             refuses("half done", window.attach(memory), Error::MemoryInUse)?;
-            world.link().relax();
+            again(world, || window.attach(other))?;
+            again(world, || window.detach(other))?;
+            again(world, || window.detach(memory))?;
         }
         world.set_budget(Budget::UNLIMITED);
         refuses("done", window.detach(memory), Error::NotAttached)?;
@@ -103,6 +108,15 @@ pub(super) fn detach_late<L: Link>(
         memory.release()?;
     }
     Ok(())
+}
+
+/// What a call gave, unless its budget ran out.
+fn unless_late<T>(answer: Result<T, Error>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Error::Timeout(_)) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
 }
 
 /// Two regions, put to and read; one goes and another takes its place.

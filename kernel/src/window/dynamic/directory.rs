@@ -1,6 +1,8 @@
 //! The shared words of a dynamic window, at each rank.
 
-use flagpost_link::{Amo, Link, Op, Rank, Width};
+use core::cell::Cell;
+
+use flagpost_link::{Amo, Key, Link, Op, Rank, Width};
 
 use super::DynamicWindow;
 use crate::Error;
@@ -15,8 +17,15 @@ pub(super) struct Directory {
     ranks: u16,
 }
 
+/// What an attach or a detach changes: a region, for some memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Attach(u16, Key),
+    Detach(u16, Key),
+}
+
 /// A cell of the directory.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     /// Detaches so far.
     Count,
@@ -86,28 +95,61 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         world.retry(|| world.link().amo(rank, core.key, offset, amo, width, &op))
     }
 
-    /// Changes an own cell. One that was begun when a budget ran out comes first: nothing that is late lands on what is
-    /// changed here. Readers that are taken are remembered.
+    /// Changes an own cell.
     pub(super) fn own(&self, field: Field, amo: Amo) -> Result<(), Error> {
-        if let Some((field, amo)) = self.begun.get() {
-            self.change_own(field, amo)?;
-        }
-        self.change_own(field, amo)
+        self.set(self.window.core.world.rank(), field, amo)
     }
 
-    fn change_own(&self, field: Field, amo: Amo) -> Result<(), Error> {
+    /// Changes a cell at `rank`, once. One that was begun when a budget ran out comes first: nothing that is late lands on what
+    /// is changed here. If that was this one, it is done. Readers that are taken are remembered.
+    pub(super) fn set(&self, rank: Rank, field: Field, amo: Amo) -> Result<(), Error> {
+        let this = (rank, field, amo);
+        match self.begun.get() {
+            Some(begun) if begun == this => self.go_on(this),
+            Some(begun) => self.go_on(begun).and_then(|()| self.go_on(this)),
+            None => self.go_on(this),
+        }
+    }
+
+    fn go_on(&self, change: (Rank, Field, Amo)) -> Result<(), Error> {
+        let (rank, field, amo) = change;
         let core = &self.window.core;
         let (world, op) = (core.world, &self.changing);
         let (offset, width) = (self.directory.offset(field), Directory::width(field));
-        let link = world.link();
-        let old = world.retry(|| link.amo(world.rank(), core.key, offset, amo, width, op));
+        let old = world.retry(|| world.link().amo(rank, core.key, offset, amo, width, op));
         // BUDGET: it may have had its effect.
-        let begun = op.is_under_way().then_some((field, amo));
-        self.begun.set(begun);
+        let begun = matches!(old, Err(Error::Timeout(_))) && op.is_under_way();
+        self.begun.set(begun.then_some(change));
         if let (Field::Readers(block), Ok(bits)) = (field, &old) {
             self.remember(block, *bits);
         }
         old.map(drop)
+    }
+
+    /// Does step `number`, unless as many have been `done` by an earlier call of the same attach or detach.
+    pub(super) fn step(
+        done: &Cell<u16>,
+        number: u16,
+        run: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if number >= done.get() {
+            run()?;
+            done.set(number.saturating_add(1));
+        }
+        Ok(())
+    }
+
+    /// Attach or detach `change` of a region begins, or goes on where its budget ran out.
+    pub(super) fn enter(&self, change: Change) {
+        if self.change.replace(Some(change)) != Some(change) {
+            self.named.set(0);
+            self.outdated.set(0);
+        }
+    }
+
+    /// It is done.
+    pub(super) fn leave(&self) {
+        self.change.set(None);
     }
 
     /// Ranks of a block of readers that must be told.

@@ -59,9 +59,9 @@ mod reach;
 use core::cell::Cell;
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Op, order, point};
+use flagpost_link::{Amo, Link, Op, Rank, order, point};
 
-use self::directory::{Directory, Field};
+use self::directory::{Change, Directory, Field};
 use super::{Memory, Model, Pieces, Window, core::ATTACHED};
 use crate::{
     Error, Unfinished, World,
@@ -170,9 +170,14 @@ pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {
     kept: reach::Kept<'w>,
     /// Ranks that must be told before a detach is done.
     to_tell: RankSet<'w>,
-    /// The change of an own cell that had begun when a budget ran out.
-    begun: Cell<Option<(Field, Amo)>>,
+    /// The change of a cell that had begun when a budget ran out.
+    begun: Cell<Option<(Rank, Field, Amo)>>,
     changing: Op,
+    /// The attach or detach that has not ended; how many steps of naming the region, and of making descriptors out of date, are
+    /// done.
+    change: Cell<Option<Change>>,
+    named: Cell<u16>,
+    outdated: Cell<u16>,
     /// What `told` was when it was last looked at.
     told: Cell<u32>,
 }
@@ -242,6 +247,9 @@ impl<'w, L: Link> World<'w, L> {
             to_tell: RankSet::new(to_tell),
             begun: Cell::new(None),
             changing: Op::new(),
+            change: Cell::new(None),
+            named: Cell::new(0),
+            outdated: Cell::new(0),
             told: Cell::new(0),
         })
     }
@@ -272,7 +280,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     ///
     /// # Errors
     /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::TooManyAttached`];
-    /// [`Error::Timeout`] if the lock of the own words stays taken.
+    /// [`Error::Timeout`] if the lock of the own words stays taken, or an answer is under way: nothing is attached; a repeated
+    /// call goes on where this one stopped.
     pub fn attach(&self, memory: &Memory<'w, L>) -> Result<Displacement, Error> {
         let (claimed, piece) = memory.part(1);
         if claimed.get() {
@@ -296,9 +305,14 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             number => number.wrapping_add(1),
         };
         let name = directory::name(next, piece.bytes);
+        self.enter(Change::Attach(region, piece.key));
         // I1: no name is here. Nobody asks for the new one before this rank tells it.
-        self.own(Field::Key(region), Amo::Swap(piece.key.get().into()))?;
-        self.own(Field::Name(region), Amo::Swap(name))?;
+        let place = Amo::Swap(piece.key.get().into());
+        Self::step(&self.named, 0, || self.own(Field::Key(region), place))?;
+        Self::step(&self.named, 1, || {
+            self.own(Field::Name(region), Amo::Swap(name))
+        })?;
+        self.leave();
         key.set(piece.key.get());
         bytes.set(piece.bytes);
         number.set(next | USED);
@@ -322,9 +336,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         let Some((region, [_, bytes, number])) = mine else {
             return Err(Error::NotAttached);
         };
+        self.enter(Change::Detach(region, piece.key));
         order!(
             "window.dynamic.detach.clear<tell",
-            self.own(Field::Name(region), Amo::Swap(0))?,
+            Self::step(&self.named, 0, || self
+                .own(Field::Name(region), Amo::Swap(0)))?,
             // I2: behind the name.
             self.outdate()?
         );
@@ -342,6 +358,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
                 link.refresh(piece.key, 0, piece.bytes)?
             )
         );
+        self.leave();
         bytes.set(0);
         number.set(number.get() & !USED);
         claimed.set(false);
@@ -350,28 +367,34 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
 
     /// Makes the descriptors that peers keep out of date.
     fn outdate(&self) -> Result<(), Error> {
-        let world = self.window.core.world;
         match self.validation {
-            Validation::Counter => {
+            Validation::Counter => Self::step(&self.outdated, 0, || {
                 point!("window.dynamic.detach.count", {
                     self.own(Field::Count, Amo::Add(1))?;
                 });
-            }
+                Ok(())
+            }),
             Validation::Invalidation => {
                 for block in 0..self.directory.readers() {
-                    // BUDGET: a repeated call tells those that are left.
-                    self.own(Field::Readers(block), Amo::Swap(0))?;
+                    Self::step(&self.outdated, block, || {
+                        self.own(Field::Readers(block), Amo::Swap(0))
+                    })?;
                 }
-                for rank in (0..world.size()).filter(|rank| self.to_tell.contains(*rank)) {
-                    let rank = flagpost_link::Rank::new(rank);
+                let ranks = 0..self.window.core.world.size();
+                for rank in ranks.filter(|rank| self.to_tell.contains(*rank)) {
+                    let rank = Rank::new(rank);
                     point!("window.dynamic.detach.tell", {
-                        self.change(rank, Field::Told, Amo::Add(1))?;
+                        match self.set(rank, Field::Told, Amo::Add(1)) {
+                            // It keeps nothing any more.
+                            Err(Error::PeerLost(lost)) if lost == rank => {}
+                            other => other?,
+                        }
                     });
                     self.to_tell.remove(rank.get());
                 }
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// Reads own attached memory from `at` on, through the cache.
