@@ -55,6 +55,7 @@ mod poll;
 pub mod ring;
 pub mod slots;
 mod take;
+mod words;
 
 pub use atomics::{Atomics, Native, UnderLock};
 pub use link::Mapped;
