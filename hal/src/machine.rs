@@ -76,6 +76,9 @@ pub struct Watch {
 
 /// What a polling loop does between two polls.
 pub trait Relax {
+    /// How often a loop looks at once, before it begins to be a wait: none where a look is a trip through the chip.
+    const LOOKS: u32 = 0;
+
     /// Gives time to others, and returns when one of the `watched` words may differ from what was
     /// seen, or for no reason at all.
     ///

@@ -87,7 +87,7 @@ pub trait UncachedMemory {
         self.store_u32(at, word);
     }
 
-    /// Takes the record at offset `at` of this core's region of [`Kind::Memory`], if its word is `word`: loads its body, behind an
+    /// Takes the record at offset `at` of this core's region of [`Kind::Memory`], if its word is `word` within so many `looks`: loads its body, behind an
     /// [`acquire`](Coherence::acquire), and hands it to `answer`, which names two places of that region: one of 8 bytes, and a word.
     /// Stores there what goes with them, the word behind a [`drain`](Coherence::drain). False, and nothing is stored, if the record is
     /// not there, nothing is named, or the 8 bytes are not aligned or not inside.
@@ -97,6 +97,7 @@ pub trait UncachedMemory {
         &self,
         at: u32,
         word: u32,
+        looks: u32,
         answer: impl FnOnce([u64; 2]) -> Option<((u32, u64), (u32, u32))>,
     ) -> bool
     where
@@ -104,7 +105,7 @@ pub trait UncachedMemory {
     {
         let own = Region::memory(self.core());
         let at = own.at(at);
-        if self.load_u32(at) != word {
+        if !(0..looks).any(|_| self.load_u32(at) == word) {
             return false;
         }
         self.acquire();

@@ -306,6 +306,8 @@ impl<M: Clock, const PATIENCE: u32> Clock for WithSoftwareLock<M, PATIENCE> {
 }
 
 impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
+    const LOOKS: u32 = M::LOOKS;
+
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         self.machine.relax(watched);

@@ -171,6 +171,23 @@ impl<'a, L: Link> World<'a, L> {
     /// for all that these wait for.
     pub(crate) fn wait<T>(
         &self,
+        mut poll: impl FnMut() -> Result<Option<T>, Error>,
+        missing: impl FnOnce() -> Timeout,
+    ) -> Result<T, Error> {
+        // As a rule what is waited for is near: where a look costs next to nothing, some looks come before the wait.
+        for _ in 0..L::LOOKS {
+            if let Some(answer) = poll()? {
+                return Ok(answer);
+            }
+            core::hint::spin_loop();
+        }
+        self.wait_long(poll, missing)
+    }
+
+    /// [`World::wait`] for a `poll` that takes its time.
+    #[inline(never)]
+    pub(crate) fn wait_long<T>(
+        &self,
         poll: impl FnMut() -> Result<Option<T>, Error>,
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
@@ -200,6 +217,7 @@ impl<'a, L: Link> World<'a, L> {
             self.link.begin_wait();
         }
         let mut deadline: Option<Deadline> = None;
+        let mut lost = false;
         let answer = loop {
             match poll() {
                 Ok(None) => (),
@@ -210,6 +228,11 @@ impl<'a, L: Link> World<'a, L> {
                 continue;
             }
             if let Some(rank) = self.link.lost() {
+                // What it did before may have come since.
+                if !lost {
+                    lost = true;
+                    continue;
+                }
                 break Err(Error::PeerLost(rank));
             }
             let passed = match &deadline {

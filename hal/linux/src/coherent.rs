@@ -87,12 +87,18 @@ impl UncachedMemory for Linux<Coherent> {
         &self,
         at: u32,
         word: u32,
+        looks: u32,
         answer: impl FnOnce([u64; 2]) -> Option<((u32, u64), (u32, u32))>,
     ) -> bool {
         let region = self.regions().own();
         let (first, rest) = region.record(at);
-        if first.load(Relaxed) != word {
-            return false;
+        let mut left = looks;
+        while first.load(Relaxed) != word {
+            left = left.saturating_sub(1);
+            if left == 0 {
+                return false;
+            }
+            std::hint::spin_loop();
         }
         self.acquire();
         let Some(((place, value), (then, word))) = answer(rest.map(|part| part.load(Relaxed)))

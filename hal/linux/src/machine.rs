@@ -164,6 +164,9 @@ impl<M: Mode> Relax for Linux<M>
 where
     Self: UncachedMemory,
 {
+    /// About as long as a line takes from one processor to another that is far.
+    const LOOKS: u32 = if M::PLAIN { 100 } else { 0 };
+
     fn relax(&self, watched: &[Watch]) {
         /// A loop watches a few words.
         const FEW: usize = 4;

@@ -37,6 +37,9 @@ pub trait Link {
     /// [`publish`](Self::publish) of any bytes, none included, orders all own writes.
     const COHERENT: bool = false;
 
+    /// How often a loop looks at once, before it begins a [wait](Self::begin_wait).
+    const LOOKS: u32 = 0;
+
     /// This rank.
     fn rank(&self) -> Rank;
 
@@ -251,11 +254,11 @@ pub trait Link {
     /// Takes the oldest immediate from this rank's queue, with its data in place.
     fn progress(&self) -> Option<u32>;
 
-    /// Takes the oldest immediate if it is `wanted`, where that is short; false where it takes more to find out: then nothing has
+    /// Takes the oldest immediate if it is `wanted`, and comes within so many `looks`, where that is short; false where it takes more to find out: then nothing has
     /// happened. (Of links that are [coherent](Self::COHERENT): nothing is refreshed behind it.)
     #[inline]
-    fn take_at_once(&self, wanted: u32) -> bool {
-        let _ = wanted;
+    fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
+        let _ = (wanted, looks);
         false
     }
 

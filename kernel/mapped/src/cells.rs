@@ -58,6 +58,14 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
+    /// A cell was changed at once, and held `old`.
+    #[inline(always)]
+    pub(crate) fn changed<T>(&self, old: T) -> T {
+        // ACQUIRE: G3. With the lock, taking it has done so.
+        point!("mapped.cells.change.acquire", self.machine.acquire());
+        old
+    }
+
     pub(crate) fn change_cell(
         &self,
         to: Rank,
@@ -85,9 +93,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             _ => None,
         };
         if let Some(old) = without_lock {
-            // ACQUIRE: G3. With the lock, taking it has done so.
-            point!("mapped.cells.change.acquire", self.machine.acquire());
-            return Ok(old);
+            return Ok(self.changed(old));
         }
         self.looked();
         let held = self.lock(to, site!("mapped.cells.change.lock"))?;

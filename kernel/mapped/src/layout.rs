@@ -39,8 +39,8 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow but where they saturate),
-    /// such rings, and a message buffer of `buffer` bytes.
-    pub(crate) const fn new(line: u32, ranks: u16, ring: Ring, buffer: u32) -> Self {
+    /// such rings with entries of `entry` bytes, a power of two, and a message buffer of `buffer` bytes.
+    pub(crate) const fn new(line: u32, entry: u32, ranks: u16, ring: Ring, buffer: u32) -> Self {
         let slots = line;
         let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
         let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
@@ -51,7 +51,7 @@ impl Layout {
         let heads = round_up(rings.saturating_mul(4), line);
         let bytes = line
             .saturating_add(heads)
-            .saturating_add(lines.saturating_mul(entry_size(line)));
+            .saturating_add(lines.saturating_mul(entry));
         let in_buffer = matches!(ring, Ring::Pairs { .. }) && bytes <= buffer.wrapping_shr(1);
         let tail = if in_buffer { 0 } else { fixed };
         let entries = tail.saturating_add(line).saturating_add(heads);
@@ -67,16 +67,17 @@ impl Layout {
             tail,
             heads: tail.saturating_add(line),
             entries,
-            first: entries.wrapping_shr(entry_size(line).trailing_zeros()),
+            first: entries.wrapping_shr(entry.trailing_zeros()),
             mask: ring.entries().wrapping_sub(1),
             to_top: 31_u32.wrapping_sub(ring.entries().trailing_zeros()),
         }
     }
 }
 
-/// Size of a ring entry: a line, but at least 32 bytes.
-pub(crate) const fn entry_size(line: u32) -> u32 {
-    if line < 32 { 32 } else { line }
+/// Size of a ring entry: a line, but at least 32 bytes, so that nobody stores to a line whose stores another core may not have let
+/// go of. Where caches are kept in step, 32 bytes: fewer lines are on their way between two cores.
+pub(crate) const fn entry_size(line: u32, coherent: bool) -> u32 {
+    if line < 32 || coherent { 32 } else { line }
 }
 
 /// `value` rounded up to a multiple of `line`, a power of two; saturates at the last multiple.
@@ -94,7 +95,15 @@ mod tests {
 
     #[test]
     fn parts_are_aligned_and_do_not_overlap() {
-        for line in [4, 16, 32, 64, 128, 256] {
+        for (line, entry) in [
+            (4, 32),
+            (16, 32),
+            (32, 32),
+            (64, 64),
+            (64, 32),
+            (128, 32),
+            (256, 256),
+        ] {
             for (ranks, buffer) in [
                 (2, 0),
                 (8, 8 << 10),
@@ -102,7 +111,7 @@ mod tests {
                 (48, 8 << 10),
                 (1024, 0),
             ] {
-                let l = Layout::new(line, ranks, Ring::for_ranks(ranks), buffer);
+                let l = Layout::new(line, entry, ranks, Ring::for_ranks(ranks), buffer);
                 assert!(l.ready + 4 <= l.slots);
                 assert!(l.slots + 4 * SLOTS <= l.scratch);
                 let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
@@ -112,7 +121,7 @@ mod tests {
                 assert!(scratch_end <= l.end);
                 let rings = l.ring.rings(ranks);
                 assert!(l.tail + 4 <= l.heads && l.heads + 4 * rings <= l.entries);
-                assert_eq!(end - l.entries, rings * l.ring.entries() * entry_size(line));
+                assert_eq!(end - l.entries, rings * l.ring.entries() * entry);
                 assert!(l.buffer_end <= buffer / 2);
                 for part in [l.slots, l.scratch, l.tail, l.heads, l.entries, l.end] {
                     assert_eq!(part % line, 0);
@@ -120,7 +129,7 @@ mod tests {
             }
         }
         let in_buffer =
-            |ranks, buffer| Layout::new(32, ranks, Ring::for_ranks(ranks), buffer).in_buffer;
+            |ranks, buffer| Layout::new(32, 32, ranks, Ring::for_ranks(ranks), buffer).in_buffer;
         assert!(in_buffer(4, 8 << 10) && !in_buffer(4, 4 << 10) && !in_buffer(5, 8 << 10));
     }
 

@@ -3,7 +3,9 @@
 use core::{cell::Cell, marker::PhantomData};
 
 use flagpost_hal::{Address, Atomic, CoreId, Machine, NativeAtomics, Region};
-use flagpost_link::{Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, order, point};
+use flagpost_link::{
+    Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, order, point,
+};
 
 use crate::{
     Atomics, Native, UnderLock,
@@ -101,7 +103,13 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         ring.check(machine.cores())?;
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
         let for_rings = if M::COHERENT { 0 } else { buffer };
-        let layout = Layout::new(M::LINE as u32, machine.cores(), ring, for_rings);
+        let layout = Layout::new(
+            M::LINE as u32,
+            Self::ENTRY,
+            machine.cores(),
+            ring,
+            for_rings,
+        );
         let free = layout.end;
         if free > memory {
             let missing = free.saturating_sub(memory);
@@ -191,6 +199,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// The region offset of `len` bytes at `offset` of `key`'s memory.
+    #[inline(always)]
     fn resolve(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
         let start = key.get().saturating_add(offset);
         self.check(start, len)?;
@@ -245,6 +254,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     const UPDATE_SMALL: u32 = if A::NATIVE { 4 } else { UPDATE };
     const DIRECT: bool = true;
     const COHERENT: bool = M::COHERENT;
+    const LOOKS: u32 = M::LOOKS;
 
     fn rank(&self) -> Rank {
         Rank::new(self.machine.core().get())
@@ -365,7 +375,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         self.change_cell(to, self.resolve(key, offset, 8)?, amo, width)
     }
 
-    #[inline]
+    #[inline(always)]
     fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
         let place = self.resolve(key, offset, 4).ok()?;
         if !A::NATIVE || !place.is_multiple_of(4) {
@@ -374,7 +384,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         let at = self.region_of(to).ok()?.at(place);
         let native = |operation| A::atomic(&self.machine, at, operation);
         self.looked();
-        match amo {
+        let old = match amo {
             Amo::Read => Some(self.machine.load_u32(at)),
             Amo::Add(value) => native(Atomic::Add(value as u32)),
             Amo::Or(value) => native(Atomic::Or(value as u32)),
@@ -384,10 +394,11 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
                 new: new as u32,
             }),
             Amo::And(_) | Amo::Xor(_) => None,
-        }
+        };
+        Some(self.changed(old?))
     }
 
-    #[inline]
+    #[inline(always)]
     fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
         let place = self.resolve(key, offset, 8).ok()?;
         if !A::WIDE || !place.is_multiple_of(8) {
@@ -396,7 +407,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         let at = self.region_of(to).ok()?.at(place);
         self.before_telling(None).ok()?;
         self.looked();
-        self.change_long(at, amo)
+        Some(self.changed(self.change_long(at, amo)?))
     }
 
     fn update(
@@ -476,8 +487,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     }
 
     #[inline(always)]
-    fn take_at_once(&self, wanted: u32) -> bool {
-        self.take_at_once(wanted)
+    fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
+        self.take_at_once(wanted, looks)
     }
 
     fn relax(&self) {

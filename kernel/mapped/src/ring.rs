@@ -16,7 +16,7 @@
 //! Pairs lie in the message buffer if they fill no more than half of it, since a core polls its own buffer fastest; else in
 //! memory. A shared ring lies in memory: where there are many ranks, the buffer is for their slots.
 //!
-//! # Memory layout (an entry: the first 32 bytes of a line of its own)
+//! # Memory layout (an entry: the first 32 bytes of a line of its own; where caches are kept in step, just these)
 //! ```text
 //!   word   0           1        2 … 5               6                      7
 //!        ┌───────────┬────────┬───────────────────┬──────────────────────┬────────┐
@@ -250,7 +250,7 @@ impl Peer {
 }
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
-    pub(crate) const ENTRY: u32 = entry_size(M::LINE as u32);
+    pub(crate) const ENTRY: u32 = entry_size(M::LINE as u32, M::COHERENT);
 
     // ---- Addresses ----
 

@@ -35,7 +35,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Takes the next entry of the ring whose turn it is, if it is a pair's on a coherent machine, has immediate `wanted`, and
     /// an element of 8 bytes. False if it takes more; then nothing has happened.
     #[inline(always)]
-    pub(crate) fn take_at_once(&self, wanted: u32) -> bool {
+    pub(crate) fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
         let (true, Some(peer)) = (
             M::COHERENT && self.at_once.get(),
             self.peer(self.turn.get()),
@@ -47,11 +47,13 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let announcing = entry::announcing(wanted, ticket.wrapping_shl(self.layout.to_top));
         let next = ticket.wrapping_add(1);
         // I4: the body is loaded before the payload is stored, and that before the entry is given back.
-        let taken = self.machine.take_record(at, announcing, |[head, one]| {
-            let (place, len) = entry::of_body(head);
-            let given_back = (peer.head.get().wrapping_mul(4), next);
-            (len == size_of_val(&one)).then_some(((place, one), given_back))
-        });
+        let taken = self
+            .machine
+            .take_record(at, announcing, looks, |[head, one]| {
+                let (place, len) = entry::of_body(head);
+                let given_back = (peer.head.get().wrapping_mul(4), next);
+                (len == size_of_val(&one)).then_some(((place, one), given_back))
+            });
         if taken {
             peer.taken.set(next);
             self.turn.set(peer.next.get());

@@ -265,21 +265,29 @@ impl<'r, L: Link> Request<'r, L> {
     /// first (the request stays started).
     #[inline(always)]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
+        if let Some(status) = self.test_at_once(1) {
+            return Ok(Some(status));
+        }
+        self.test_all()
+    }
+
+    /// As a rule what it waits for is just the next one, and nothing is to be refreshed.
+    #[inline(always)]
+    fn test_at_once(&mut self, looks: u32) -> Option<Status> {
         let world = self.world;
-        // As a rule it is just the next one, and nothing is to be refreshed.
         if L::COHERENT
             && self.is_started()
             && self.left == 1
             && self.core.has_first(self.lines())
             && world.queue.is_empty()
-            && world.link().take_at_once(self.wanted & !STARTED)
+            && world.link().take_at_once(self.wanted & !STARTED, looks)
         {
             self.left = 0;
             self.core.close_first();
             self.wanted &= !STARTED;
-            return Ok(Some(world.status(self.wanted)));
+            return Some(world.status(self.wanted));
         }
-        self.test_all()
+        None
     }
 
     /// [`test`](Self::test), whatever there is.
@@ -320,7 +328,16 @@ impl<'r, L: Link> Request<'r, L> {
     /// # Errors
     /// As [`Request::test`]; [`Error::Timeout`] with how many notifications are missing, and from whom
     /// unless from anybody. The request stays started.
+    #[inline]
     pub fn wait(&mut self) -> Result<Status, Error> {
+        match self.test_at_once(L::LOOKS) {
+            Some(status) => Ok(status),
+            None => self.wait_long(),
+        }
+    }
+
+    #[inline(never)]
+    fn wait_long(&mut self) -> Result<Status, Error> {
         let (world, source, left) = (self.world, self.source(), Cell::new(0));
         world.wait_taking(
             || {

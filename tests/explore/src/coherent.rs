@@ -169,6 +169,8 @@ impl Clock for Coherent {
 }
 
 impl Relax for Coherent {
+    const LOOKS: u32 = 2;
+
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         self.0.relax(watched);

@@ -229,7 +229,12 @@ impl<'w, L: Link> Hold<'_, 'w, L> {
                 {
                     let to = (self.words.kind != Kind::All).then_some(self.words.target());
                     // FLUSH: G2.
-                    point!("lock.unlock.flush", world.retry(|| world.link().flush(to))?);
+                    point!("lock.unlock.flush", {
+                        let link = world.link();
+                        if !link.flush_at_once() {
+                            world.retry(|| link.flush(to))?;
+                        }
+                    });
                     if self.owns() {
                         // PUBLISH: G2, for own stores.
                         point!("lock.unlock.publish", core.publish(core.all())?);

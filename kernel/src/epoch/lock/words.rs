@@ -95,6 +95,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     // ---- Steps ----
 
     /// Does `amo`, or goes on with it, and notes that it was done. Its former value.
+    #[inline(always)]
     pub(super) fn step(
         &mut self,
         rank: Rank,
@@ -102,6 +103,25 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         amo: Amo,
         step: Step,
     ) -> Result<u32, Error> {
+        // Where caches are kept in step nothing has to go before it, and it has come to an end when it returns.
+        let at_once = L::COHERENT
+            .then(|| {
+                self.core
+                    .world
+                    .link()
+                    .amo_word(rank, self.core.cells, cell, amo)
+            })
+            .flatten();
+        let old = match at_once {
+            Some(old) => old,
+            None => self.step_long(rank, cell, amo, step)?,
+        };
+        self.done(step, old);
+        Ok(old)
+    }
+
+    #[inline(never)]
+    fn step_long(&mut self, rank: Rank, cell: u32, amo: Amo, step: Step) -> Result<u32, Error> {
         let (world, key) = (self.core.world, self.core.cells);
         self.begun = Some((rank, cell, amo, step));
         let op = &self.op;
@@ -109,7 +129,12 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         if old.is_ok() || !self.op.is_under_way() {
             self.begun = None;
         }
-        let old = old? as u32;
+        Ok(old? as u32)
+    }
+
+    /// Notes that a step was done, which found `old`.
+    #[inline(always)]
+    fn done(&mut self, step: Step, old: u32) {
         match step {
             // TAKE: an exclusive one takes a free word only.
             Step::Take
@@ -129,10 +154,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             Step::Unregister => self.registered = false,
             Step::Queue(step) => self.queue.done(step, old),
         }
-        Ok(old)
     }
 
     /// Ends what has begun: it may have had its effect.
+    #[inline(always)]
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         if let Some((rank, cell, amo, step)) = self.begun {
             self.step(rank, cell, amo, step)?;
@@ -145,7 +170,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         let (world, key) = (self.core.world, self.core.cells);
         let (link, op) = (world.link(), Op::new());
         let mut pause = self.first_pause();
-        world.wait(
+        world.wait_long(
             || {
                 // Whatever is noted: these are turns, and no waiting.
                 for _ in 1..pause {
@@ -221,6 +246,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     /// Registers with the global word, unless this rank is there already; then takes the free local word. Either failing,
     /// all is given back before the next attempt.
+    #[inline(always)]
     fn exclude(&mut self) -> Result<(), Error> {
         while !self.taken {
             if let Some(word) = self.blocked {
@@ -248,6 +274,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(())
     }
 
+    #[inline(always)]
     fn unregister(&mut self) -> Result<(), Error> {
         if self.registered {
             let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
@@ -277,13 +304,16 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     // ---- Releasing ----
 
     /// Gives all back that was taken.
+    #[inline(always)]
     pub(super) fn release(&mut self) -> Result<(), Error> {
         self.settle()?;
         if self.taken {
             let (cell, amo) = match self.kind {
                 Kind::Shared => (cell::LOCAL, Amo::Add(u32::MAX.into())),
                 Kind::All => (cell::GLOBAL, Amo::Add(u32::MAX.into())),
-                Kind::Exclusive | Kind::Queued => (cell::LOCAL, Amo::And((!WRITER).into())),
+                Kind::Exclusive | Kind::Queued => {
+                    (cell::LOCAL, Amo::Add(WRITER.wrapping_neg().into()))
+                }
             };
             // RELEASE: others wait for it.
             point!("lock.release.word", {
