@@ -6,10 +6,12 @@
 
 mod groups;
 
-use flagpost::{Budget, Displacement, DynamicOptions, Error, Link, Rank, Tag, Validation, World};
+use flagpost::{
+    Budget, Displacement, DynamicOptions, Error, Link, Rank, Rma as _, Tag, Validation, World,
+};
 use flagpost_explore::{Chip, Setting, cases};
 use flagpost_link::{Amo, Op, Place, Refusal, Width};
-use flagpost_sim::{Bounds, Config, Mock, Nic, Preset, SimCore, sweep};
+use flagpost_sim::{Bounds, Config, Mock, Nic, Preset, SimCore, Wire, sweep};
 
 /// Seeds per case and size.
 const SEEDS: u64 = 60;
@@ -145,6 +147,56 @@ fn in_the_end<L: Link, T>(
     }
 }
 
+/// A lock whose release runs out of its budget at each step is given back once: another exclusive one still keeps everybody from locking
+/// all.
+fn unlocks_by_steps(core: SimCore) -> Result<(), Error> {
+    const ONE: Rank = Rank::new(1);
+    const TWO: Rank = Rank::new(2);
+    let mut arena = [0; 256];
+    let world = World::start(
+        Mock::start(Nic::open(core))?,
+        &mut arena,
+        Default::default(),
+    )?;
+    let window = world.allocate::<u32>(1)?;
+    if world.rank().get() == 0 {
+        let first = window.lock_exclusive(ONE).map_err(|late| late.error)?;
+        let second = window.lock_exclusive(TWO).map_err(|late| late.error)?;
+        world.set_budget(Budget::microseconds(0));
+        let (mut late, mut rest) = (0, first.unlock());
+        while let Err(unfinished) = rest {
+            assert!(matches!(unfinished.error, Error::Timeout(_)));
+            late += 1;
+            world.link().relax();
+            rest = unfinished.handle.go_on();
+        }
+        assert!(late >= 1);
+        world.set_budget(Budget::UNLIMITED);
+        world.barrier()?;
+        second.put(TWO, 0, &[5])?;
+        second.unlock().map_err(|late| late.error)?;
+    } else {
+        world.barrier()?;
+        let all = window.lock_all().map_err(|late| late.error)?;
+        let mut found = [0];
+        all.get(TWO, 0, &mut found)?;
+        // Whoever comes before the release finds nothing yet.
+        assert_eq!(found, [5]);
+        all.unlock().map_err(|late| late.error)?;
+    }
+    world.barrier()
+}
+
+#[test]
+fn an_unlock_goes_on_where_its_budget_ran_out() {
+    let config = Config {
+        cores: 3,
+        ..Preset::Network.config()
+    };
+    let swept = sweep(0..300).case("unlock", config, unlocks_by_steps).run();
+    swept.assert_done();
+}
+
 #[test]
 fn attach_and_detach_go_on_where_their_budget_ran_out() {
     for validation in [Validation::Counter, Validation::Invalidation] {
@@ -158,6 +210,44 @@ fn attach_and_detach_go_on_where_their_budget_ran_out() {
             .run()
             .assert_done();
     }
+}
+
+/// Far more notifications than there is room for, both ways: room is given back for each of them, also for those that the network
+/// refused for a while.
+fn many_notifications(core: SimCore) -> Result<(), Error> {
+    const AT_A_TIME: u16 = 50;
+    let mut arena = [0; 256];
+    let world = World::start(
+        Mock::start(Nic::open(core))?,
+        &mut arena,
+        Default::default(),
+    )?;
+    let window = world.allocate::<u32>(1)?;
+    let peer = Rank::new(1 - world.rank().get());
+    let mut request = window.expect(0..0, peer, Tag(1), AT_A_TIME)?;
+    for _ in 0..200 {
+        request.start()?;
+        for _ in 0..AT_A_TIME {
+            window.notify(peer, Tag(1)).map_err(|late| late.error)?;
+        }
+        request.wait()?;
+    }
+    world.barrier()
+}
+
+#[test]
+fn room_comes_back() {
+    let config = Config {
+        cores: 2,
+        // It refuses often.
+        network: Some(Wire {
+            sends: 2,
+            ..Wire::default()
+        }),
+        ..Preset::Network.config()
+    };
+    let swept = sweep(0..4).case("many", config, many_notifications).run();
+    swept.assert_done();
 }
 
 /// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.

@@ -21,7 +21,7 @@
 //! | else reads or writes its lines, or    | places it first                                               |
 //! | accesses own memory past the cache    |                                                               |
 //! | finds nothing in its rings            | places it                                                     |
-//! | tells a rank (signal, cell, post, …)  | places it first; a notification to its producer: right behind |
+//! | tells a rank (signal, cell, put, …)   | places it first; a notification to its producer: right behind |
 //!
 //! *Placing* it: store the payload; drain; invalidate its lines, which may have been fetched ahead since the request refreshed them;
 //! store head.

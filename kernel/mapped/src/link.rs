@@ -341,7 +341,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let region = self.region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
-        self.before_access(to)?;
+        // Whoever looks at these bytes is told something.
+        self.before_telling(None)?;
         self.machine.store_bytes(region.at(start), data);
         self.stored();
         Ok(())
@@ -383,7 +384,9 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         }
         let at = self.region_of(to).ok()?.at(place);
         let native = |operation| A::atomic(&self.machine, at, operation);
+        self.before_telling(None).ok()?;
         self.looked();
+        self.stored();
         let old = match amo {
             Amo::Read => Some(self.machine.load_u32(at)),
             Amo::Add(value) => native(Atomic::Add(value as u32)),
@@ -407,6 +410,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         let at = self.region_of(to).ok()?.at(place);
         self.before_telling(None).ok()?;
         self.looked();
+        self.stored();
         Some(self.changed(self.change_long(at, amo)?))
     }
 

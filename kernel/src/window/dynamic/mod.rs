@@ -83,7 +83,7 @@ pub enum Validation {
 /// How a dynamic window is set up. The same on all ranks, but for `kept`.
 #[derive(Copy, Clone, Debug)]
 pub struct DynamicOptions {
-    /// How many regions each rank can have attached at a time: up to 256.
+    /// How many regions each rank can have attached at a time: 1 to 256; what is outside counts as the nearest of these.
     pub regions: u16,
     /// How many descriptors of peers' regions are kept.
     pub kept: u16,
@@ -203,7 +203,7 @@ impl<'w, L: Link> World<'w, L> {
         let DynamicOptions {
             kept, validation, ..
         } = options;
-        let regions = options.regions.min(REGIONS);
+        let regions = options.regions.clamp(1, REGIONS);
         let directory = Directory::new(regions, self.size());
         let own = usize::from(regions).saturating_mul(ATTACHED);
         let ranks = RankSet::words(self.size());

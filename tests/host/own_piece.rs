@@ -1,0 +1,127 @@
+//! The own piece beside others' accesses, and small print of locks and attachments. Seeded schedules; what each test must notice
+//! is said with it.
+
+use flagpost::{
+    Config, DynamicOptions, Error, Rank, Rma as _, Unfinished, Validation, World, epoch::Assert,
+};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config as Chip, SimCore, sweep};
+
+const ZERO: Rank = Rank::new(0);
+const ONE: Rank = Rank::new(1);
+const TWO: Rank = Rank::new(2);
+
+fn error<H>(late: Unfinished<H>) -> Error {
+    late.error
+}
+
+fn runs(cores: u16, seeds: u64, program: fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>) {
+    let chip = Chip {
+        cores,
+        memory_size: 16 << 10,
+        quiet_turns: 1 << 20,
+        ..Chip::default()
+    };
+    let swept = sweep(0..seeds).case("own piece", chip, move |core: SimCore| {
+        let mut arena = [0; 1024];
+        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+        program(&world)?;
+        world.barrier()
+    });
+    swept.run().assert_done();
+}
+
+/// Fails if a lock of all pieces does not refresh the own one at every rank.
+#[test]
+fn a_lock_of_all_is_one_of_the_own_piece() {
+    runs(3, 500, |world| {
+        let window = world.allocate::<u32>(1)?;
+        // It may stay in the cache.
+        assert_eq!(window.local().get(0)?, 0);
+        world.barrier()?;
+        let next = world.rank().next(world.size());
+        let lock = window.lock_exclusive(next).map_err(error)?;
+        lock.put(next, 0, &[9])?;
+        lock.unlock().map_err(error)?;
+        world.barrier()?;
+        let lock = window.lock_all().map_err(error)?;
+        assert_eq!(window.local().get(0)?, 9);
+        lock.unlock().map_err(error)
+    });
+}
+
+/// Fails if the end of another lock makes room for a second queued one.
+#[test]
+fn there_is_one_queued_lock_at_a_time() {
+    runs(3, 20, |world| {
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == ZERO {
+            let first = window.lock_queued(ZERO).map_err(error)?;
+            let other = window.lock_exclusive(ONE).map_err(error)?;
+            other.unlock().map_err(error)?;
+            let second = window.lock_queued(TWO).map(drop).map_err(error);
+            assert_eq!(second, Err(Error::EpochOpen));
+            first.unlock().map_err(error)?;
+            let second = window.lock_queued(TWO).map_err(error)?;
+            second.unlock().map_err(error)?;
+        }
+        Ok(())
+    });
+}
+
+/// Fails if the end of an exposure drops lines of memory that was given back.
+#[test]
+fn detached_memory_is_left_alone() {
+    runs(2, 100, |world| {
+        let window = world.dynamic(DynamicOptions::default())?;
+        let memory = world.reserve(32)?;
+        window.attach(&memory)?;
+        window.detach(&memory)?;
+        let all = [ZERO, ONE];
+        let group = world.group(&all)?;
+        let exposure = window.window().post(&group).map_err(error)?;
+        memory.write(0, &[5_u32])?;
+        let access = window.window().start(&group)?;
+        access.complete().map_err(error)?;
+        exposure.wait().map_err(error)?;
+        let mut seen = [0_u32];
+        memory.read(0, &mut seen)?;
+        assert_eq!(seen, [5]);
+        window.free().map_err(error)
+    });
+}
+
+/// Fails if a window that is asked to have no regions has none, and can then neither be synchronized nor freed.
+#[test]
+fn a_dynamic_window_has_a_region() {
+    for validation in [Validation::Counter, Validation::Invalidation] {
+        let program: fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error> = match validation {
+            Validation::Counter => |world| with_one_region(world, Validation::Counter),
+            Validation::Invalidation => |world| with_one_region(world, Validation::Invalidation),
+        };
+        runs(2, 5, program);
+    }
+}
+
+fn with_one_region(
+    world: &World<'_, Mapped<SimCore>>,
+    validation: Validation,
+) -> Result<(), Error> {
+    let options = DynamicOptions {
+        regions: 0,
+        validation,
+        ..Default::default()
+    };
+    let window = world.dynamic(options)?;
+    window.window().sync()?;
+    let epoch = window.window().fence(Assert::empty())?;
+    epoch.end()?;
+    let memories = [world.reserve(32)?, world.reserve(32)?];
+    window.attach(&memories[0])?;
+    assert_eq!(
+        window.attach(&memories[1]),
+        Err(Error::TooManyAttached { max: 1 })
+    );
+    window.detach(&memories[0])?;
+    window.free().map_err(error)
+}
