@@ -151,6 +151,15 @@ impl Displacement {
 /// The largest number of an attachment; the next is 1 again.
 const NUMBERS: u32 = 1_u32.wrapping_shl(NUMBER).wrapping_sub(1);
 
+/// The number behind `number`: never 0, which stands for nothing attached.
+const fn number_after(number: u32) -> u32 {
+    if number >= NUMBERS {
+        1
+    } else {
+        number.wrapping_add(1)
+    }
+}
+
 /// In the number of an own attachment: it is attached.
 const USED: u32 = 1_u32.wrapping_shl(31);
 
@@ -300,10 +309,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             "window.dynamic.attach.publish",
             link.publish(piece.key, 0, piece.bytes)?
         );
-        let next = match number.get() {
-            NUMBERS => 1,
-            number => number.wrapping_add(1),
-        };
+        let next = number_after(number.get());
         let name = directory::name(next, piece.bytes);
         self.enter(Change::Attach(region, piece.key));
         // I1: no name is here. Nobody asks for the new one before this rank tells it.
@@ -456,5 +462,19 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// The own attachments.
     fn rows(&self) -> &'w [[Cell<u32>; ATTACHED]] {
         self.attached.as_chunks().0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_attachments_fit_displacements_and_are_never_zero() {
+        for (number, next) in [(0, 1), (1, 2), (NUMBERS - 1, NUMBERS), (NUMBERS, 1)] {
+            assert_eq!(number_after(number), next);
+            assert_eq!(Displacement::named(255, next).number(), next);
+            assert_eq!(Displacement::named(255, next).region(), 255);
+        }
     }
 }
