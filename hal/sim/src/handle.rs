@@ -359,6 +359,11 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
     fn memory_size(&self) -> u32 {
         self.shape.memory
     }
+
+    /// None while the run goes on. Once it is over no core answers, and destructors that wait are told so.
+    fn lost(&self) -> Option<CoreId> {
+        self.port.is_over().then_some(self.core)
+    }
 }
 
 impl<const LINE: usize> Clock for SimCore<LINE> {

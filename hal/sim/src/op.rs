@@ -89,6 +89,8 @@ pub(crate) struct Desk {
     pub(crate) bytes: Cell<Bytes>,
     /// The chip's answer: a value, a flag or a time.
     pub(crate) reply: Cell<u64>,
+    /// Accesses made while the core's stack unwinds.
+    pub(crate) afterlife: Cell<u64>,
 }
 
 impl Desk {
@@ -104,6 +106,7 @@ impl Desk {
             }),
             bytes: Cell::new([0; CHUNK]),
             reply: Cell::new(0),
+            afterlife: Cell::new(0),
         }
     }
 }

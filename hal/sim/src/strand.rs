@@ -17,6 +17,10 @@
 //! panics stops as it stands, with its locks held, like a crashed core. Also, suspending there would
 //! let other cores run while the thread counts as panicking, where a second panic aborts.
 //!
+//! Destructors that wait come to an end there: registers are free, an hour passes between two looks at the clock, and
+//! whoever asks whether a core is lost (waits without a budget do) is told that it is. One that polls on all the same
+//! cannot be left: the process ends, and says at which line.
+//!
 //! Without unwinding (`panic = "abort"`, as in release images) an abandoned stack is leaked instead.
 #![expect(
     unsafe_code,
@@ -24,13 +28,14 @@
 )]
 
 use std::cell::{Cell, RefCell};
+use std::io::{self, Write as _};
 use std::marker::PhantomData;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::{process, thread};
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -41,6 +46,9 @@ use crate::op::{Access, Desk, Op};
 /// build needs some 20 KiB. A guard page lies below.
 const STACK: usize = 256 * 1024;
 
+/// Accesses that a core may make while its stack unwinds.
+const AFTERLIFE: u64 = 1_000_000;
+
 thread_local! {
     /// Identity of the strand that runs on this thread now; 0 if none does.
     static RUNNING: Cell<u64> = const { Cell::new(0) };
@@ -48,8 +56,6 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     /// Stacks of finished strands, for the next ones: making one costs 10 us, reusing it 10 ns.
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
-    /// The clock of strands that are being unwound; see [`Port::unwinding`].
-    static AFTERLIFE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A core's way to its engine.
@@ -69,7 +75,7 @@ impl Port {
     #[track_caller]
     pub(crate) fn call(&self, op: Op) -> u64 {
         if thread::panicking() {
-            return Self::unwinding(&op);
+            return self.unwinding(&op);
         }
         assert!(
             RUNNING.get() == self.identity,
@@ -90,16 +96,30 @@ impl Port {
         &self.desk
     }
 
-    /// Answers without the engine, so that destructors on a dying stack come to an end: registers are
-    /// free, and every look at the clock finds an hour gone.
+    /// Whether the run is over for this core, and its stack unwinds.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        thread::panicking()
+    }
+
+    /// Answers without the engine, so that destructors on a dying stack come to an end.
     #[cold]
-    fn unwinding(op: &Op) -> u64 {
+    fn unwinding(&self, op: &Op) -> u64 {
+        let asked = self.desk.afterlife.get() + 1;
+        self.desk.afterlife.set(asked);
+        if asked == AFTERLIFE {
+            // Not a panic: that would end the process without these words.
+            let _ = writeln!(
+                io::stderr(),
+                "flagpost-sim: a run is over, but a destructor polls on without end, at {}. Let it give up when its budget \
+                 is spent, or when `Topology::lost` names a core.",
+                op.place
+            );
+            process::abort();
+        }
         match op.access {
             Access::TestAndSet(_) => 1,
-            Access::Cycles => {
-                AFTERLIFE.set(AFTERLIFE.get() + 3_600_000_000_000);
-                AFTERLIFE.get()
-            }
+            Access::Cycles => asked * 3_600_000_000_000,
             _ => 0,
         }
     }

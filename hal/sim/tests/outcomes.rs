@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use common::*;
-use flagpost_hal::{CachedMemory, CoreId, Relax, TestAndSet, Topology, UncachedMemory};
+use flagpost_hal::{CachedMemory, CoreId, Relax, TestAndSet, Topology, UncachedMemory, Watch};
 use flagpost_sim::{Config, End, Profile, Schedule, Sim, SimCore, sweep};
 
 /// Something of everything.
@@ -187,6 +187,74 @@ fn abandoned_cores_are_unwound() {
         assert_eq!(report.end, End::Deadlock);
         assert_eq!(alive.get(), 0);
     }
+}
+
+/// Waits when it is dropped.
+struct Waits<'a> {
+    core: &'a SimCore,
+    /// It gives up when it is told that a core is lost.
+    gives_up: bool,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        while self.core.load_u32(at(0, 0)) != 1 {
+            if self.gives_up && self.core.lost().is_some() {
+                return;
+            }
+            self.core.relax(&[0, 4].map(|offset| Watch {
+                at: at(0, offset),
+                seen: 0,
+            }));
+        }
+    }
+}
+
+#[test]
+fn destructors_that_wait_are_told_when_the_run_is_over() {
+    let report = run(Config::default(), |core| {
+        let waits = Waits {
+            core: &core,
+            gives_up: true,
+        };
+        check("lost during a run", core.lost(), None)?;
+        core.store_u32(at(0, 0), 0);
+        wait_for(&core, at(0, 0), 2);
+        drop(waits);
+        Ok(())
+    });
+    assert_eq!(report.end, End::Deadlock);
+}
+
+/// Such a destructor cannot be left, and an endless test tells nobody why.
+#[test]
+fn destructors_that_never_end_end_the_process_with_their_line() {
+    const CHILD: &str = "FLAGPOST_TEST_ENDLESS";
+    if std::env::var_os(CHILD).is_some() {
+        let _ = run(Config::default(), |core| {
+            let _waits = Waits {
+                core: &core,
+                gives_up: false,
+            };
+            core.store_u32(at(0, 0), 0);
+            wait_for(&core, at(0, 0), 2);
+            Ok(())
+        });
+        return;
+    }
+    let own = std::env::current_exe().expect("this test has a file");
+    let name = "destructors_that_never_end_end_the_process_with_their_line";
+    let child = std::process::Command::new(own)
+        .args(["--exact", name])
+        .env(CHILD, "1")
+        .output()
+        .expect("this test can be started");
+    assert!(!child.status.success());
+    let text = String::from_utf8_lossy(&child.stderr);
+    assert!(
+        text.contains("polls on without end, at hal/sim/tests/outcomes.rs"),
+        "{text}"
+    );
 }
 
 #[test]

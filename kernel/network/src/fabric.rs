@@ -41,6 +41,12 @@ pub trait Fabric {
     /// The oldest event that was not taken yet.
     fn poll(&self) -> Option<Event>;
 
+    /// A rank that will not answer any more, if that is known other than by a failure. Waiting loops ask between two polls. The
+    /// default is for fabrics that learn it from failures only.
+    fn lost(&self) -> Option<Rank> {
+        None
+    }
+
     /// Gives time to others. Returns when there is an event, or when one of `watched` differs, or for no reason.
     fn relax(&self, watched: &[Watched]);
 

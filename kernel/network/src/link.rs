@@ -491,6 +491,10 @@ impl<F: Fabric> Link for Networked<F> {
         self.looks.unwatched();
     }
 
+    fn lost(&self) -> Option<Rank> {
+        self.fabric.lost()
+    }
+
     fn now(&self) -> u64 {
         self.fabric.now()
     }

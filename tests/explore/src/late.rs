@@ -394,6 +394,10 @@ impl Topology for Late {
     fn memory_size(&self) -> u32 {
         self.0.memory_size()
     }
+
+    fn lost(&self) -> Option<CoreId> {
+        self.0.lost()
+    }
 }
 
 impl Clock for Late {

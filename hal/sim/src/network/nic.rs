@@ -72,6 +72,11 @@ impl Fabric for Nic {
         self.core.memory_size()
     }
 
+    /// None while the run goes on, see [`SimCore`]: operations fail.
+    fn lost(&self) -> Option<Rank> {
+        Some(Rank::new(self.core.lost()?.get()))
+    }
+
     #[track_caller]
     fn read(&self, at: u32, into: &mut [u8]) {
         for (here, len, start) in pieces(self.own(at), into.len(), CHUNK) {
