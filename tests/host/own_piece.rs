@@ -2,7 +2,8 @@
 //! is said with it.
 
 use flagpost::{
-    Config, DynamicOptions, Error, Rank, Rma as _, Unfinished, Validation, World, epoch::Assert,
+    Budget, Config, DynamicOptions, Error, Rank, Rma as _, Unfinished, Validation, World,
+    epoch::Assert,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, SimCore, sweep};
@@ -64,6 +65,28 @@ fn there_is_one_queued_lock_at_a_time() {
             first.unlock().map_err(error)?;
             let second = window.lock_queued(TWO).map_err(error)?;
             second.unlock().map_err(error)?;
+        }
+        Ok(())
+    });
+}
+
+/// Fails if a queued lock that is cancelled before it has come to the queue leaves the rank's turn behind: the next one would wait for
+/// ever.
+#[test]
+fn who_cancelled_a_queued_lock_can_lock_again() {
+    runs(3, 100, |world| {
+        let window = world.allocate::<u32>(1)?;
+        for _ in 0..4 {
+            // It runs out wherever another rank is at the same words.
+            world.set_budget(Budget::microseconds(0));
+            let lock = window.lock_queued(ZERO);
+            world.set_budget(Budget::UNLIMITED);
+            match lock {
+                Ok(lock) => lock.unlock().map_err(error)?,
+                Err(late) => late.handle.cancel().map_err(error)?,
+            }
+            let lock = window.lock_queued(ZERO).map_err(error)?;
+            lock.unlock().map_err(error)?;
         }
         Ok(())
     });
