@@ -397,6 +397,47 @@ fn what_was_refused_is_begun_again() {
     });
 }
 
+/// Rank 0 has no room for what others tell it, so it takes nothing from the link, and begins more than the network, or the link, has
+/// room for. Fails if only who takes notifications finds out that there is room again.
+#[test]
+fn a_full_queue_holds_up_no_access() {
+    const ONE: Rank = Rank::new(1);
+    // As many as are kept.
+    const TOLD: usize = 64;
+    runs(60, Wire::default(), |world| {
+        let window = world.allocate::<u32>(1)?;
+        let (me, all) = (world.rank().get(), window.lock_all().map_err(error)?);
+        if me == 1 {
+            for _ in 0..TOLD {
+                window.notify(Rank::new(0), Tag(1)).map_err(error)?;
+            }
+        }
+        world.barrier()?;
+        if me == 0 {
+            for value in 0..40 {
+                all.put(ONE, 0, &[value])?;
+            }
+            let mut words = [[0]; 6];
+            for request in words
+                .each_mut()
+                .map(|word| all.rget(ONE, 0, word))
+                .into_iter()
+                .rev()
+            {
+                request?.wait().map_err(error)?;
+            }
+        }
+        all.unlock().map_err(error)?;
+        world.barrier()?;
+        if me == 0 {
+            let mut request = window.expect(0..0, ONE, Tag(1), TOLD as u16)?;
+            request.start()?;
+            request.wait()?;
+        }
+        world.barrier()
+    });
+}
+
 /// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.
 #[test]
 fn a_lost_peer_is_an_error_and_the_others_go_on() {

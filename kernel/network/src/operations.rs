@@ -21,8 +21,11 @@ impl<F: Fabric> Networked<F> {
         }
         self.looks.mark();
         let id = self.answers.next();
-        let posted = self.fabric.post(id, to, work);
-        posted.map_err(|_| Refusal::Busy(to))?;
+        if self.fabric.post(id, to, work).is_err() {
+            // ROOM: what is done takes it until its event is taken; who only begins again would wait for ever.
+            self.poll();
+            return Err(Refusal::Busy(to));
+        }
         self.answers.begin(id, to, purpose);
         count(&peer.under_way, 1);
         Ok(id)
@@ -140,7 +143,11 @@ impl<F: Fabric> Networked<F> {
         len: u32,
         op: &Op,
     ) -> Result<(), Refusal> {
-        let place = self.answers.place().ok_or(Refusal::Busy(from))?;
+        let Some(place) = self.answers.place() else {
+            // As in `begin`.
+            self.look();
+            return Err(Refusal::Busy(from));
+        };
         let (into, len) = (Self::piece_at(place), len.min(PLACE));
         let id = self.begin(from, Work::Get { at, into, len }, Purpose::Piece(place))?;
         op.begun.set(id);
