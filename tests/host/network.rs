@@ -101,6 +101,16 @@ fn runs(
     wire: Wire,
     program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync,
 ) {
+    runs_with_queue(seeds, wire, 64, program);
+}
+
+/// [`runs`] with room for so many immediates of each rank.
+fn runs_with_queue(
+    seeds: u64,
+    wire: Wire,
+    entries: u32,
+    program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync,
+) {
     let config = Config {
         cores: 3,
         memory_size: 8192,
@@ -109,7 +119,7 @@ fn runs(
     };
     let swept = sweep(0..seeds).case("network", config, move |core: SimCore| {
         let mut arena = [0; 256];
-        let link = Mock::start(Nic::open(core))?;
+        let link = Mock::start_with_queue(Nic::open(core), entries)?;
         let world = World::start(link, &mut arena, Default::default())?;
         program(&world)
     });
@@ -327,6 +337,55 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
             lock.unlock().map_err(error)?;
         }
         window.notify(BUSY, Tag(1)).map_err(error)?;
+        world.barrier()
+    });
+}
+
+/// Each is told something by both peers, and frees the window; the network refuses to give room back while the barrier's last signal is
+/// under way. Fails if that is taken for nothing having arrived.
+#[test]
+fn a_network_that_refuses_hides_no_notification() {
+    runs_with_queue(300, REFUSES, 2, |world| {
+        for _ in 0..3 {
+            let window = world.allocate::<u32>(1)?;
+            for peer in peers(world) {
+                window.notify(peer, Tag(1)).map_err(error)?;
+            }
+            let unmatched = match window.free() {
+                Ok(()) => panic!("nothing had arrived"),
+                Err(unmatched) => unmatched,
+            };
+            assert_eq!(unmatched.error, Error::Unmatched { count: 2 });
+            let window = unmatched.handle;
+            assert_eq!(window.discard_notifications()?, 2);
+            window.free().map_err(error)?;
+        }
+        world.barrier()
+    });
+}
+
+/// A network that refuses most of the time, and room for one: each notification needs the room of the one before. Fails if room that the
+/// network refused to give back is never given back.
+#[test]
+fn room_that_could_not_be_given_back_is_given_back_later() {
+    runs_with_queue(60, REFUSES, 1, |world| {
+        let window = world.allocate::<u32>(1)?;
+        let peers = peers(world);
+        let expect = |peer| window.expect(0..0, peer, Tag(1), 5);
+        let mut requests = [expect(peers[0])?, expect(peers[1])?];
+        for _ in 0..20 {
+            for request in &mut requests {
+                request.start()?;
+            }
+            for _ in 0..5 {
+                for peer in peers {
+                    window.notify(peer, Tag(1)).map_err(error)?;
+                }
+            }
+            for request in &mut requests {
+                request.wait()?;
+            }
+        }
         world.barrier()
     });
 }

@@ -13,7 +13,7 @@
 //! | a slot is found signalled only behind what was fenced | a fence is refused until all that was begun is done at its target |
 //! | an immediate is found behind all earlier puts of its sender to the same rank | it is refused until those are done; its own data travel with it |
 //! | immediates of one rank come in order | the same |
-//! | nothing is lost | who sends has a *credit* for each entry of the target's queue, which is given back when it is taken |
+//! | nothing is lost | who sends has a *credit* for each entry of the target's queue, which is given back when it is taken, or as soon as the network has room to |
 //! | signals get through to a rank that takes no immediates | they have no place in that queue: they are counted as they come |
 //!
 //! # Steps
@@ -26,7 +26,7 @@
 //! | `watch` | once own memory shows that it may have come to it: a load of the own cell | its answer has come |
 //! | `put_immediate` | a store that brings an immediate | at once |
 //! | `signal` | an immediate without a store: bit 31, the slot's number | at once |
-//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | at once |
+//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | at once; if it is refused, whatever looks for events later posts it |
 //!
 //! What a rank does to itself is done in its own memory, except to cells: the network may not be coherent with the host's
 //! own atomic operations, so they are changed and read by the network alone.

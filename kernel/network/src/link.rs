@@ -52,7 +52,9 @@ pub struct Networked<F> {
     /// Immediates for the kernel, and who sent them.
     pub(crate) arrived: RefCell<VecDeque<(Rank, u32)>>,
     /// Immediates that a rank may send before any is taken.
-    credits: u32,
+    pub(crate) credits: u32,
+    /// The network has refused credits that a peer must get.
+    pub(crate) owed: Cell<bool>,
     /// Somebody was lost, and no fence has told yet.
     pub(crate) untold: Cell<Option<Rank>>,
     pub(crate) looks: Looks,
@@ -92,6 +94,7 @@ impl<F: Fabric> Networked<F> {
             numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
             arrived: RefCell::new(VecDeque::new()),
             credits: entries.max(1),
+            owed: Cell::new(false),
             untold: Cell::new(None),
             looks: Looks::new(),
             fabric,
@@ -346,12 +349,12 @@ impl<F: Fabric> Link for Networked<F> {
         let own = self.rank();
         let at = self.resolve(key, offset, CELL as usize)?;
         if !op.is_under_way() {
+            self.look();
             // A hint: what the network did is seen some time, whole or not.
             let mut word = [0; 4];
             self.fabric.read(at, &mut word);
             let value = u32::from_le_bytes(word);
             if !arrived(value) {
-                self.looks.mark();
                 self.looks.note(at, value);
                 return Ok(None);
             }
@@ -451,31 +454,13 @@ impl<F: Fabric> Link for Networked<F> {
 
     fn progress(&self) -> Option<u32> {
         self.look();
-        let (from, immediate) = self.arrived.borrow().front().copied()?;
+        let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
         if !self.is_own(from)
             && let Ok(peer) = self.peer(from)
-            && !peer.lost.get()
         {
-            let taken = peer.taken.get().saturating_add(1);
-            // Half of what it may send at a time: it goes on while the other half is taken.
-            if taken.saturating_mul(2) >= self.credits {
-                let work = Work::Put {
-                    at: 0,
-                    data: &[],
-                    immediate: Some(Said::Credits(taken).pack()),
-                };
-                // CREDIT: taken only if the peer can be told, lest it wait for a rank that has nothing more to do.
-                point!(
-                    "network.progress.credit",
-                    self.begin(from, work, Purpose::Place).ok()?;
-                    else 0
-                );
-                peer.taken.set(0);
-            } else {
-                peer.taken.set(taken);
-            }
+            count(&peer.taken, 1);
+            self.give_back(from, peer);
         }
-        self.arrived.borrow_mut().pop_front();
         Some(immediate)
     }
 

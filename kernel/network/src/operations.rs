@@ -9,7 +9,7 @@ use crate::{
     Event, Fabric, Networked, Work,
     answers::{Answer, PLACE, Purpose},
     control::Said,
-    link::count,
+    link::{Peer, count},
 };
 
 impl<F: Fabric> Networked<F> {
@@ -43,10 +43,40 @@ impl<F: Fabric> Networked<F> {
         }
     }
 
-    /// [`poll`](Self::poll), before something is looked at that a loop may wait for.
+    /// [`poll`](Self::poll), before something is looked at that a loop may wait for. Peers get what the network had no room for.
     pub(crate) fn look(&self) {
         self.poll();
+        if self.owed.take() {
+            for (rank, peer) in (0..self.fabric.size()).map(Rank::new).zip(&self.peers) {
+                self.give_back(rank, peer);
+            }
+        }
         self.looks.mark();
+    }
+
+    /// Gives its credits back to `to`, if that is due: else they are added to.
+    pub(crate) fn give_back(&self, to: Rank, peer: &Peer) {
+        let taken = peer.taken.get();
+        // Half of what it may send at a time: it goes on while the other half is taken.
+        if taken.saturating_mul(2) < self.credits || peer.lost.get() {
+            return;
+        }
+        let work = Work::Put {
+            at: 0,
+            data: &[],
+            immediate: Some(Said::Credits(taken).pack()),
+        };
+        // CREDIT: it may wait for it; if the network refuses, whatever looks next tries again.
+        let told = point!(
+            "network.progress.credit",
+            self.begin(to, work, Purpose::Place).is_ok();
+            else true
+        );
+        if told {
+            peer.taken.set(0);
+        } else {
+            self.owed.set(true);
+        }
     }
 
     pub(crate) fn ended(&self, id: u32, answer: Option<u64>) {
