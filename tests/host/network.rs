@@ -341,6 +341,98 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
     });
 }
 
+/// Begins, and goes on without a budget until it is done.
+fn by_steps<T, H>(
+    world: &World<'_, Mock>,
+    begin: impl FnOnce() -> Result<T, Unfinished<H>>,
+    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
+) -> Result<T, Error> {
+    /// More calls than any answers take.
+    const PATIENCE: u32 = 10_000;
+    world.set_budget(Budget::microseconds(0));
+    let mut rest = begin();
+    for _ in 0..PATIENCE {
+        match rest {
+            Ok(done) => {
+                world.set_budget(Budget::UNLIMITED);
+                return Ok(done);
+            }
+            Err(late) => {
+                assert!(matches!(late.error, Error::Timeout(_)));
+                world.link().relax();
+                rest = go_on(late.handle);
+            }
+        }
+    }
+    panic!("it does not come to an end")
+}
+
+/// How the ranks of [`locks_by_steps`] lock the piece of the last one.
+#[derive(Copy, Clone, Debug)]
+enum How {
+    Queued,
+    Exclusive,
+    Shared,
+    All,
+}
+
+/// Rank 1 has the lock, rank 2 gives up waiting for it, rank 0 waits until it has it.
+fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
+    const TWO: Rank = Rank::new(2);
+    const TURNS: u32 = 300;
+    let window = world.allocate::<u32>(1)?;
+    let ask = || match how {
+        How::Queued => window.lock_queued(TWO),
+        How::Exclusive => window.lock_exclusive(TWO),
+        How::Shared => window.lock_shared(TWO),
+        How::All => window.lock_all(),
+    };
+    let has = || match how {
+        How::Queued => window.lock_queued(TWO),
+        _ => window.lock_exclusive(TWO),
+    };
+    match world.rank().get() {
+        0 => {
+            world.barrier()?;
+            world.barrier()?;
+            let lock = by_steps(world, ask, |rest| rest.go_on())?;
+            by_steps(world, || lock.unlock(), |rest| rest.go_on())?;
+        }
+        1 => {
+            let lock = by_steps(world, has, |rest| rest.go_on())?;
+            world.barrier()?;
+            world.barrier()?;
+            (0..TURNS).for_each(|_| world.link().relax());
+            by_steps(world, || lock.unlock(), |rest| rest.go_on())?;
+        }
+        _ => {
+            world.barrier()?;
+            world.set_budget(Budget::microseconds(0));
+            let mut asked = ask();
+            for _ in 0..TURNS {
+                asked = asked.or_else(|late| {
+                    world.link().relax();
+                    late.handle.go_on()
+                });
+            }
+            world.set_budget(Budget::UNLIMITED);
+            let late = asked.expect_err("it is rank 1's");
+            late.handle.cancel().map_err(error)?;
+            world.barrier()?;
+        }
+    }
+    world.barrier()
+}
+
+/// A budget that is shorter than the way of an answer: locks are got, and given back, all the same. Fails if a call asks again for
+/// what the one before had asked for.
+#[test]
+fn locks_go_on_where_their_budget_ran_out() {
+    for how in [How::Queued, How::Exclusive, How::Shared, How::All] {
+        runs(60, Wire::default(), move |world| locks_by_steps(world, how));
+    }
+}
+
 /// Each is told something by both peers, and frees the window; the network refuses to give room back while the barrier's last signal is
 /// under way. Fails if that is taken for nothing having arrived.
 #[test]

@@ -19,7 +19,7 @@
 //! # Source
 //! Mellor-Crummey and Scott 1991; leaving it early as in Scott and Scherer 2001.
 
-use flagpost_link::{Amo, Link, Op, Rank, point};
+use flagpost_link::{Amo, Link, Rank, point};
 
 use super::words::{Step as WordStep, Words};
 use crate::{Error, Missing, Timeout, Waiting, window::cell};
@@ -114,15 +114,17 @@ impl<L: Link> Words<'_, '_, L> {
     }
 
     /// Waits until an own cell is as it should be: its value.
-    fn watch(&self, cell: u32, arrived: impl Fn(u32) -> bool) -> Result<u32, Error> {
-        let (world, key, op) = (self.core.world, self.core.cells, Op::new());
-        world.wait(
-            || match world.link().watch(key, cell, &arrived, &op) {
+    fn watch(&mut self, cell: u32, arrived: impl Fn(u32) -> bool) -> Result<u32, Error> {
+        let (world, key) = (self.core.world, self.core.cells);
+        self.look_at(world.rank(), cell);
+        let value = world.wait(
+            || match world.link().watch(key, cell, &arrived, &self.op) {
                 Err(refusal) if refusal.is_transient() => Ok(None),
                 other => Ok(other?),
             },
             || self.taken_by_others(),
-        )
+        );
+        self.looked(value)
     }
 
     /// Comes to the queue, and waits until it is first.
@@ -231,15 +233,18 @@ impl<L: Link> Words<'_, '_, L> {
     }
 
     /// Who is known to come behind `rank`.
-    fn next_of(&self, rank: Rank) -> Result<Option<Rank>, Error> {
-        let (world, key, op) = (self.core.world, self.core.cells, Op::new());
-        let link = world.link();
-        if rank == world.rank() {
-            let next = world.retry(|| link.watch(key, cell::NEXT, |next| next != 0, &op))?;
-            return Ok(next.and_then(rank_of));
-        }
-        let half = flagpost_link::Width::Half;
-        let next = world.retry(|| link.amo(rank, key, cell::NEXT, Amo::Read, half, &op))?;
-        Ok(rank_of(next as u32))
+    fn next_of(&mut self, rank: Rank) -> Result<Option<Rank>, Error> {
+        let (world, key) = (self.core.world, self.core.cells);
+        self.look_at(rank, cell::NEXT);
+        let (link, op) = (world.link(), &self.op);
+        let next = if rank == world.rank() {
+            let next = world.retry(|| link.watch(key, cell::NEXT, |next| next != 0, op));
+            next.map(|next| next.and_then(rank_of))
+        } else {
+            let half = flagpost_link::Width::Half;
+            let next = world.retry(|| link.amo(rank, key, cell::NEXT, Amo::Read, half, op));
+            next.map(|next| rank_of(next as u32))
+        };
+        self.looked(next)
     }
 }

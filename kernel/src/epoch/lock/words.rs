@@ -41,8 +41,9 @@ pub(super) struct Words<'e, 'w, L: Link> {
     failed: u8,
     draw: u16,
     pub(super) queue: Queue,
-    op: Op,
-    /// A step that has begun and was not answered.
+    /// The step's below, or that of a look.
+    pub(super) op: Op,
+    /// A step, or a look, that has begun and was not answered.
     begun: Option<(Rank, u32, Amo, Step)>,
 }
 
@@ -62,6 +63,8 @@ pub(super) enum Step {
     Unregister,
     /// A step of the queue.
     Queue(super::queue::Step),
+    /// Nothing: a cell is looked at.
+    Look,
 }
 
 impl<'e, 'w, L: Link> Words<'e, 'w, L> {
@@ -123,13 +126,19 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     #[inline(never)]
     fn step_long(&mut self, rank: Rank, cell: u32, amo: Amo, step: Step) -> Result<u32, Error> {
         let (world, key) = (self.core.world, self.core.cells);
+        self.drop_look();
         self.begun = Some((rank, cell, amo, step));
         let op = &self.op;
         let old = world.retry(|| world.link().amo(rank, key, cell, amo, Width::Half, op));
-        if old.is_ok() || !self.op.is_under_way() {
+        Ok(self.answered(old)? as u32)
+    }
+
+    /// What came of what has begun: there is nothing left to go on with, if it was answered.
+    fn answered<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
+        if found.is_ok() || !self.op.is_under_way() {
             self.begun = None;
         }
-        Ok(old? as u32)
+        found
     }
 
     /// Notes that a step was done, which found `old`.
@@ -153,24 +162,69 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             }
             Step::Unregister => self.registered = false,
             Step::Queue(step) => self.queue.done(step, old),
+            Step::Look => (),
         }
     }
 
     /// Ends what has begun: it may have had its effect.
     #[inline(always)]
     pub(super) fn settle(&mut self) -> Result<(), Error> {
-        if let Some((rank, cell, amo, step)) = self.begun {
+        match self.begun {
+            None => Ok(()),
+            Some(begun) => self.settle_long(begun),
+        }
+    }
+
+    /// A look has no effect: who looks there again goes on with it.
+    #[cold]
+    #[inline(never)]
+    fn settle_long(&mut self, begun: (Rank, u32, Amo, Step)) -> Result<(), Error> {
+        let (rank, cell, amo, step) = begun;
+        if !matches!(step, Step::Look) {
             self.step(rank, cell, amo, step)?;
         }
         Ok(())
     }
 
+    /// A look at a cell begins, or goes on where the budget of an earlier call ran out: however short budgets are, its answer is there in
+    /// the end.
+    pub(super) fn look_at(&mut self, rank: Rank, cell: u32) {
+        // Where caches are kept in step it has come to an end when it returns.
+        if L::COHERENT {
+            return;
+        }
+        let look = (rank, cell, Amo::Read, Step::Look);
+        let same = |(at, of, _, step)| matches!(step, Step::Look) && (at, of) == (rank, cell);
+        if !self.begun.is_some_and(same) {
+            self.drop_look();
+            self.begun = Some(look);
+        }
+    }
+
+    /// What came of a look.
+    pub(super) fn looked<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
+        if L::COHERENT {
+            found
+        } else {
+            self.answered(found)
+        }
+    }
+
+    /// Nobody goes on with a look.
+    pub(super) fn drop_look(&mut self) {
+        if let Some((.., Step::Look)) = self.begun {
+            self.op = Op::new();
+            self.begun = None;
+        }
+    }
+
     /// Reads a word until it is free, with pauses in between that get longer.
     fn until(&mut self, rank: Rank, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
         let (world, key) = (self.core.world, self.core.cells);
-        let (link, op) = (world.link(), Op::new());
         let mut pause = self.first_pause();
-        world.wait_long(
+        self.look_at(rank, cell);
+        let (link, op) = (world.link(), &self.op);
+        let free = world.wait_long(
             || {
                 // Whatever is noted: these are turns, and no waiting.
                 for _ in 1..pause {
@@ -178,14 +232,15 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                     link.relax();
                 }
                 pause = pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
-                match link.amo(rank, key, cell, Amo::Read, Width::Half, &op) {
+                match link.amo(rank, key, cell, Amo::Read, Width::Half, op) {
                     Ok(word) => Ok(is_free(word as u32).then_some(())),
                     Err(refusal) if refusal.is_transient() => Ok(None),
                     Err(refusal) => Err(refusal.into()),
                 }
             },
             || self.taken_by_others(),
-        )
+        );
+        self.looked(free)
     }
 
     /// Turns before the first look: none, until attempts fail. Then a number that is drawn: ranks that always meet in the same
