@@ -11,7 +11,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Rank, Refusal, point};
+use flagpost_link::{Link, Op, Rank, Refusal, point};
 
 use crate::{
     Budget, Error, Group, Limits, Missing, Timeout, Waiting, arena::Arena, budget::Deadline,
@@ -261,6 +261,19 @@ impl<'a, L: Link> World<'a, L> {
         operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         self.retry_for(Waiting::RingSpace, operation)
+    }
+
+    /// [`World::retry`] of an operation that is begun anew by whoever calls again: an answer that has not come is not kept.
+    pub(crate) fn ask<T>(
+        &self,
+        mut operation: impl FnMut(&Op) -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        let op = Op::new();
+        let answer = self.retry(|| operation(&op));
+        if answer.is_err() {
+            self.link.abandon(&op);
+        }
+        answer
     }
 
     /// [`World::retry`] of an operation that waits for `full` where there is no room.

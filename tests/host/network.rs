@@ -341,6 +341,12 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
     });
 }
 
+/// Operations on cells whose answer the link keeps, or waits for, since somebody may ask for it.
+fn kept_answers(world: &World<'_, Mock>) -> usize {
+    let link = format!("{:?}", world.link());
+    link.matches("purpose: Cell(").count()
+}
+
 /// Begins, and goes on without a budget until it is done.
 fn by_steps<T, H>(
     world: &World<'_, Mock>,
@@ -421,6 +427,7 @@ fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
             world.barrier()?;
         }
     }
+    assert_eq!(kept_answers(world), 0);
     world.barrier()
 }
 
@@ -431,6 +438,36 @@ fn locks_go_on_where_their_budget_ran_out() {
     for how in [How::Queued, How::Exclusive, How::Shared, How::All] {
         runs(60, Wire::default(), move |world| locks_by_steps(world, how));
     }
+}
+
+/// Calls that run out of their budget before the answer has come, again and again. Fails if each of them leaves its answer with the
+/// link, which would keep it for ever.
+#[test]
+fn answers_that_nobody_asks_for_are_not_kept() {
+    runs(20, Wire::default(), |world| {
+        let mut window = world.allocate::<u32>(1)?;
+        window.set_num_notify(1)?;
+        let dynamic = world.dynamic(DynamicOptions::default())?;
+        let memory = world.reserve(32)?;
+        let (here, mut there) = (dynamic.attach(&memory)?, [0; 3]);
+        world.allgather_with(here.get(), |rank, raw| there[rank.index()] = raw)?;
+        let all = dynamic.window().lock_all().map_err(error)?;
+        let [peer, _] = peers(world);
+        let at = Displacement::new(there[peer.index()]);
+        world.set_budget(Budget::microseconds(0));
+        for _ in 0..50 {
+            assert!(matches!(window.notify_value(0), Err(Error::Timeout(_))));
+            let got = dynamic.get(&all, peer, at, &mut [0_u8]);
+            assert!(matches!(got, Err(Error::Timeout(_))));
+        }
+        world.set_budget(Budget::UNLIMITED);
+        assert_eq!(kept_answers(world), 0);
+        all.unlock().map_err(error)?;
+        world.barrier()?;
+        dynamic.detach(&memory)?;
+        dynamic.free().map_err(error)?;
+        world.barrier()
+    });
 }
 
 /// Each is told something by both peers, and frees the window; the network refuses to give room back while the barrier's last signal is

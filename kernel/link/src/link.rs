@@ -173,6 +173,13 @@ pub trait Link {
         op: &Op,
     ) -> Result<(), Refusal>;
 
+    /// Nobody asks for `op`'s answer any more: what was begun has its effect all the same, and `op` is as a new one.
+    #[inline]
+    fn abandon(&self, op: &Op) {
+        op.begun.set(0);
+        op.seen.set(0);
+    }
+
     /// [`put`](Self::put), and appends `immediate` to `to`'s queue. Who takes it from the queue finds the
     /// data, and all earlier puts of this rank to `to`, in memory.
     ///

@@ -160,7 +160,8 @@ pub enum Width {
 /// An operation that may need several calls: the first begins it, the others, with the same arguments, ask for its
 /// answer. Until then it is the link's; a new operation takes a new one, or one that was answered.
 ///
-/// Dropping one that has begun leaves the operation on its way: it will have its effect, and its answer is lost.
+/// Dropping one that has begun leaves the operation on its way: it will have its effect, and its answer is lost. A link may keep
+/// that for ever, unless the operation is [abandoned](crate::Link::abandon) before.
 #[derive(Debug, Default)]
 pub struct Op {
     /// For links: what was begun; 0 is nothing.

@@ -137,6 +137,19 @@ impl Answers {
         }
     }
 
+    /// Nobody will ask for the answer. Of a get, the place is left once it is needed.
+    pub(crate) fn abandon(&self, id: u32) {
+        if let Some(begun) = self.begun.borrow_mut().get_mut(&id)
+            && begun.answer.is_none()
+        {
+            if matches!(begun.purpose, Purpose::Cell(_)) {
+                begun.purpose = Purpose::Place;
+            }
+            return;
+        }
+        self.take(id);
+    }
+
     fn leave(&self, purpose: Purpose) {
         if let Purpose::Piece(place) = purpose
             && let Some(owner) = self.places.get(place)
@@ -163,6 +176,24 @@ mod tests {
         answers.take(id);
         assert!(matches!(answers.of(id), Answer::Gone));
         assert_eq!(answers.end(id, Some(8)), None);
+    }
+
+    #[test]
+    fn what_was_abandoned_is_not_kept() {
+        let answers = Answers::new();
+        for done_before in [true, false] {
+            let id = answers.next();
+            answers.begin(id, PEER, Purpose::Cell(None));
+            if done_before {
+                answers.end(id, Some(8));
+                answers.abandon(id);
+            } else {
+                answers.abandon(id);
+                assert!(matches!(answers.of(id), Answer::Waiting));
+                assert_eq!(answers.end(id, Some(8)), Some(PEER));
+            }
+            assert!(answers.begun.borrow().is_empty());
+        }
     }
 
     #[test]

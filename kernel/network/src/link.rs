@@ -363,6 +363,11 @@ impl<F: Fabric> Link for Networked<F> {
         Ok(arrived(value).then_some(value))
     }
 
+    fn abandon(&self, op: &Op) {
+        self.answers.abandon(op.begun.take());
+        op.seen.set(0);
+    }
+
     fn put_immediate(
         &self,
         to: Rank,

@@ -74,9 +74,9 @@ impl<L: Link> World<'_, L> {
     pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<u32, Error> {
         // PROGRESS: who waits for room in the own ring may be the one whose notification is asked for.
         point!("notify.value.progress", self.progress(); else false);
-        let (link, me, op) = (self.link(), self.rank(), Op::new());
-        let read = || link.amo(me, key, offset, Amo::Read, Width::Half, &op);
+        let (link, me) = (self.link(), self.rank());
+        let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::Half, op);
         // The low half.
-        Ok(self.retry(read)? as u32)
+        Ok(self.ask(read)? as u32)
     }
 }

@@ -174,7 +174,13 @@ impl<L: Link> Words<'_, '_, L> {
         let me = self.core.world.rank();
         loop {
             match self.queue.0 {
-                Place::Out => return Ok(()),
+                Place::Out => {
+                    // Where caches are kept in step no look is under way.
+                    if !L::COHERENT {
+                        self.drop_look();
+                    }
+                    return Ok(());
+                }
                 Place::Ready | Place::Clear => self.queue.0 = Place::Next(me, me),
                 Place::Behind(before) => {
                     let next = Amo::Swap(cell_of(me));

@@ -213,7 +213,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     /// Nobody goes on with a look.
     pub(super) fn drop_look(&mut self) {
         if let Some((.., Step::Look)) = self.begun {
-            self.op = Op::new();
+            self.core.world.link().abandon(&self.op);
             self.begun = None;
         }
     }

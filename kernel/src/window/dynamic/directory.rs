@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Op, Rank, Width};
+use flagpost_link::{Amo, Key, Link, Rank, Width};
 
 use super::DynamicWindow;
 use crate::Error;
@@ -90,9 +90,9 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// Changes or reads a cell at `rank`.
     pub(super) fn change(&self, rank: Rank, field: Field, amo: Amo) -> Result<u64, Error> {
         let core = &self.window.core;
-        let (world, op) = (core.world, Op::new());
+        let world = core.world;
         let (offset, width) = (self.directory.offset(field), Directory::width(field));
-        world.retry(|| world.link().amo(rank, core.key, offset, amo, width, &op))
+        world.ask(|op| world.link().amo(rank, core.key, offset, amo, width, op))
     }
 
     /// Changes an own cell.
@@ -164,11 +164,11 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// What the own `told` holds, if not `seen`.
     pub(super) fn told_since(&self, seen: u32) -> Result<Option<u32>, Error> {
         let core = &self.window.core;
-        let (world, op) = (core.world, Op::new());
+        let world = core.world;
         let offset = self.directory.offset(Field::Told);
-        world.retry(|| {
+        world.ask(|op| {
             let changed = |told| told != seen;
-            world.link().watch(core.key, offset, changed, &op)
+            world.link().watch(core.key, offset, changed, op)
         })
     }
 }
