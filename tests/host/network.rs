@@ -39,9 +39,18 @@ fn settings(cores: u16) -> impl Iterator<Item = Setting> {
 }
 
 fn ranks(cores: u16, seeds: u64) {
+    ranks_on(cores, seeds, None);
+}
+
+fn ranks_on(cores: u16, seeds: u64, wire: Option<Wire>) {
     let (mut runs, mut steps) = (0, 0);
     for setting in settings(cores) {
-        let swept = setting.add_to(sweep(0..seeds), setting.config()).run();
+        let usual = setting.config();
+        let config = Config {
+            network: wire.or(usual.network),
+            ..usual
+        };
+        let swept = setting.add_to(sweep(0..seeds), config).run();
         swept.assert_done();
         runs += swept.runs;
         steps += swept.steps;
@@ -62,6 +71,12 @@ fn two_ranks() {
 #[test]
 fn three_ranks() {
     ranks(3, groups::seeds(SEEDS));
+}
+
+/// Nearly everything is refused at first.
+#[test]
+fn three_ranks_with_room_for_one_operation_each() {
+    ranks_on(3, groups::seeds(SEEDS) / 3, Some(REFUSES));
 }
 
 #[test]

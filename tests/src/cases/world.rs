@@ -4,7 +4,7 @@ use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
 use flagpost_mapped::Mapped;
 
-use super::{join, join_as};
+use super::{insist, join, join_as};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// Stands for a call that should have failed and did not.
@@ -147,8 +147,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for round in 1..=4_u32 {
         // To the rank furthest away in the barrier's rounds: it hears of us through others.
         let far = me.ahead(size - 1, size);
-        let put = link.put(far, key, place(me), &round.to_le_bytes());
-        put?;
+        insist(link, || link.put(far, key, place(me), &round.to_le_bytes()))?;
         world.barrier()?;
         let from = me.next(size);
         let mut seen = [0; 4];
