@@ -73,10 +73,19 @@ fn three_ranks() {
     ranks(3, groups::seeds(SEEDS));
 }
 
-/// Nearly everything is refused at first.
+/// Nearly everything is refused at first, or arrives late, or waits for room at its target.
 #[test]
-fn three_ranks_with_room_for_one_operation_each() {
-    ranks_on(3, groups::seeds(SEEDS) / 3, Some(REFUSES));
+fn narrow_wires() {
+    for (sends, queue, deliveries) in [(1, 64, 192), (2, 3, 192), (3, 8, 8), (2, 64, 2)] {
+        let wire = Wire {
+            sends,
+            queue,
+            deliveries,
+        };
+        for cores in [2, 3, 5] {
+            ranks_on(cores, groups::seeds(SEEDS) / 10, Some(wire));
+        }
+    }
 }
 
 #[test]
