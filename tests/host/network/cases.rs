@@ -1,0 +1,99 @@
+//! Every conformance case that any link can run.
+
+use flagpost_explore::{Chip, Setting, cases};
+use flagpost_sim::{Bounds, Config, Preset, Wire, sweep};
+
+use crate::groups;
+
+/// Seeds per case and size.
+const SEEDS: u64 = 60;
+
+const NETWORK: Chip = Chip::Preset(Preset::Network);
+
+/// All cases that run on so many ranks of the network.
+fn settings(cores: u16) -> impl Iterator<Item = Setting> {
+    let setting = move |case| Setting {
+        case,
+        cores,
+        chip: NETWORK,
+    };
+    let fits = move |setting: &Setting| setting.case.admits(cores) && setting.fits();
+    cases().map(setting).filter(fits)
+}
+
+fn ranks(cores: u16, seeds: u64) {
+    ranks_on(cores, seeds, None);
+}
+
+fn ranks_on(cores: u16, seeds: u64, wire: Option<Wire>) {
+    let (mut runs, mut steps) = (0, 0);
+    for setting in settings(cores) {
+        let usual = setting.config();
+        let config = Config {
+            network: wire.or(usual.network),
+            ..usual
+        };
+        let swept = setting.add_to(sweep(0..seeds), config).run();
+        swept.assert_done();
+        runs += swept.runs;
+        steps += swept.steps;
+    }
+    println!("{cores} ranks: {runs} runs, {steps} steps");
+}
+
+#[test]
+fn one_rank() {
+    ranks(1, 1);
+}
+
+#[test]
+fn two_ranks() {
+    ranks(2, groups::seeds(SEEDS));
+}
+
+#[test]
+fn three_ranks() {
+    ranks(3, groups::seeds(SEEDS));
+}
+
+/// Nearly everything is refused at first, or arrives late, or waits for room at its target.
+#[test]
+fn narrow_wires() {
+    for (sends, queue, deliveries) in [(1, 64, 192), (2, 3, 192), (3, 8, 8), (2, 64, 2)] {
+        let wire = Wire {
+            sends,
+            queue,
+            deliveries,
+        };
+        for cores in [2, 3, 5] {
+            ranks_on(cores, groups::seeds(SEEDS) / 10, Some(wire));
+        }
+    }
+}
+
+#[test]
+fn five_ranks() {
+    ranks(5, groups::seeds(SEEDS) / 3);
+}
+
+#[test]
+fn forty_eight_ranks() {
+    ranks(48, 1);
+}
+
+/// All schedules of small cases, and all orders in which what is under way can arrive.
+#[test]
+fn all_schedules_of_small_cases() {
+    for name in [
+        "small.notify",
+        "small.ping_pong",
+        "small.get",
+        "small.fan_out",
+    ] {
+        let setting = settings(2).find(|setting| setting.case.name == name);
+        let setting = setting.expect("any link runs it");
+        let explored = setting.explore(&Bounds::default(), setting.config());
+        println!("{setting}: {explored}");
+        explored.assert_done();
+    }
+}

@@ -1,0 +1,172 @@
+//! Locks, where budgets are shorter than the way of an answer.
+
+use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, Unfinished, World};
+use flagpost_sim::{Mock, Wire};
+
+use crate::{answers::kept_answers, error, peers, runs};
+
+/// A lock whose release runs out of its budget at each step is given back once: another exclusive one still keeps everybody from locking
+/// all.
+#[test]
+fn an_unlock_goes_on_where_its_budget_ran_out() {
+    const ONE: Rank = Rank::new(1);
+    const TWO: Rank = Rank::new(2);
+    runs(300, Wire::default(), |world| {
+        let window = world.allocate::<u32>(1)?;
+        if world.rank().get() == 0 {
+            let first = window.lock_exclusive(ONE).map_err(error)?;
+            let second = window.lock_exclusive(TWO).map_err(error)?;
+            world.set_budget(Budget::microseconds(0));
+            let (mut late, mut rest) = (0, first.unlock());
+            while let Err(unfinished) = rest {
+                assert!(matches!(unfinished.error, Error::Timeout(_)));
+                late += 1;
+                world.link().relax();
+                rest = unfinished.handle.go_on();
+            }
+            assert!(late >= 1);
+            world.set_budget(Budget::UNLIMITED);
+            world.barrier()?;
+            second.put(TWO, 0, &[5])?;
+            second.unlock().map_err(error)?;
+        } else {
+            world.barrier()?;
+            let all = window.lock_all().map_err(error)?;
+            let mut found = [0];
+            all.get(TWO, 0, &mut found)?;
+            // Whoever comes before the release finds nothing yet.
+            assert_eq!(found, [5]);
+            all.unlock().map_err(error)?;
+        }
+        world.barrier()
+    });
+}
+
+/// Fails if a queued lock that is cancelled where its budget ran out leaves the rank's turn behind: the next one would wait for ever.
+#[test]
+fn who_cancelled_a_queued_lock_can_lock_again() {
+    const BUSY: Rank = Rank::new(2);
+    // What is under way takes about as long as the budget: as there is a rank that never sleeps, it does not arrive sooner.
+    let slow = Wire {
+        deliveries: 2,
+        ..Wire::default()
+    };
+    runs(60, slow, |world| {
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == BUSY {
+            let peers = peers(world);
+            let expect = |peer| window.expect(0..0, peer, Tag(1), 1);
+            for mut request in [expect(peers[0])?, expect(peers[1])?] {
+                request.start()?;
+                while request.test()?.is_none() {}
+            }
+            return world.barrier();
+        }
+        for _ in 0..4 {
+            world.set_budget(Budget::microseconds(1));
+            let lock = window.lock_queued(BUSY);
+            world.set_budget(Budget::UNLIMITED);
+            match lock {
+                Ok(lock) => lock.unlock().map_err(error)?,
+                Err(late) => late.handle.cancel().map_err(error)?,
+            }
+            let lock = window.lock_queued(BUSY).map_err(error)?;
+            lock.unlock().map_err(error)?;
+        }
+        window.notify(BUSY, Tag(1)).map_err(error)?;
+        world.barrier()
+    });
+}
+
+/// Begins, and goes on without a budget until it is done.
+fn by_steps<T, H>(
+    world: &World<'_, Mock>,
+    begin: impl FnOnce() -> Result<T, Unfinished<H>>,
+    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
+) -> Result<T, Error> {
+    /// More calls than any answers take.
+    const PATIENCE: u32 = 10_000;
+    world.set_budget(Budget::microseconds(0));
+    let mut rest = begin();
+    for _ in 0..PATIENCE {
+        match rest {
+            Ok(done) => {
+                world.set_budget(Budget::UNLIMITED);
+                return Ok(done);
+            }
+            Err(late) => {
+                assert!(matches!(late.error, Error::Timeout(_)));
+                world.link().relax();
+                rest = go_on(late.handle);
+            }
+        }
+    }
+    panic!("it does not come to an end")
+}
+
+/// How the ranks of [`locks_by_steps`] lock the piece of the last one.
+#[derive(Copy, Clone, Debug)]
+enum How {
+    Queued,
+    Exclusive,
+    Shared,
+    All,
+}
+
+/// Rank 1 has the lock, rank 2 gives up waiting for it, rank 0 waits until it has it.
+fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
+    const TWO: Rank = Rank::new(2);
+    const TURNS: u32 = 300;
+    let window = world.allocate::<u32>(1)?;
+    let ask = || match how {
+        How::Queued => window.lock_queued(TWO),
+        How::Exclusive => window.lock_exclusive(TWO),
+        How::Shared => window.lock_shared(TWO),
+        How::All => window.lock_all(),
+    };
+    let has = || match how {
+        How::Queued => window.lock_queued(TWO),
+        _ => window.lock_exclusive(TWO),
+    };
+    match world.rank().get() {
+        0 => {
+            world.barrier()?;
+            world.barrier()?;
+            let lock = by_steps(world, ask, |rest| rest.go_on())?;
+            by_steps(world, || lock.unlock(), |rest| rest.go_on())?;
+        }
+        1 => {
+            let lock = by_steps(world, has, |rest| rest.go_on())?;
+            world.barrier()?;
+            world.barrier()?;
+            (0..TURNS).for_each(|_| world.link().relax());
+            by_steps(world, || lock.unlock(), |rest| rest.go_on())?;
+        }
+        _ => {
+            world.barrier()?;
+            world.set_budget(Budget::microseconds(0));
+            let mut asked = ask();
+            for _ in 0..TURNS {
+                asked = asked.or_else(|late| {
+                    world.link().relax();
+                    late.handle.go_on()
+                });
+            }
+            world.set_budget(Budget::UNLIMITED);
+            let late = asked.expect_err("it is rank 1's");
+            late.handle.cancel().map_err(error)?;
+            world.barrier()?;
+        }
+    }
+    assert_eq!(kept_answers(world), 0);
+    world.barrier()
+}
+
+/// A budget that is shorter than the way of an answer: locks are got, and given back, all the same. Fails if a call asks again for
+/// what the one before had asked for.
+#[test]
+fn locks_go_on_where_their_budget_ran_out() {
+    for how in [How::Queued, How::Exclusive, How::Shared, How::All] {
+        runs(60, Wire::default(), move |world| locks_by_steps(world, how));
+    }
+}

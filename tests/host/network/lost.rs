@@ -1,0 +1,59 @@
+//! A peer that falls silent.
+
+use flagpost::{Error, Link as _, Rank, Tag, World};
+use flagpost_link::{Amo, Op, Place, Refusal, Width};
+use flagpost_sim::{Mock, Wire};
+
+use crate::runs;
+
+/// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.
+#[test]
+fn a_lost_peer_is_an_error_and_the_others_go_on() {
+    runs(300, Wire::default(), loses_a_peer);
+}
+
+fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
+    const LOST: Rank = Rank::new(1);
+    const THIRD: Rank = Rank::new(2);
+    let window = world.allocate::<u32>(2)?;
+    let (link, me) = (world.link(), world.rank());
+    let key = link.allocate(8, Place::Symmetric)?;
+    if me == LOST {
+        link.fabric().drop_out();
+        return Ok(());
+    }
+    if me == THIRD {
+        let mut request = window.expect(0..2, Rank::new(0), Tag(3), 1)?;
+        request.start()?;
+        request.wait()?;
+        assert_eq!(window.local().get(1)?, 7);
+        return Ok(());
+    }
+    // Until the first failure is known, operations may be accepted.
+    let lost = loop {
+        if let Err(late) = window.put_notify(LOST, 0, &[1], Tag(1)) {
+            break late.error;
+        }
+    };
+    assert_eq!(lost, Error::PeerLost(LOST));
+    // A fence says once that what was to be ordered is not there.
+    let fence = loop {
+        match link.fence() {
+            Err(refusal) if refusal.is_transient() => link.relax(),
+            other => break other,
+        }
+    };
+    assert_eq!(fence, Err(Refusal::PeerLost(LOST)));
+    assert_eq!(link.fence(), Ok(()));
+    // From now on all is refused at once.
+    let gone = Err(Refusal::PeerLost(LOST));
+    assert_eq!(link.put(LOST, key, 0, &[0; 4]), gone);
+    assert_eq!(link.get(LOST, key, 0, &mut [0; 4], &Op::new()), gone);
+    let amo = link.amo(LOST, key, 0, Amo::Read, Width::Whole, &Op::new());
+    assert_eq!(amo.map(|_| ()), gone);
+    let update = link.update(LOST, key, 0, 4, &mut |_| (), &Op::new());
+    assert_eq!(update, gone);
+    assert_eq!(link.put_immediate(LOST, key, 0, &[], 1, true), gone);
+    assert_eq!(link.signal(LOST, flagpost_link::Slot(31), 1), gone);
+    Ok(window.put_notify(THIRD, 0, &[6, 7], Tag(3))?)
+}

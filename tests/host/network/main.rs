@@ -1,0 +1,78 @@
+//! The link for networks, on a network with remote memory access that delays and reorders whatever is not fenced.
+//!
+//! `FLAGPOST_SEEDS=n` changes how many seeds each combination of [`cases`] gets. A failure prints the run's timeline and the
+//! line that replays it.
+
+mod answers;
+mod attach;
+mod cases;
+#[path = "../groups.rs"]
+mod groups;
+mod locks;
+mod lost;
+mod refusals;
+
+use flagpost::{Error, Link as _, Rank, Unfinished, World};
+use flagpost_sim::{Config, Mock, Nic, Preset, SimCore, Wire, sweep};
+
+/// There is room for one operation of a rank.
+const REFUSES: Wire = Wire {
+    sends: 1,
+    queue: 64,
+    deliveries: 192,
+};
+
+fn error<H>(late: Unfinished<H>) -> Error {
+    late.error
+}
+
+/// Runs `program` on three ranks.
+fn runs(
+    seeds: u64,
+    wire: Wire,
+    program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync,
+) {
+    runs_with_queue(seeds, wire, 64, program);
+}
+
+/// [`runs`] with room for so many immediates of each rank.
+fn runs_with_queue(
+    seeds: u64,
+    wire: Wire,
+    entries: u32,
+    program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync,
+) {
+    let config = Config {
+        cores: 3,
+        memory_size: 8192,
+        network: Some(wire),
+        ..Preset::Network.config()
+    };
+    let swept = sweep(0..seeds).case("network", config, move |core: SimCore| {
+        let mut arena = [0; 256];
+        let link = Mock::start_with_queue(Nic::open(core), entries)?;
+        let world = World::start(link, &mut arena, Default::default())?;
+        program(&world)
+    });
+    swept.run().assert_done();
+}
+
+/// The other two ranks.
+fn peers(world: &World<'_, Mock>) -> [Rank; 2] {
+    [1, 2].map(|distance| world.rank().ahead(distance, 3))
+}
+
+/// Calls until it is done, and counts how often the budget ran out.
+fn in_the_end<T>(
+    world: &World<'_, Mock>,
+    late: &mut u32,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    loop {
+        match call() {
+            Err(Error::Timeout(_)) => *late += 1,
+            other => return other,
+        }
+        world.link().relax();
+    }
+}

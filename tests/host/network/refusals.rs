@@ -1,0 +1,148 @@
+//! What a network, or a peer, has no room for.
+
+use flagpost::{
+    Budget, Error, Rank, Rma as _, Tag, World,
+    rma::{BUFFER, Gather, Layout},
+};
+use flagpost_sim::{Mock, Wire};
+
+use crate::{REFUSES, error, in_the_end, peers, runs, runs_with_queue};
+
+/// Each is told something by both peers, and frees the window; the network refuses to give room back while the barrier's last signal is
+/// under way. Fails if that is taken for nothing having arrived.
+#[test]
+fn a_network_that_refuses_hides_no_notification() {
+    runs_with_queue(300, REFUSES, 2, |world| {
+        for _ in 0..3 {
+            let window = world.allocate::<u32>(1)?;
+            for peer in peers(world) {
+                window.notify(peer, Tag(1)).map_err(error)?;
+            }
+            let unmatched = match window.free() {
+                Ok(()) => panic!("nothing had arrived"),
+                Err(unmatched) => unmatched,
+            };
+            assert_eq!(unmatched.error, Error::Unmatched { count: 2 });
+            let window = unmatched.handle;
+            assert_eq!(window.discard_notifications()?, 2);
+            window.free().map_err(error)?;
+        }
+        world.barrier()
+    });
+}
+
+/// Each tells both peers `at_a_time` times, and hears as much, round after round.
+fn tell_all(world: &World<'_, Mock>, rounds: u32, at_a_time: u16) -> Result<(), Error> {
+    let window = world.allocate::<u32>(1)?;
+    let peers = peers(world);
+    let expect = |peer| window.expect(0..0, peer, Tag(1), at_a_time);
+    let mut requests = [expect(peers[0])?, expect(peers[1])?];
+    for _ in 0..rounds {
+        for request in &mut requests {
+            request.start()?;
+        }
+        for _ in 0..at_a_time {
+            for peer in peers {
+                window.notify(peer, Tag(1)).map_err(error)?;
+            }
+        }
+        for request in &mut requests {
+            request.wait()?;
+        }
+    }
+    world.barrier()
+}
+
+/// A network that refuses most of the time, and room for one: each notification needs the room of the one before. Fails if room that the
+/// network refused to give back is never given back.
+#[test]
+fn room_that_could_not_be_given_back_is_given_back_later() {
+    runs_with_queue(60, REFUSES, 1, |world| tell_all(world, 20, 5));
+}
+
+/// Far more notifications than there is room for, to and from all: room is given back for each of them. Fails if one that the
+/// network refused takes room: it refuses what is for one peer while something is under way to the other.
+#[test]
+fn room_comes_back() {
+    runs(4, REFUSES, |world| tell_all(world, 100, 30));
+}
+
+/// A network with room for one operation refuses all others, and each is begun again. Fails if a post is counted, a block of an
+/// `alltoall` marked as placed, or a packed put taken further, before it was accepted.
+#[test]
+fn what_was_refused_is_begun_again() {
+    const RUN: usize = 3 * BUFFER;
+    runs(60, REFUSES, |world| {
+        let window = world.allocate::<u8>(2 * RUN)?;
+        let (me, peers) = (world.rank(), peers(world));
+        let group = world.group(&peers)?;
+        let every_other = Layout::Vector {
+            blocks: RUN,
+            block_len: 1,
+            stride: 2,
+        };
+        let run = Layout::Contiguous { count: RUN };
+        for round in 0..2 {
+            let data: [u8; 2 * RUN] = core::array::from_fn(|i| (i / 2) as u8 + round);
+            let exposure = window.post(&group)?;
+            let access = window.start(&group)?;
+            for peer in peers {
+                let place = usize::from(me == peer.ahead(1, 3)) * RUN;
+                access.put_layout(peer, place, run, Gather::new(&data, every_other))?;
+            }
+            access.complete().map_err(error)?;
+            exposure.wait().map_err(error)?;
+            for i in 0..2 * RUN {
+                assert_eq!(window.local().get(i)?, (i % RUN) as u8 + round);
+            }
+        }
+        world.set_budget(Budget::microseconds(0));
+        let (mut late, mut into) = (0, [0; 3]);
+        let from = [1, 2, 3].map(|number| number + 10 * me.get());
+        in_the_end(world, &mut late, || world.alltoall(&from, &mut into))?;
+        assert_eq!(into, [1, 11, 21].map(|number| number + me.get()));
+        world.set_budget(Budget::UNLIMITED);
+        world.barrier()
+    });
+}
+
+/// Rank 0 has no room for what others tell it, so it takes nothing from the link, and begins more than the network, or the link, has
+/// room for. Fails if only who takes notifications finds out that there is room again.
+#[test]
+fn a_full_queue_holds_up_no_access() {
+    const ONE: Rank = Rank::new(1);
+    // As many as are kept.
+    const TOLD: usize = 64;
+    runs(60, Wire::default(), |world| {
+        let window = world.allocate::<u32>(1)?;
+        let (me, all) = (world.rank().get(), window.lock_all().map_err(error)?);
+        if me == 1 {
+            for _ in 0..TOLD {
+                window.notify(Rank::new(0), Tag(1)).map_err(error)?;
+            }
+        }
+        world.barrier()?;
+        if me == 0 {
+            for value in 0..40 {
+                all.put(ONE, 0, &[value])?;
+            }
+            let mut words = [[0]; 6];
+            for request in words
+                .each_mut()
+                .map(|word| all.rget(ONE, 0, word))
+                .into_iter()
+                .rev()
+            {
+                request?.wait().map_err(error)?;
+            }
+        }
+        all.unlock().map_err(error)?;
+        world.barrier()?;
+        if me == 0 {
+            let mut request = window.expect(0..0, ONE, Tag(1), TOLD as u16)?;
+            request.start()?;
+            request.wait()?;
+        }
+        world.barrier()
+    });
+}
