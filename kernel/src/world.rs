@@ -11,7 +11,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Op, Rank, Refusal, point};
+use flagpost_link::{Link, Op, Pending, Rank, Refusal, point};
 
 use crate::{
     Budget, Error, Group, Limits, Missing, Timeout, Waiting, arena::Arena, budget::Deadline,
@@ -268,12 +268,8 @@ impl<'a, L: Link> World<'a, L> {
         &self,
         mut operation: impl FnMut(&Op) -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        let op = Op::new();
-        let answer = self.retry(|| operation(&op));
-        if answer.is_err() {
-            self.link.abandon(&op);
-        }
-        answer
+        let op = Pending::new(&self.link);
+        self.retry(|| operation(&op))
     }
 
     /// [`World::retry`] of an operation that waits for `full` where there is no room.

@@ -32,5 +32,5 @@ mod vector;
 
 pub use heap::{Full, Heap};
 pub use link::Link;
-pub use types::{Amo, Key, Op, Place, Rank, Refusal, Slot, Width};
+pub use types::{Amo, Key, Op, Pending, Place, Rank, Refusal, Slot, Width};
 pub use vector::VectorLink;

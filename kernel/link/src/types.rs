@@ -1,6 +1,8 @@
 //! The words that a link and its user share.
 
-use core::{cell::Cell, fmt};
+use core::{cell::Cell, fmt, ops::Deref};
+
+use crate::Link;
 
 /// Number of a process (here: of a core) in the world, `0..size`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -161,7 +163,7 @@ pub enum Width {
 /// answer. Until then it is the link's; a new operation takes a new one, or one that was answered.
 ///
 /// Dropping one that has begun leaves the operation on its way: it will have its effect, and its answer is lost. A link may keep
-/// that for ever, unless the operation is [abandoned](crate::Link::abandon) before.
+/// that for ever, unless the operation is [abandoned](Link::abandon) before: as a [`Pending`] one is.
 #[derive(Debug, Default)]
 pub struct Op {
     /// For links: what was begun; 0 is nothing.
@@ -182,6 +184,37 @@ impl Op {
     /// Whether it has begun and was not answered: it may have had its effect.
     pub fn is_under_way(&self) -> bool {
         self.begun.get() != 0
+    }
+}
+
+/// An [`Op`] of a link, which is [abandoned](Link::abandon) when it is dropped under way.
+#[derive(Debug)]
+pub struct Pending<'l, L: Link> {
+    link: &'l L,
+    op: Op,
+}
+
+impl<'l, L: Link> Pending<'l, L> {
+    /// An operation of `link` that has not begun.
+    pub const fn new(link: &'l L) -> Self {
+        let op = Op::new();
+        Self { link, op }
+    }
+}
+
+impl<L: Link> Deref for Pending<'_, L> {
+    type Target = Op;
+
+    fn deref(&self) -> &Op {
+        &self.op
+    }
+}
+
+impl<L: Link> Drop for Pending<'_, L> {
+    fn drop(&mut self) {
+        if self.op.is_under_way() {
+            self.link.abandon(&self.op);
+        }
     }
 }
 

@@ -16,8 +16,17 @@ pub(crate) enum Purpose {
     Place,
     /// A piece of a get, into the place of this number.
     Piece(usize),
+    /// The same, and nobody asks for it: the place is left when it has come.
+    Unwanted(usize),
     /// An operation on a cell; of a compare-and-swap that may be repeated, what it expects.
     Cell(Option<u64>),
+}
+
+impl Purpose {
+    /// Whether somebody will ask what came of it.
+    const fn is_asked_for(self) -> bool {
+        matches!(self, Self::Piece(_) | Self::Cell(_))
+    }
 }
 
 /// An operation.
@@ -109,7 +118,7 @@ impl Answers {
         let begun = all.get_mut(&id)?;
         let to = begun.to;
         begun.answer = answer;
-        if matches!(begun.purpose, Purpose::Place) || answer.is_none() {
+        if !begun.purpose.is_asked_for() || answer.is_none() {
             let purpose = begun.purpose;
             all.remove(&id);
             self.leave(purpose);
@@ -125,7 +134,7 @@ impl Answers {
                 (None, _) => Answer::Waiting,
                 (Some(_), Purpose::Piece(place)) => Answer::Piece(place),
                 (Some(old), Purpose::Cell(expected)) => Answer::Cell(old, expected),
-                (Some(_), Purpose::Place) => Answer::Gone,
+                (Some(_), Purpose::Place | Purpose::Unwanted(_)) => Answer::Gone,
             },
         }
     }
@@ -137,21 +146,32 @@ impl Answers {
         }
     }
 
-    /// Nobody will ask for the answer. Of a get, the place is left once it is needed.
+    /// Nobody will ask for the answer. It is not kept when it comes.
     pub(crate) fn abandon(&self, id: u32) {
         if let Some(begun) = self.begun.borrow_mut().get_mut(&id)
             && begun.answer.is_none()
         {
-            if matches!(begun.purpose, Purpose::Cell(_)) {
-                begun.purpose = Purpose::Place;
-            }
+            begun.purpose = match begun.purpose {
+                Purpose::Piece(place) => Purpose::Unwanted(place),
+                Purpose::Cell(_) => Purpose::Place,
+                other => other,
+            };
             return;
         }
         self.take(id);
     }
 
+    /// Operations whose answer is kept, or will be when it comes.
+    pub(crate) fn unanswered(&self) -> usize {
+        let begun = self.begun.borrow();
+        begun
+            .values()
+            .filter(|begun| begun.purpose.is_asked_for())
+            .count()
+    }
+
     fn leave(&self, purpose: Purpose) {
-        if let Purpose::Piece(place) = purpose
+        if let Purpose::Piece(place) | Purpose::Unwanted(place) = purpose
             && let Some(owner) = self.places.get(place)
         {
             owner.set(0);
@@ -193,6 +213,25 @@ mod tests {
                 assert_eq!(answers.end(id, Some(8)), Some(PEER));
             }
             assert!(answers.begun.borrow().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_place_of_what_was_abandoned_is_left_when_it_has_come() {
+        let answers = Answers::new();
+        for done_before in [true, false] {
+            let (id, place) = (answers.next(), answers.place().unwrap());
+            answers.begin(id, PEER, Purpose::Piece(place));
+            if done_before {
+                answers.end(id, Some(0));
+                answers.abandon(id);
+            } else {
+                answers.abandon(id);
+                assert_ne!(answers.place(), Some(place));
+                assert_eq!(answers.end(id, Some(0)), Some(PEER));
+            }
+            assert!(answers.begun.borrow().is_empty());
+            assert_eq!(answers.places[place].get(), 0);
         }
     }
 

@@ -47,7 +47,8 @@
 //! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per rank, 4 per slot, 8
 //! per immediate that waits (64 of each rank at most), and some 40 per operation under way. An operation whose [`Op`](flagpost_link::Op) was dropped
 //! keeps its answer for ever, or, if it is a get, until the place is needed; one that was
-//! [abandoned](flagpost_link::Link::abandon) before keeps none.
+//! [abandoned](flagpost_link::Link::abandon) before keeps none. The kernel's are abandoned by whatever handle is dropped, or window
+//! freed; a window that was not freed keeps a few.
 //!
 //! # Lost peers
 //! When the fabric says that an operation has failed, its target is lost: whatever is begun there from then on is refused

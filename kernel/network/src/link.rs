@@ -106,6 +106,12 @@ impl<F: Fabric> Networked<F> {
         &self.fabric
     }
 
+    /// Operations whose answers are kept, or will be, since somebody may ask for them. For diagnosis: it grows if answers
+    /// are left behind.
+    pub fn unanswered(&self) -> usize {
+        self.answers.unanswered()
+    }
+
     // ---- Places ----
 
     /// Where scratch memory begins.

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Op, Width, point};
+use flagpost_link::{Amo, Key, Link, Op, Pending, Width, point};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -11,23 +11,23 @@ pub(super) const CELL: u32 = 8;
 
 /// A cell of this rank's.
 #[derive(Debug)]
-pub(super) struct Awaited<'r, L> {
-    pub(super) world: &'r World<'r, L>,
+pub(super) struct Awaited<'w, L: Link> {
+    pub(super) world: &'w World<'w, L>,
     key: Key,
     offset: u32,
     /// What it was when it was last looked at.
     seen: Cell<u32>,
-    op: Op,
+    op: Pending<'w, L>,
 }
 
-impl<'r, L: Link> Awaited<'r, L> {
-    pub(super) fn new(world: &'r World<'r, L>, (key, offset): (Key, u32)) -> Self {
+impl<'w, L: Link> Awaited<'w, L> {
+    pub(super) fn new(world: &'w World<'w, L>, (key, offset): (Key, u32)) -> Self {
         Self {
             world,
             key,
             offset,
             seen: Cell::new(0),
-            op: Op::new(),
+            op: Pending::new(world.link()),
         }
     }
 

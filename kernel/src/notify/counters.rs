@@ -180,6 +180,7 @@ impl<'w, L: Link> World<'w, L> {
 
     /// Gives back what a window's counters took.
     pub(crate) fn discard_counters(&self, counters: &Counters<'_>) {
+        self.link().abandon(&counters.op);
         let table = counters.table;
         if !table.is_empty() {
             let (key, count) = counters.row(self.rank());
@@ -288,7 +289,6 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 world.discard_counters(&core.counters);
                 core.counters.table = taken.table;
                 core.counters.begun.set(None);
-                core.counters.op = Op::new();
                 Ok(())
             }
             (Ok(taken), Some(rank)) => {

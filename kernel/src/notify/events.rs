@@ -49,7 +49,7 @@
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Key, Link, Place, Rank, point};
+use flagpost_link::{Amo, Key, Link, Pending, Place, Rank, point};
 
 use super::{
     awaited::{Awaited, CELL},
@@ -158,6 +158,7 @@ impl<'w, L: Link> Events<'w, L> {
         let post = EventPost {
             world: self.world,
             telling: Telling::new(to, post(place), place, &[]),
+            op: Pending::new(self.world.link()),
         };
         post.go_on().map_err(|late| Unfinished {
             handle: Some(late.handle),
@@ -260,9 +261,10 @@ fn take(taken: &Cell<u32>, until: u32) {
 /// Dropping it leaves it so.
 #[derive(Debug)]
 #[must_use = "dropping this leaves open whether the event is posted"]
-pub struct EventPost<'e, L> {
+pub struct EventPost<'e, L: Link> {
     world: &'e World<'e, L>,
     telling: Telling<'e>,
+    op: Pending<'e, L>,
 }
 
 impl<L: Link> EventPost<'_, L> {
@@ -271,8 +273,8 @@ impl<L: Link> EventPost<'_, L> {
     /// # Errors
     /// As [`Events::post`], with the handle again.
     pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
-        let (world, telling) = (self.world, &mut self.telling);
-        match world.retry(|| telling.attempt(world.link())) {
+        let (world, telling, op) = (self.world, &mut self.telling, &self.op);
+        match world.retry(|| telling.attempt(world.link(), op)) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -316,10 +318,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     pub fn expect_event<'r>(
         &'r self,
         range: Range<usize>,
-        events: &'r Events<'_, L>,
+        events: &'r Events<'w, L>,
         event: u32,
         until: u32,
-    ) -> Result<CountRequest<'r, L>, Error> {
+    ) -> Result<CountRequest<'r, 'w, L>, Error> {
         self.same_world(events)?;
         let (cell, taken) = events.own(event)?;
         let lines = self.lines(range)?;
@@ -421,7 +423,7 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::CountZero`].
-    pub fn expect(&self, until: u32) -> Result<CountRequest<'b, L>, Error> {
+    pub fn expect(&self, until: u32) -> Result<CountRequest<'b, 'w, L>, Error> {
         self.window
             .expect_event(self.range.clone(), self.events, self.event, until)
     }

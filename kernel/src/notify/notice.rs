@@ -131,7 +131,6 @@ pub(crate) struct Telling<'r> {
     /// What goes with an immediate, and where to.
     data: &'r [u8],
     place: (Key, u32),
-    op: Op,
     /// What came before is ordered.
     ordered: bool,
     told: bool,
@@ -145,19 +144,18 @@ impl<'r> Telling<'r> {
             notice,
             data,
             place,
-            op: Op::new(),
             ordered: false,
             told: false,
         }
     }
 
-    /// Whether it has, or may have, been told.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.told || self.op.is_under_way()
+    /// Whether it has been told.
+    pub(crate) fn is_done(&self) -> bool {
+        self.told
     }
 
-    /// Tells, unless that is done.
-    pub(crate) fn attempt<L: Link>(&mut self, link: &L) -> Result<(), Refusal> {
+    /// Tells, unless that is done. `op` is that of the access, which has been answered.
+    pub(crate) fn attempt<L: Link>(&mut self, link: &L, op: &Op) -> Result<(), Refusal> {
         if self.told {
             return Ok(());
         }
@@ -172,7 +170,7 @@ impl<'r> Telling<'r> {
                     point!("notify.notice.fence", link.fence()?);
                     self.ordered = true;
                 }
-                link.amo(self.to, key, offset, amo, Width::Half, &self.op)?;
+                link.amo(self.to, key, offset, amo, Width::Half, op)?;
             }
         }
         self.told = true;

@@ -17,9 +17,9 @@ use crate::{
 /// A persistent request: completes when a counter has come to a threshold, or when so many events were posted.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is started"]
-pub struct CountRequest<'r, L> {
-    core: &'r Core<'r, L>,
-    cell: Awaited<'r, L>,
+pub struct CountRequest<'r, 'w, L: Link> {
+    core: &'r Core<'w, L>,
+    cell: Awaited<'w, L>,
     lines: Lines,
     threshold: u32,
     /// Of an event: how many posts have been taken already.
@@ -27,7 +27,7 @@ pub struct CountRequest<'r, L> {
     started: bool,
 }
 
-impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
+impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// A request that completes when own counter `index` reaches or exceeds `threshold`: then the data that its
     /// notifications brought to the elements `range` of the own piece can be read (an empty range: no data, or data that are
     /// never cached). The counter keeps its value; [reset](Window::reset_notify_value) it before the next use.
@@ -39,7 +39,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         range: Range<usize>,
         index: u32,
         threshold: u32,
-    ) -> Result<CountRequest<'_, L>, Error> {
+    ) -> Result<CountRequest<'_, 'w, L>, Error> {
         let cell = self.core.own_counter(index)?;
         let cell = Awaited::new(self.core.world, cell);
         let lines = self.lines(range)?;
@@ -47,10 +47,10 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     }
 }
 
-impl<'r, L: Link> CountRequest<'r, L> {
+impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     pub(super) fn new(
-        core: &'r Core<'r, L>,
-        cell: Awaited<'r, L>,
+        core: &'r Core<'w, L>,
+        cell: Awaited<'w, L>,
         lines: Lines,
         threshold: u32,
         taken: Option<&'r Cell<u32>>,
@@ -201,7 +201,7 @@ impl<'r, L: Link> CountRequest<'r, L> {
 /// # Errors
 /// [`Error::Timeout`] with how many notifications the one that lacks fewest lacked. All stay started.
 pub fn wait_any_count<L: Link>(
-    requests: &mut [CountRequest<'_, L>],
+    requests: &mut [CountRequest<'_, '_, L>],
 ) -> Result<Option<(usize, u32)>, Error> {
     let Some(first) = requests.iter().find(|request| request.is_started()) else {
         return Ok(None);

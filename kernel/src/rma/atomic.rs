@@ -3,7 +3,7 @@
 //! Guarantees and steps are those of [`accumulate`](super::accumulate): both exclude each other on the same element.
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Op, Refusal, Width, order};
+use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width, order};
 
 use super::{
     accumulate::{change, copy},
@@ -20,11 +20,12 @@ use crate::{
 /// It may have been done. Dropping it leaves that so, and loses the answer.
 #[derive(Debug)]
 #[must_use = "dropping this loses the answer of an operation that may have been done"]
-pub struct Fetch<'r, 'w, T, L> {
+pub struct Fetch<'r, 'w, T, L: Link> {
     remote: Remote<'r, 'w, L>,
     change: Change<T>,
     old: [u8; CELL],
-    op: Op,
+    /// That of the change, or of what is told behind it.
+    op: Pending<'w, L>,
     /// `old` is the answer.
     answered: bool,
     telling: Option<Telling<'r>>,
@@ -40,10 +41,10 @@ pub(crate) enum Change<T> {
 impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     pub(super) fn new(remote: Remote<'r, 'w, L>, change: Change<T>) -> Self {
         Self {
+            op: Pending::new(remote.link()),
             remote,
             change,
             old: [0; CELL],
-            op: Op::new(),
             answered: false,
             telling: None,
         }
@@ -97,8 +98,8 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     /// Tells of what was done, if anything is to be told.
     fn tell(&mut self) -> Result<(), Refusal> {
         let link = self.remote.link();
-        let telling = self.telling.as_mut();
-        telling.map_or(Ok(()), |telling| telling.attempt(link))
+        let (telling, op) = (self.telling.as_mut(), &self.op);
+        telling.map_or(Ok(()), |telling| telling.attempt(link, op))
     }
 
     fn change(&mut self) -> Result<(), Refusal> {

@@ -45,7 +45,7 @@
 )]
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Op, Rank};
+use flagpost_link::{Amo, Link, Rank};
 
 use crate::{Error, Unfinished};
 
@@ -176,8 +176,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         let core = self.core();
         let (key, offset) = core.place::<T>(from, index, into.len())?;
         self.admit(from)?;
-        let (world, bytes, op) = (core.world, bytemuck::cast_slice_mut(into), Op::new());
-        world.retry(|| world.link().get(from, key, offset, bytes, &op))
+        let (world, bytes) = (core.world, bytemuck::cast_slice_mut(into));
+        world.ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 
     /// [`put`](Self::put) to and from any places: what `data` names goes to what `layout` names, counted from `index`

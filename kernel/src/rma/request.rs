@@ -62,7 +62,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Op, Refusal, order, point};
+use flagpost_link::{Link, Pending, Refusal, order, point};
 
 use super::{
     layout::BUFFER,
@@ -79,12 +79,13 @@ use crate::{
 /// the others will not.
 #[derive(Debug)]
 #[must_use = "an access goes on when its request is tested or waited for"]
-pub struct Request<'r, 'w, L> {
+pub struct Request<'r, 'w, L: Link> {
     remote: Remote<'r, 'w, L>,
     sides: Sides<'r>,
     work: Work<'r>,
     buffer: [u8; BUFFER],
-    op: Op,
+    /// That of the piece that is under way, or of what is told behind the last one.
+    op: Pending<'w, L>,
     /// A piece is done.
     moved: bool,
     /// All pieces are.
@@ -103,11 +104,11 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         bytes: usize,
     ) -> Self {
         Self {
+            op: Pending::new(remote.link()),
             remote,
             sides,
             work,
             buffer: [0; BUFFER],
-            op: Op::new(),
             moved: false,
             done: bytes == 0,
             telling: None,
@@ -179,7 +180,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 
     /// Whether anything has, or may have, been done already.
     pub fn has_begun(&self) -> bool {
-        let told = self.telling.as_ref().is_some_and(Telling::has_begun);
+        let told = self.telling.as_ref().is_some_and(Telling::is_done);
         self.moved || self.op.is_under_way() || told
     }
 
@@ -191,8 +192,8 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// Tells of what was done, if anything is to be told.
     fn tell(&mut self) -> Result<(), Refusal> {
         let link = self.remote.link();
-        let telling = self.telling.as_mut();
-        telling.map_or(Ok(()), |telling| telling.attempt(link))
+        let (telling, op) = (self.telling.as_mut(), &self.op);
+        telling.map_or(Ok(()), |telling| telling.attempt(link, op))
     }
 
     fn transfer(&mut self) -> Result<(), Refusal> {

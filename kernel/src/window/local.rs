@@ -1,7 +1,7 @@
 //! Access to the own piece of a window.
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Op};
+use flagpost_link::Link;
 
 use crate::{Error, Model, Window};
 
@@ -51,8 +51,8 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
         match core.model {
             Model::Separate => Ok(world.link().read_local(core.key, offset, bytes)?),
             Model::Unified => {
-                let (me, op) = (world.rank(), Op::new());
-                world.retry(|| world.link().get(me, core.key, offset, bytes, &op))
+                let me = world.rank();
+                world.ask(|op| world.link().get(me, core.key, offset, bytes, op))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Shared windows: a neighbour's memory as if it were one's own.
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Op, Rank};
+use flagpost_link::{Link, Rank};
 
 use crate::{Error, Window, window::Core};
 
@@ -45,10 +45,10 @@ impl<T: Pod, L: Link> Peer<'_, '_, T, L> {
     /// [`Error::OutOfRange`].
     pub fn get(&self, index: usize) -> Result<T, Error> {
         let (key, offset) = self.core.place::<T>(self.rank, index, 1)?;
-        let (world, op) = (self.core.world, Op::new());
+        let world = self.core.world;
         let mut value = T::zeroed();
         let into = bytemuck::bytes_of_mut(&mut value);
-        world.retry(|| world.link().get(self.rank, key, offset, into, &op))?;
+        world.ask(|op| world.link().get(self.rank, key, offset, into, op))?;
         Ok(value)
     }
 

@@ -1,15 +1,12 @@
 //! Answers that the link keeps, since somebody may ask for them.
 
-use flagpost::{Budget, Displacement, DynamicOptions, Error, World};
+use flagpost::{
+    Budget, Counter, Displacement, DynamicOptions, Error, Link as _, Rma as _, World,
+    rma::Operation,
+};
 use flagpost_sim::{Mock, Wire};
 
 use crate::{error, peers, runs};
-
-/// Operations on cells whose answer the link keeps, or waits for, since somebody may ask for it.
-pub(crate) fn kept_answers(world: &World<'_, Mock>) -> usize {
-    let link = format!("{:?}", world.link());
-    link.matches("purpose: Cell(").count()
-}
 
 /// Calls that run out of their budget before the answer has come, again and again. Fails if each of them leaves its answer with the
 /// link, which would keep it for ever.
@@ -32,11 +29,116 @@ fn answers_that_nobody_asks_for_are_not_kept() {
             assert!(matches!(got, Err(Error::Timeout(_))));
         }
         world.set_budget(Budget::UNLIMITED);
-        assert_eq!(kept_answers(world), 0);
+        assert_eq!(world.link().unanswered(), 0);
         all.unlock().map_err(error)?;
         world.barrier()?;
         dynamic.detach(&memory)?;
         dynamic.free().map_err(error)?;
+        world.barrier()
+    });
+}
+
+/// Waits until nothing is under way.
+fn settle(world: &World<'_, Mock>) {
+    while world.link().flush(None).is_err() {
+        world.link().relax();
+    }
+}
+
+/// Once `begin` gives something whose answer the link keeps, or is to keep, that is dropped: then the link does not any more.
+fn drops<T>(world: &World<'_, Mock>, mut begin: impl FnMut() -> T) {
+    let held = loop {
+        settle(world);
+        let held = begin();
+        if world.link().unanswered() > 0 {
+            break held;
+        }
+    };
+    drop(held);
+    assert_eq!(world.link().unanswered(), 0);
+}
+
+/// Fails if an access, a request, or an event's post that is dropped leaves its answer with the link.
+#[test]
+fn handles_that_are_dropped_leave_no_answer() {
+    runs(20, Wire::default(), |world| {
+        let mut window = world.allocate::<u32>(2)?;
+        window.set_num_notify(2)?;
+        window.set_notify_value(1, 1)?;
+        let events = world.events(1)?;
+        let all = window.lock_all().map_err(error)?;
+        let [peer, _] = peers(world);
+        let (data, mut into) = ([1], [0; 2]);
+        let sum = Operation::SUM;
+        world.set_budget(Budget::microseconds(0));
+        for _ in 0..2 {
+            drops(world, || all.fetch_and_op(peer, 0, 1, sum).err());
+            drops(world, || all.compare_and_swap(peer, 0, 1, 2).err());
+            drops(world, || all.accumulate(peer, 0, &data, sum).err());
+            drops(world, || all.raccumulate(peer, 0, &data, sum));
+            drops(world, || window.notify(peer, Counter(0)).err());
+            drops(world, || events.post(peer, 0).err());
+            drops(world, || {
+                let mut request = window.expect_count(0..0, 1, 1)?;
+                request.start()?;
+                while world.link().unanswered() == 0 {
+                    assert_eq!(request.test()?, None);
+                    world.link().relax();
+                }
+                Ok::<_, Error>(request)
+            });
+        }
+        // Wherever it stands: loading, or telling.
+        for looks in 0.. {
+            settle(world);
+            let mut get = window.rget_notify(peer, 0, &mut into, Counter(0))?;
+            let mut done = false;
+            for _ in 0..looks {
+                world.link().relax();
+                done = get.test()?;
+            }
+            drop(get);
+            assert_eq!(world.link().unanswered(), 0);
+            if done {
+                break;
+            }
+        }
+        while all.get(peer, 0, &mut into).is_ok() {}
+        assert_eq!(world.link().unanswered(), 0);
+        world.set_budget(Budget::UNLIMITED);
+        all.unlock().map_err(error)?;
+        world.barrier()
+    });
+}
+
+/// Fails if a change of an own counter, or an attach, that ran out of its budget outlives its window, or its counters, as an answer; or
+/// a step of a lock that is dropped.
+#[test]
+fn what_is_given_back_leaves_no_answer() {
+    runs(20, Wire::default(), |world| {
+        let mut window = world.allocate::<u32>(1)?;
+        window.set_num_notify(1)?;
+        let dynamic = world.dynamic(DynamicOptions::default())?;
+        let memory = world.reserve(32)?;
+        let late = |call: &dyn Fn() -> bool| {
+            world.set_budget(Budget::microseconds(0));
+            assert!(call());
+            world.set_budget(Budget::UNLIMITED);
+            assert_ne!(world.link().unanswered(), 0);
+        };
+        late(&|| dynamic.attach(&memory).is_err());
+        dynamic.free().map_err(error)?;
+        assert_eq!(world.link().unanswered(), 0);
+        late(&|| window.reset_notify_value(0).is_err());
+        window.set_num_notify(2)?;
+        assert_eq!(world.link().unanswered(), 0);
+        late(&|| window.reset_notify_value(1).is_err());
+        window.free().map_err(error)?;
+        assert_eq!(world.link().unanswered(), 0);
+        let window = world.allocate::<u32>(1)?;
+        world.set_budget(Budget::microseconds(0));
+        drops(world, || window.lock_exclusive(world.rank()));
+        world.set_budget(Budget::UNLIMITED);
         world.barrier()
     });
 }

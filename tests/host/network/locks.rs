@@ -3,7 +3,7 @@
 use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, Unfinished, World};
 use flagpost_sim::{Mock, Wire};
 
-use crate::{answers::kept_answers, error, peers, runs};
+use crate::{error, peers, runs};
 
 /// A lock whose release runs out of its budget at each step is given back once: another exclusive one still keeps everybody from locking
 /// all.
@@ -158,7 +158,7 @@ fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
             world.barrier()?;
         }
     }
-    assert_eq!(kept_answers(world), 0);
+    assert_eq!(world.link().unanswered(), 0);
     world.barrier()
 }
 

@@ -268,7 +268,9 @@ impl<L: Link> Drop for Hold<'_, '_, L> {
         // A lock that is dropped while it is held is a mistake, which the window shows; peers go on all the same.
         let mistake = matches!(self.phase, Phase::Held | Phase::Releasing);
         if self.phase != Phase::Done && (self.release().is_err() || mistake) {
-            self.words.core.abandoned.set(true);
+            let core = self.words.core;
+            core.abandoned.set(true);
+            core.world.link().abandon(&self.words.op);
         }
     }
 }

@@ -447,8 +447,12 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             });
         }
         let Self { window, .. } = self;
+        let link = window.core.world.link();
         match window.free() {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                link.abandon(&self.changing);
+                Ok(())
+            }
             Err(Unfinished { handle, error }) => Err(Unfinished {
                 handle: Self {
                     window: handle,

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Key, Link, Op, Rank, point};
+use flagpost_link::{Amo, Key, Link, Rank, point};
 
 use super::{Displacement, DynamicWindow, USED, Validation, directory::Field};
 use crate::{Error, rma::Reach, window::Piece};
@@ -122,8 +122,8 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     ) -> Result<(), Error> {
         let bytes = bytemuck::cast_slice_mut(into);
         let (key, offset) = self.reach(epoch, from, at, bytes.len())?;
-        let (world, op) = (self.window.core.world, Op::new());
-        world.retry(|| world.link().get(from, key, offset, bytes, &op))
+        let world = self.window.core.world;
+        world.ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 
     /// Where `len` bytes lie, once the epoch admits their rank.
