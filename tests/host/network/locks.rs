@@ -1,9 +1,9 @@
 //! Locks, where budgets are shorter than the way of an answer.
 
-use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, Unfinished, World};
+use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, World};
 use flagpost_sim::{Mock, Wire};
 
-use crate::{error, peers, runs};
+use crate::{by_steps, error, peers, runs};
 
 /// A lock whose release runs out of its budget at each step is given back once: another exclusive one still keeps everybody from locking
 /// all.
@@ -76,32 +76,6 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
         window.notify(BUSY, Tag(1)).map_err(error)?;
         world.barrier()
     });
-}
-
-/// Begins, and goes on without a budget until it is done.
-fn by_steps<T, H>(
-    world: &World<'_, Mock>,
-    begin: impl FnOnce() -> Result<T, Unfinished<H>>,
-    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
-) -> Result<T, Error> {
-    /// More calls than any answers take.
-    const PATIENCE: u32 = 10_000;
-    world.set_budget(Budget::microseconds(0));
-    let mut rest = begin();
-    for _ in 0..PATIENCE {
-        match rest {
-            Ok(done) => {
-                world.set_budget(Budget::UNLIMITED);
-                return Ok(done);
-            }
-            Err(late) => {
-                assert!(matches!(late.error, Error::Timeout(_)));
-                world.link().relax();
-                rest = go_on(late.handle);
-            }
-        }
-    }
-    panic!("it does not come to an end")
 }
 
 /// How the ranks of [`locks_by_steps`] lock the piece of the last one.

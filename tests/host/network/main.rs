@@ -11,8 +11,9 @@ mod groups;
 mod locks;
 mod lost;
 mod refusals;
+mod steps;
 
-use flagpost::{Error, Link as _, Rank, Unfinished, World};
+use flagpost::{Budget, Error, Link as _, Rank, Unfinished, World};
 use flagpost_sim::{Config, Mock, Nic, Preset, SimCore, Wire, sweep};
 
 /// There is room for one operation of a rank.
@@ -75,4 +76,30 @@ fn in_the_end<T>(
         }
         world.link().relax();
     }
+}
+
+/// Begins, and goes on without a budget until it is done.
+fn by_steps<T, H>(
+    world: &World<'_, Mock>,
+    begin: impl FnOnce() -> Result<T, Unfinished<H>>,
+    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
+) -> Result<T, Error> {
+    /// More calls than any answers take.
+    const PATIENCE: u32 = 10_000;
+    world.set_budget(Budget::microseconds(0));
+    let mut rest = begin();
+    for _ in 0..PATIENCE {
+        match rest {
+            Ok(done) => {
+                world.set_budget(Budget::UNLIMITED);
+                return Ok(done);
+            }
+            Err(late) => {
+                assert!(matches!(late.error, Error::Timeout(_)));
+                world.link().relax();
+                rest = go_on(late.handle);
+            }
+        }
+    }
+    panic!("it does not come to an end")
 }

@@ -1,0 +1,210 @@
+//! Calls that take several steps, with budgets shorter than any answer: each step is refused at first, and gone on with by the
+//! next call. Each test fails if a step is left out, or done twice.
+
+#![allow(
+    clippy::result_large_err,
+    reason = "requests go back to their user, without a heap"
+)]
+
+use flagpost::{
+    Budget, Compare, Counter, EpochSlots, Error, MatchingList, Model, Rank, Rma as _, Unfinished,
+    Window, World,
+    epoch::{Assert, Strategy},
+    rma::Operation,
+};
+use flagpost_sim::{Mock, Wire};
+
+use crate::{REFUSES, by_steps, error, in_the_end, peers, runs};
+
+const SEEDS: u64 = 60;
+const ROUNDS: u32 = 3;
+
+/// Runs `program` on three ranks: with room for one operation, which orders them; and for many, of which the last may be the first.
+fn refused(program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync) {
+    for wire in [REFUSES, Wire::default()] {
+        runs(SEEDS, wire, &program);
+    }
+}
+
+/// [`in_the_end`], with a budget of nothing.
+fn late<T>(world: &World<'_, Mock>, call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    world.set_budget(Budget::microseconds(0));
+    let done = in_the_end(world, &mut 0, call);
+    world.set_budget(Budget::UNLIMITED);
+    done
+}
+
+/// Each puts to both peers, epoch after epoch.
+fn exchanges<'w, S: Strategy<'w, Mock>>(
+    world: &World<'w, Mock>,
+    window: &Window<'w, u32, Mock, S>,
+) -> Result<(), Error> {
+    let (me, peers) = (world.rank(), peers(world));
+    let group = world.group(&peers)?;
+    for round in 1..=ROUNDS {
+        let exposure = by_steps(world, || window.post(&group), |rest| rest.go_on())?;
+        let access = window.start(&group)?;
+        for peer in peers {
+            late(world, || access.put(peer, me.index(), &[round]))?;
+        }
+        by_steps(world, || access.complete(), |rest| rest.go_on())?;
+        by_steps(world, || exposure.wait(), |rest| rest.wait())?;
+        for peer in peers {
+            assert_eq!(window.local().get(peer.index())?, round);
+        }
+    }
+    world.barrier()
+}
+
+#[test]
+fn a_post_and_a_completion_tell_each_rank_once() {
+    refused(|world| exchanges(world, &world.allocate::<u32>(3)?));
+    refused(|world| exchanges(world, &world.allocate_with::<u32, MatchingList<'_>>(3, 2)?));
+}
+
+#[test]
+fn a_fence_meets_all() {
+    refused(|world| {
+        let window = world.allocate::<u32>(3)?;
+        let (me, peers) = (world.rank(), peers(world));
+        let nothing = Assert::empty();
+        for round in 1..=ROUNDS {
+            let puts = by_steps(world, || window.fence(nothing), |rest| rest.go_on())?;
+            for peer in peers {
+                late(world, || puts.put(peer, me.index(), &[round]))?;
+            }
+            let looks = by_steps(world, || puts.fence(nothing), |rest| rest.go_on())?;
+            for peer in peers {
+                assert_eq!(window.local().get(peer.index())?, round);
+            }
+            by_steps(world, || looks.end(), |rest| rest.go_on())?;
+        }
+        world.barrier()
+    });
+}
+
+/// Longer than what is passed on at a time.
+#[test]
+fn collectives_hear_from_each_rank_once() {
+    refused(|world| {
+        const LEN: usize = 70;
+        let me = u32::from(world.rank().get());
+        for round in 0..ROUNDS {
+            let mine = [me + 10 * round; 8];
+            let mut all = [[0; 8]; 3];
+            late(world, || world.allgather(mine, &mut all))?;
+            assert_eq!(all, [0, 1, 2].map(|rank| [rank + 10 * round; 8]));
+            let from: [u32; 3 * LEN] = core::array::from_fn(|i| i as u32 + 1000 * me + round);
+            let mut into = [0; 3 * LEN];
+            late(world, || world.alltoall(&from, &mut into))?;
+            for (at, found) in into.iter().enumerate() {
+                let (rank, at) = (at / LEN, at % LEN + LEN * me as usize);
+                assert_eq!(*found, at as u32 + 1000 * rank as u32 + round);
+            }
+            for root in [0, 1, 2].map(Rank::new) {
+                let mut data = [if world.rank() == root { round + 1 } else { 0 }; LEN];
+                late(world, || world.broadcast(root, &mut data))?;
+                assert_eq!(data, [round + 1; LEN]);
+                let mut data = [1 << (8 * me); LEN];
+                late(world, || world.reduce(root, &mut data, |a, b| a + b))?;
+                if world.rank() == root {
+                    assert_eq!(data, [0x01_0101; LEN]);
+                }
+            }
+            let mut data = [(round + 1) << (8 * me); LEN];
+            late(world, || world.allreduce(&mut data, |a, b| a + b))?;
+            assert_eq!(data, [(round + 1) * 0x01_0101; LEN]);
+            late(world, || world.barrier())?;
+        }
+        Ok(())
+    });
+}
+
+/// [`by_steps`] for a call that has a handle only if something has happened.
+fn by_steps_once_begun<T, H>(
+    world: &World<'_, Mock>,
+    mut begin: impl FnMut() -> Result<T, Unfinished<Option<H>>>,
+    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
+) -> Result<T, Error> {
+    let begun = late(world, || match begin() {
+        Err(Unfinished {
+            handle: None,
+            error,
+        }) => Err(error),
+        begun => Ok(begun),
+    })?;
+    let begin = || {
+        begun.map_err(|Unfinished { handle, error }| Unfinished {
+            handle: handle.expect("it has begun"),
+            error,
+        })
+    };
+    by_steps(world, begin, go_on)
+}
+
+#[test]
+fn notified_accesses_are_done_and_told_once() {
+    const SUM: usize = 3;
+    refused(|world| {
+        let mut window = world.allocate_with::<u32, EpochSlots<'_>>(4, Model::Unified)?;
+        late(world, || window.set_num_notify(1))?;
+        let events = world.events(1)?;
+        let (me, peers) = (world.rank().index(), peers(world));
+        let (sum, one) = (Operation::SUM, [1]);
+        for round in 1..=ROUNDS {
+            let (data, mut into) = ([round], [0]);
+            for peer in peers {
+                let add = || window.accumulate_notify(peer, SUM, &one, sum, Counter(0));
+                by_steps_once_begun(world, add, |rest| rest.wait())?;
+                let add = || window.fetch_and_op_notify(peer, SUM, 1, sum, Counter(0));
+                by_steps_once_begun(world, add, |rest| rest.go_on())?;
+                by_steps_once_begun(world, || events.post(peer, 0), |rest| rest.go_on())?;
+                let put = || window.put_notify(peer, me, &data, Counter(0));
+                by_steps_once_begun(world, put, |rest| rest.wait())?;
+            }
+            // By two peers.
+            window.signal_wait_until(0..4, 0, Compare::Eq, 6)?;
+            assert_eq!(window.local().get(SUM)?, 4 * round);
+            for peer in peers {
+                assert_eq!(window.local().get(peer.index())?, round);
+            }
+            late(world, || world.barrier())?;
+            for peer in peers {
+                let get = window.rget_notify(peer, me, &mut into, Counter(0))?;
+                by_steps(world, || get.wait(), |rest| rest.wait())?;
+                assert_eq!(into, data);
+            }
+            late(world, || world.barrier())?;
+            assert_eq!(late(world, || window.reset_notify_value(0))?, 8);
+            events.wait(0, 2)?;
+            assert_eq!(events.query(0)?, 0);
+            late(world, || world.barrier())?;
+        }
+        by_steps(world, || window.free(), |rest| rest.free())?;
+        by_steps(world, || events.free(), |rest| rest.free())
+    });
+}
+
+/// Longer than what the link, or an atomic operation, moves at a time.
+#[test]
+fn each_piece_of_an_access_is_done_once() {
+    const LEN: usize = 70;
+    refused(|world| {
+        let window = world.allocate::<u32>(LEN)?;
+        let [peer, _] = peers(world);
+        let (data, mut into, mut old) = ([1; LEN], [0; LEN], [0; LEN]);
+        let all = window.lock_all().map_err(error)?;
+        for round in 1..=ROUNDS {
+            let add = all.raccumulate(peer, 0, &data, Operation::SUM)?;
+            by_steps(world, || add.wait(), |rest| rest.wait())?;
+            let get = all.rget(peer, 0, &mut into)?;
+            by_steps(world, || get.wait(), |rest| rest.wait())?;
+            assert_eq!(into, [2 * round - 1; LEN]);
+            let add = all.rget_accumulate(peer, 0, &data, Operation::SUM, &mut old)?;
+            by_steps(world, || add.wait(), |rest| rest.wait())?;
+            assert_eq!(old, into);
+        }
+        all.unlock().map_err(error)?;
+        world.barrier()
+    });
+}
