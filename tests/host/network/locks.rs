@@ -1,9 +1,11 @@
 //! Locks, where budgets are shorter than the way of an answer.
 
-use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, World};
+use core::cell::Cell;
+
+use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, World, epoch::Lock};
 use flagpost_sim::{Mock, Wire};
 
-use crate::{by_steps, error, peers, runs};
+use crate::{REFUSES, by_steps, error, peers, runs};
 
 /// A lock whose release runs out of its budget at each step is given back once: another exclusive one still keeps everybody from locking
 /// all.
@@ -142,5 +144,61 @@ fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
 fn locks_go_on_where_their_budget_ran_out() {
     for how in [How::Queued, How::Exclusive, How::Shared, How::All] {
         runs(60, Wire::default(), move |world| locks_by_steps(world, how));
+    }
+}
+
+/// All add to the same element under exclusive locks, and look at it under locks of all pieces; now and then another access takes
+/// the only place that the network has, so that a step of a lock is refused before it has begun. Fails if such a step is left out,
+/// or if an unlock that goes on does not place what was put.
+#[test]
+fn no_step_of_a_lock_is_left_out_where_it_was_refused() {
+    const TWO: Rank = Rank::new(2);
+    const ROUNDS: u32 = 3;
+    for wire in [REFUSES, Wire::default()] {
+        runs(60, wire, |world| {
+            let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
+            let others = other.lock_all().map_err(error)?;
+            let turn = Cell::new(0_u32);
+            let disturb = || {
+                turn.set(turn.get() + 1);
+                if turn.get().is_multiple_of(3) {
+                    let _ = others.put(peers(world)[0], 0, &[turn.get()]);
+                }
+            };
+            let get = |lock: &Lock<'_, '_, u32, Mock>| {
+                let mut found = [0];
+                lock.get(TWO, 0, &mut found).map(|()| found[0])
+            };
+            for _ in 0..ROUNDS {
+                let begin = || window.lock_exclusive(TWO);
+                let one = by_steps(world, begin, |rest| {
+                    disturb();
+                    rest.go_on()
+                })?;
+                one.put(TWO, 0, &[get(&one)? + 1])?;
+                let begin = || one.unlock();
+                by_steps(world, begin, |rest| {
+                    disturb();
+                    rest.go_on()
+                })?;
+                let begin = || window.lock_all();
+                let all = by_steps(world, begin, |rest| {
+                    disturb();
+                    rest.go_on()
+                })?;
+                assert_eq!(get(&all)?, get(&all)?);
+                let begin = || all.unlock();
+                by_steps(world, begin, |rest| {
+                    disturb();
+                    rest.go_on()
+                })?;
+            }
+            world.barrier()?;
+            let all = window.lock_all().map_err(error)?;
+            assert_eq!(get(&all)?, 3 * ROUNDS);
+            all.unlock().map_err(error)?;
+            others.unlock().map_err(error)?;
+            world.barrier()
+        });
     }
 }

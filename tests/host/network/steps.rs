@@ -7,10 +7,10 @@
 )]
 
 use flagpost::{
-    Budget, Compare, Counter, EpochSlots, Error, MatchingList, Model, Rank, Rma as _, Unfinished,
-    Window, World,
+    Budget, Compare, Counter, EpochSlots, Error, MatchingList, Model, Rank, Rma as _, Signal,
+    Unfinished, Window, World,
     epoch::{Assert, Strategy},
-    rma::Operation,
+    rma::{Layout, Operation, Scatter},
 };
 use flagpost_sim::{Mock, Wire};
 
@@ -59,7 +59,14 @@ fn exchanges<'w, S: Strategy<'w, Mock>>(
 #[test]
 fn a_post_and_a_completion_tell_each_rank_once() {
     refused(|world| exchanges(world, &world.allocate::<u32>(3)?));
-    refused(|world| exchanges(world, &world.allocate_with::<u32, MatchingList<'_>>(3, 2)?));
+}
+
+#[test]
+fn a_post_and_a_completion_in_a_matching_list_tell_each_rank_once() {
+    refused(|world| {
+        let window = world.allocate_with::<u32, MatchingList<'_>>(3, 2)?;
+        exchanges(world, &window)
+    });
 }
 
 #[test]
@@ -163,7 +170,9 @@ fn notified_accesses_are_done_and_told_once() {
                 by_steps_once_begun(world, put, |rest| rest.wait())?;
             }
             // By two peers.
-            window.signal_wait_until(0..4, 0, Compare::Eq, 6)?;
+            let mut count = window.expect_count(0..4, 0, 6)?;
+            count.start()?;
+            assert_eq!(late(world, || count.wait())?, 6);
             assert_eq!(window.local().get(SUM)?, 4 * round);
             for peer in peers {
                 assert_eq!(window.local().get(peer.index())?, round);
@@ -185,6 +194,37 @@ fn notified_accesses_are_done_and_told_once() {
     });
 }
 
+#[test]
+fn a_notice_comes_behind_all_that_was_put() {
+    const PUTS: usize = 8;
+    runs(SEEDS, Wire::default(), |world| {
+        let mut window = world.allocate_with::<u32, EpochSlots<'_>>(3 * PUTS, Model::Unified)?;
+        window.set_num_notify(3)?;
+        let all = window.lock_all().map_err(error)?;
+        let (me, peers) = (world.rank(), peers(world));
+        let places = |rank: Rank| PUTS * rank.index()..PUTS * (rank.index() + 1);
+        for round in 1..=ROUNDS {
+            for peer in peers {
+                for place in places(me) {
+                    late(world, || all.put(peer, place, &[round]))?;
+                }
+                let notice = Signal::set(me.get().into(), round);
+                let tell = || window.notify(peer, notice);
+                by_steps_once_begun(world, tell, |rest| rest.wait())?;
+            }
+            for peer in peers {
+                window.signal_wait_until(0..0, peer.get().into(), Compare::Eq, round)?;
+                for place in places(peer) {
+                    assert_eq!(window.local().get(place)?, round);
+                }
+            }
+            world.barrier()?;
+        }
+        all.unlock().map_err(error)?;
+        world.barrier()
+    });
+}
+
 /// Longer than what the link, or an atomic operation, moves at a time.
 #[test]
 fn each_piece_of_an_access_is_done_once() {
@@ -192,6 +232,11 @@ fn each_piece_of_an_access_is_done_once() {
     refused(|world| {
         let window = world.allocate::<u32>(LEN)?;
         let [peer, _] = peers(world);
+        let every_other = Layout::Vector {
+            blocks: LEN / 2,
+            block_len: 1,
+            stride: 2,
+        };
         let (data, mut into, mut old) = ([1; LEN], [0; LEN], [0; LEN]);
         let all = window.lock_all().map_err(error)?;
         for round in 1..=ROUNDS {
@@ -203,8 +248,35 @@ fn each_piece_of_an_access_is_done_once() {
             let add = all.rget_accumulate(peer, 0, &data, Operation::SUM, &mut old)?;
             by_steps(world, || add.wait(), |rest| rest.wait())?;
             assert_eq!(old, into);
+            // Packed: an element of the origin's at a time.
+            let scatter = Scatter::new(&mut old, every_other);
+            all.get_layout(peer, 0, Layout::Contiguous { count: LEN / 2 }, scatter)?;
+            assert_eq!(
+                old,
+                core::array::from_fn(|i| 2 * round - u32::from(i % 2 == 1))
+            );
         }
         all.unlock().map_err(error)?;
+        world.barrier()
+    });
+}
+
+/// Fails if a change of another counter is taken for the one that had begun.
+#[test]
+fn a_change_of_a_counter_is_left_for_another() {
+    refused(|world| {
+        let mut window = world.allocate::<u32>(1)?;
+        window.set_num_notify(2)?;
+        for round in 1..=ROUNDS {
+            window.set_notify_value(0, round)?;
+            world.set_budget(Budget::microseconds(0));
+            assert!(window.reset_notify_value(0).is_err());
+            late(world, || window.set_notify_value(1, round))?;
+            assert_eq!(
+                [window.notify_value(0)?, window.notify_value(1)?],
+                [0, round]
+            );
+        }
         world.barrier()
     });
 }
