@@ -5,8 +5,9 @@ use flagpost_link::Link;
 /// How long a call may wait for one peer before it returns [`Timeout`](crate::Error::Timeout). A call that
 /// waits for several, one after the other, has it for each.
 ///
-/// A call that gives a handle goes on where its budget ran out. One that gives none begins anew when it is repeated: over a network
-/// its budget must be longer than a round trip.
+/// A call that gives a handle goes on where its budget ran out. One that gives none begins anew when it is repeated, so that what it
+/// reads is not older than the call: over a network its budget must be longer than a round trip.
+/// [`Rma::rget`](crate::Rma::rget), requests and waits go on instead.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {
