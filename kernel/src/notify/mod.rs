@@ -47,8 +47,8 @@
 //!   progress then: it must be in a waiting call, or test, or make its next call behind the match, and its unexpected queue must
 //!   have room. They cost nothing more while no inline data are under way.
 //!
-//! A barrier, or a PSCW epoch, does not place them: what follows may overtake them. A later notified put of the same bytes
-//! does not.
+//! A barrier, a PSCW epoch, or a notice by a counter or signal does not place them: what follows may overtake them. A later notified put of
+//! the same bytes with a tag does not.
 //!
 //! # Source
 //! [NA] III (interface), IV-B (matching with one unexpected queue). The range of a request is ours: chips

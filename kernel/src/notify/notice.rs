@@ -2,7 +2,8 @@
 //!
 //! # Guarantee
 //! G1. What a notice names is checked before any byte moves: nothing has happened if it is refused.
-//! G2. A target that finds a notice finds what it tells of, and what its sender put there before.
+//! G2. A target that finds a notice finds what it tells of, and what its sender put there before. By a counter or a signal it is not told of
+//!     [data that travel inline](super#inline-data) with an earlier tag, which may still be on their way: flush these first.
 //! G3. A notice is told once, however often the call is repeated.
 //!
 //! # Steps
