@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::caching::Caching;
-use crate::explore::Choices;
+use crate::explore::{Bounds, Choices};
 use crate::network::Wire;
 use crate::plan::{Controllers, Mesh};
 use crate::timing::Latencies;
@@ -174,8 +174,9 @@ pub struct Config {
     /// If not empty: exactly these choices are made, as a search found them. Seed, schedule and rates decide
     /// nothing then but memory's first contents.
     pub choices: Choices,
-    /// With `choices`: what precedes `mark("go")` is set-up, see [`Bounds::set_up`](crate::Bounds::set_up).
-    pub set_up: bool,
+    /// With `choices`: the bounds of the search that made them, since what nobody could notice, and when nobody can go on, depends on
+    /// them.
+    pub within: Bounds,
 }
 
 impl Default for Config {
@@ -207,7 +208,7 @@ impl Default for Config {
             oracles: Oracles::ALL,
             timeline: 16,
             choices: Choices::default(),
-            set_up: false,
+            within: Bounds::ANY,
         }
     }
 }
@@ -298,7 +299,22 @@ impl fmt::Display for Config {
             write!(f, " latencies={}", self.latencies)?;
         }
         if !self.choices.is_empty() {
-            write!(f, " set_up={} choices={}", self.set_up, self.choices)?;
+            let Bounds {
+                evictions,
+                fills,
+                leaves,
+                expiries,
+                refusals,
+                preemptions,
+                set_up,
+                ..
+            } = &self.within;
+            let preemptions = preemptions.map_or("-".into(), |most| most.to_string());
+            write!(
+                f,
+                " set_up={set_up} within={evictions}/{fills}/{leaves}/{expiries}/{refusals}/{preemptions} choices={}",
+                self.choices
+            )?;
         }
         Ok(())
     }
@@ -382,7 +398,25 @@ impl Config {
                 }
             }
             "timeline" => self.timeline = number(name, value)?,
-            "set_up" => self.set_up = number(name, value)?,
+            "set_up" => self.within.set_up = number(name, value)?,
+            "within" => {
+                let all: Vec<&str> = value.split('/').collect();
+                let [evictions, fills, leaves, expiries, refusals, preemptions] = all[..] else {
+                    return Err(format!("{name}={value} does not have six parts"));
+                };
+                self.within = Bounds {
+                    evictions: number(name, evictions)?,
+                    fills: number(name, fills)?,
+                    leaves: number(name, leaves)?,
+                    expiries: number(name, expiries)?,
+                    refusals: number(name, refusals)?,
+                    preemptions: match preemptions {
+                        "-" => None,
+                        most => Some(number(name, most)?),
+                    },
+                    ..self.within.clone()
+                };
+            }
             "choices" => self.choices = value.parse()?,
             _ => return Err(format!("no setting is called {name:?}")),
         }

@@ -79,16 +79,7 @@ impl Sim {
         let mut follow = Follow {
             rest: self.config.choices.0.clone().into_iter(),
         };
-        // What is listed was within the bounds once; evictions need no other leave to be repeated.
-        let bounds = Bounds {
-            evictions: u8::MAX,
-            fills: u8::MAX,
-            leaves: u8::MAX,
-            expiries: u8::MAX,
-            refusals: u8::MAX,
-            set_up: self.config.set_up,
-            ..Bounds::default()
-        };
+        let bounds = self.config.within.clone();
         self.with(&program, |mut run| {
             let end = run.piloted(&bounds, &mut follow);
             run.report(end.unwrap_or(End::Done))

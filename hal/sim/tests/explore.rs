@@ -341,6 +341,52 @@ fn deadlocks_are_found() {
     assert_eq!((report.end, report.waiting.len()), (End::Deadlock, 2));
 }
 
+/// So they are when the line is followed: nothing happens there that the search's bounds did not allow, such as a budget's end; and
+/// what nobody could notice is the same, such as an invalidate where nothing is prefetched.
+#[test]
+fn deadlocks_replay() {
+    fn stuck(core: SimCore) -> Outcome {
+        let (data, word) = (at(1, 32), at(0, 0));
+        set_up(&core);
+        core.read(data, &mut [0; 4]);
+        core.invalidate(&line(data));
+        core.invalidate(&line(data));
+        core.store_u32(at(1, 64), u32::from(core.core().get()));
+        core.drain();
+        let start = core.cycles();
+        loop {
+            match core.load_u32(word) {
+                1 => return Ok(()),
+                _ if core.cycles() > start => return Err("timeout".into()),
+                seen => core.relax(&[Watch { at: word, seen }]),
+            }
+        }
+    }
+    for profile in Profile::ALL {
+        for (fills, preemptions) in [(0, None), (1, None), (0, Some(1))] {
+            let bounds = Bounds {
+                fills,
+                preemptions,
+                ..Bounds::default()
+            };
+            let found = explore(2, profile, &bounds, Method::States, |core| {
+                stuck(core.clone())
+            });
+            let report = found.failure.expect("a deadlock");
+            assert_eq!(report.end, End::Deadlock, "{profile} {bounds}");
+            let line = report.config.to_string();
+            let config: Config = line.parse().expect("a report's line reads back");
+            let again = Sim::new(config).run(stuck);
+            assert_eq!(
+                (again.end, again.steps),
+                (report.end, report.steps),
+                "{line}"
+            );
+            assert_eq!(again.hash, report.hash, "{line}");
+        }
+    }
+}
+
 /// A search that gives up says so.
 #[test]
 fn a_search_that_was_cut_off_is_not_complete() {

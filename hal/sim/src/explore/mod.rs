@@ -56,6 +56,21 @@ pub struct Bounds {
     pub max_runs: u64,
 }
 
+impl Bounds {
+    /// All that can be, and no set-up: for lists of choices that no search has made.
+    pub const ANY: Self = Self {
+        evictions: u8::MAX,
+        fills: u8::MAX,
+        leaves: u8::MAX,
+        expiries: u8::MAX,
+        refusals: u8::MAX,
+        preemptions: None,
+        set_up: false,
+        max_states: u64::MAX,
+        max_runs: u64::MAX,
+    };
+}
+
 impl Default for Bounds {
     fn default() -> Self {
         Self {

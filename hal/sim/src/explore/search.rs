@@ -89,7 +89,7 @@ pub(crate) fn explore(
                 explored.outcomes.insert(heard);
             } else if explored.failure.is_none() {
                 report.config.choices = search.choices();
-                report.config.set_up = bounds.set_up;
+                report.config.within = bounds.clone();
                 explored.failure = Some(report);
                 if !keep_going {
                     explored.complete = false;
