@@ -5,11 +5,11 @@
 //! * P1. A call of one of [`STEPS`] stands in `point!`, `order!` or `lock_point!`; or it is handed a
 //!   `site!("…")`; or it is handed on what the enclosing function has got as a `Site`; or that function bears
 //!   the step's own name, so that *its* calls are looked at.
-//! * P2. No such step is passed around as a path (`Self::drain`), where a call would go unseen.
+//! * P2. No such step is passed around as a path (`Self::drain`), or renamed by a `use`, where a call would go unseen.
 //! * P3. Names are literal, and no two points have the same one.
 //!
 //! Sources are read as the compiler's tokens, so comments and strings do not matter; the inside of macros counts
-//! like everything else.
+//! like everything else, and so do the bodies of macros, but for those of points.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const SOURCES: [&str; 4] = [
 ];
 
 /// Calls that move cache lines, order accesses, lock, or wait for what must come first.
-const STEPS: [&str; 23] = [
+const STEPS: [&str; 29] = [
     // The machine's.
     "write_back",
     "invalidate",
@@ -37,6 +37,7 @@ const STEPS: [&str; 23] = [
     "try_lock",
     "test_and_set",
     "release_at_start",
+    "settle",
     "fence",
     "compiler_fence",
     // The link's and its parts'.
@@ -45,10 +46,15 @@ const STEPS: [&str; 23] = [
     "publish",
     "refresh",
     "connect",
+    "flush",
     "expect",
     "reset",
     "clear_rings",
     "clear_slots",
+    "place_held",
+    "before_telling",
+    "before_access",
+    "await_heard",
     // The kernel's.
     "await_post",
     "agree",
@@ -56,6 +62,9 @@ const STEPS: [&str; 23] = [
     "meet",
     "progress",
 ];
+
+/// The macros that are points.
+const POINTS: [&str; 4] = ["point", "order", "lock_point", "site"];
 
 /// A named point.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,9 +181,17 @@ impl Walk<'_> {
                 }
                 TokenTree::Punct(mark) if mark.as_char() == ';' => declared = None,
                 TokenTree::Ident(word) if word == "use" => {
-                    at += rest.iter().take_while(|token| !is(token, ';')).count();
+                    let names = rest.iter().take_while(|token| !is(token, ';')).count();
+                    self.renamed(&rest[..names]);
+                    at += names;
                 }
-                TokenTree::Ident(word) if word == "macro_rules" => at += item(rest),
+                // Those that make points: what is in there stands in one.
+                TokenTree::Ident(word)
+                    if word == "macro_rules"
+                        && matches!(rest, [_, name, ..] if POINTS.iter().any(|point| is_word(name, point))) =>
+                {
+                    at += item(rest);
+                }
                 TokenTree::Ident(word) if word == "fn" => {
                     declared = Some(Function {
                         name: rest.first().map_or(String::new(), ToString::to_string),
@@ -186,7 +203,7 @@ impl Walk<'_> {
                     let before = at.checked_sub(2).and_then(|before| tokens.get(before));
                     if let [TokenTree::Punct(mark), TokenTree::Group(body), ..] = rest
                         && mark.as_char() == '!'
-                        && ["point", "order", "lock_point", "site"].contains(&&*word)
+                        && POINTS.contains(&&*word)
                     {
                         self.point(&word, body, around);
                         at += 2;
@@ -207,6 +224,29 @@ impl Walk<'_> {
                     if is_body {
                         declared = None;
                     }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a `use` names: no step by another name.
+    fn renamed(&mut self, names: &[TokenTree]) {
+        for (number, token) in names.iter().enumerate() {
+            match token {
+                TokenTree::Group(group) => {
+                    self.renamed(&group.stream().into_iter().collect::<Vec<_>>());
+                }
+                TokenTree::Ident(word)
+                    if STEPS.contains(&&*word.to_string())
+                        && names
+                            .get(number + 1)
+                            .is_some_and(|next| is_word(next, "as")) =>
+                {
+                    let (file, line) = (self.file, word.span().start().line);
+                    self.found.errors.push(format!(
+                        "{file}:{line}: `{word}` by another name, where its calls go unseen"
+                    ));
                 }
                 _ => {}
             }
@@ -398,6 +438,19 @@ mod tests {
             let found = found(&format!("fn f(&self) {{ {bad} }}"));
             assert_eq!(found.errors.len(), 1, "{bad}: {:?}", found.errors);
             assert!(found.errors[0].contains("outside of a mutation point"));
+        }
+    }
+
+    #[test]
+    fn a_step_is_seen_by_another_name_and_in_a_macro() {
+        for bad in [
+            "use super::drain as quiet;",
+            "mod alias { pub(crate) use super::{x, drain as quiet}; }",
+            "macro_rules! hush { ($m:expr) => { $m.invalidate(&[]) }; }",
+            "fn f(&self) { self.machine.settle(); }",
+            "fn f(&self) { self.before_telling(None)?; }",
+        ] {
+            assert_eq!(found(bad).errors.len(), 1, "{bad}");
         }
     }
 

@@ -215,7 +215,8 @@ pub trait Link {
     fn fence(&self) -> Result<(), Refusal>;
 
     /// Whether all that this rank has begun at `to` (at all ranks, if none is named) is done there: whoever looks now
-    /// finds it. Waits for `to`'s [`progress`](Self::progress) if data of a [`put_immediate`](Self::put_immediate) are inline.
+    /// finds it. What this rank gets afterwards is not older than what it got before.
+    /// Waits for `to`'s [`progress`](Self::progress) if data of a [`put_immediate`](Self::put_immediate) are inline.
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].

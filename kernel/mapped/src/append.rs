@@ -207,9 +207,11 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
         let answers = self.answers(to);
         if answers {
-            self.await_heard(Some(to))?;
+            // WAIT: G2 of `held`.
+            point!("mapped.ring.append.heard", self.await_heard(Some(to))?);
         } else {
-            self.before_telling(Some(to))?;
+            // PLACE, WAIT: G2 of `held`.
+            point!("mapped.ring.append.told", self.before_telling(Some(to))?);
         }
         // The claim comes first: refused, it must not have moved a byte of the data.
         let ticket = order!("mapped.ring.append.claim<data", self.claim(to)?, {
@@ -227,7 +229,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             self.at_once.set(false);
         }
         if answers {
-            self.place_held();
+            // PLACE: nothing waits for the next call.
+            point!("mapped.ring.append.answered", self.place_held());
         }
         Ok(())
     }

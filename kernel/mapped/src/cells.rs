@@ -66,6 +66,14 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         old
     }
 
+    /// Before a cell is changed, by whichever means: somebody may wait for it.
+    #[inline(always)]
+    pub(crate) fn before_changing(&self) -> Result<(), Refusal> {
+        // PLACE, WAIT: G2 of `held`.
+        point!("mapped.cells.change.told", self.before_telling(None)?);
+        Ok(())
+    }
+
     pub(crate) fn change_cell(
         &self,
         to: Rank,
@@ -77,7 +85,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if !place.is_multiple_of(8) {
             return Err(Refusal::BadCell { offset: place });
         }
-        self.before_telling(None)?;
+        self.before_changing()?;
         let without_lock = match (amo, width) {
             (Amo::Read, Width::Half) => Some(self.poll(at).into()),
             (_, Width::Half) if A::NATIVE => {
@@ -122,7 +130,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             return Err(bad);
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
-        self.before_telling(None)?;
+        // PLACE, WAIT: G2 of `held`.
+        point!("mapped.cells.bytes.told", self.before_telling(None)?);
         self.looked();
         if A::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
             let (word, at) = (place & !3, (place & 3) as usize);

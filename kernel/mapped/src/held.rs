@@ -82,7 +82,8 @@ impl Pending {
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Keeps an entry of ring `ring`, behind which `head` is `next`.
     pub(crate) fn hold(&self, entry: Entry, ring: u32, next: u32) {
-        self.place_held();
+        // PLACE: what is held is one entry.
+        point!("mapped.held.next", self.place_held());
         let held = &self.held;
         held.entry.set(entry);
         held.ring.set(ring);
@@ -185,9 +186,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 first..start.saturating_add(len as u32)
             };
             let (own, its) = (lines(start, len), lines(entry.place, entry.payload().len()));
-            let line = M::LINE as u32;
-            if own.start < its.end.saturating_add(line) && its.start < own.end.saturating_add(line)
-            {
+            if own.start < its.end && its.start < own.end {
                 self.place_now();
             }
         }
@@ -207,7 +206,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     fn tell_held(&self, to: Option<Rank>) -> Result<(), Refusal> {
         // PLACE: G2.
         point!("mapped.held.tell", self.place_held());
-        self.await_heard(to)
+        // WAIT: the same.
+        point!("mapped.held.tell.heard", self.await_heard(to)?);
+        Ok(())
     }
 
     /// Before this rank accesses `owner`'s memory directly.
@@ -226,7 +227,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             // PLACE: G1, past the cache.
             point!("mapped.held.own", self.place_held());
         }
-        self.await_heard(None)
+        // WAIT: what this rank has heard of is in `owner`'s memory.
+        point!("mapped.held.access.heard", self.await_heard(None)?);
+        Ok(())
     }
 
     /// G2, of what this rank has heard of: unless `to` is who told it.
@@ -276,6 +279,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
 impl<M: Machine, A: Atomics<M>> Drop for Mapped<M, A> {
     fn drop(&mut self) {
-        self.place_held();
+        // PLACE: a flush waits for it.
+        point!("mapped.held.drop", self.place_held());
     }
 }

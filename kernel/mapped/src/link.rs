@@ -234,6 +234,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 self.machine.drain();
             }
         });
+        if !M::COHERENT {
+            // ACQUIRE: what is got behind it is not older than what was got before: a rank may wait for a word by gets.
+            point!("mapped.flush.acquire", self.machine.acquire());
+        }
         self.drained();
         self.under_way.get() == 0
     }
@@ -280,7 +284,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     }
 
     fn withdraw(&self, key: Key) {
-        self.place_held();
+        // What is held for it is placed before own stores to it, and before anybody is told that it is another window's.
         self.memory.give_back(key.get());
     }
 
@@ -341,8 +345,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let region = self.region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
-        // Whoever looks at these bytes is told something.
-        self.before_telling(None)?;
+        // PLACE, WAIT: G2 of `held`: whoever looks at these bytes is told something.
+        point!("mapped.put.told", self.before_telling(None)?);
         self.machine.store_bytes(region.at(start), data);
         self.stored();
         Ok(())
@@ -358,7 +362,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     ) -> Result<(), Refusal> {
         let region = self.region_of(from)?;
         let start = self.resolve(key, offset, into.len())?;
-        self.before_access(from)?;
+        // PLACE, WAIT: G1, G2 of `held`.
+        point!("mapped.get.told", self.before_access(from)?);
         self.machine.load_bytes(region.at(start), into);
         self.looked();
         Ok(())
@@ -384,7 +389,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         }
         let at = self.region_of(to).ok()?.at(place);
         let native = |operation| A::atomic(&self.machine, at, operation);
-        self.before_telling(None).ok()?;
+        self.before_changing().ok()?;
         self.looked();
         self.stored();
         let old = match amo {
@@ -408,7 +413,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
             return None;
         }
         let at = self.region_of(to).ok()?.at(place);
-        self.before_telling(None).ok()?;
+        self.before_changing().ok()?;
         self.looked();
         self.stored();
         Some(self.changed(self.change_long(at, amo)?))

@@ -39,8 +39,12 @@
 //!
 //! [PSCW-SCC]: crate#sources
 
-use flagpost_hal::{Address, Machine};
-use flagpost_link::{Key, Link, Rank, Refusal, VectorLink, mutant::Site, site};
+use flagpost_hal::{Address, Held, Machine};
+use flagpost_link::{
+    Key, Link, Rank, Refusal, VectorLink,
+    mutant::{Guard, Site},
+    point, site,
+};
 
 use crate::{Atomics, Mapped};
 
@@ -66,13 +70,19 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let byte = sync.get().saturating_add(u32::from(bit.get() >> 3));
         let mask = 1_u8.wrapping_shl(u32::from(bit.get() & 7));
         let at = self.region_of(owner)?.at(byte);
-        self.before_telling(Some(owner))?;
-        let held = self.lock(owner, lock)?;
+        let held = self.lock_telling(owner, lock)?;
         let old = self.machine.load_u8(at);
         let new = if set { old | mask } else { old & !mask };
         self.machine.store_u8(at, new);
         self.unlock(held, drain);
         Ok(())
+    }
+
+    /// Takes the lock of a rank that is to be told something.
+    fn lock_telling(&self, to: Rank, lock: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
+        // PLACE, WAIT: G2 of `held`.
+        point!("mapped.match_vector.told", self.before_telling(Some(to))?);
+        self.lock(to, lock)
     }
 
     fn own_counter(&self, sync: Key) -> Address {
@@ -130,8 +140,7 @@ impl<M: Machine, A: Atomics<M>> VectorLink for Mapped<M, A> {
 
     fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
         let at = self.region_of(target)?.at(self.counter_offset(sync));
-        self.before_telling(Some(target))?;
-        let held = self.lock(target, site!("mapped.match_vector.complete.lock"))?;
+        let held = self.lock_telling(target, site!("mapped.match_vector.complete.lock"))?;
         let left = self.machine.load_u32(at);
         // An origin that is not expected would wrap the counter round: it is left at 0.
         self.machine.store_u32(at, left.saturating_sub(1));

@@ -24,7 +24,7 @@
 //! [foMPI]: crate#sources
 
 use flagpost_hal::{Address, Machine, Region};
-use flagpost_link::{Link as _, Place, Rank, Refusal, Slot, site};
+use flagpost_link::{Link as _, Place, Rank, Refusal, Slot, point, site};
 
 use crate::{Atomics, Mapped, layout::SLOTS, link::take};
 
@@ -90,7 +90,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     pub(crate) fn signal_slot(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
         let at = self.slot_at(to, slot)?;
-        self.before_telling(Some(to))?;
+        // PLACE, WAIT: G2 of `held`.
+        point!("mapped.slots.signal.told", self.before_telling(Some(to))?);
         self.machine.store_u32(at, FIRST.wrapping_add(value));
         self.stored();
         Ok(())

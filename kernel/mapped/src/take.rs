@@ -89,7 +89,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 return Some(immediate);
             }
         }
-        self.place_held();
+        // PLACE: a flush waits for it.
+        point!("mapped.ring.take.idle", self.place_held());
         None
     }
 
@@ -109,8 +110,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             taken.set(next);
             return Some(entry.immediate);
         }
-        // Its head passes what is held.
-        self.place_held();
+        // PLACE: its head passes what is held.
+        point!("mapped.ring.take.passes", self.place_held());
         // No drain is needed: I4.
         self.machine.store_u32(self.head(rings, number), next);
         taken.set(next);

@@ -36,11 +36,11 @@ impl<'w, L: Link> World<'w, L> {
     ) -> Result<Window<'w, T, L, S>, Error> {
         let Options { strategy, model } = options.into();
         let prepared = self.prepare::<S>(len, size_of::<T>(), strategy, model);
-        self.settle(prepared, size_of::<T>())
+        self.finish_window(prepared, size_of::<T>())
     }
 
     /// Makes a window, if all ranks have `prepared` the same; else takes what was prepared back.
-    pub(super) fn settle<T: Pod, S: Strategy<'w, L>>(
+    pub(super) fn finish_window<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         prepared: Result<(Core<'w, L>, S), Error>,
         element: usize,

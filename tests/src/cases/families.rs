@@ -100,6 +100,14 @@ macro_rules! pscw_cases {
                 let world = join(c)?;
                 pscw::misuse::<_, $strategy<'_>>(&world, $options(1))
             }),
+            case(concat!("told.", $prefix, "by_post"), 3, ANY, |c| {
+                let world = join(c)?;
+                told::by_post::<_, $strategy<'_>>(&world, $options(1))
+            }),
+            case(concat!("told.", $prefix, "by_complete"), 3, ANY, |c| {
+                let world = join(c)?;
+                told::by_complete::<_, $strategy<'_>>(&world, $options(1))
+            }),
             case(concat!("timeout.", $prefix, "post"), 2, ANY, |c| {
                 let world = join(c)?;
                 pscw_timeout::post::<_, $strategy<'_>>(&world, $options(1))

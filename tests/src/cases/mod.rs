@@ -31,6 +31,7 @@ mod small;
 mod stencil;
 mod tables;
 mod timeout;
+mod told;
 mod window;
 mod world;
 
@@ -68,6 +69,7 @@ impl<P: Platform> Links<P> {
         Self::RMA,
         Self::COLLECTIVE,
         Self::WINDOW,
+        Self::TOLD,
         Self::NOTIFIED,
         Self::COUNTED,
     ];

@@ -168,17 +168,17 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     /// Ends what has begun: it may have had its effect.
     #[inline(always)]
-    pub(super) fn settle(&mut self) -> Result<(), Error> {
+    pub(super) fn conclude(&mut self) -> Result<(), Error> {
         match self.begun {
             None => Ok(()),
-            Some(begun) => self.settle_long(begun),
+            Some(begun) => self.conclude_long(begun),
         }
     }
 
     /// A look has no effect: who looks there again goes on with it.
     #[cold]
     #[inline(never)]
-    fn settle_long(&mut self, begun: (Rank, u32, Amo, Step)) -> Result<(), Error> {
+    fn conclude_long(&mut self, begun: (Rank, u32, Amo, Step)) -> Result<(), Error> {
         let (rank, cell, amo, step) = begun;
         if !matches!(step, Step::Look) {
             self.step(rank, cell, amo, step)?;
@@ -270,7 +270,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     /// Takes all that the lock takes.
     pub(super) fn obtain(&mut self) -> Result<(), Error> {
-        self.settle()?;
+        self.conclude()?;
         match self.kind {
             Kind::Shared => self.share(cell::LOCAL, |word| word & WRITER == 0),
             // WAIT: while others have exclusive locks.
@@ -361,7 +361,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     /// Gives all back that was taken.
     #[inline(always)]
     pub(super) fn release(&mut self) -> Result<(), Error> {
-        self.settle()?;
+        self.conclude()?;
         if self.taken {
             let (cell, amo) = match self.kind {
                 Kind::Shared => (cell::LOCAL, Amo::Add(u32::MAX.into())),

@@ -242,7 +242,7 @@ impl<'w, L: Link> World<'w, L> {
         };
         // No element has this size; the two kinds of validation must not meet.
         let kind = u32::MAX.wrapping_sub(validation as u32) as usize;
-        let mut window = self.settle::<u8, S>(prepared, kind)?;
+        let mut window = self.finish_window::<u8, S>(prepared, kind)?;
         window.core.bytes = 0;
         // Its memory is the directory; peers have no piece.
         let (attached, rest) = words.split_at_checked(own).unwrap_or((words, &[]));

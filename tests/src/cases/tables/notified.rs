@@ -2,7 +2,7 @@
 
 use crate::cases::{
     ANY, Links, case, count_request, counters, events, join, join_shared, notify, notify_access,
-    notify_inline, notify_request, signals, small,
+    notify_inline, notify_request, signals, small, told,
 };
 use crate::{Case, Platform, Ring};
 use flagpost::{EpochSlots, Link, Model};
@@ -24,6 +24,41 @@ impl<P: Platform> Links<P> {
         }),
         case("notify.one_entry", 2, 2, |c| {
             small_ring!(c, Ring::Pairs { entries: 1 }, small::notify::<_, _, 4>)
+        }),
+    ];
+
+    /// Who is told that a rank has been notified.
+    pub(crate) const TOLD: &'static [Case<P>] = &[
+        case("told.by_fetch", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::by_fetch)
+        }),
+        case("told.by_product", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::by_product)
+        }),
+        case("told.by_put", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::by_put)
+        }),
+        case("told.last_flushed", 2, ANY, |c| {
+            told::rounds(&join(c)?, told::last_flushed)
+        }),
+        case("told.covered", 2, ANY, |c| {
+            told::rounds(&join(c)?, told::covered)
+        }),
+        case("told.behind_puts", 2, ANY, |c| {
+            told::rounds(&join(c)?, told::behind_puts)
+        }),
+        case("told.answered", 2, ANY, |c| {
+            told::rounds(&join(c)?, told::answered)
+        }),
+        case("told.unlocked", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::unlocked)
+        }),
+        case("told.both_answer", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::both_answer)
+        }),
+        case("told.ended", 2, ANY, |c| told::ended(&join(c)?)),
+        case("told.answers_wait", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::answers_wait)
         }),
     ];
 

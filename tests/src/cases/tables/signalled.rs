@@ -1,6 +1,8 @@
 //! Cases of PSCW by each strategy.
 
-use crate::cases::{ANY, Links, Machines, case, join, matching_list, pscw, pscw_timeout, small};
+use crate::cases::{
+    ANY, Links, Machines, case, join, matching_list, pscw, pscw_timeout, small, told,
+};
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector, MatchingList};
 
