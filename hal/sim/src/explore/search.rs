@@ -89,7 +89,12 @@ pub(crate) fn explore(
                 explored.outcomes.insert(heard);
             } else if explored.failure.is_none() {
                 report.config.choices = search.choices();
-                report.config.within = bounds.clone();
+                // How far the search went does not matter to a run.
+                report.config.within = Bounds {
+                    max_states: Bounds::ANY.max_states,
+                    max_runs: Bounds::ANY.max_runs,
+                    ..bounds.clone()
+                };
                 explored.failure = Some(report);
                 if !keep_going {
                     explored.complete = false;
