@@ -71,9 +71,10 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// Waits until the buffers of this rank's calls for `target` may be used again. They may be at once: `put` copies.
     ///
     /// # Errors
-    /// [`Error::NotInGroup`].
+    /// [`Error::NotInGroup`], [`Error::NoSuchRank`].
     pub fn flush_local(&self, target: Rank) -> Result<(), Error> {
-        self.admit(target)
+        self.admit(target)?;
+        self.core().world.check_rank(target)
     }
 
     /// [`flush_local`](Lock::flush_local), for all targets of the epoch.

@@ -90,6 +90,45 @@ pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
     Ok(())
 }
 
+/// Promise U5: own loads find own stores of the same bytes, wherever those are among what is loaded, with no drain between.
+pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    const BYTES: usize = 128;
+    let machine = context.machine.clone();
+    let world = join(context)?;
+    // Own bytes, and others of the neighbour's.
+    let own = scratch(&machine, machine.core());
+    let theirs = scratch(&machine, neighbour(&machine)).plus(BYTES as u32);
+    let mut value = 0;
+    for at in [own, theirs] {
+        for (start, len) in [
+            (0, 4),
+            (31, 2),
+            (32, 4),
+            (64, 1),
+            (70, 8),
+            (96, 32),
+            (127, 1),
+        ] {
+            let end = start + len;
+            for (from, to) in [(0, BYTES), (start, end), (0, start + 1), (end - 1, BYTES)] {
+                machine.store_bytes(at, &[0; BYTES]);
+                machine.drain();
+                value += 1;
+                machine.store_bytes(at.plus(start as u32), [value; 32].get(..len).unwrap_or(&[]));
+                let mut seen = [0; BYTES];
+                let seen = seen.get_mut(from..to).unwrap_or_default();
+                machine.load_bytes(at.plus(from as u32), seen);
+                for (offset, byte) in (from..).zip(seen) {
+                    let inside = (start..end).contains(&offset);
+                    check("own store", *byte, if inside { value } else { 0 })?;
+                }
+            }
+        }
+    }
+    world.barrier()?;
+    Ok(())
+}
+
 pub(super) fn write_back<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let world = join(context)?;

@@ -339,6 +339,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let stranger = Error::NotInGroup(other);
             refuses("another target", lock.put(other, 0, &[1]), stranger)?;
             refuses("another target", lock.flush(other), stranger)?;
+            refuses("another target", lock.flush_local(other), stranger)?;
         }
         lock.unlock()?;
     }
@@ -350,6 +351,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let last = Rank::new(u16::MAX);
     let unknown = Error::NoSuchRank { rank: last, size };
     refuses("the last number", all.flush(last), unknown)?;
+    refuses("the last number", all.flush_local(last), unknown)?;
     refuses("the last number", all.put(last, 0, &[1]), unknown)?;
     all.unlock()?;
     let group = [me];

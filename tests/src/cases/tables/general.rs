@@ -35,6 +35,7 @@ impl<P: MachinePlatform> Machines<P> {
     pub(crate) const MACHINE: &'static [Case<P>] = &[
         case("hal.topology", 1, ANY, hal::topology),
         case("hal.bulk", 1, ANY, hal::bulk),
+        case("hal.own_stores", 1, ANY, hal::own_stores),
         case("hal.write_back", 2, ANY, hal::write_back),
         case("hal.invalidate", 2, ANY, hal::invalidate),
         case("hal.lock", 1, ANY, hal::lock),
