@@ -6,31 +6,11 @@
 #[macro_use]
 mod groups;
 
-use flagpost_explore::{self as explore, config_for};
+use flagpost_explore::{self as explore, Port, config_for};
 use flagpost_hal::Topology;
-use flagpost_scc::{Mapping, Scc};
-use flagpost_sim::{Config, Profile, SCC_BUFFER, SccBus, SimCore, sweep};
-use flagpost_tests::{
-    Args, Case, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, mapped,
-};
-
-/// The port on the simulated chip.
-struct Port;
-
-impl Platform for Port {
-    type Machine = Scc<SccBus>;
-    type Link = Mapped<Scc<SccBus>>;
-
-    fn link(
-        machine: &Scc<SccBus>,
-        session: u32,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for Port {}
+use flagpost_scc::Mapping;
+use flagpost_sim::{Config, Profile, SCC_BUFFER, SimCore, sweep};
+use flagpost_tests::{Args, Case, Context, Failure, cases};
 
 /// Seeds per case, size and mapping.
 const SEEDS: u64 = 30;

@@ -5,6 +5,7 @@
 //!
 //! | preset | stands for | what is known | what is assumed |
 //! |---|---|---|---|
+//! | `scc-wb`, `scc-wt` | SCC, message-buffer memory without and with write-through, as the SCC port maps it | stores that hit may stay in L1, stores that miss go out through the write-combining buffer; one instruction drops all such lines (HARDWARE H2) | `scc-wt`: prefetch at any time |
 //! | `scc-normal` | SCC, ordinary cached memory | no allocation on write misses; lines are cleaned by displacement, which drops them, and others with them (BF-TN5, sccmem) | which others: all |
 //! | `tensix-bh` | Tenstorrent Blackhole | four lines of 16 bytes, written through; `fence` drops all (TT-cache); 16 bytes travel whole, longer writes in any order (TT-ISA) | that loads may be early |
 //! | `et` | Esperanto ET-SoC-1 | lines of 64 bytes, operations by address; 8 bytes travel whole (ET). Sources disagree about `evict_va`: here it saves | stores and loads as weak as RISC-V allows |
@@ -15,12 +16,16 @@
 //! `network` is no chip at all: hosts that reach each other by operations of their network, in any order
 //! (`network/`).
 //!
-//! The SCC's message-buffer memory has presets with its port, not here. The profiles are the SCC with an exact cache
-//! (`scc`), and what prefetching and weak ordering add to that.
+//! With `scc-wb` and `scc-wt` the machine is the SCC port over the simulated chip ([`Preset::mapping`]); with all others, the
+//! simulated chip itself. The profiles are an SCC with an exact cache (`scc`), and what prefetching and weak ordering
+//! add to that.
 
 use std::fmt;
 use std::str::FromStr;
 
+use flagpost_scc::Mapping;
+
+use crate::bus::SCC_BUFFER;
 use crate::caching::{Caching, Stores};
 use crate::config::{Config, Profile};
 use crate::network::Wire;
@@ -29,6 +34,10 @@ use crate::timing::Latencies;
 /// A chip, by name: the sources are in HARDWARE.md.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Preset {
+    /// `scc-wb`: the SCC port over message-buffer memory, not written through ([`Mapping::Mpbt`]).
+    SccWb,
+    /// `scc-wt`: the SCC port over message-buffer memory, written through ([`Mapping::MpbtWriteThrough`]).
+    SccWt,
     /// `scc-normal`: the SCC's ordinary cached memory, cleaned by displacement (BF-TN5, sccmem).
     SccNormal,
     /// `tensix-bh`: Tenstorrent Blackhole, small caches that are written through (TT-cache, TT-ISA).
@@ -47,7 +56,9 @@ pub enum Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
+        Self::SccWb,
+        Self::SccWt,
         Self::SccNormal,
         Self::TensixBh,
         Self::Et,
@@ -59,6 +70,8 @@ impl Preset {
 
     const fn name(self) -> &'static str {
         match self {
+            Self::SccWb => "scc-wb",
+            Self::SccWt => "scc-wt",
             Self::SccNormal => "scc-normal",
             Self::TensixBh => "tensix-bh",
             Self::Et => "et",
@@ -69,10 +82,31 @@ impl Preset {
         }
     }
 
+    /// How the SCC port maps its windows, if the machine is that port ([`SimCore::scc`](crate::SimCore::scc)).
+    pub const fn mapping(self) -> Option<Mapping> {
+        match self {
+            Self::SccWb => Some(Mapping::Mpbt),
+            Self::SccWt => Some(Mapping::MpbtWriteThrough),
+            _ => None,
+        }
+    }
+
     /// The knobs; what makes a run (cores, sizes, schedule, seed) as by default.
     pub fn config(self) -> Config {
         let chip = Config::default();
         match self {
+            // A line that came between the port's look at the cache and its store would swallow that: see `bus.rs`.
+            Self::SccWb => Config {
+                profile: Profile::Scc,
+                buffer_size: SCC_BUFFER,
+                ..chip
+            },
+            Self::SccWt => Config {
+                profile: Profile::SccFill,
+                buffer_size: SCC_BUFFER,
+                prefetches: 128,
+                ..chip
+            },
             Self::SccNormal => Config {
                 profile: Profile::Scc,
                 caching: Caching {

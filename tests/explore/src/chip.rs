@@ -7,8 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use flagpost_hal::WithSoftwareLock;
+use flagpost_scc::{Mapping, Scc};
 use flagpost_sim::{
-    Bounds, Config, Explored, Method, Preset, Profile, Report, Sim, SimCore, Sweep,
+    Bounds, Config, Explored, Method, Preset, Profile, Report, SccBus, Sim, SimCore, Sweep,
 };
 use flagpost_tests::{
     Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, link_cases, mapped,
@@ -39,6 +40,24 @@ impl<const LINE: usize> Platform for NoRegisters<LINE> {
 
 impl<const LINE: usize> MachinePlatform for NoRegisters<LINE> {}
 
+/// The SCC port on the simulated chip.
+pub struct Port;
+
+impl Platform for Port {
+    type Machine = Scc<SccBus>;
+    type Link = Mapped<Scc<SccBus>>;
+
+    fn link(
+        machine: &Scc<SccBus>,
+        session: u32,
+        ring: Option<Ring>,
+    ) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
+}
+
+impl MachinePlatform for Port {}
+
 /// What a case runs on. Prints as the profile's or the preset's name; none is both.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Chip {
@@ -57,6 +76,14 @@ impl Chip {
                 ..Config::default()
             },
             Self::Preset(preset) => preset.config(),
+        }
+    }
+
+    /// How the SCC port maps its windows, where cases run on the port.
+    pub fn mapping(self) -> Option<Mapping> {
+        match self {
+            Self::Profile(_) => None,
+            Self::Preset(preset) => preset.mapping(),
         }
     }
 
@@ -113,11 +140,14 @@ impl Setting {
         }
     }
 
-    /// Whether the chip has what the case needs: one that has no registers has no atomics either, and on a network
-    /// there is nothing below the link.
+    /// Whether the chip has what the case needs: the SCC has no atomics, nor has a chip without registers, and on a
+    /// network there is nothing below the link. The SCC port has names for 512 cores.
     pub fn fits(&self) -> bool {
         if self.chip.is_network() {
             return link_cases::<Network>().any(|case| case.name == self.case.name);
+        }
+        if self.chip.mapping().is_some() {
+            return self.cores <= 512 && !self.case.atomics;
         }
         self.chip.config().registers || !self.case.atomics
     }
@@ -185,6 +215,9 @@ impl Setting {
     }
 
     fn dispatch<U: Use>(&self, line: u32, registers: bool, then: U) -> U::Result {
+        if let Some(mapping) = self.chip.mapping() {
+            return self.on::<32, Port, U>(then, move |core| Some(core.scc(mapping)));
+        }
         match (line, registers) {
             _ if self.chip.is_network() => self.on_network(then),
             (4, true) => self.on::<4, Simulator<4>, U>(then, Some),
@@ -200,7 +233,7 @@ impl Setting {
     fn on<const LINE: usize, P: MachinePlatform, U: Use>(
         &self,
         then: U,
-        machine: fn(SimCore<LINE>) -> Option<P::Machine>,
+        machine: impl Fn(SimCore<LINE>) -> Option<P::Machine> + Send + Sync + 'static,
     ) -> U::Result {
         let mut all = flagpost_tests::cases::<P>();
         let case = all.find(|case| case.name == self.case.name);
@@ -217,11 +250,6 @@ impl Setting {
         let case = case.expect("a setting that does not fit is not run");
         then.with(move |core: SimCore| run_case(case, core))
     }
-}
-
-/// One case at all its sizes on the network, if any link can run it.
-pub fn network_settings_of(case: &'static crate::Case) -> impl Iterator<Item = Setting> {
-    preset_settings_of(case).filter(|setting| setting.chip.is_network())
 }
 
 /// One case at all its sizes, on all presets that have what it needs.

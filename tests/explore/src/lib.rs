@@ -29,7 +29,7 @@ use flagpost_tests::{
 
 pub use network::Network;
 
-pub use chip::{Chip, NoRegisters, network_settings_of, preset_settings_of};
+pub use chip::{Chip, NoRegisters, Port, preset_settings_of};
 
 /// A conformance case on the simulator.
 pub type Case = flagpost_tests::Case<Simulator>;

@@ -9,8 +9,9 @@
 //! 2. Per point: the settings of the cases that reach it, in rounds of more and more seeds (the first round has
 //!    two each, so that easy ones fall at once), until one fails or the cap of schedules is reached. Within a
 //!    round: kind profiles first, then few cores first. So the profile at which a point falls is about
-//!    the kindest that shows it. Then comes `scc+late`: loads that finish late, see `flagpost_explore::late`; and
-//!    last the network, for what is reached there.
+//!    the kindest that shows it. Then comes `scc+late`: loads that finish late, see `flagpost_explore::late`; then the
+//!    network, for what is reached there; and last the SCC port's message-buffer memory (`scc-wt`), where stores that miss
+//!    pass the cache.
 //!
 //! A failed check, an oracle, a deadlock, a livelock, starvation or a panic kills. A run that is cut off does not.
 //!
@@ -24,9 +25,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use flagpost_explore::{Chip, Setting, cases, late, network_settings_of, program, settings};
+use flagpost_explore::{Chip, Setting, cases, late, preset_settings_of, program, settings};
 use flagpost_link::mutant;
-use flagpost_sim::{Config, End, Oracle, Profile, Report, Schedule, Sim};
+use flagpost_sim::{Config, End, Oracle, Preset, Profile, Report, Schedule, Sim};
 use serde_json::{Value, json};
 
 /// Seeds per setting of the run without a broken point.
@@ -50,7 +51,7 @@ pub(crate) struct Arguments {
     /// Schedules per point, at most
     #[arg(long, value_name = "N", default_value = "100000")]
     schedules: u64,
-    /// Run one schedule (a profile, scc+late or network), CASE/CORES/PROFILE:SEED, with the point that `--only` names broken
+    /// Run one schedule (a profile, scc+late, network or scc-wt), CASE/CORES/PROFILE:SEED, with the point that `--only` names broken
     #[arg(long, value_name = "WHICH")]
     replay: Option<String>,
     #[arg(long, value_name = "N", default_value = "2")]
@@ -130,6 +131,17 @@ struct Known {
 /// The chip that loads are late on.
 const KINDEST: Chip = Chip::Profile(Profile::Scc);
 
+/// The presets that points are broken on; the others have no step that these and the profiles do without.
+const PRESETS: [Preset; 2] = [Preset::Network, Preset::SccWt];
+
+/// Whether points are broken on the chip.
+fn is_hunted_on(chip: Chip) -> bool {
+    match chip {
+        Chip::Profile(_) => true,
+        Chip::Preset(preset) => PRESETS.contains(&preset),
+    }
+}
+
 /// What a replay names a setting with late loads by.
 const LATE: &str = "+late";
 
@@ -157,13 +169,13 @@ impl Known {
     fn run(&self, sim: &mut Sim, seed: u64) -> Report {
         match self.late {
             Some(case) => late::run(sim, case, seed),
-            None if self.setting.chip.is_network() => self.setting.run(Config {
+            None if matches!(self.setting.chip, Chip::Profile(_)) => sim
+                .reseed(seed)
+                .run(|core| program(self.setting.case, core)),
+            None => self.setting.run(Config {
                 seed,
                 ..self.config.clone()
             }),
-            None => sim
-                .reseed(seed)
-                .run(|core| program(self.setting.case, core)),
         }
     }
 
@@ -173,6 +185,7 @@ impl Known {
         let kind = match self.late {
             Some(_) => 4,
             None if self.setting.chip.is_network() => 5,
+            None if self.setting.chip.mapping().is_some() => 6,
             None => u8::from(profile.weak()) * 2 + u8::from(profile.fills()),
         };
         (kind, self.setting.cores)
@@ -205,8 +218,9 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     let mut runs = 0;
     mutant::record(true);
     let late = |setting: Setting| (setting.chip == KINDEST).then(|| Known::new(setting, true));
-    let networks = cases().flat_map(network_settings_of);
-    for setting in settings().chain(networks).flat_map(|setting| {
+    let presets = cases().flat_map(preset_settings_of);
+    let presets = presets.filter(|setting| is_hunted_on(setting.chip));
+    for setting in settings().chain(presets).flat_map(|setting| {
         let ordinary = Known::new(setting, false);
         std::iter::once(ordinary).chain(late(setting))
     }) {
@@ -341,8 +355,7 @@ fn replay(point: &str, which: &str) -> bool {
     let parsed = which.rsplit_once(':').and_then(|(setting, seed)| {
         let ordinary = setting.strip_suffix(LATE);
         let setting: Setting = ordinary.unwrap_or(setting).parse().ok()?;
-        let profile = matches!(setting.chip, Chip::Profile(_)) || setting.chip.is_network();
-        let known = profile.then(|| Known::new(setting, ordinary.is_some()))?;
+        let known = is_hunted_on(setting.chip).then(|| Known::new(setting, ordinary.is_some()))?;
         Some((known, seed.parse().ok()?))
     });
     let Some((known, seed)) = parsed else {

@@ -27,8 +27,8 @@ pub(crate) struct Options {
     /// Only this profile: scc, scc+fill, weak or weak+fill
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
-    /// Only this other chip, not the SCC: scc-normal, tensix-bh, et, cxl, rp2040 or arm-m7; or network: no chip,
-    /// but hosts on a network with remote memory access
+    /// Only this other chip: scc-wb or scc-wt (the SCC port over message-buffer memory), scc-normal, tensix-bh, et, cxl,
+    /// rp2040 or arm-m7; or network: no chip, but hosts on a network with remote memory access
     #[arg(long, value_name = "NAME", conflicts_with = "profile")]
     pub(crate) preset: Option<String>,
     /// How many schedules, in all; not for exhaustive

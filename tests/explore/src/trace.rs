@@ -82,6 +82,12 @@ fn check(config: &Config, chip: Chip) -> Result<(), String> {
         let size = config.buffer_size;
         return Err(format!("buffer={size}: {chip} counts events in it"));
     }
+    let (buffer, its) = (config.buffer_size, of_chip.buffer_size);
+    if chip.mapping().is_some() && buffer != its {
+        return Err(format!(
+            "buffer={buffer}: {chip} has registers in it, {its} bytes in all"
+        ));
+    }
     for (name, size) in [
         ("memory", config.memory_size),
         ("buffer", config.buffer_size),
@@ -206,6 +212,7 @@ mod tests {
             ("chip", json!("et"), "line=32"),
             ("chip", json!("network"), "network"),
             ("chip", json!("arm-m7"), "profile=scc"),
+            ("chip", json!("scc-wb"), "buffer="),
             ("hash", json!([]), "hash"),
         ] {
             let mut bad = good.clone();
@@ -239,6 +246,8 @@ mod tests {
             ("scc", "choices=a65535:1.255,l9:255,x99,t"),
             ("cxl", "memory=64"),
             ("cxl", "registers=true"),
+            ("scc-wt", "memory=0"),
+            ("scc-wb", "memory=32 caches=through"),
             ("network", "network=1:1:0 memory=32"),
             ("network", "choices=d0:0.0,d1:4294967295.65535"),
             ("weak+fill", "budgets=4294967295 drains=0"),

@@ -14,6 +14,9 @@ impl<P: Platform> Links<P> {
         case("world.barrier", 2, ANY, |c| world::barrier(&join(c)?)),
         case("world.allgather", 1, ANY, |c| world::allgather(&join(c)?)),
         case("window.zero", 1, ANY, |c| window::zero(&join(c)?)),
+        case("window.zero_again", 1, ANY, |c| {
+            window::zero_again(&join(c)?)
+        }),
         case("window.local", 1, ANY, |c| window::local(&join(c)?)),
         case("window.refused", 1, ANY, |c| window::refused(&join(c)?)),
         case("window.asymmetric", 2, ANY, |c| {
