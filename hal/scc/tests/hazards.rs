@@ -290,6 +290,22 @@ fn h5_a_core_reads_what_it_wrote() {
     }
 }
 
+/// W2: own bulk bytes that are still in the buffer do not arrive over a later cached store to the same line.
+#[test]
+fn h5_a_cached_store_comes_behind_bulk_bytes_of_its_line() {
+    for mapping in ALL {
+        let chip = chip();
+        let scc = chip.scc(0, mapping);
+        let (first, last) = (own(0, 0), own(0, 4));
+        scc.store_bytes(first, &[2; 8]);
+        scc.write(last, &[3; 4]);
+        scc.write_back(&[lines(last, 4)]);
+        scc.drain();
+        assert_eq!(in_memory(&chip, first), 0x0202_0202, "{mapping:?}");
+        assert_eq!(in_memory(&chip, last), 0x0303_0303, "{mapping:?}");
+    }
+}
+
 /// U3: bulk loads return what memory holds, though the same lines are in L1.
 #[test]
 fn h5_bulk_loads_are_fresh() {
