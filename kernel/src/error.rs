@@ -205,6 +205,10 @@ pub enum Waiting {
     Notification,
     /// For the lock of the named target's piece (of all pieces, if none is named); somebody has it.
     Unlock,
+    /// For the named rank in the queue of [`lock_queued`](crate::Window::lock_queued). A lock stands behind it: it has the lock, or
+    /// waits for it too, or has given up behind one that does. An unlock waits for the next one to say that it is next: that is
+    /// the named rank, or, where several came at once, one of those before it.
+    Queue,
     /// For an answer from the named rank's memory, or for earlier operations to be placed there.
     Answer,
 }
@@ -326,6 +330,7 @@ impl fmt::Display for Timeout {
             Waiting::ListSpace => "room in the matching list owned",
             Waiting::Notification => "a notification",
             Waiting::Unlock => "an unlock of the piece owned",
+            Waiting::Queue => "a turn in the queue before or behind, taken",
             Waiting::Answer => "an answer",
         };
         write!(f, "timed out waiting for {what} by")?;

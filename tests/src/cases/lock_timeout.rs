@@ -23,16 +23,32 @@ fn await_go<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Fail
     Ok(())
 }
 
-/// The handle of a lock that was waited for too long: who has it is named as `named`.
+/// The handle of a lock that was waited for too long: whose piece it is is named as `named`.
 fn late<'e, 'w, L: Link>(
     locked: Locked<'e, 'w, u32, L>,
+    named: Option<Rank>,
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+    late_for(locked, Waiting::Unlock, named)
+}
+
+/// As [`late`], of one that stands in the queue behind rank `before`.
+fn late_behind<'e, 'w, L: Link>(
+    locked: Locked<'e, 'w, u32, L>,
+    before: Rank,
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+    late_for(locked, Waiting::Queue, Some(before))
+}
+
+fn late_for<'e, 'w, L: Link>(
+    locked: Locked<'e, 'w, u32, L>,
+    waiting: Waiting,
     named: Option<Rank>,
 ) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
     let Err(late) = locked else {
         return Err(NO_ERROR);
     };
     match late.error {
-        Error::Timeout(timeout) if timeout.waiting == Waiting::Unlock => {
+        Error::Timeout(timeout) if timeout.waiting == waiting => {
             check("named", timeout.missing.ranks().eq(named), true)?;
             Ok(late.handle)
         }
@@ -155,7 +171,8 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             1 => {
                 await_go(&window, FIRST)?;
                 world.set_budget(SHORT);
-                let waiting = late(window.lock_queued(FIRST), Some(FIRST))?;
+                let waiting = late_behind(window.lock_queued(FIRST), FIRST)?;
+                let waiting = late_behind(waiting.go_on(), FIRST)?;
                 world.set_budget(Budget::UNLIMITED);
                 go(&window, THIRD)?;
                 await_go(&window, FIRST)?;
@@ -172,7 +189,7 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             2 => {
                 await_go(&window, SECOND)?;
                 world.set_budget(SHORT);
-                let waiting = late(window.lock_queued(FIRST), Some(FIRST))?;
+                let waiting = late_behind(window.lock_queued(FIRST), SECOND)?;
                 world.set_budget(Budget::UNLIMITED);
                 go(&window, FIRST)?;
                 increment(waiting.go_on()?)?;

@@ -123,7 +123,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
     ///
     /// # Errors
-    /// As [`Window::lock_shared`]; [`Error::EpochOpen`] also if this rank has another queued lock of the window.
+    /// As [`Window::lock_shared`]; [`Error::EpochOpen`] also if this rank has another queued lock of the window. A timeout
+    /// in the queue names the rank before this one ([`Waiting::Queue`](crate::Waiting::Queue)).
     pub fn lock_queued(&self, target: Rank) -> Locked<'_, 'w, T, L> {
         self.ask(Kind::Queued, target)
     }
@@ -353,7 +354,8 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// Places all that was put, and lets others have the piece.
     ///
     /// # Errors
-    /// [`Error::Timeout`], with an [`Unlocking`] to go on with.
+    /// [`Error::Timeout`] (of a queued lock: naming who comes next, as far as is known,
+    /// [`Waiting::Queue`](crate::Waiting::Queue)), with an [`Unlocking`] to go on with.
     pub fn unlock(self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
         let rest = Unlocking { hold: self.hold };
         rest.go_on()

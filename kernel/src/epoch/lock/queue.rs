@@ -16,6 +16,11 @@
 //!     passed over.
 //! I2. Only the first of a queue takes the words.
 //!
+//! # Who is named
+//! A rank knows its neighbours in the queue, not who is further away: a lock that runs out of its budget names the rank it
+//! stands behind, which has the lock, or waits for it too (and names the one before it), or has given up. An unlock that does,
+//! names the last one that had come when the rank behind should have told. It is that one, if only one had come.
+//!
 //! # Source
 //! Mellor-Crummey and Scott 1991; leaving it early as in Scott and Scherer 2001.
 
@@ -42,12 +47,14 @@ enum Place {
     Clear,
     /// It has come, and this rank, which was last, has not been told.
     Behind(Rank),
-    /// It waits.
-    Waiting,
+    /// It waits behind this rank.
+    Waiting(Rank),
     /// It is first.
     First,
     /// It is first, and passes on the turn of this rank, which is its own or has given up.
     Passing(Rank),
+    /// As above; somebody has come behind it and has not told. The last of those that had come then.
+    Awaiting(Rank, Rank),
     /// As above; it was found out who is next.
     Next(Rank, Rank),
     /// This rank's turn is over; the next one is to be told.
@@ -80,12 +87,15 @@ impl Queue {
                 None => Place::First,
                 Some(last) => Place::Behind(last),
             },
-            (Step::Tell, _) => Place::Waiting,
+            (Step::Tell, Place::Behind(before)) => Place::Waiting(before),
             (Step::GiveUp, _) if old == WAITING => Place::Out,
             (Step::GiveUp, _) => Place::First,
             // Nobody was behind `rank`: its turn ends, and nobody is told.
             (Step::Close, Place::Passing(rank)) if rank_of(old) == Some(rank) => {
                 Place::Next(rank, rank)
+            }
+            (Step::Close, Place::Passing(rank)) => {
+                Place::Awaiting(rank, rank_of(old).unwrap_or(rank))
             }
             (Step::End, Place::Next(rank, next)) if rank == next => Place::Out,
             (Step::End, Place::Next(_, next)) => Place::Telling(next),
@@ -108,13 +118,22 @@ const fn rank_of(cell: u32) -> Option<Rank> {
     }
 }
 
+/// What is waited for is up to `rank`, as far as is known.
+fn in_line(rank: Rank) -> Timeout {
+    Timeout {
+        waiting: Waiting::Queue,
+        missing: Missing::one(rank),
+    }
+}
+
 impl<L: Link> Words<'_, '_, L> {
     fn queue_step(&mut self, rank: Rank, cell: u32, amo: Amo, step: Step) -> Result<u32, Error> {
         self.step(rank, cell, amo, WordStep::Queue(step))
     }
 
-    /// Waits until an own cell is as it should be: its value.
-    fn watch(&mut self, cell: u32, arrived: impl Fn(u32) -> bool) -> Result<u32, Error> {
+    /// Waits until the own turn is as it should be. Else: it `waits` for that.
+    fn watch(&mut self, waits: Timeout, arrived: impl Fn(u32) -> bool) -> Result<u32, Error> {
+        let cell = cell::TURN;
         let (world, key) = (self.core.world, self.core.cells);
         self.look_at(world.rank(), cell);
         let value = world.wait(
@@ -122,7 +141,7 @@ impl<L: Link> Words<'_, '_, L> {
                 Err(refusal) if refusal.is_transient() => Ok(None),
                 other => Ok(other?),
             },
-            || self.taken_by_others(),
+            || waits,
         );
         self.looked(value)
     }
@@ -139,7 +158,7 @@ impl<L: Link> Words<'_, '_, L> {
                     };
                     // I1 is kept by the swap: while a turn that was given up has not been passed over, it fails. Looking
                     // before saves locks, and nothing else.
-                    self.watch(cell::TURN, |turn| turn == IDLE)?;
+                    self.watch(self.taken_by_others(), |turn| turn == IDLE)?;
                     self.queue_step(me, cell::TURN, ready, Step::Ready)?;
                 }
                 Place::Ready => {
@@ -157,10 +176,10 @@ impl<L: Link> Words<'_, '_, L> {
                     let next = Amo::Swap(cell_of(me));
                     self.queue_step(before, cell::NEXT, next, Step::Tell)?;
                 }
-                Place::Waiting => {
+                Place::Waiting(before) => {
                     // WAIT: I2.
                     point!("lock.queue.wait", {
-                        self.watch(cell::TURN, |turn| turn == COME)?;
+                        self.watch(in_line(before), |turn| turn == COME)?;
                     });
                     self.queue.0 = Place::First;
                 }
@@ -186,7 +205,7 @@ impl<L: Link> Words<'_, '_, L> {
                     let next = Amo::Swap(cell_of(me));
                     self.queue_step(before, cell::NEXT, next, Step::Tell)?;
                 }
-                Place::Waiting => {
+                Place::Waiting(_) => {
                     let gone = Amo::CompareSwap {
                         expected: WAITING.into(),
                         new: GONE.into(),
@@ -195,6 +214,7 @@ impl<L: Link> Words<'_, '_, L> {
                 }
                 Place::First => self.queue.0 = Place::Passing(me),
                 Place::Passing(rank) => self.find_next(rank)?,
+                Place::Awaiting(rank, last) => self.await_next(rank, last)?,
                 Place::Next(rank, _) => {
                     // END: I1.
                     self.queue_step(rank, cell::TURN, Amo::Swap(IDLE.into()), Step::End)?;
@@ -212,29 +232,26 @@ impl<L: Link> Words<'_, '_, L> {
 
     /// Finds who comes behind `rank`, or closes the queue.
     fn find_next(&mut self, rank: Rank) -> Result<(), Error> {
-        let mut next = self.next_of(rank)?;
-        if next.is_none() {
-            let none = Amo::CompareSwap {
-                expected: cell_of(rank),
-                new: 0,
-            };
-            self.queue_step(self.target(), cell::TAIL, none, Step::Close)?;
-            if self.queue.0 != Place::Passing(rank) {
-                return Ok(());
-            }
-            // Somebody has come, and will tell.
-            let world = self.core.world;
-            next = Some(world.wait(
-                || self.next_of(rank),
-                || Timeout {
-                    waiting: Waiting::Unlock,
-                    missing: Missing::one(rank),
-                },
-            )?);
-        }
-        if let Some(next) = next {
+        if let Some(next) = self.next_of(rank)? {
             self.queue.0 = Place::Next(rank, next);
+            return Ok(());
         }
+        let none = Amo::CompareSwap {
+            expected: cell_of(rank),
+            new: 0,
+        };
+        self.queue_step(self.target(), cell::TAIL, none, Step::Close)?;
+        Ok(())
+    }
+
+    /// Waits until whoever has come behind `rank` has told so. That is `last`, unless it came behind others that had come behind
+    /// `rank`: of these nothing is known but what they tell.
+    fn await_next(&mut self, rank: Rank, last: Rank) -> Result<(), Error> {
+        let next = self
+            .core
+            .world
+            .wait(|| self.next_of(rank), || in_line(last))?;
+        self.queue.0 = Place::Next(rank, next);
         Ok(())
     }
 
