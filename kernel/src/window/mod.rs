@@ -158,8 +158,14 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 len: range.end as u64,
             });
         };
-        let start = self.offset(range.start, count)?;
-        let bytes = count.saturating_mul(size_of::<T>()) as u32;
+        // Both: each element at its index, and all of them as one access, which lie one behind the other.
+        let last = match range.end.checked_sub(1) {
+            Some(last) if count > 0 => self.offset(last, 1)?.saturating_add(size_of::<T>() as u32),
+            _ => 0,
+        };
+        let start = self.offset(range.start, 0)?;
+        let together = u32::try_from(count.saturating_mul(size_of::<T>())).unwrap_or(u32::MAX);
+        let bytes = last.saturating_sub(start).max(together);
         let end = self.core.all().end;
         Ok(Lines::covering(start, bytes, L::LINE, end))
     }
