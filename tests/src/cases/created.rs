@@ -1,7 +1,8 @@
 //! Windows over their ranks' own memory; giving windows and memory back; neighbours' memory by loads and stores.
 
+use flagpost::epoch::Strategy;
 use flagpost::{
-    EpochSlots, Error, Kind, Link, Memory, Model, Rank, Rma as _, Source, Tag, TagFilter,
+    EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Source, Tag, TagFilter,
     Unfinished, World, rma::Operation,
 };
 use flagpost_link::{Op, Place};
@@ -435,4 +436,89 @@ pub(super) fn small_free<L: Link>(
     let (mut seen, op) = ([0; 4], Op::new());
     raw(world, || link.get(me, key, 0, &mut seen, &op))?;
     check("what was put", seen == [5; 4], true)
+}
+
+/// Elements of a piece below.
+const LEN: usize = 16;
+
+/// Where rank `of` has them: its displacement unit, and bytes from the first to the last. Bases are as large as the largest.
+fn laid_out<L: Link>(of: Rank) -> (core::ops::Range<usize>, usize) {
+    let odd = usize::from(of.get() % 2);
+    let base = 256_usize.next_multiple_of(L::LINE as usize) * (1 + odd);
+    let unit = [4, 12][odd];
+    (base..base + (LEN - 1) * unit + 4, unit)
+}
+
+/// Memory for these.
+pub(super) fn memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, L>, Failure> {
+    let (range, _) = laid_out::<L>(Rank::new(1));
+    Ok(world.reserve(range.end + 4)?)
+}
+
+/// Pieces that begin anywhere, with any strategy, in both models: ranges of them that are exposed or expected, and
+/// neighbours' elements by loads and stores. What lies around them stays.
+pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    memory: &'w Memory<'w, L>,
+    strategy: impl Fn() -> S::Options,
+) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let from = |rank: Rank| 100 * (u32::from(rank.get()) + 1);
+    let (range, unit) = laid_out::<L>(me);
+    for model in [Model::Separate, Model::Unified] {
+        memory.write(range.start - 4, &[7])?;
+        memory.write(range.end, &[8])?;
+        let options = Options {
+            strategy: strategy(),
+            model,
+        };
+        let window = world.create_with::<u32, S>(memory, range.clone(), unit, options)?;
+        let local = window.local();
+        check("length", window.len() as u64, LEN as u64)?;
+        for round in 1..=3_u32 {
+            local.set(9, from(me) + round)?;
+            // Are old once they are put.
+            local.get(7)?;
+            local.get(11)?;
+            let exposure = window.post_range(8..12, &origins)?;
+            match (local.set(10, round), model) {
+                (Err(Error::Exposed), Model::Separate) | (Ok(()), Model::Unified) => {}
+                (Err(other), _) => return Err(other.into()),
+                (Ok(()), _) => return Err(NO_ERROR),
+            }
+            let access = window.start(&targets)?;
+            let mut seen = [0];
+            access.get(next[0], 9, &mut seen)?;
+            check("a store of the next", seen[0], from(next[0]) + round)?;
+            access.put(next[0], 11, &[from(me) + round])?;
+            access.complete()?;
+            exposure.wait()?;
+            check("put", local.get(11)?, from(prev[0]) + round)?;
+            let mut request = window.expect(4..8, prev[0], Tag(1), 1)?;
+            request.start()?;
+            window.put_notify(next[0], 7, &[from(me) + 10 * round], Tag(1))?;
+            request.wait()?;
+            check("notified", local.get(7)?, from(prev[0]) + 10 * round)?;
+            world.barrier()?;
+        }
+        if L::DIRECT && model == Model::Unified {
+            let (own, peer) = (window.peer(me)?, window.peer(next[0])?);
+            peer.set(13, from(me))?;
+            own.set(12, from(me) + 1)?;
+            world.barrier()?;
+            check("set by a peer", local.get(13)?, from(prev[0]))?;
+            check("set by its owner", peer.get(12)?, from(next[0]) + 1)?;
+        }
+        world.barrier()?;
+        window.free()?;
+        let mut around = [[0_u32]; 3];
+        memory.read(range.start - 4, &mut around[0])?;
+        memory.read(range.end, &mut around[1])?;
+        memory.read(range.start + 11 * unit, &mut around[2])?;
+        let expected = [[7], [8], [from(prev[0]) + 3]];
+        check("around it, and in it", around == expected, true)?;
+    }
+    Ok(())
 }

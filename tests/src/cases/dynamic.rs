@@ -1,5 +1,6 @@
 //! Dynamic windows: memory that is attached and detached without the others.
 
+use flagpost::epoch::Strategy;
 use flagpost::{
     Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Kind, Link, Memory, Rank,
     Rma as _, Tag, Unfinished, Validation, World,
@@ -34,12 +35,9 @@ fn next_of<L: Link>(world: &World<'_, L>, mine: Displacement) -> Result<Displace
 }
 
 /// An epoch of a ring, in which `access` gets at the next rank's memory.
-fn epoch<'w, L: Link>(
-    window: &DynamicWindow<'w, L>,
-    access: impl FnOnce(
-        &flagpost::epoch::pscw::Access<'_, 'w, u8, L, flagpost::EpochSlots<'w>>,
-        Rank,
-    ) -> Result<(), Failure>,
+fn epoch<'w, L: Link, S: Strategy<'w, L>>(
+    window: &DynamicWindow<'w, L, S>,
+    access: impl FnOnce(&flagpost::epoch::pscw::Access<'_, 'w, u8, L, S>, Rank) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let world = window.window().world();
     let (me, size) = (world.rank(), world.size());
@@ -519,4 +517,39 @@ fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result<(), Failure> {
     let gone = window.get(&access, owner, there, &mut seen);
     refuses("detached", gone, Error::NotAttached)?;
     Ok(access.complete()?)
+}
+
+/// Attached memory in epochs of any strategy, with both ways to validate.
+pub(super) fn with<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    strategy: impl Fn() -> S::Options,
+) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let from = |rank: Rank| 10 * (u32::from(rank.get()) + 1);
+    for validation in [Validation::Counter, Validation::Invalidation] {
+        let window = world.dynamic_with::<S>(options(validation), strategy())?;
+        let memory = world.reserve(40)?;
+        memory.write(0, &[from(me); 10])?;
+        let here = window.attach(&memory)?;
+        let there = next_of(world, here)?;
+        for round in 1..=3 {
+            epoch(&window, |access, next| {
+                let mut seen = [0_u32];
+                window.get(access, next, there, &mut seen)?;
+                check("its own", seen[0], from(next))?;
+                Ok(window.put(access, next, there.plus(8), &[from(me) + round])?)
+            })?;
+            let mut seen = [0_u32];
+            window.read(here.plus(8), &mut seen)?;
+            check("put", seen[0], from(me.prev(size)) + round)?;
+        }
+        world.barrier()?;
+        window.detach(&memory)?;
+        window.free().map_err(|late| late.error)?;
+        let mut seen = [0_u32];
+        memory.read(8, &mut seen)?;
+        check("stays", seen[0], from(me.prev(size)) + 3)?;
+        memory.release()?;
+    }
+    Ok(())
 }

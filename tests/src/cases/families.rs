@@ -100,6 +100,15 @@ macro_rules! pscw_cases {
                 let world = join(c)?;
                 pscw::misuse::<_, $strategy<'_>>(&world, $options(1))
             }),
+            case(concat!("pscw.", $prefix, "created"), 1, ANY, |c| {
+                let world = join(c)?;
+                let memory = created::memory(&world)?;
+                created::anywhere::<_, $strategy<'_>>(&world, &memory, || $options(1))
+            }),
+            case(concat!("pscw.", $prefix, "dynamic"), 1, ANY, |c| {
+                let world = join(c)?;
+                dynamic::with::<_, $strategy<'_>>(&world, || $options(1))
+            }),
             case(concat!("told.", $prefix, "by_post"), 3, ANY, |c| {
                 let world = join(c)?;
                 told::by_post::<_, $strategy<'_>>(&world, $options(1))

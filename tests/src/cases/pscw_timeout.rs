@@ -182,6 +182,55 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
+/// Three origins are missing, then two. Where completions are told apart these are named, else all three.
+pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+    told_apart: bool,
+) -> Result<(), Failure> {
+    let (target, all) = (Rank::new(0), [1, 2, 3].map(Rank::new));
+    let only_target = [target];
+    let (targets, origins) = (world.group(&only_target)?, world.group(&all)?);
+    let window = world.allocate_with::<u64, S>(4, options)?;
+    world.set_budget(Budget::UNLIMITED);
+    for epoch in 1..=2_u64 {
+        if world.rank() == target {
+            let exposure = window.post(&origins)?;
+            world.set_budget(SHORT);
+            let Err(open) = exposure.wait() else {
+                return Err(NO_ERROR);
+            };
+            timed_out(open.error, Waiting::Completion, 3, &all)?;
+            world.set_budget(Budget::UNLIMITED);
+            go(&window, all[0])?;
+            await_go(&window, all[0])?;
+            world.set_budget(SHORT);
+            let Err(open) = open.handle.wait() else {
+                return Err(NO_ERROR);
+            };
+            let named = if told_apart { &all[1..] } else { &all };
+            timed_out(open.error, Waiting::Completion, 2, named)?;
+            world.set_budget(Budget::UNLIMITED);
+            for origin in &all[1..] {
+                go(&window, *origin)?;
+            }
+            open.handle.wait()?;
+            for origin in all {
+                check("put", window.local().get(origin.index())?, epoch)?;
+            }
+        } else if all.contains(&world.rank()) {
+            await_go(&window, target)?;
+            let access = window.start(&targets)?;
+            access.put(target, world.rank().index(), &[epoch])?;
+            access.complete()?;
+            if world.rank() == all[0] {
+                go(&window, target)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check_timeout(error: Error) -> Result<(), Failure> {
     match error {
         Error::Timeout(_) => Ok(()),

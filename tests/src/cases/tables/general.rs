@@ -60,6 +60,9 @@ impl<P: MachinePlatform> Machines<P> {
         case("timeout.vector.who", 3, ANY, |c| {
             pscw_timeout::who::<_, MatchVector<'_>>(&join(c)?, (), false)
         }),
+        case("timeout.vector.missing", 4, ANY, |c| {
+            pscw_timeout::several::<_, MatchVector<'_>>(&join(c)?, (), false)
+        }),
         case("timeout.start", 2, ANY, timeout::start),
         case("timeout.lock", 2, ANY, timeout::lock),
         case("link.watch", 2, ANY, link::watch),

@@ -1,7 +1,8 @@
 //! Cases of PSCW by each strategy.
 
 use crate::cases::{
-    ANY, Links, Machines, case, join, matching_list, pscw, pscw_timeout, small, told,
+    ANY, Links, Machines, case, created, dynamic, join, matching_list, pscw, pscw_timeout, small,
+    told,
 };
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector, MatchingList};
@@ -25,6 +26,12 @@ impl<P: Platform> Links<P> {
         }),
         case("timeout.list.who", 3, ANY, |c| {
             pscw_timeout::who::<_, MatchingList<'_>>(&join(c)?, 1, false)
+        }),
+        case("timeout.missing", 4, ANY, |c| {
+            pscw_timeout::several::<_, EpochSlots<'_>>(&join(c)?, (), true)
+        }),
+        case("timeout.list.missing", 4, ANY, |c| {
+            pscw_timeout::several::<_, MatchingList<'_>>(&join(c)?, 1, false)
         }),
         case("timeout.list.full", 3, ANY, |c| {
             matching_list::full(&join(c)?)
