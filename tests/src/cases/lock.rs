@@ -369,6 +369,54 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     fails(broken.lock_all(), Error::EpochAbandoned)
 }
 
+/// As many locks as a rank can have: one more is an error, and changes nothing.
+pub(super) fn too_many<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MAX: usize = 8;
+    let window = world.allocate::<u32>(1)?;
+    let ninth = Rank::new(MAX as u16);
+    if world.rank() == FIRST {
+        let mut locks = [const { None }; MAX];
+        for (target, lock) in (0..).map(Rank::new).zip(&mut locks) {
+            *lock = Some(window.lock_shared(target)?);
+        }
+        for how in [How::Shared, How::Exclusive, How::Queued] {
+            let Err(late) = how.lock(&window, ninth) else {
+                return Err(NO_ERROR);
+            };
+            let full = Error::TooManyLocks { max: MAX as u8 };
+            check("ninth", late.error == full, true)?;
+            let Err(again) = late.handle.go_on() else {
+                return Err(NO_ERROR);
+            };
+            check("again", again.error == full, true)?;
+            again.handle.cancel()?;
+        }
+        // Others are not kept out of the one that was refused, and those that are held are held.
+        world.barrier()?;
+        world.barrier()?;
+        if let Some(lock) = locks[3].take() {
+            lock.put(Rank::new(3), 0, &[5])?;
+            lock.unlock()?;
+        }
+        window.lock_queued(ninth)?.unlock()?;
+        for lock in locks.into_iter().flatten() {
+            lock.unlock()?;
+        }
+    } else {
+        world.barrier()?;
+        if world.rank() == ninth {
+            window.lock_exclusive(ninth)?.unlock()?;
+        }
+        world.barrier()?;
+    }
+    world.barrier()?;
+    let lock = window.lock_exclusive(Rank::new(3))?;
+    let mut word = [0];
+    lock.get(Rank::new(3), 0, &mut word)?;
+    lock.unlock()?;
+    check("put", word[0], 5_u32)
+}
+
 /// Small cases, to be tried in every schedule.
 pub(super) mod small {
     use flagpost::{Link, Rma as _, World};

@@ -240,6 +240,97 @@ pub(super) fn fields<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("before", before == particle(0), true)
 }
 
+/// Bytes of each access below.
+const BYTES: usize = 96;
+
+/// Where byte `number` of a layout of `T`s is.
+fn byte_of<T>(layout: Layout<'_>, number: usize) -> usize {
+    let size = size_of::<T>();
+    let Layout::Fields { fields, .. } = layout else {
+        return position(layout, number / size) * size + number % size;
+    };
+    let len = fields.iter().map(|field| field.len).sum::<usize>();
+    let mut left = number % len;
+    for field in fields {
+        if left < field.len {
+            return number / len * size + field.at + left;
+        }
+        left -= field.len;
+    }
+    usize::MAX
+}
+
+/// `to` with the bytes of `from` that two layouts name.
+fn copied<T: Pod, U: Pod>(to: (&mut [T], Layout<'_>), from: (&[U], Layout<'_>)) {
+    let into: &mut [u8] = bytemuck::cast_slice_mut(to.0);
+    let bytes = bytes(from.0);
+    for number in 0..BYTES {
+        into[byte_of::<T>(to.1, number)] = bytes[byte_of::<U>(from.1, number)];
+    }
+}
+
+/// `N` elements that hold the bytes `first`, `first` + 1, ...
+fn counted<T: Pod, const N: usize>(first: u8) -> [T; N] {
+    let mut all = [T::zeroed(); N];
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut all);
+    for (number, byte) in bytes.iter_mut().enumerate() {
+        *byte = first.wrapping_add(number as u8);
+    }
+    all
+}
+
+/// Elements of a window are put and got as others, `N` and `M` of them, at places of either side.
+fn across<L: Link, T: Pod, U: Pod, const N: usize, const M: usize>(
+    world: &World<'_, L>,
+    at_target: Layout<'_>,
+    at_origin: Layout<'_>,
+) -> Result<(), Failure> {
+    let window = world.allocate::<T>(N + 1)?;
+    let (data, mut got) = (counted::<U, M>(101), counted::<U, M>(7));
+    let mut expected = counted::<T, N>(1);
+    window.local().copy_in(1, &expected)?;
+    next(&window, |access, to| {
+        let into = Scatter::new(&mut got, at_origin);
+        access.get_layout(to, 1, at_target, into)?;
+        let from = Gather::new(&data, at_origin);
+        Ok(access.put_layout(to, 1, at_target, from)?)
+    })?;
+    let mut expected_got = counted::<U, M>(7);
+    copied((&mut expected_got, at_origin), (&expected, at_target));
+    check("got", bytes(&got) == bytes(&expected_got), true)?;
+    copied((&mut expected, at_target), (&data, at_origin));
+    let mut found = [T::zeroed(); N];
+    window.local().copy_out(1, &mut found)?;
+    check("put", bytes(&found) == bytes(&expected), true)?;
+    Ok(window.free()?)
+}
+
+fn bytes<T: Pod>(of: &[T]) -> &[u8] {
+    bytemuck::cast_slice(of)
+}
+
+/// Elements of other sizes than the window's, and some fields of records, at either side and at both.
+pub(super) fn other_elements<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const PARTS: [Block; 2] = [block(4, 2), block(14, 6)];
+    const OTHERS: [Block; 2] = [block(0, 3), block(9, 5)];
+    let vector = |blocks, block_len, stride| Layout::Vector {
+        blocks,
+        block_len,
+        stride,
+    };
+    let of = |fields| Layout::Fields {
+        records: BYTES / 8,
+        fields,
+    };
+    let words = Layout::Indexed { blocks: &BLOCKS };
+    across::<L, u32, u16, 40, 80>(world, vector(8, 3, 5), vector(16, 3, 5))?;
+    across::<L, u32, u8, 80, 168>(world, words, vector(24, 4, 7))?;
+    across::<L, u8, u64, 160, 20>(world, vector(32, 3, 5), vector(4, 3, 5))?;
+    across::<L, u32, Particle, 40, 12>(world, vector(8, 3, 5), of(&PARTS))?;
+    across::<L, Particle, u16, 12, 80>(world, of(&OTHERS), vector(16, 3, 5))?;
+    across::<L, Particle, Particle, 12, 12>(world, of(&OTHERS), of(&PARTS))
+}
+
 /// Layouts that do not fit, in an epoch of a window of 4 words.
 pub(super) fn misuse<L: Link>(
     access: &Open<'_, '_, u32, L>,

@@ -32,6 +32,9 @@ impl<P: Platform> Links<P> {
         }),
         case("rma.wide_layouts", 1, 5, |c| rma_layout::wide(&join(c)?)),
         case("rma.fields", 1, ANY, |c| rma_layout::fields(&join(c)?)),
+        case("rma.other_elements", 1, 5, |c| {
+            rma_layout::other_elements(&join(c)?)
+        }),
         case("rma.requests", 1, ANY, |c| rma_request::requests(&join(c)?)),
         case("rma.cells", 1, ANY, |c| rma_request::cells(&join(c)?)),
         case("rma.epochs", 1, rma::MOST, |c| rma::epochs(&join(c)?)),
@@ -80,6 +83,7 @@ impl<P: Platform> Links<P> {
         case("lock.nested", 1, ANY, |c| lock::nested(&join(c)?)),
         case("lock.windows", 1, ANY, |c| lock::windows(&join(c)?)),
         case("lock.misuse", 1, ANY, |c| lock::misuse(&join(c)?)),
+        case("lock.too_many", 9, ANY, |c| lock::too_many(&join(c)?)),
         case("lock.flush_tells", 2, ANY, |c| lock::flush_tells(&join(c)?)),
         case("timeout.locked", 2, ANY, |c| {
             lock_timeout::locked(&join(c)?)
