@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagpost::epoch::Locked;
-use flagpost::{Config, Error, Rank, Rma as _, Window, World};
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
 
@@ -107,4 +107,46 @@ fn exclusive_locks_are_had_by_all() {
             );
         }
     }
+}
+
+/// Holders of all pieces are counted beyond a byte: 256 of them keep an exclusive lock out.
+#[test]
+fn many_hold_all() {
+    const HOLDERS: u16 = 256;
+    let chip = Chip {
+        cores: HOLDERS + 1,
+        memory_size: 32 << 10,
+        schedule: Schedule::RoundRobin,
+        evictions: 0,
+        prefetches: 0,
+        drains: 0,
+        budgets_expire: 1,
+        ..Chip::default()
+    };
+    let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 1024];
+        let patient = Config {
+            budget: Budget::UNLIMITED,
+            ..Config::default()
+        };
+        let world = World::start(Mapped::start(core, 1)?, &mut arena, patient)?;
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == TARGET {
+            world.barrier()?;
+            world.set_budget(Budget::microseconds(20));
+            let late = window.lock_exclusive(TARGET);
+            assert!(matches!(&late, Err(late) if matches!(late.error, Error::Timeout(_))));
+            world.set_budget(Budget::UNLIMITED);
+            drop(late);
+            world.barrier()?;
+        } else {
+            let lock = window.lock_all()?;
+            world.barrier()?;
+            world.barrier()?;
+            lock.unlock()?;
+        }
+        world.barrier()?;
+        Ok(window.lock_exclusive(TARGET)?.unlock()?)
+    });
+    report.assert_done();
 }

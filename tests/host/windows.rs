@@ -1,8 +1,11 @@
 //! What windows and collectives take, counted: memory per rank and window, remote accesses per call; and thousands of windows
 //! one after the other.
 
-use flagpost::{Config, DynamicOptions, DynamicWindow, Error, Rank, Validation, Window, World};
-use flagpost_mapped::Mapped;
+use flagpost::{
+    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Link as _, MatchingList,
+    Rank, Tag, Validation, Waiting, Window, World,
+};
+use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
 
 type Worlds<'w> = World<'w, Mapped<SimCore>>;
@@ -103,6 +106,177 @@ fn shared_memory_per_rank() {
         assert_eq!(before, largest());
         Ok(())
     });
+}
+
+/// Ranks beyond the 64th, whose bits and rings lie elsewhere than the first ones': who of them has read a descriptor is told that
+/// it is out of date.
+#[test]
+fn all_readers_are_told() {
+    const RANKS: u16 = 130;
+    run(RANKS, 2048, &|world| {
+        let (me, owner) = (world.rank(), Rank::new(1));
+        let window = world.dynamic(DynamicOptions {
+            regions: 1,
+            kept: 1,
+            validation: Validation::Invalidation,
+        })?;
+        let memories = [world.reserve(4)?, world.reserve(4)?];
+        for (round, memory) in (0_u32..).zip(&memories) {
+            memory.write(0, &[round])?;
+        }
+        let mut old = None;
+        for (round, memory) in (0_u32..).zip(&memories) {
+            let mut name = [0];
+            if me == owner {
+                name = [window.attach(memory)?.get()];
+            }
+            world.broadcast(owner, &mut name)?;
+            let here = Displacement::new(name[0]);
+            if [0, 63, 64, 65, 127, 128, 129].contains(&me.get()) {
+                let lock = window.window().lock_shared(owner)?;
+                let mut seen = [7_u32];
+                if let Some(old) = old {
+                    let gone = window.get(&lock, owner, old, &mut seen);
+                    assert_eq!(gone, Err(Error::NotAttached), "{me}");
+                }
+                window.get(&lock, owner, here, &mut seen)?;
+                assert_eq!(seen, [round], "{me}");
+                lock.unlock()?;
+                old = Some(here);
+            }
+            world.barrier()?;
+            if me == owner {
+                window.detach(memory)?;
+            }
+            world.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+/// As many windows as there can be: one more of any kind is an error on all ranks, and takes nothing.
+#[test]
+fn there_are_64_windows() {
+    const MAX: u16 = 64;
+    const HUGE: usize = 1 << 30;
+    let full = Error::TooManyWindows { max: MAX };
+    for ranks in [1, 2, 5] {
+        run(ranks, 4096, &|world| {
+            // What is left, of shared memory and of the arena.
+            let left = || match (
+                world.reserve(HUGE),
+                world.allocate_with::<u8, MatchingList<'_>>(0, 1),
+            ) {
+                (Err(Error::MemoryFull { missing_bytes }), Err(_)) => missing_bytes,
+                _ => panic!("{HUGE} bytes"),
+            };
+            let memory = world.reserve(8)?;
+            let windows = (0..MAX).map(|_| world.allocate::<u8>(0));
+            let mut windows = windows.collect::<Result<Vec<_>, _>>()?;
+            let before = left();
+            // More often than the arena would stand if each took a part.
+            for _ in 0..200 {
+                let few = DynamicOptions {
+                    regions: 1,
+                    kept: 1,
+                    ..DynamicOptions::default()
+                };
+                assert_eq!(world.allocate::<u8>(0).err(), Some(full));
+                assert_eq!(world.create::<u8>(&memory, 0..8, 1).err(), Some(full));
+                assert_eq!(world.dynamic(few).err(), Some(full));
+            }
+            assert_eq!(left(), before);
+            memory.write(0, &[1_u8])?; // it is in no window
+            // The place of one that goes is had again, by one that works.
+            windows.swap_remove(5).free()?;
+            let last = world.allocate::<u32>(1)?;
+            assert_eq!(world.allocate::<u8>(0).err(), Some(full));
+            last.put_notify(world.rank().next(ranks), 0, &[3], Tag(1))?;
+            let mut request = last.expect(0..1, world.rank().prev(ranks), Tag(1), 1)?;
+            request.start()?;
+            request.wait()?;
+            assert_eq!(last.local().get(0)?, 3);
+            last.free()?;
+            for window in windows {
+                window.free()?;
+            }
+            Ok(memory.release()?)
+        });
+    }
+}
+
+/// Waits for ever, until a rank says otherwise.
+const PATIENT: Config = Config {
+    unexpected: 64,
+    budget: Budget::UNLIMITED,
+};
+
+/// Two ranks whose rings share what a sender remembers of them: one is full, whatever it knows of the other.
+#[test]
+fn rings_are_full_each_for_itself() {
+    const ENTRIES: u16 = 4;
+    let [sender, takes, full] = [1, 2, 66].map(Rank::new);
+    let chip = Chip {
+        cores: 67,
+        memory_size: 32 << 10,
+        schedule: Schedule::RoundRobin,
+        evictions: 0,
+        prefetches: 0,
+        drains: 0,
+        budgets_expire: 1,
+        ..Chip::default()
+    };
+    let report = Sim::new(chip).run(|core| {
+        let mut arena = vec![0; 1024];
+        let ring = Ring::Shared {
+            entries: ENTRIES.into(),
+        };
+        let link = Mapped::start_with_ring(core, 1, ring)?;
+        let world = World::start(link, &mut arena, PATIENT)?;
+        let window = world.allocate::<u32>(1)?;
+        // A rank takes its notifications whenever it waits: `full` waits for its slot alone, past the world.
+        let (link, slot) = (world.link(), world.link().allocate_slots(1)?);
+        world.barrier()?;
+        if world.rank() == sender {
+            let tell = |to| window.put_notify(to, 0, &[], Tag(1));
+            for _ in 0..ENTRIES {
+                tell(takes)?;
+            }
+            take(&window, takes, 1)?;
+            for _ in 0..ENTRIES {
+                tell(full)?;
+            }
+            tell(takes)?;
+            world.set_budget(Budget::microseconds(100));
+            let late = tell(full).map_err(Error::from);
+            let Err(Error::Timeout(late)) = late else {
+                panic!("{late:?}");
+            };
+            assert_eq!(late.waiting, Waiting::RingSpace);
+            assert!(late.missing.ranks().eq([full]));
+            world.set_budget(PATIENT.budget);
+            link.signal(full, slot, 1)?;
+            tell(full)?;
+        } else if world.rank() == takes {
+            take(&window, sender, ENTRIES)?;
+            window.put_notify(sender, 0, &[], Tag(1))?;
+            take(&window, sender, 1)?;
+        } else if world.rank() == full {
+            while !link.reached(slot, 1)? {
+                link.relax();
+            }
+            take(&window, sender, ENTRIES + 1)?;
+        }
+        world.barrier()
+    });
+    report.assert_done();
+}
+
+/// Waits for notifications of `from`.
+fn take(window: &Window<'_, u32, Mapped<SimCore>>, from: Rank, count: u16) -> Result<(), Error> {
+    let mut request = window.expect(0..0, from, Tag(1), count)?;
+    request.start()?;
+    request.wait().map(drop)
 }
 
 /// Thousands of windows of all kinds come and go in mixed order, and nothing is lost.
