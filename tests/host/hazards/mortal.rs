@@ -17,10 +17,17 @@ use crate::bench::Core;
 pub struct Mortal {
     pub core: Core,
     pub left: Rc<Cell<u32>>,
+    /// A bit for each register that it holds: its owner's.
+    pub held: Rc<Cell<u32>>,
 }
 
 /// What unwinds a core that stops.
 pub struct Stopped;
+
+/// In a set of ranks, this one.
+pub const fn bit(rank: u16) -> u32 {
+    1 << rank
+}
 
 /// It does not stop.
 pub const NEVER: u32 = u32::MAX;
@@ -109,12 +116,17 @@ unsafe impl Coherence for Mortal {
 impl TestAndSet for Mortal {
     fn test_and_set(&self, of: CoreId) -> bool {
         self.lives();
-        self.core.test_and_set(of)
+        let taken = self.core.test_and_set(of);
+        if taken {
+            self.held.set(self.held.get() | bit(of.get()));
+        }
+        taken
     }
 
     fn clear(&self, of: CoreId) {
         // On the way out of a core that has stopped, locks stay taken.
         if self.lives() {
+            self.held.set(self.held.get() & !bit(of.get()));
             self.core.clear(of);
         }
     }
@@ -141,6 +153,10 @@ impl Topology for Mortal {
 
     fn memory_size(&self) -> u32 {
         self.core.memory_size()
+    }
+
+    fn lost(&self) -> Option<CoreId> {
+        self.core.lost()
     }
 }
 
