@@ -100,6 +100,10 @@ fn programs_are_of_all_kinds() {
         "Sum",
         "Xor",
         "Max",
+        "created: true",
+        "created: false",
+        "Separate",
+        "Unified",
     ] {
         assert!(text.contains(word), "no {word} in 300 programs");
     }

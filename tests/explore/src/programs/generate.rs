@@ -1,8 +1,11 @@
 //! Programs from seeds.
 
+use flagpost::Model;
+
 use super::model::{Board, Claim, Operation};
 use super::{
-    Access, Between, Hold, Kind, Locked, Notified, Phase, Program, Signalling, Store, What, Width,
+    Access, Between, Hold, Kind, Locked, Made, Notified, Phase, Program, Signalling, Store, What,
+    Width,
 };
 
 /// Random numbers: splitmix64.
@@ -59,12 +62,16 @@ impl Maker {
         self.width = [Width::W8, Width::W16, Width::W32, Width::W64][self.dice.below(4)];
         let all = [Signalling::Slots, Signalling::Vector, Signalling::List];
         let signalling = all[self.dice.below(3)];
-        let windows: Vec<usize> = (0..1 + self.dice.below(3))
-            .map(|_| 1 + self.dice.below(20))
+        let windows: Vec<Made> = (0..1 + self.dice.below(3))
+            .map(|_| Made {
+                len: 1 + self.dice.below(20),
+                created: self.dice.one_in(2),
+                model: [Model::Separate, Model::Separate, Model::Unified][self.dice.below(3)],
+            })
             .collect();
         let mut state: Vec<Vec<Vec<u64>>> = windows
             .iter()
-            .map(|&len| vec![vec![0; len]; usize::from(self.ranks)])
+            .map(|made| vec![vec![0; made.len]; usize::from(self.ranks)])
             .collect();
         let phases = (0..1 + self.dice.below(PHASES))
             .map(|_| {
@@ -145,6 +152,7 @@ impl Maker {
                 }
             }
         }
+        self.note_fetched(board, &mut accesses);
         Kind::Pscw { edges, accesses }
     }
 
@@ -162,7 +170,7 @@ impl Maker {
             ),
             5 => (
                 Claim::Accumulate(operation),
-                What::Fetch(operation, self.values(count)),
+                What::Fetch(operation, self.values(count), Vec::new()),
             ),
             _ => (
                 Claim::Accumulate(Operation::Sum),
@@ -180,7 +188,7 @@ impl Maker {
                     board.store(target, index + place, &[*value]);
                 }
             }
-            What::Accumulate(operation, values) | What::Fetch(operation, values) => {
+            What::Accumulate(operation, values) | What::Fetch(operation, values, _) => {
                 board.combine(target, index, *operation, values, self.width);
             }
             What::Add(values) => board.combine(target, index, Operation::Sum, values, self.width),
@@ -190,6 +198,12 @@ impl Maker {
             index,
             what,
         })
+    }
+
+    fn note_fetched(&self, board: &Board, accesses: &mut [Vec<Access>]) {
+        let ranks = accesses.iter_mut();
+        let mut all: Vec<Vec<&mut Access>> = ranks.map(|own| own.iter_mut().collect()).collect();
+        board.note_fetched(&mut all, self.width);
     }
 
     /// Accesses of all ranks to all ranks.
@@ -208,7 +222,8 @@ impl Maker {
         let mut all = Vec::new();
         for _ in 0..1 + self.dice.below(3) {
             let mut next = Board::new(&board.after);
-            let accesses = self.anywhere(&mut next);
+            let mut accesses = self.anywhere(&mut next);
+            self.note_fetched(&next, &mut accesses);
             let changed = |access: &Access| match access.what {
                 What::Get(_) => None,
                 _ => Some(access.target),
@@ -245,6 +260,17 @@ impl Maker {
                 flush,
             });
         }
+        // The own ones of all its locks, one behind the other.
+        let mut accesses: Vec<Vec<&mut Access>> = Vec::new();
+        for locks in &mut all {
+            accesses.push(
+                locks
+                    .iter_mut()
+                    .flat_map(|locked| &mut locked.accesses)
+                    .collect(),
+            );
+        }
+        board.note_fetched(&mut accesses, self.width);
         Kind::Locks(all)
     }
 

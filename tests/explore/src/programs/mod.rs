@@ -21,6 +21,7 @@ mod run;
 
 use std::fmt;
 
+use flagpost::Model;
 pub use generate::generate;
 pub use model::Operation;
 pub use run::{Wrong, run, run_without_vectors};
@@ -72,10 +73,21 @@ pub struct Program {
     pub width: Width,
     /// Its epochs.
     pub signalling: Signalling,
-    /// Elements of each window.
-    pub windows: Vec<usize>,
+    /// Its windows.
+    pub windows: Vec<Made>,
     /// One after the other; ranks that have no part in one go on to the next.
     pub phases: Vec<Phase>,
+}
+
+/// How a window is made.
+#[derive(Copy, Clone, Debug)]
+pub struct Made {
+    /// Elements of each piece.
+    pub len: usize,
+    /// Over each rank's own memory, from another line on at each; else it is allocated.
+    pub created: bool,
+    /// Its model of memory.
+    pub model: Model,
 }
 
 /// Something that ranks do together on one window.
@@ -140,8 +152,10 @@ pub enum What {
     Get(Vec<u64>),
     /// Accumulates these.
     Accumulate(Operation, Vec<u64>),
-    /// Accumulates these, and fetches what was there: whatever others have made of it meanwhile.
-    Fetch(Operation, Vec<u64>),
+    /// Accumulates these, and fetches what was there: for each element one of these values. They are what it held, with what
+    /// this rank has accumulated to it in the epoch before, and with what any of the others have, in any order. None, if these
+    /// are too many to tell.
+    Fetch(Operation, Vec<u64>, Vec<Vec<u64>>),
     /// Gets, and puts the sum: alone, under an exclusive lock.
     Add(Vec<u64>),
     /// Puts every other element of these.

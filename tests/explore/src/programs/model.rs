@@ -1,6 +1,6 @@
 //! The sequential model: what windows hold, and which accesses of one epoch go together.
 
-use super::Width;
+use super::{Access, What, Width};
 
 /// How an accumulate combines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -99,8 +99,78 @@ impl Board {
         }
     }
 
+    /// Notes in the accesses of an epoch, of each rank in its order, what those that fetch may find.
+    pub(super) fn note_fetched(&self, all: &mut [Vec<&mut Access>], width: Width) {
+        for rank in 0..all.len() {
+            for number in 0..all[rank].len() {
+                let access = &*all[rank][number];
+                let What::Fetch(operation, values, _) = &access.what else {
+                    continue;
+                };
+                let run = access.index..access.index + values.len();
+                let possible = run
+                    .map(|index| self.fetched(all, (rank, number), *operation, index, width))
+                    .collect();
+                if let What::Fetch(_, _, noted) = &mut all[rank][number].what {
+                    *noted = possible;
+                }
+            }
+        }
+    }
+
+    /// What access `number` of `rank` may find at an element; nothing, if that are too many values.
+    fn fetched(
+        &self,
+        all: &[Vec<&mut Access>],
+        (rank, number): (usize, usize),
+        operation: Operation,
+        index: usize,
+        width: Width,
+    ) -> Vec<u64> {
+        const MOST: usize = 1 << 10;
+        let target = all[rank][number].target;
+        let mut possible = vec![self.before[usize::from(target)][index]];
+        for (other, accesses) in all.iter().enumerate() {
+            let to = accesses.iter().enumerate();
+            for (_, access) in to.filter(|(at, _)| other != rank || *at < number) {
+                let Some(value) = access.accumulates(target, index) else {
+                    continue;
+                };
+                let then = possible
+                    .iter()
+                    .map(|&old| operation.apply(old, value, width));
+                let then: Vec<u64> = then.collect();
+                if other == rank {
+                    // Its own are in order.
+                    possible = then;
+                } else {
+                    possible.extend(then);
+                }
+                possible.sort_unstable();
+                possible.dedup();
+                if possible.len() > MOST {
+                    return Vec::new();
+                }
+            }
+        }
+        possible
+    }
+
     /// What a run holds before the phase.
     pub(super) fn read(&self, rank: u16, index: usize, count: usize) -> Vec<u64> {
         self.before[usize::from(rank)][index..index + count].to_vec()
+    }
+}
+
+impl Access {
+    /// What it accumulates to element `index` of `target`.
+    fn accumulates(&self, target: u16, index: usize) -> Option<u64> {
+        let (What::Accumulate(_, values) | What::Fetch(_, values, _) | What::Add(values)) =
+            &self.what
+        else {
+            return None;
+        };
+        let place = index.checked_sub(self.index)?;
+        values.get(place).copied().filter(|_| self.target == target)
     }
 }

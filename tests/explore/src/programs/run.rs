@@ -3,15 +3,15 @@
 use std::slice;
 
 use flagpost::{
-    Config, EpochSlots, Error, Link, MatchVector, MatchingList, Rank, Rma, Source, Tag, Unfinished,
-    VectorLink, Window, World,
+    Config, EpochSlots, Error, Link, MatchVector, MatchingList, Memory, Options, Rank, Rma, Source,
+    Tag, Unfinished, VectorLink, Window, World,
     epoch::{Assert, Strategy},
     rma::{self, Gather, Integer, Layout},
 };
 
 use super::{
-    Access, Between, Hold, Kind, Locked, Notified, Operation, Phase, Program, Signalling, Store,
-    What, Width,
+    Access, Between, Hold, Kind, Locked, Made, Notified, Operation, Phase, Program, Signalling,
+    Store, What, Width,
 };
 
 /// Why a rank's part did not come out as it must.
@@ -83,9 +83,10 @@ elements!(u8 u16 u32 u64);
 pub fn run<L: VectorLink>(program: &Program, link: L) -> Result<(), Wrong> {
     let mut arena = [0; 1024];
     let world = World::start(link, &mut arena, Config::default())?;
+    let memories = memories(program, &world)?;
     match program.signalling {
-        Signalling::Vector => with_strategy::<L, MatchVector<'_>>(program, &world, ()),
-        _ => without_vectors(program, &world),
+        Signalling::Vector => with_strategy::<L, MatchVector<'_>>(program, &world, &memories, ()),
+        _ => without_vectors(program, &world, &memories),
     }
 }
 
@@ -96,39 +97,76 @@ pub fn run<L: VectorLink>(program: &Program, link: L) -> Result<(), Wrong> {
 pub fn run_without_vectors<L: Link>(program: &Program, link: L) -> Result<(), Wrong> {
     let mut arena = [0; 1024];
     let world = World::start(link, &mut arena, Config::default())?;
-    without_vectors(program, &world)
+    let memories = memories(program, &world)?;
+    without_vectors(program, &world, &memories)
 }
 
-fn without_vectors<L: Link>(program: &Program, world: &World<'_, L>) -> Result<(), Wrong> {
+fn without_vectors<'w, L: Link>(
+    program: &Program,
+    world: &'w World<'w, L>,
+    memories: &'w [Memory<'w, L>],
+) -> Result<(), Wrong> {
     match program.signalling {
-        Signalling::List => with_strategy::<L, MatchingList<'_>>(program, world, program.ranks),
-        _ => with_strategy::<L, EpochSlots<'_>>(program, world, ()),
+        Signalling::List => {
+            with_strategy::<L, MatchingList<'_>>(program, world, memories, program.ranks)
+        }
+        _ => with_strategy::<L, EpochSlots<'_>>(program, world, memories, ()),
     }
+}
+
+/// Where the own piece of a created window begins.
+fn base<L: Link>(world: &World<'_, L>) -> usize {
+    L::LINE as usize * (world.rank().index() % 3)
+}
+
+/// For each window that is created, memory of its own.
+fn memories<'w, L: Link>(
+    program: &Program,
+    world: &'w World<'w, L>,
+) -> Result<Vec<Memory<'w, L>>, Error> {
+    let created = program.windows.iter().filter(|made| made.created);
+    let bytes = created.map(|made| base(world) + made.len * size_of::<u64>());
+    bytes.map(|bytes| world.reserve(bytes)).collect()
 }
 
 fn with_strategy<'w, L: Link, S: Strategy<'w, L>>(
     program: &Program,
     world: &'w World<'w, L>,
+    memories: &'w [Memory<'w, L>],
     options: S::Options,
 ) -> Result<(), Wrong> {
     match program.width {
-        Width::W8 => with_elements::<u8, L, S>(program, world, options),
-        Width::W16 => with_elements::<u16, L, S>(program, world, options),
-        Width::W32 => with_elements::<u32, L, S>(program, world, options),
-        Width::W64 => with_elements::<u64, L, S>(program, world, options),
+        Width::W8 => with_elements::<u8, L, S>(program, world, memories, options),
+        Width::W16 => with_elements::<u16, L, S>(program, world, memories, options),
+        Width::W32 => with_elements::<u32, L, S>(program, world, memories, options),
+        Width::W64 => with_elements::<u64, L, S>(program, world, memories, options),
     }
 }
 
 fn with_elements<'w, T: Element, L: Link, S: Strategy<'w, L>>(
     program: &Program,
     world: &'w World<'w, L>,
-    options: S::Options,
+    memories: &'w [Memory<'w, L>],
+    strategy: S::Options,
 ) -> Result<(), Wrong> {
-    let windows = program
-        .windows
-        .iter()
-        .map(|&len| world.allocate_with::<T, S>(len, options))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut memories = memories.iter();
+    let mut windows = Vec::new();
+    for &Made {
+        len,
+        created,
+        model,
+    } in &program.windows
+    {
+        let options = Options { strategy, model };
+        let memory = created.then(|| memories.next()).flatten();
+        windows.push(match memory {
+            Some(memory) => {
+                let (base, unit) = (base(world), size_of::<T>());
+                world.create_with::<T, S>(memory, base..base + len * unit, unit, options)?
+            }
+            None => world.allocate_with::<T, S>(len, options)?,
+        });
+    }
     for (number, phase) in program.phases.iter().enumerate() {
         let part = Part {
             world,
@@ -200,6 +238,23 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
         Ok(())
     }
 
+    /// Compares what was fetched with all that it may be.
+    fn is_possible(&self, first: usize, found: &[T], possible: &[Vec<u64>]) -> Result<(), Wrong> {
+        for (index, (found, possible)) in found.iter().zip(possible).enumerate() {
+            if let Some(&expected) = possible.first()
+                && !possible.contains(&found.value())
+            {
+                return Err(Wrong::Element {
+                    phase: self.number,
+                    index: first + index,
+                    found: found.value(),
+                    expected,
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn pscw(&self, edges: &[(u16, u16)], accesses: &[Access]) -> Result<(), Wrong> {
         let own = self.world.rank().get();
         let ranks = |which: &dyn Fn(&(u16, u16)) -> Option<u16>| -> Vec<Rank> {
@@ -257,11 +312,12 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
                     let values = elements::<T>(values);
                     epoch.accumulate(target, *index, &values, T::operation(*operation))?;
                 }
-                What::Fetch(operation, values) => {
+                What::Fetch(operation, values, possible) => {
                     let values = elements::<T>(values);
                     let mut fetched = vec![T::of(0); values.len()];
                     let operation = T::operation(*operation);
                     epoch.get_accumulate(target, *index, &values, operation, &mut fetched)?;
+                    self.is_possible(*index, &fetched, possible)?;
                 }
                 What::Add(values) => {
                     let mut found = vec![T::of(0); values.len()];
