@@ -209,6 +209,8 @@ fn uncontended_locks() {
     assert_eq!(counts(exclusive, true), [(1, 4), (1, 4)]);
     let [lock, unlock] = counts(queued, false);
     assert_eq!((lock.0, unlock.0), (3 + 2, 3 + 1));
+    // Those of the rank's own words, and its looks at its next one, are local.
+    assert_eq!((lock.1, unlock.1), (12 + 2 * 2, 12 + 2));
 }
 
 /// However many want a piece in turn, and however long they wait: none asks more of others than the module says.

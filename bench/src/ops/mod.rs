@@ -14,11 +14,13 @@
 //! | `cycles` | of its clock, waiting included |
 
 mod notify;
+mod windows;
 
 use flagpost::{
-    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, Window, World,
-    epoch::{Assert, Strategy},
-    rma::Operation,
+    Config as WorldConfig, EpochSlots, Error, MatchVector, MatchingList, Rank, Rma as _, Window,
+    World,
+    epoch::{Assert, Lock, Strategy},
+    rma::{Gather, Layout, Operation, Scatter},
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore};
@@ -50,11 +52,21 @@ pub struct Cost {
 pub const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
 /// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 8] = [
+pub const SIZED: [&str; 18] = [
     "rma.put",
     "rma.get",
     "rma.accumulate",
     "rma.get_accumulate",
+    "rma.rput",
+    "rma.rget",
+    "rma.raccumulate",
+    "rma.rget_accumulate",
+    "rma.put_layout",
+    "rma.get_layout",
+    "rma.accumulate_layout",
+    "dynamic.put",
+    "dynamic.put_told",
+    "dynamic.get",
     "notify.put_notify",
     "notify.get_notify",
     "notify.accumulate_notify",
@@ -62,17 +74,19 @@ pub const SIZED: [&str; 8] = [
 ];
 
 /// Calls that move one element.
-pub const SINGLE: [&str; 6] = [
+pub const SINGLE: [&str; 8] = [
     "rma.fetch_and_op",
     "rma.compare_and_swap",
     "notify.fetch_and_op_notify",
     "notify.compare_and_swap_notify",
     "counter.put_signal",
     "event.put",
+    "peer.set",
+    "peer.get",
 ];
 
 /// Calls that move none.
-pub const PLAIN: [&str; 34] = [
+pub const PLAIN: [&str; 53] = [
     "notify.start",
     "notify.test",
     "counter.value",
@@ -83,6 +97,7 @@ pub const PLAIN: [&str; 34] = [
     "event.query",
     "event.wait",
     "pscw.slots.post",
+    "pscw.slots.post_range",
     "pscw.slots.start",
     "pscw.slots.complete",
     "pscw.slots.wait",
@@ -95,6 +110,10 @@ pub const PLAIN: [&str; 34] = [
     "pscw.list.complete",
     "pscw.list.wait",
     "fence.fence",
+    "fence.no_put",
+    "fence.no_store",
+    "fence.no_precede",
+    "fence.no_succeed",
     "lock.lock_shared",
     "lock.lock_exclusive",
     "lock.lock_queued",
@@ -104,9 +123,23 @@ pub const PLAIN: [&str; 34] = [
     "lock.unlock_queued",
     "lock.unlock_all",
     "flush.flush",
+    "flush.flush_all",
+    "flush.flush_local",
+    "flush.flush_local_all",
     "flush.sync",
     "collective.barrier",
     "collective.allgather",
+    "collective.broadcast",
+    "collective.reduce",
+    "collective.allreduce",
+    "collective.alltoall",
+    "window.allocate",
+    "window.create",
+    "window.dynamic",
+    "window.free",
+    "dynamic.attach",
+    "dynamic.detach",
+    "dynamic.detach_told",
 ];
 
 /// All calls, each with its sizes.
@@ -126,7 +159,7 @@ const CALLS: usize = 3;
 /// Bytes of an element.
 const ELEMENT: usize = size_of::<u64>();
 
-/// Elements of the windows: as many as the largest call moves.
+/// Elements of the windows: as many as the largest call moves. Layouts take every other one of twice as many.
 const ELEMENTS: usize = 512;
 
 /// Two ranks, a tile each.
@@ -199,7 +232,8 @@ fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failu
     let link = Mapped::start(core.clone(), 1)?;
     let mut arena = [0; 512];
     let world = World::start(link, &mut arena, WorldConfig::default())?;
-    let mut window = world.allocate::<u64>(ELEMENTS)?;
+    let stripes = if call.ends_with("_layout") { 2 } else { 1 };
+    let mut window = world.allocate::<u64>(stripes * ELEMENTS)?;
     if call.starts_with("counter.") {
         window.set_num_notify(1)?;
     }
@@ -207,7 +241,7 @@ fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failu
         core,
         world: &world,
         window: &window,
-        data: vec![7; bytes / ELEMENT],
+        data: vec![7; stripes * bytes / ELEMENT],
     };
     match call.split_once('.') {
         Some(("pscw", part)) => match part.split_once('.') {
@@ -220,6 +254,9 @@ fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failu
         Some(("notify", part)) => stage.repeat(|| stage.notify(part)),
         Some(("counter", part)) => stage.repeat(|| stage.counter(part)),
         Some(("event", part)) => stage.event(part),
+        Some(("window", part)) => stage.window(part),
+        Some(("dynamic", part)) => stage.dynamic(part),
+        Some(("peer", part)) => stage.peer(part),
         Some(("lock", part)) => stage.repeat(|| stage.lock(part)),
         _ => stage.repeat(|| stage.other(call)),
     }
@@ -270,7 +307,40 @@ impl<'w> Stage<'_, 'w> {
         let lock = self.window.lock_shared(PEER)?;
         let mut data = self.data.clone();
         let sum = Operation::SUM;
+        // One element of two, on both sides.
+        let stripes = Layout::Vector {
+            blocks: data.len() / 2,
+            block_len: 1,
+            stride: 2,
+        };
         match part {
+            "rput" => self.mark(true, || {
+                lock.rput(PEER, 0, &data)?.wait().map_err(Failure::from)
+            })?,
+            "rget" => self.mark(true, || {
+                lock.rget(PEER, 0, &mut data)?.wait().map_err(Failure::from)
+            })?,
+            "raccumulate" => self.mark(true, || {
+                let request = lock.raccumulate(PEER, 0, &data, sum)?;
+                request.wait().map_err(Failure::from)
+            })?,
+            "rget_accumulate" => self.mark(true, || {
+                let request = lock.rget_accumulate(PEER, 0, &self.data, sum, &mut data)?;
+                request.wait().map_err(Failure::from)
+            })?,
+            "put_layout" => {
+                let from = Gather::new(&data, stripes);
+                self.mark(true, || lock.put_layout(PEER, 0, stripes, from))?;
+            }
+            "get_layout" => {
+                let into = Scatter::new(&mut data, stripes);
+                self.mark(true, || lock.get_layout(PEER, 0, stripes, into))?;
+            }
+            "accumulate_layout" => {
+                let from = Gather::new(&data, stripes);
+                let done = self.mark(true, || lock.accumulate_layout(PEER, 0, stripes, from, sum));
+                done.map_err(|late| late.error)?;
+            }
             "put" => self.mark(true, || lock.put(PEER, 0, &data))?,
             "get" => self.mark(true, || lock.get(PEER, 0, &mut data))?,
             "accumulate" => {
@@ -313,27 +383,62 @@ impl<'w> Stage<'_, 'w> {
     fn other(&self, call: &str) -> Result<(), Failure> {
         match call {
             "nothing" => self.mark(true, || ()),
-            "fence.fence" => {
-                let epoch = self.window.fence(Assert::NO_PRECEDE)?;
-                self.world.barrier()?;
-                let epoch = self.mark(true, || epoch.fence(Assert::empty()))?;
-                epoch.end()?;
-            }
-            "flush.flush" if self.measures() => {
-                let lock = self.window.lock_shared(PEER)?;
-                lock.put(PEER, 0, &[1])?;
-                self.mark(true, || lock.flush(PEER))?;
-                lock.unlock()?;
-            }
+            "fence.fence" => self.fence(Assert::empty())?,
+            "fence.no_put" => self.fence(Assert::NO_PUT)?,
+            "fence.no_store" => self.fence(Assert::NO_STORE)?,
+            "fence.no_precede" => self.fence(Assert::NO_PRECEDE)?,
+            "fence.no_succeed" => self.fence(Assert::NO_SUCCEED)?,
+            "flush.flush" => self.flush(|lock| lock.flush(PEER))?,
+            "flush.flush_all" => self.flush(|lock| lock.flush_all())?,
+            "flush.flush_local" => self.flush(|lock| lock.flush_local(PEER))?,
+            "flush.flush_local_all" => self.flush(|lock| lock.flush_local_all())?,
             "flush.sync" => self.mark(true, || self.window.sync())?,
             "collective.barrier" => self.mark(true, || self.world.barrier())?,
             "collective.allgather" => {
                 let mut all = [0_u64; 2];
                 self.mark(true, || self.world.allgather(7_u64, &mut all))?;
             }
+            "collective.broadcast" => {
+                self.mark(true, || self.world.broadcast(OWN, &mut [7_u64]))?;
+            }
+            "collective.reduce" => {
+                self.mark(true, || {
+                    self.world.reduce(OWN, &mut [7_u64], u64::wrapping_add)
+                })?;
+            }
+            "collective.allreduce" => {
+                self.mark(true, || {
+                    self.world.allreduce(&mut [7_u64], u64::wrapping_add)
+                })?;
+            }
+            "collective.alltoall" => {
+                let mut all = [0_u64; 2];
+                self.mark(true, || self.world.alltoall(&[7, 8], &mut all))?;
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// The second of two fences.
+    fn fence(&self, assert: Assert) -> Result<(), Failure> {
+        let epoch = self.window.fence(Assert::NO_PRECEDE)?;
+        self.world.barrier()?;
+        Ok(self.mark(true, || epoch.fence(assert))?.end()?)
+    }
+
+    /// A flush behind a put of one element.
+    fn flush(
+        &self,
+        flush: impl FnOnce(&Lock<'_, 'w, u64, Chip>) -> Result<(), Error>,
+    ) -> Result<(), Failure> {
+        if !self.measures() {
+            return Ok(());
+        }
+        let lock = self.window.lock_shared(PEER)?;
+        lock.put(PEER, 0, &[1])?;
+        self.mark(true, || flush(&lock))?;
+        Ok(lock.unlock()?)
     }
 
     /// One epoch with the peer: rank 0 is the origin of `start` and `complete`, else the target.
@@ -348,7 +453,10 @@ impl<'w> Stage<'_, 'w> {
         let targets = self.world.group(&only_target)?;
         self.repeat(|| {
             if self.world.rank() == target {
-                let exposure = self.mark(part == "post", || window.post(&origins))?;
+                let exposure = match part {
+                    "post_range" => self.mark(true, || window.post_range(0..1, &origins))?,
+                    _ => self.mark(part == "post", || window.post(&origins))?,
+                };
                 self.world.barrier()?;
                 self.world.barrier()?;
                 return Ok(self.mark(part == "wait", || exposure.wait())?);

@@ -1,0 +1,92 @@
+//! Windows that come and go, what is attached to one, and neighbours' elements by loads and stores.
+
+#![allow(
+    clippy::result_large_err,
+    reason = "what calls give back, to try again"
+)]
+
+use flagpost::{Displacement, DynamicOptions, EpochSlots, Model, Validation};
+
+use super::{ELEMENT, ELEMENTS, PEER, Stage};
+use crate::Failure;
+
+/// Elements of a window that comes and goes: a cache line and more.
+const FEW: usize = 8;
+
+impl Stage<'_, '_> {
+    /// Making a window in each way, and giving an allocated one back.
+    pub(super) fn window(&self, part: &str) -> Result<(), Failure> {
+        let (world, bytes) = (self.world, FEW * ELEMENT);
+        let memory = world.reserve(bytes)?;
+        self.repeat(|| {
+            match part {
+                "create" => {
+                    let made = || world.create::<u64>(&memory, 0..bytes, ELEMENT);
+                    self.mark(true, made)?.free()?;
+                }
+                "dynamic" => {
+                    let made = || world.dynamic(DynamicOptions::default());
+                    self.mark(true, made)?.free()?;
+                }
+                _ => {
+                    let made = || world.allocate::<u64>(FEW);
+                    let window = self.mark(part == "allocate", made)?;
+                    self.mark(part == "free", || window.free())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Attaching, detaching what the peer has read from, and accesses whose descriptor is kept.
+    pub(super) fn dynamic(&self, part: &str) -> Result<(), Failure> {
+        let (part, validation) = match part.strip_suffix("_told") {
+            Some(part) => (part, Validation::Invalidation),
+            None => (part, Validation::Counter),
+        };
+        let (world, me) = (self.world, self.world.rank());
+        let window = world.dynamic(DynamicOptions {
+            validation,
+            ..DynamicOptions::default()
+        })?;
+        let memory = world.reserve(ELEMENTS * ELEMENT)?;
+        self.repeat(|| {
+            let here = self.mark(part == "attach", || window.attach(&memory))?;
+            let mut there = here;
+            world.allgather_with(here.get(), |rank, raw| {
+                if rank != me {
+                    there = Displacement::new(raw);
+                }
+            })?;
+            if self.measures() != (part == "detach") {
+                let peer = me.next(world.size());
+                let lock = window.window().lock_shared(peer)?;
+                window.get(&lock, peer, there, &mut [0_u64])?;
+                let mut data = self.data.clone();
+                match part {
+                    "put" => self.mark(true, || window.put(&lock, peer, there, &data))?,
+                    "get" => self.mark(true, || window.get(&lock, peer, there, &mut data))?,
+                    _ => {}
+                }
+                lock.unlock()?;
+            }
+            world.barrier()?;
+            Ok(self.mark(part == "detach", || window.detach(&memory))?)
+        })
+    }
+
+    pub(super) fn peer(&self, part: &str) -> Result<(), Failure> {
+        let (world, model) = (self.world, Model::Unified);
+        let window = world.allocate_with::<u64, EpochSlots<'_>>(FEW, model)?;
+        self.repeat(|| {
+            if self.measures() {
+                let peer = window.peer(PEER)?;
+                match part {
+                    "set" => self.mark(true, || peer.set(0, 7))?,
+                    _ => self.mark(true, || peer.get(0)).map(drop)?,
+                }
+            }
+            Ok(())
+        })
+    }
+}
