@@ -4,15 +4,20 @@
 //! which it knows nothing either. The panic handler calls a function that does not exist. After the
 //! optimizer has removed what cannot happen, that function must not be asked for: `cargo xtask ci`
 //! builds this and looks.
+//!
+//! Over load/store machines only. `flagpost_network` is left out: it is for hosts, and has a heap. Each growth of its vectors can
+//! end in the allocator's handler, and each borrow of its `RefCell`s in a panic, both of which the optimizer has to leave
+//! in. What the kernel does with a link's answers is the same over every link, and is looked at here. Left out as well are
+//! `fmt::Display` and `fmt::Debug` of errors: nothing in the library formats.
 #![no_std]
 
 use flagpost::epoch::{Assert, Strategy};
 use flagpost::notify::wait_any_count;
 use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
 use flagpost::{
-    Compare, Config, Counter, Displacement, DynamicOptions, Error, Group, Link, MatchVector,
-    MatchingList, Notice, Rank, Request, Rma, Signal, Source, Tag, TagFilter, Validation,
-    VectorLink, Window, World, notify,
+    Budget, Compare, Config, Counter, Displacement, DynamicOptions, Error, Group, Link,
+    MatchVector, MatchingList, Model, Notice, Options, Rank, Request, Rma, Signal, Source, Tag,
+    TagFilter, Validation, VectorLink, Window, World, notify,
 };
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
@@ -197,6 +202,13 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let group = world.group(&ranks)?;
     let words = world.allocate::<u64>(index())?;
     epochs(&words, &group)?;
+    world.set_budget(Budget::microseconds(unknown(0, 15)));
+    let (size, limits) = (world.size(), world.limits());
+    unknown(
+        rank().next(size).get().into(),
+        rank().prev(size).get().into(),
+    );
+    unknown(limits.tag, limits.windows.into());
     passive(&words)?;
     fences(&words)?;
     let listed = world.allocate_with::<u64, MatchingList<'_>>(index(), any() as u16)?;
@@ -300,6 +312,19 @@ fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let mut data = [0_u64; 9];
     memory.write(index(), &data)?;
     memory.read(index(), &mut data)?;
+    let options = Options {
+        strategy: any() as u16,
+        model: match any() {
+            0 => Model::Separate,
+            _ => Model::Unified,
+        },
+    };
+    let (range, unit) = (index()..index(), index());
+    let listed = world.create_with::<u64, MatchingList<'_>>(&memory, range, unit, options)?;
+    listed.set_inline(any() == 0);
+    if let Err(late) = listed.free() {
+        late.handle.free()?;
+    }
     let window = world.create::<u64>(&memory, index()..index(), index())?;
     window.put_notify(rank(), index(), &data, Tag(any()))?;
     window.local().copy_in(index(), &data)?;
@@ -311,9 +336,11 @@ fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     ];
     let peer = window.peer(rank())?;
     peer.set(index(), peer.get(index())?)?;
+    unknown(window.kind() as u32, window.is_empty().into());
     if let Err(late) = window.free() {
         late.handle.free()?;
     }
+    unknown(memory.is_empty().into(), memory.len() as u32);
     memory.release()?;
     unknown(sizes[0] as u32, data[0] as u32);
     Ok(())
@@ -328,7 +355,14 @@ fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Result<(), Error
             _ => Validation::Invalidation,
         },
     };
-    let window = world.dynamic(options)?;
+    let published = world.dynamic_with::<MatchingList<'_>>(options, any() as u16)?;
+    published.window().post(group)?.wait()?;
+    published.window().start(group)?.complete()?;
+    if let Err(late) = published.free() {
+        late.handle.free()?;
+    }
+    let mut window = world.dynamic(options)?;
+    window.set_num_notify(any())?;
     let memory = world.reserve(index())?;
     let here = window.attach(&memory)?;
     let there = Displacement::new(unknown(0, 14)).plus(any());
@@ -397,6 +431,7 @@ fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
         lock.flush(rank())?;
         lock.flush_all()?;
         lock.flush_local(rank())?;
+        lock.flush_local_all()?;
         if let Err(late) = lock.unlock() {
             late.handle.go_on()?;
         }
