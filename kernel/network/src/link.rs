@@ -15,6 +15,9 @@ use crate::{
 /// Slots that are there from the start.
 const SLOTS: u32 = 32;
 
+/// What a slot counts before the first signal: the second wraps around, so that every run passes it.
+const FIRST: u32 = 0_u32.wrapping_sub(2);
+
 /// Slots that there can be.
 const MOST_SLOTS: u32 = 1 << 24;
 
@@ -90,7 +93,7 @@ impl<F: Fabric> Networked<F> {
             memory: Heap::new(first, size, CELL),
             answers: Answers::new(),
             peers: (0..ranks).map(|_| Peer::default()).collect(),
-            slots: RefCell::new((0..SLOTS).map(|_| 0).collect()),
+            slots: RefCell::new((0..SLOTS).map(|_| FIRST).collect()),
             numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
             arrived: RefCell::new(VecDeque::new()),
             credits: entries.max(1),
@@ -200,11 +203,11 @@ impl<F: Fabric> Link for Networked<F> {
         let mut slots = self.slots.borrow_mut();
         let end = start.saturating_add(count);
         if slots.len() < end {
-            slots.resize(end, 0);
+            slots.resize(end, FIRST);
         }
         slots.iter_mut().skip(start).take(count).for_each(|slot| {
             // What was signalled to former owners has all been heard: their last barrier's fence waited for it.
-            point!("network.allocate_slots.clear", *slot = 0);
+            point!("network.allocate_slots.clear", *slot = FIRST);
         });
         Ok(Slot(first))
     }
@@ -454,7 +457,7 @@ impl<F: Fabric> Link for Networked<F> {
             let slots = self.slots.borrow();
             let count = slots.get(slot.0 as usize);
             let count = count.ok_or(Refusal::NoSuchSlot(slot))?;
-            Ok((count.wrapping_sub(value) as i32) >= 0)
+            Ok((count.wrapping_sub(FIRST.wrapping_add(value)) as i32) >= 0)
         };
         if reached()? {
             return Ok(true);

@@ -2,9 +2,11 @@
 
 use flagpost::{Error, Link as _, Rank, Tag, World};
 use flagpost_link::{Amo, Op, Place, Refusal, Width};
+use flagpost_network::Networked;
 use flagpost_sim::{Mock, Wire};
 
 use crate::runs;
+use crate::tap::{Seen, Tap, tapped};
 
 /// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.
 #[test]
@@ -56,4 +58,37 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
     assert_eq!(link.put_immediate(LOST, key, 0, &[], 1, true), gone);
     assert_eq!(link.signal(LOST, flagpost_link::Slot(31), 1), gone);
     Ok(window.put_notify(THIRD, 0, &[6, 7], Tag(3))?)
+}
+
+/// What a rank did before it was lost is there for who waits for it, if it comes no later than the look behind the news.
+#[test]
+fn what_a_lost_peer_did_before_counts() {
+    // A turn of a wait looks twice: for what it waits for, and for notifications.
+    for looks in 0..=2 {
+        tapped(|world, seen| last_post(world, seen, looks));
+    }
+}
+
+fn last_post(world: &World<'_, Networked<Tap>>, seen: &Seen, looks: u32) -> Result<(), Error> {
+    const LOST: Rank = Rank::new(1);
+    let (window, link) = (world.allocate::<u32>(1)?, world.link());
+    let (origin, target) = ([Rank::new(0)], [LOST]);
+    if world.rank() == LOST {
+        let mut request = window.expect(0..0, origin[0], Tag(1), 1)?;
+        request.start()?;
+        request.wait()?;
+        std::mem::forget(window.post(&world.group(&origin)?)?);
+        return Ok(());
+    }
+    let access = window.start(&world.group(&target)?)?;
+    seen.holds.set(Some(LOST));
+    window.put_notify(LOST, 0, &[], Tag(1))?;
+    while seen.held.borrow().is_empty() {
+        assert_eq!(link.progress(), None);
+        link.relax();
+    }
+    seen.lost.set(Some((LOST, looks)));
+    let posted = access.await_posts();
+    std::mem::forget(access);
+    posted
 }

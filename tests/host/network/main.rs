@@ -10,8 +10,10 @@ mod cases;
 mod groups;
 mod locks;
 mod lost;
+mod pieces;
 mod refusals;
 mod steps;
+mod tap;
 
 use flagpost::{Budget, Error, Link as _, Rank, Unfinished, World};
 use flagpost_sim::{Config, Mock, Nic, Preset, SimCore, Wire, sweep};
