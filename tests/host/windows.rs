@@ -238,7 +238,7 @@ fn rings_are_full_each_for_itself() {
         let (link, slot) = (world.link(), world.link().allocate_slots(1)?);
         world.barrier()?;
         if world.rank() == sender {
-            let tell = |to| window.put_notify(to, 0, &[], Tag(1));
+            let tell = |to| window.put_notify(to, 0, &[], Tag(1)).map_err(Error::from);
             for _ in 0..ENTRIES {
                 tell(takes)?;
             }
@@ -248,7 +248,7 @@ fn rings_are_full_each_for_itself() {
             }
             tell(takes)?;
             world.set_budget(Budget::microseconds(100));
-            let late = tell(full).map_err(Error::from);
+            let late = tell(full);
             let Err(Error::Timeout(late)) = late else {
                 panic!("{late:?}");
             };
