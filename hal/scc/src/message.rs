@@ -6,7 +6,7 @@
 //! | `load_u8`, `load_u32`, `store_u8`, `store_u32` | uncached | |
 //! | `store_bytes` | MPBT, write through | 32 bytes leave as one packet: 122 cycles to memory, against 779 word by word |
 //! | `load_bytes`, a line or more | MPBT, after CL1INVMB | a line per packet |
-//! | `load_bytes`, less | uncached | spares the message lines in L1 |
+//! | `load_bytes`, less, or where lines come by themselves | uncached | spares the message lines in L1 |
 //! | `loads_lines` | | of message buffers that are message data: a line takes 59 cycles, a word 50; at the price of those lines in L1 |
 //! | `read`, `write` | as [`Mapping`] says | |
 //!
@@ -147,7 +147,9 @@ impl<B: Bus> UncachedMemory for Scc<B> {
         self.settle(at, into.len());
         // Normal lines are not tagged: CL1INVMB would leave an old copy of them in place.
         let normal = self.mapped(region) == Attribute::Normal;
-        let attribute = if normal || into.len() < LINE as usize {
+        // A line that comes by itself behind CL1INVMB would be found in L1, old.
+        let words = normal || self.bus.prefetches() || into.len() < LINE as usize;
+        let attribute = if words {
             Attribute::Uncached
         } else {
             // FLUSH: U3: what is in L1 may be old.
