@@ -70,7 +70,7 @@ fn words(options: &Options) -> Vec<String> {
     words
 }
 
-/// What `cargo xtask test` explores, in about four minutes of an idle host: everything by seeds, then small cases
+/// What `cargo xtask test` explores, in about three minutes of an idle host with two cores: everything by seeds, then small cases
 /// in every schedule.
 const SHORT: [&str; 5] = [
     "--schedules 200000",
