@@ -56,7 +56,7 @@ const SUBSET: [(&str, &str); 30] = [
     ("pscw.wait.wait", "pscw.ring"),
     ("window.allocate.agree", "pscw.ring"),
     ("pscw.match_vector.reset", "pscw.vector.ring"),
-    ("window.zero.publish", "notify.ring"),
+    ("window.zero.publish", "window.zero_again"),
     ("world.progress.room", "pscw.full_ring"),
     ("world.start.meet", "pscw.ring"),
     ("world.wait.progress", "pscw.full_ring"),
