@@ -141,6 +141,7 @@ pub trait UncachedMemory {
 ///   back](crate::Coherence::write_back), and may also be written back at any moment before
 ///   (eviction), or pass the cache and be on its way to memory until the next [`drain`](crate::Coherence::drain). A write-back moves the *whole line*, over whatever others stored there.
 /// * C3. U1 of [`UncachedMemory`] holds here too.
+/// * C4. A load finds what this core stored here before, wherever that is on its way.
 ///
 /// Hence the kernel's rule: a line is only ever stored to through the cache of the core that owns its
 /// region, and only while no peer may store to it.

@@ -257,6 +257,8 @@ fn split_mut(bytes: &mut [u8], at: usize) -> (&mut [u8], &mut [u8]) {
 pub struct State {
     /// The line that the write-combining buffer may hold, plus 1; 0 if none of ours.
     pub(crate) pending: Cell<u32>,
+    /// Own stores passed L1 since the last CL1INVMB of a read: where lines come by themselves, one may have come without them.
+    pub(crate) passed: Cell<bool>,
     /// Whether all ways of the L2 are known to be in use.
     pub(crate) warm: Cell<bool>,
     /// How many test-and-set registers this core holds.
@@ -270,6 +272,7 @@ impl State {
     pub const fn new() -> Self {
         Self {
             pending: Cell::new(0),
+            passed: Cell::new(false),
             warm: Cell::new(false),
             held: Cell::new(0),
             interrupts: Cell::new(false),
@@ -279,6 +282,7 @@ impl State {
     /// Forgets everything, as after a reset of the core.
     pub fn reset(&self) {
         self.pending.set(0);
+        self.passed.set(false);
         self.warm.set(false);
         self.held.set(0);
         self.interrupts.set(false);

@@ -8,7 +8,7 @@
 //! | `load_bytes`, a line or more | MPBT, after CL1INVMB | a line per packet |
 //! | `load_bytes`, less, or where lines come by themselves | uncached | spares the message lines in L1 |
 //! | `loads_lines` | | of message buffers that are message data: a line takes 59 cycles, a word 50; at the price of those lines in L1 |
-//! | `read`, `write` | as [`Mapping`] says | |
+//! | `read`, `write` | as [`Mapping`] says | where lines come by themselves, a read behind message stores drains, and drops message lines |
 //!
 //! With [`Mapping::Mpbt`] all of these are MPBT without write-through, and every store is
 //! preceded by CL1INVMB: a store that misses goes out, one that hits would stay in L1 until the next CL1INVMB
@@ -172,6 +172,11 @@ impl<B: Bus> CachedMemory for Scc<B> {
     fn read(&self, at: Address, into: &mut [u8]) {
         let attribute = self.mapped(at.region);
         let at = self.locate(at, into.len());
+        if attribute != Attribute::Normal && self.bus.state().passed.replace(false) {
+            // FLUSH: C4: a line that came by itself before own stores had left the buffer is without them.
+            self.drain();
+            self.bus.cl1invmb();
+        }
         // W2: own stores that are still in the buffer: a load that misses would fetch the line without them.
         self.settle(at, into.len());
         self.bus.load_bytes(at, attribute, into);
@@ -186,6 +191,7 @@ impl<B: Bus> CachedMemory for Scc<B> {
             self.bus.store_bytes(at, Attribute::Normal, from);
         } else {
             self.send(at, from);
+            self.bus.state().passed.set(self.bus.prefetches());
         }
     }
 }

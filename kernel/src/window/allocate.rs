@@ -177,9 +177,6 @@ impl<'w, L: Link> World<'w, L> {
         }
         // PUBLISH: peers read zeros, and no dirty line is left to travel over their puts.
         point!("window.zero.publish", self.link().publish(key, 0, bytes)?);
-        // REFRESH: where stores that miss pass the cache, a core that fetches lines ahead may have fetched old ones while the
-        // zeros were on their way.
-        point!("window.zero.fetched", self.link().refresh(key, 0, bytes)?);
         Ok(())
     }
 }

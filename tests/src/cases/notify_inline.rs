@@ -41,6 +41,30 @@ pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What was flushed is found by the get behind it: whenever the target placed it, also while this rank was looking.
+pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const PUTS: u16 = 12;
+    let [target, origin] = [0, 1].map(flagpost::Rank::new);
+    let window = world.allocate::<u32>(1)?;
+    if world.rank() == origin {
+        let lock = window.lock_all()?;
+        for put in 1..=u32::from(PUTS) {
+            window.put_notify(target, 0, &[put], Tag(1))?;
+            lock.flush(target)?;
+            let mut found = [0];
+            lock.get(target, 0, &mut found)?;
+            check("what was flushed", found == [put], true)?;
+        }
+        lock.unlock()?;
+    } else if world.rank() == target {
+        let mut told = window.expect(0..1, origin, Tag(1), PUTS)?;
+        told.start()?;
+        told.wait()?;
+    }
+    world.barrier()?;
+    Ok(())
+}
+
 /// Behind a fence, what travelled inline before it is there, though nobody has asked for its notification.
 pub(super) fn fenced<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());

@@ -77,6 +77,9 @@ impl<P: Platform> Links<P> {
         case("timeout.notified", 2, ANY, |c| {
             notify_access::late(&join(c)?)
         }),
+        case("notify.flushed_often", 2, ANY, |c| {
+            notify_inline::flushed_often(&join(c)?)
+        }),
         case("notify.several", 1, ANY, |c| {
             notify_request::several(&join(c)?)
         }),
