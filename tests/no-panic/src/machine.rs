@@ -1,0 +1,128 @@
+//! A machine of which the optimizer knows nothing.
+
+use flagpost_hal::{
+    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
+    Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+};
+
+use crate::{bytes, unknown};
+
+/// A machine of which nothing is known.
+pub(crate) struct Unknown;
+
+impl UncachedMemory for Unknown {
+    const PUBLISH: usize = 4;
+
+    fn load_u8(&self, at: Address) -> u8 {
+        unknown(at.offset, 0) as u8
+    }
+
+    fn store_u8(&self, at: Address, value: u8) {
+        unknown(at.offset, value.into());
+    }
+
+    fn load_u32(&self, at: Address) -> u32 {
+        unknown(at.offset, 1) as u32
+    }
+
+    fn store_u32(&self, at: Address, value: u32) {
+        unknown(at.offset, value);
+    }
+
+    fn store_bytes(&self, at: Address, from: &[u8]) {
+        bytes(from.as_ptr(), from.len(), at.offset);
+    }
+}
+
+impl CachedMemory for Unknown {
+    fn read(&self, at: Address, into: &mut [u8]) {
+        bytes(into.as_ptr(), into.len(), at.offset);
+    }
+
+    fn write(&self, at: Address, from: &[u8]) {
+        bytes(from.as_ptr(), from.len(), at.offset);
+    }
+}
+
+// SAFETY: nothing runs.
+unsafe impl Coherence for Unknown {
+    const LINE: usize = 32;
+    const INVALIDATE_WRITES_BACK: bool = false;
+
+    fn write_back(&self, spans: &[Lines]) {
+        for lines in spans {
+            unknown(lines.start(), lines.end());
+        }
+    }
+
+    fn invalidate(&self, spans: &[Lines]) {
+        self.write_back(spans);
+    }
+
+    fn drain(&self) {
+        unknown(0, 2);
+    }
+
+    fn acquire(&self) {
+        unknown(0, 3);
+    }
+}
+
+impl TestAndSet for Unknown {
+    fn test_and_set(&self, of: CoreId) -> bool {
+        unknown(of.get().into(), 4) != 0
+    }
+
+    fn clear(&self, of: CoreId) {
+        unknown(of.get().into(), 5);
+    }
+}
+
+impl MessageBuffer for Unknown {
+    fn message_buffer_size(&self) -> u32 {
+        unknown(0, 6) as u32
+    }
+}
+
+impl Topology for Unknown {
+    fn cores(&self) -> u16 {
+        unknown(0, 7) as u16
+    }
+
+    fn core(&self) -> CoreId {
+        CoreId::new(unknown(0, 8) as u16)
+    }
+
+    fn position(&self, core: CoreId) -> Position {
+        let x = core.get();
+        Position { x, y: x }
+    }
+
+    fn memory_size(&self) -> u32 {
+        unknown(0, 9) as u32
+    }
+}
+
+impl Clock for Unknown {
+    fn cycles(&self) -> u64 {
+        unknown(0, 10)
+    }
+
+    fn hertz(&self) -> u64 {
+        unknown(0, 11)
+    }
+}
+
+impl Relax for Unknown {
+    fn relax(&self, watched: &[Watch]) {
+        for watch in watched {
+            unknown(watch.at.offset, watch.seen);
+        }
+    }
+}
+
+impl NativeAtomics for Unknown {
+    fn atomic_u32(&self, at: Address, _: Atomic) -> u32 {
+        unknown(at.offset, 14) as u32
+    }
+}

@@ -1,0 +1,137 @@
+//! Notifications: matched, counted, and with every access.
+
+use flagpost::notify::wait_any_count;
+use flagpost::rma::Operation;
+use flagpost::{
+    Compare, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter, Window,
+    World, notify,
+};
+
+use crate::{any, index, rank, unknown};
+
+pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
+    window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
+    window.put_notify(rank(), index(), &[1; 20], Tag(any()))?;
+    let range = index()..index();
+    let mut one = window.expect(range.clone(), rank(), Tag(any()), any() as u16)?;
+    let mut other = window.expect(range, Source::Any, TagFilter::Any, any() as u16)?;
+    one.start()?;
+    other.start()?;
+    if other.test()?.is_none() {
+        let status = one.wait()?;
+        unknown(status.source.get().into(), status.tag.0);
+    }
+    let mut both = [one, other];
+    both.iter_mut().try_for_each(Request::start)?;
+    let complete = (notify::test_any(&mut both)?, notify::wait_any(&mut both)?);
+    notify::wait_all(&mut both)?;
+    for request in both {
+        let status = request.status().or(complete.1.map(|(_, status)| status));
+        unknown(
+            request.is_started().into(),
+            status.map_or(0, |status| status.tag.0),
+        );
+        unknown(complete.0.is_some().into(), 0);
+        request.free()?;
+    }
+    if window.probe(Rank::new(any() as u16), Tag(any()))?.is_none() {
+        unknown(window.discard_notifications()?, 0);
+    }
+    told(window, Tag(any()))?;
+    told(window, Counter(any()))?;
+    told(window, Signal::set(any(), any()))?;
+    told(window, Signal::add(any(), any()))
+}
+
+/// All accesses that tell.
+pub(crate) fn told<L: Link>(
+    window: &Window<'_, u64, L>,
+    notice: impl Into<Notice>,
+) -> Result<(), Error> {
+    let (notice, at, mut old) = (notice.into(), (rank(), index()), [0; 9]);
+    let sum = Operation::SUM;
+    window.notify(rank(), notice)?;
+    if let Err(late) = window.put_notify(rank(), index(), &[1; 3], notice)
+        && let Some(handle) = late.handle
+    {
+        handle.wait()?;
+    }
+    window.get_notify(rank(), index(), &mut old, notice)?;
+    window.accumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
+    window.get_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
+    let former = window.fetch_and_op_notify(rank(), index(), 1, sum, notice)?;
+    if let Err(late) = window.compare_and_swap_notify(rank(), index(), former, 1, notice)
+        && let Some(handle) = late.handle
+    {
+        handle.go_on()?;
+    }
+    window
+        .rput_notify(rank(), index(), &[1; 3], notice)?
+        .wait()?;
+    window
+        .rget_notify(rank(), index(), &mut old, notice)?
+        .wait()?;
+    let request = window.raccumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
+    request.wait()?;
+    let request = window.rget_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
+    Ok(request.wait()?)
+}
+
+pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let mut window = world.allocate::<u64>(index())?;
+    window.set_num_notify(any())?;
+    window.set_num_notify(any())?;
+    let events = world.events(any())?;
+    let compare = match any() {
+        0 => Compare::Eq,
+        1 => Compare::Gt,
+        _ => Compare::Le,
+    };
+    window.notify(rank(), Counter(any()))?;
+    window.put_notify(rank(), index(), &[1; 9], Signal::set(any(), any()))?;
+    window.notify(rank(), Signal::add(any(), any()))?;
+    window.set_notify_value(any(), any())?;
+    let mut value = window.notify_value(any())?;
+    value ^= window.reset_notify_value(any())?;
+    value ^= window.num_notify(rank())?;
+    value ^= window.signal_fetch(any())?;
+    value ^= window.signal_wait_until(index()..index(), any(), compare, any())?;
+    if let Err(late) = events.post(rank(), any())
+        && let Some(post) = late.handle
+    {
+        post.go_on()?;
+    }
+    value ^= events.query(any())?;
+    events.wait(any(), any())?;
+    let bound = events.bind(&window, index()..index(), any())?;
+    bound.put(rank(), index(), &[1; 9])?;
+    bound.wait(any())?;
+    window.put_event(rank(), index(), &[1; 9], &events, any())?;
+    let mut requests = [
+        window.expect_count(index()..index(), any(), any())?,
+        window.expect_event(index()..index(), &events, any(), any())?,
+        bound.expect(any())?,
+    ];
+    for request in &mut requests {
+        request.start()?;
+    }
+    while let Some((done, counted)) = wait_any_count(&mut requests)? {
+        unknown(done as u32, counted);
+    }
+    let [mut one, other, _] = requests;
+    one.test()?;
+    one.wait()?;
+    one.cancel()?;
+    other.free()?;
+    unknown(
+        value ^ bound.query()?,
+        events.len() ^ u32::from(events.is_empty()),
+    );
+    if let Err(late) = events.free() {
+        late.handle.free()?;
+    }
+    if let Err(late) = window.free() {
+        late.handle.free()?;
+    }
+    Ok(())
+}

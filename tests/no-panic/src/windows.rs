@@ -1,0 +1,100 @@
+//! Windows of all kinds, and collective calls.
+
+use flagpost::{
+    Displacement, DynamicOptions, Error, Group, Link, MatchingList, Model, Options, Tag,
+    Validation, World,
+};
+
+use crate::{any, index, rank, unknown};
+
+pub(crate) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let memory = world.reserve(index())?;
+    let mut data = [0_u64; 9];
+    memory.write(index(), &data)?;
+    memory.read(index(), &mut data)?;
+    let options = Options {
+        strategy: any() as u16,
+        model: match any() {
+            0 => Model::Separate,
+            _ => Model::Unified,
+        },
+    };
+    let (range, unit) = (index()..index(), index());
+    let listed = world.create_with::<u64, MatchingList<'_>>(&memory, range, unit, options)?;
+    listed.set_inline(any() == 0);
+    if let Err(late) = listed.free() {
+        late.handle.free()?;
+    }
+    let window = world.create::<u64>(&memory, index()..index(), index())?;
+    window.put_notify(rank(), index(), &data, Tag(any()))?;
+    window.local().copy_in(index(), &data)?;
+    let sizes = [
+        window.len_of(rank())?,
+        window.bytes_of(rank())?,
+        window.unit_of(rank())?,
+        window.len(),
+    ];
+    let peer = window.peer(rank())?;
+    peer.set(index(), peer.get(index())?)?;
+    unknown(window.kind() as u32, window.is_empty().into());
+    if let Err(late) = window.free() {
+        late.handle.free()?;
+    }
+    unknown(memory.is_empty().into(), memory.len() as u32);
+    memory.release()?;
+    unknown(sizes[0] as u32, data[0] as u32);
+    Ok(())
+}
+
+pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Result<(), Error> {
+    let options = DynamicOptions {
+        regions: any() as u16,
+        kept: any() as u16,
+        validation: match any() {
+            0 => Validation::Counter,
+            _ => Validation::Invalidation,
+        },
+    };
+    let published = world.dynamic_with::<MatchingList<'_>>(options, any() as u16)?;
+    published.window().post(group)?.wait()?;
+    published.window().start(group)?.complete()?;
+    if let Err(late) = published.free() {
+        late.handle.free()?;
+    }
+    let mut window = world.dynamic(options)?;
+    unknown(window.validation() as u32, 0);
+    window.set_num_notify(any())?;
+    let memory = world.reserve(index())?;
+    let here = window.attach(&memory)?;
+    let there = Displacement::new(unknown(0, 14)).plus(any());
+    let mut data = [0_u64; 9];
+    window.write(there, &data)?;
+    window.read(here.plus(any()), &mut data)?;
+    let exposure = window.window().post(group)?;
+    let access = window.window().start(group)?;
+    window.put(&access, rank(), there, &data)?;
+    window.get(&access, rank(), there, &mut data)?;
+    access.complete()?;
+    exposure.wait()?;
+    window.detach(&memory)?;
+    if let Err(late) = window.free() {
+        late.handle.free()?;
+    }
+    unknown(data[0] as u32, here.get() as u32);
+    Ok(())
+}
+
+pub(crate) fn collectives<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let mut words = [any(); 9];
+    world.broadcast(rank(), &mut words)?;
+    world.reduce(rank(), &mut words, u32::wrapping_add)?;
+    world.allreduce(&mut words, u32::wrapping_add)?;
+    let from = words;
+    world.alltoall(&from, &mut words)?;
+    let mut bytes = [[any() as u8; 3]; 9];
+    world.broadcast(rank(), &mut bytes)?;
+    world.allreduce(&mut bytes, |one, other| [one[0], other[1], one[2]])?;
+    world.allreduce(&mut [(); 5], |(), ()| ())?;
+    unknown(words[0], bytes[0][0].into());
+    Ok(())
+}
