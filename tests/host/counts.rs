@@ -23,13 +23,8 @@ type Program<'p> =
 /// A chip that does nothing on its own account.
 fn quiet(cores: u16) -> Chip {
     Chip {
-        cores,
         memory_size: 16 << 10,
-        schedule: Schedule::RoundRobin,
-        evictions: 0,
-        prefetches: 0,
-        drains: 0,
-        ..Chip::default()
+        ..Chip::quiet(cores)
     }
 }
 

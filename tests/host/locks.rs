@@ -114,14 +114,9 @@ fn exclusive_locks_are_had_by_all() {
 fn many_hold_all() {
     const HOLDERS: u16 = 256;
     let chip = Chip {
-        cores: HOLDERS + 1,
         memory_size: 32 << 10,
-        schedule: Schedule::RoundRobin,
-        evictions: 0,
-        prefetches: 0,
-        drains: 0,
         budgets_expire: 1,
-        ..Chip::default()
+        ..Chip::quiet(HOLDERS + 1)
     };
     let report = Sim::new(chip).run(|core| -> Result<(), Error> {
         let mut arena = [0; 1024];

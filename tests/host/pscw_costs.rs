@@ -7,7 +7,7 @@ use flagpost::epoch::Strategy;
 use flagpost::{Config, EpochSlots, Error, MatchVector, MatchingList, Rank, World};
 use flagpost_link::{Link, Place};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
+use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
 
 type SimWorld<'w> = World<'w, Mapped<SimCore>>;
 
@@ -103,13 +103,8 @@ impl Signalled for List {
 /// A chip that does nothing on its own account.
 fn quiet(cores: u16) -> Chip {
     Chip {
-        cores,
         memory_size: 16 << 10,
-        schedule: Schedule::RoundRobin,
-        evictions: 0,
-        prefetches: 0,
-        drains: 0,
-        ..Chip::default()
+        ..Chip::quiet(cores)
     }
 }
 

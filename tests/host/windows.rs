@@ -6,7 +6,7 @@ use flagpost::{
     Rank, Tag, Validation, Waiting, Window, World,
 };
 use flagpost_mapped::{Mapped, Ring};
-use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
+use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
 
 type Worlds<'w> = World<'w, Mapped<SimCore>>;
 
@@ -17,14 +17,9 @@ fn run(
     program: &dyn Fn(&Worlds<'_>) -> Result<(), Error>,
 ) -> Vec<Counters> {
     let chip = Chip {
-        cores,
         memory_size: 32 << 10,
-        schedule: Schedule::RoundRobin,
-        evictions: 0,
-        prefetches: 0,
-        drains: 0,
         max_steps: 1 << 30,
-        ..Chip::default()
+        ..Chip::quiet(cores)
     };
     let report = Sim::new(chip).run(|core| {
         let mut arena = vec![0; arena];
@@ -217,14 +212,9 @@ fn rings_are_full_each_for_itself() {
     const ENTRIES: u16 = 4;
     let [sender, takes, full] = [1, 2, 66].map(Rank::new);
     let chip = Chip {
-        cores: 67,
         memory_size: 32 << 10,
-        schedule: Schedule::RoundRobin,
-        evictions: 0,
-        prefetches: 0,
-        drains: 0,
         budgets_expire: 1,
-        ..Chip::default()
+        ..Chip::quiet(67)
     };
     let report = Sim::new(chip).run(|core| {
         let mut arena = vec![0; 1024];

@@ -213,6 +213,21 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// A chip that does nothing on its own account, and whose cores go on one access each in turn: to count what a program does.
+    #[must_use]
+    pub fn quiet(cores: u16) -> Self {
+        Self {
+            cores,
+            schedule: Schedule::RoundRobin,
+            evictions: 0,
+            prefetches: 0,
+            drains: 0,
+            ..Self::default()
+        }
+    }
+}
+
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
