@@ -225,21 +225,16 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
     }
 
     fn compare(&self, first: usize, found: &[T], expected: &[u64]) -> Result<(), Wrong> {
-        for (index, (found, &expected)) in found.iter().zip(expected).enumerate() {
-            if found.value() != expected {
-                return Err(Wrong::Element {
-                    phase: self.number,
-                    index: first + index,
-                    found: found.value(),
-                    expected,
-                });
-            }
-        }
-        Ok(())
+        self.is_possible(first, found, expected.iter().map(slice::from_ref))
     }
 
-    /// Compares what was fetched with all that it may be.
-    fn is_possible(&self, first: usize, found: &[T], possible: &[Vec<u64>]) -> Result<(), Wrong> {
+    /// Compares elements with all that each may be; nothing, if that are too many values.
+    fn is_possible<'p>(
+        &self,
+        first: usize,
+        found: &[T],
+        possible: impl IntoIterator<Item = &'p [u64]>,
+    ) -> Result<(), Wrong> {
         for (index, (found, possible)) in found.iter().zip(possible).enumerate() {
             if let Some(&expected) = possible.first()
                 && !possible.contains(&found.value())
@@ -317,7 +312,7 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
                     let mut fetched = vec![T::of(0); values.len()];
                     let operation = T::operation(*operation);
                     epoch.get_accumulate(target, *index, &values, operation, &mut fetched)?;
-                    self.is_possible(*index, &fetched, possible)?;
+                    self.is_possible(*index, &fetched, possible.iter().map(Vec::as_slice))?;
                 }
                 What::Add(values) => {
                     let mut found = vec![T::of(0); values.len()];
