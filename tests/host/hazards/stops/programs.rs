@@ -1,0 +1,249 @@
+//! What the ranks do of which one stops.
+
+use flagpost::epoch::{Assert, Strategy};
+use flagpost::rma::Operation;
+use flagpost::{
+    Displacement, DynamicOptions, Error, MatchVector, MatchingList, Rank, Rma as _, Tag,
+    Validation, Window, World,
+};
+use flagpost_mapped::Mapped;
+
+use crate::mortal::Mortal;
+
+type Living<'w> = World<'w, Mapped<Mortal>>;
+type Shared<'w> = Window<'w, u32, Mapped<Mortal>>;
+
+/// What each rank does; errors end it.
+#[derive(Copy, Clone)]
+pub(super) enum Program {
+    /// An epoch, signalled by slots, by match vectors, or in a list of as many entries as there are others.
+    Slots,
+    Vector,
+    List,
+    /// Notifications.
+    Notified,
+    /// Everybody locks rank 0's piece, in these ways: rank 0, the others.
+    Lock(How, How),
+    /// An epoch between two fences.
+    Fence,
+    /// A collective call that is made of others.
+    Collective,
+    Broadcast,
+    Allgather,
+    /// Everybody changes words of rank 0's piece.
+    Accumulate,
+    /// Attached memory that is put to, and detached.
+    Dynamic(Validation),
+    /// Memory that is attached while other memory is put to.
+    Attach(Validation),
+}
+
+/// How a piece is locked.
+#[derive(Copy, Clone)]
+pub(super) enum How {
+    Shared,
+    Exclusive,
+    Queued,
+    All,
+}
+
+impl Program {
+    /// Runs it as rank `me`; `ready` is called where a rank may stop from.
+    pub(super) fn run<'w>(
+        self,
+        world: &'w Living<'w>,
+        me: u16,
+        ready: impl FnOnce(),
+    ) -> Result<(), Error> {
+        let window = || world.allocate(2);
+        match self {
+            Self::Slots => {
+                let window = window()?;
+                ready();
+                epoch(world, &window)
+            }
+            Self::Vector => {
+                let window = world.allocate_with::<_, MatchVector<'_>>(2, ())?;
+                ready();
+                epoch(world, &window)
+            }
+            Self::List => {
+                let entries = world.size() - 1;
+                let window = world.allocate_with::<_, MatchingList<'_>>(2, entries)?;
+                ready();
+                epoch(world, &window)
+            }
+            Self::Notified => {
+                let window = window()?;
+                ready();
+                notified(world, &window)
+            }
+            Self::Lock(first, others) => {
+                let window = window()?;
+                ready();
+                locked(&window, if me == 0 { first } else { others })
+            }
+            Self::Fence => {
+                let window = window()?;
+                ready();
+                fenced(world, &window)
+            }
+            Self::Collective => {
+                ready();
+                together(world)
+            }
+            Self::Broadcast => {
+                ready();
+                broadcast(world)
+            }
+            Self::Allgather => {
+                ready();
+                allgather(world)
+            }
+            Self::Accumulate => {
+                let window = window()?;
+                ready();
+                accumulated(&window)
+            }
+            Self::Dynamic(validation) => dynamic(world, validation, ready),
+            Self::Attach(validation) => attach(world, validation, ready),
+        }
+    }
+}
+
+/// Rank 0 puts to all others, in one epoch.
+fn epoch<'w, S: Strategy<'w, Mapped<Mortal>>>(
+    world: &Living<'_>,
+    window: &Window<'w, u32, Mapped<Mortal>, S>,
+) -> Result<(), Error> {
+    let ranks = [0, 1, 2].map(Rank::new);
+    let (origin, targets) = ranks[..usize::from(world.size())].split_at(1);
+    let (origins, targets) = (world.group(origin)?, world.group(targets)?);
+    if origin.contains(&world.rank()) {
+        let access = window.start(&targets)?;
+        for &target in targets.ranks() {
+            access.put(target, 0, &[7])?;
+        }
+        access.complete()?;
+    } else {
+        window.post(&origins)?.wait()?;
+    }
+    Ok(())
+}
+
+/// Rank 0 notifies rank 1; and both meet.
+fn notified(world: &Living<'_>, window: &Shared<'_>) -> Result<(), Error> {
+    if world.rank().get() == 0 {
+        window.put_notify(Rank::new(1), 0, &[7], Tag(1))?;
+    } else {
+        let mut request = window.expect(0..1, Rank::new(0), Tag(1), 1)?;
+        request.start()?;
+        request.wait()?;
+    }
+    world.barrier()
+}
+
+/// Rank 0's piece is locked, and changed.
+fn locked(window: &Shared<'_>, how: How) -> Result<(), Error> {
+    let target = Rank::new(0);
+    let lock = match how {
+        How::Shared => window.lock_shared(target)?,
+        How::Exclusive => window.lock_exclusive(target)?,
+        How::Queued => window.lock_queued(target)?,
+        How::All => window.lock_all()?,
+    };
+    lock.put(target, 0, &[7])?;
+    Ok(lock.unlock()?)
+}
+
+/// Rank 0 puts to rank 1 between two fences.
+fn fenced(world: &Living<'_>, window: &Shared<'_>) -> Result<(), Error> {
+    let epoch = window.fence(Assert::NO_PRECEDE)?;
+    if world.rank().get() == 0 {
+        epoch.put(Rank::new(1), 0, &[7])?;
+    }
+    Ok(epoch.end()?)
+}
+
+/// A reduction, a broadcast and a barrier.
+fn together(world: &Living<'_>) -> Result<(), Error> {
+    world.allreduce(&mut [1_u32], |one, other| one + other)
+}
+
+/// The last rank tells all others.
+fn broadcast(world: &Living<'_>) -> Result<(), Error> {
+    let root = Rank::new(world.size() - 1);
+    let mut words = [if world.rank() == root { 7 } else { 0_u32 }];
+    world.broadcast(root, &mut words)?;
+    assert_eq!(words, [7]);
+    Ok(())
+}
+
+/// Everybody tells everybody.
+fn allgather(world: &Living<'_>) -> Result<(), Error> {
+    let (mut all, ranks) = ([0; 3], usize::from(world.size()));
+    world.allgather(world.rank().get() + 7, &mut all[..ranks])?;
+    assert_eq!(all[..ranks], [7, 8, 9][..ranks]);
+    Ok(())
+}
+
+fn accumulated(window: &Shared<'_>) -> Result<(), Error> {
+    let (target, lock) = (Rank::new(0), window.lock_all()?);
+    lock.accumulate(target, 0, &[7], Operation::SUM)?;
+    lock.fetch_and_op(target, 1, 1, Operation::SUM)?;
+    Ok(lock.unlock()?)
+}
+
+/// Rank 1 has attached memory and told rank 0 so, which puts to it, and meets it; then it is detached.
+fn dynamic<'w>(
+    world: &'w Living<'w>,
+    validation: Validation,
+    ready: impl FnOnce(),
+) -> Result<(), Error> {
+    let (owner, memory) = (Rank::new(1), world.reserve(4)?);
+    let window = world.dynamic(DynamicOptions {
+        regions: 1,
+        kept: 1,
+        validation,
+    })?;
+    let mut name = [window.attach(&memory)?.get()];
+    world.broadcast(owner, &mut name)?;
+    ready();
+    if world.rank() != owner {
+        let lock = window.window().lock_shared(owner)?;
+        window.put(&lock, owner, Displacement::new(name[0]), &[7_u32])?;
+        lock.unlock()?;
+        return world.barrier();
+    }
+    world.barrier()?;
+    window.detach(&memory)
+}
+
+/// Rank 1 has attached memory and told rank 0 so, which puts to it; meanwhile rank 1 attaches more, tells, and is put to there.
+fn attach<'w>(
+    world: &'w Living<'w>,
+    validation: Validation,
+    ready: impl FnOnce(),
+) -> Result<(), Error> {
+    let owner = Rank::new(1);
+    let (first, second) = (world.reserve(4)?, world.reserve(4)?);
+    let window = world.dynamic(DynamicOptions {
+        regions: 2,
+        kept: 2,
+        validation,
+    })?;
+    let mut name = [window.attach(&first)?.get()];
+    world.broadcast(owner, &mut name)?;
+    ready();
+    if world.rank() == owner {
+        name = [window.attach(&second)?.get()];
+        world.broadcast(owner, &mut name)?;
+        return world.barrier();
+    }
+    let lock = window.window().lock_shared(owner)?;
+    window.put(&lock, owner, Displacement::new(name[0]), &[7_u32])?;
+    world.broadcast(owner, &mut name)?;
+    window.put(&lock, owner, Displacement::new(name[0]), &[8_u32])?;
+    lock.unlock()?;
+    world.barrier()
+}
