@@ -528,28 +528,45 @@ pub(super) fn with<'w, L: Link, S: Strategy<'w, L>>(
     let from = |rank: Rank| 10 * (u32::from(rank.get()) + 1);
     for validation in [Validation::Counter, Validation::Invalidation] {
         let window = world.dynamic_with::<S>(options(validation), strategy())?;
-        let memory = world.reserve(40)?;
-        memory.write(0, &[from(me); 10])?;
-        let here = window.attach(&memory)?;
-        let there = next_of(world, here)?;
+        // As many as there can be, of several lines: the last bytes of each are read and put to.
+        let memories = [world.reserve(8)?, world.reserve(40)?, world.reserve(100)?];
+        let end = |memory: &Memory<'_, L>| memory.len() as u32 - 8;
+        let mut names = [(Displacement::new(0), Displacement::new(0)); 3];
+        for (memory, names) in memories.iter().zip(&mut names) {
+            let here = window.attach(memory)?.plus(end(memory));
+            *names = (here, next_of(world, here)?);
+        }
         for round in 1..=3 {
+            for (here, _) in names {
+                window.write(here, &[from(me) + round])?; // dirty when it is exposed
+            }
             epoch(&window, |access, next| {
-                let mut seen = [0_u32];
-                window.get(access, next, there, &mut seen)?;
-                check("its own", seen[0], from(next))?;
-                Ok(window.put(access, next, there.plus(8), &[from(me) + round])?)
+                for (_, there) in names {
+                    let mut seen = [0_u32];
+                    window.get(access, next, there, &mut seen)?;
+                    check("its own", seen[0], from(next) + round)?;
+                    window.put(access, next, there.plus(4), &[from(me) + round])?;
+                }
+                Ok(())
             })?;
-            let mut seen = [0_u32];
-            window.read(here.plus(8), &mut seen)?;
-            check("put", seen[0], from(me.prev(size)) + round)?;
+            for (here, _) in names {
+                let mut seen = [0_u32; 2];
+                window.read(here, &mut seen)?;
+                check("its own stays", seen[0], from(me) + round)?;
+                check("put", seen[1], from(me.prev(size)) + round)?;
+            }
         }
         world.barrier()?;
-        window.detach(&memory)?;
+        for memory in &memories {
+            window.detach(memory)?;
+        }
         window.free().map_err(|late| late.error)?;
-        let mut seen = [0_u32];
-        memory.read(8, &mut seen)?;
-        check("stays", seen[0], from(me.prev(size)) + 3)?;
-        memory.release()?;
+        for memory in memories {
+            let mut seen = [0_u32];
+            memory.read(end(&memory) as usize + 4, &mut seen)?;
+            check("stays", seen[0], from(me.prev(size)) + 3)?;
+            memory.release()?;
+        }
     }
     Ok(())
 }

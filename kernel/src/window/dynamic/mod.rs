@@ -2,7 +2,7 @@
 //!
 //! # Guarantee
 //! G1. An access by a [`Displacement`] reaches the memory that it was given for, or is refused: never what was attached in
-//!     its place later.
+//!     its place later, unless its region has had 2^24 - 1 attachments since: then numbers come again.
 //! G2. Whoever learns of a [detach](DynamicWindow::detach) (by whatever orders memory: an epoch, a barrier, a
 //!     notification) and accesses that memory afterwards is refused.
 //! G3. Attach and detach wait for nobody but locks, and tell nobody but, if so chosen, ranks that keep descriptors.
@@ -33,8 +33,8 @@
 //! | `detach` | none | 1 per reader |
 //!
 //! # Invariants
-//! I1. A region's name is 0 while its key changes, and no name comes twice. Who knows a displacement finds no key from
-//!     before it; so if its name is found behind a key, the key belongs to it.
+//! I1. A region's name is 0 while its key changes, and no name comes twice, as far as G1 says. Who knows a displacement
+//!     finds no key from before it; so if its name is found behind a key, the key belongs to it.
 //! I2. A detach clears the name before it counts, or takes the readers. A kept descriptor was read behind the count that
 //!     it is kept with, or behind becoming a reader. So it is out of date, or its keeper is told, whenever its name was
 //!     cleared later.
@@ -160,6 +160,9 @@ const fn number_after(number: u32) -> u32 {
     }
 }
 
+/// The number of a region before its first attachment: the second begins anew at 1, so that every run passes that.
+const BEFORE_FIRST: u32 = NUMBERS.wrapping_sub(1);
+
 /// In the number of an own attachment: it is attached.
 const USED: u32 = 1_u32.wrapping_shl(31);
 
@@ -247,6 +250,9 @@ impl<'w, L: Link> World<'w, L> {
         // Its memory is the directory; peers have no piece.
         let (attached, rest) = words.split_at_checked(own).unwrap_or((words, &[]));
         let (to_tell, kept) = rest.split_at_checked(ranks).unwrap_or((rest, &[]));
+        for [_, _, number] in attached.as_chunks::<ATTACHED>().0 {
+            number.set(BEFORE_FIRST);
+        }
         Ok(DynamicWindow {
             window,
             directory,
