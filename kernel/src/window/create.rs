@@ -119,6 +119,12 @@ impl<'w, L: Link> World<'w, L> {
         if unit == 0 {
             return Err(Error::UnitZero);
         }
+        let Ok(unit) = u32::try_from(unit) else {
+            return Err(Error::OutOfRange {
+                end: unit as u64,
+                len: u32::MAX.into(),
+            });
+        };
         let Some(count) = range.end.checked_sub(range.start) else {
             return Err(Error::OutOfRange {
                 end: range.start as u64,
@@ -152,7 +158,7 @@ impl<'w, L: Link> World<'w, L> {
         let piece = Piece {
             base,
             bytes: count as u32, // it is inside of the memory
-            unit: u32::try_from(unit).unwrap_or(u32::MAX),
+            unit,
             ..whole
         };
         let core = Core::new(

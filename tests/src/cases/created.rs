@@ -325,6 +325,14 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     if L::LINE > 4 {
         refuses("inside of a line", create(4..8, 4), bad_base)?;
     }
+    if let Ok(unit) = usize::try_from(1_u64 << 33) {
+        let (end, len) = (1 << 33, u32::MAX.into());
+        refuses(
+            "large unit",
+            create(0..8, unit),
+            Error::OutOfRange { end, len },
+        )?;
+    }
     let beyond = Error::OutOfRange { end: 101, len: 100 };
     refuses("beyond", create(0..101, 4), beyond)?;
     #[allow(clippy::reversed_empty_ranges, reason = "that is what is refused")]
