@@ -128,11 +128,13 @@ impl<'a, L: Link> World<'a, L> {
         // ROOM: what is taken from the link must be kept.
         while point!("world.progress.room", !self.queue.is_full(); else true) {
             let Some(immediate) = self.link.progress() else {
-                break;
+                return any;
             };
             self.queue.push(immediate);
             any = true;
         }
+        // Others may wait for what the last one has brought.
+        self.link.catch_up();
         any
     }
 

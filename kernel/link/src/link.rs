@@ -262,6 +262,10 @@ pub trait Link {
     /// Takes the oldest immediate from this rank's queue, with its data in place.
     fn progress(&self) -> Option<u32>;
 
+    /// No immediate is taken for now, for want of room. What those have begun that were taken comes to its end all the same, as where
+    /// [`progress`](Self::progress) finds none: others may wait for it.
+    fn catch_up(&self) {}
+
     /// Takes the oldest immediate if it is `wanted`, and comes within so many `looks`, where that is short; false where it takes more to find out: then nothing has
     /// happened. (Of links that are [coherent](Self::COHERENT): nothing is refreshed behind it.)
     #[inline]

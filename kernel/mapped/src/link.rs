@@ -495,6 +495,11 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         self.take()
     }
 
+    fn catch_up(&self) {
+        // PLACE: a flush waits for it, and so does a producer that has heard of it.
+        point!("mapped.held.full", self.place_held());
+    }
+
     #[inline(always)]
     fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
         self.take_at_once(wanted, looks)

@@ -156,6 +156,10 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.relax();
     }
 
+    fn catch_up(&self) {
+        self.link.catch_up();
+    }
+
     fn begin_wait(&self) {
         self.link.begin_wait();
     }

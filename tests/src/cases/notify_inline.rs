@@ -109,6 +109,53 @@ pub(super) fn small_flushed<L: Link>(
     Ok(())
 }
 
+/// Rank 0, whose queue is full, waits for rank 1, which waits until what has travelled inline is in rank 0's memory.
+pub(super) fn queue_stays_full<L: Link>(
+    world: &World<'_, L>,
+    window: &flagpost::Window<'_, u32, L>,
+) -> Result<(), Failure> {
+    let (me, [full, other]) = (world.rank(), [0, 1].map(flagpost::Rank::new));
+    let from = |source, tag, count| {
+        let mut told = window.expect(0..0, source, Tag(tag), count)?;
+        told.start()?;
+        told.wait()
+    };
+    for round in 1..=ROUNDS {
+        // As many as the queue keeps, and each other's, at once.
+        if me == other {
+            window.put_notify(full, 0, &[], Tag(2))?;
+            window.put_notify(full, 0, &[], Tag(2))?;
+            window.put_notify(full, 0, &[round], Tag(1))?;
+            from(full, 1, 1)?;
+        } else if me == full {
+            window.put_notify(other, 0, &[], Tag(1))?;
+            from(other, 1, 1)?;
+        }
+        let mut word = [round];
+        world.broadcast(other, &mut word)?;
+        if me == full {
+            check("what travelled inline", window.local().get(0)?, round)?;
+            from(other, 2, 2)?;
+        }
+        world.barrier()?;
+        // The last one that fits, too: a flush finds it in place.
+        if me == other {
+            let lock = window.lock_all()?;
+            window.put_notify(full, 0, &[round + 10], Tag(2))?;
+            window.put_notify(full, 0, &[round + 20], Tag(2))?;
+            lock.flush(full)?;
+            lock.unlock()?;
+        }
+        world.broadcast(other, &mut word)?;
+        if me == full {
+            check("what was flushed", window.local().get(0)?, round + 20)?;
+            from(other, 2, 2)?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
 /// Who was told by the target of data that travelled inline finds them in its memory, and may put there.
 pub(super) fn forwarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);

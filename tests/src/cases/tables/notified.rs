@@ -25,6 +25,9 @@ impl<P: Platform> Links<P> {
         case("notify.one_entry", 2, 2, |c| {
             small_ring!(c, Ring::Pairs { entries: 1 }, small::notify::<_, _, 4>)
         }),
+        case("notify.queue_stays_full", 2, ANY, |c| {
+            small_ring!(c, small::RING, notify_inline::queue_stays_full)
+        }),
     ];
 
     /// Who is told that a rank has been notified.
