@@ -15,7 +15,10 @@
 //! * They end in the receiver's memory, and are read there, all of them and once, through the cache. Windows lie
 //!   behind the receiver's memory controller; the receive buffer lies there too, but its lines stay in the cache, as those of
 //!   private memory do.
-//! * A first few rounds warm up. Then the median of the rounds, halved; what arrived is compared with what was sent.
+//! * A first few rounds warm up. Then the mean of the rounds, halved; what arrived is compared with what was sent.
+//! * A core that waits looks at its words once per turn, which takes about as long as a short message. If all rounds were alike, each
+//!   message would come at the same moment of a turn: in one variant just before the look, in another just behind. So before
+//!   it sends, a core computes for 0 to 127 cycles, another number in each round, which do not count.
 //!
 //! Windows are as large as the message, so that no epoch keeps more lines coherent than it must. Posts are made as early
 //! as they can be, behind `complete`.
@@ -30,8 +33,8 @@ use flagpost_sim::{
     Config, Counters, Latencies, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore,
 };
 
+use crate::Failure;
 use crate::two_sided::{Channel, Shape, Way};
-use crate::{Failure, median};
 
 /// Bytes of the default sizes: 8 to 64 KiB.
 pub const SIZES: [usize; 14] = [
@@ -46,6 +49,9 @@ const BUFFER: u32 = 8 << 10;
 
 /// Rounds before those that count.
 const WARM: usize = 9;
+
+/// Most cycles that a core computes before it sends, and one more: more than a turn of a core that waits.
+const SPREAD: usize = 128;
 
 /// Label of the marks at the ends of rounds.
 const ROUND: &str = "round";
@@ -106,7 +112,7 @@ impl Setup {
             bytes,
             hops: 1,
             latencies: Latencies::SccEas,
-            rounds: 31,
+            rounds: SPREAD,
         }
     }
 }
@@ -114,7 +120,7 @@ impl Setup {
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Median of the rounds, in core cycles.
+    /// Mean of the rounds, in core cycles.
     pub round: u64,
     /// What rank 0 had done when the last round began, and when it ended.
     pub counters: [Counters; 2],
@@ -175,7 +181,7 @@ pub fn measure_way(
         let rounds = Rounds {
             core,
             bytes,
-            count: WARM + 15,
+            count: WARM + SPREAD,
         };
         match rounds.core.core().get() {
             number if number == 0 || number + 1 == cores => rounds.two_sided(way, shape),
@@ -212,10 +218,19 @@ fn between(
     }
     let marks: Vec<&Marked> = report.marks.iter().collect();
     let ends = marks.windows(2).skip(WARM);
-    let mut rounds: Vec<u64> = ends.map(|two| two[1].cycles - two[0].cycles).collect();
+    let computed = |round| {
+        [0, 1]
+            .map(|rank| computing(round, rank))
+            .iter()
+            .sum::<u32>()
+    };
+    let rounds = ends.zip(WARM..);
+    let rounds =
+        rounds.map(|(two, round)| two[1].cycles - two[0].cycles - u64::from(computed(round)));
+    let rounds: Vec<u64> = rounds.collect();
     let last = marks.last_chunk::<2>().expect("two rounds at least");
     Ok(Measured {
-        round: median(&mut rounds),
+        round: rounds.iter().sum::<u64>().div_ceil(rounds.len() as u64),
         counters: last.map(|mark| mark.counters),
     })
 }
@@ -252,12 +267,15 @@ impl Rounds {
         let mut arrived = sent.clone();
         for round in 0..self.count {
             self.fill(round, &mut sent);
+            let cycles = computing(round, self.core.core().get());
             if self.is_first() {
                 self.core.mark(ROUND);
+                self.core.spend(cycles);
                 send(&sent)?;
                 receive(&mut arrived)?;
             } else {
                 receive(&mut arrived)?;
+                self.core.spend(cycles);
                 send(&sent)?;
             }
             if sent != arrived {
@@ -383,6 +401,12 @@ impl Rounds {
     fn peer(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Rank {
         Rank::new(1 - window.world().rank().get())
     }
+}
+
+/// How many cycles a core computes in a round before it sends: spread evenly, those of one core over those of the other.
+fn computing(round: usize, core: u16) -> u32 {
+    let step = if core == 0 { 29 } else { 75 };
+    (round * step % SPREAD) as u32
 }
 
 fn bytes_of(words: &[u64]) -> Vec<u8> {

@@ -133,11 +133,11 @@ impl Link for Given {
     fn put_immediate(
         &self,
         to: Rank,
-        _: Key,
-        _: u32,
+        _: (Key, u32),
         _: &[u8],
         _: u32,
         _: bool,
+        _: &Op,
     ) -> Result<(), Refusal> {
         Err(Refusal::Full(to))
     }

@@ -28,7 +28,7 @@ const SOURCES: [&str; 4] = [
 ];
 
 /// Calls that move cache lines, order accesses, lock, or wait for what must come first.
-const STEPS: [&str; 29] = [
+const STEPS: [&str; 30] = [
     // The machine's.
     "write_back",
     "invalidate",
@@ -52,6 +52,7 @@ const STEPS: [&str; 29] = [
     "clear_rings",
     "clear_slots",
     "place_held",
+    "place_entry",
     "before_telling",
     "before_access",
     "await_heard",

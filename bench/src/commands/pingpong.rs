@@ -9,7 +9,7 @@ use crate::output::{Json, out, table};
 
 /// Half of the time that a message takes there and back: notified access, PSCW, fences, send and receive.
 ///
-/// Prints medians in core cycles, for two cores on neighbouring tiles. The receiver reads all of the data. The same arguments
+/// Prints means in core cycles, for two cores on neighbouring tiles. The receiver reads all of the data. The same arguments
 /// give the same digits on any host.
 #[derive(Args, Debug)]
 pub(crate) struct Pingpong {
@@ -66,7 +66,7 @@ impl Pingpong {
         }
         if !self.json {
             out(&format!(
-                "half of a round trip in core cycles, latencies {}, {} hops, medians",
+                "half of a round trip in core cycles, latencies {}, {} hops, means",
                 self.latencies, self.hops
             ));
             let names = Variant::ALL.map(|variant| variant.to_string());

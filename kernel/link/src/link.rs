@@ -173,7 +173,8 @@ pub trait Link {
         op: &Op,
     ) -> Result<(), Refusal>;
 
-    /// Nobody asks for `op`'s answer any more: what was begun has its effect all the same, and `op` is as a new one.
+    /// Nobody asks for `op`'s answer any more: what was begun has its effect all the same (of a [`put_immediate`](Self::put_immediate) that left in
+    /// part, perhaps that part), and `op` is as a new one.
     #[inline]
     fn abandon(&self, op: &Op) {
         op.begun.set(0);
@@ -185,18 +186,19 @@ pub trait Link {
     ///
     /// If `inline`, a link may send the data with the immediate, and leave it to `to`'s [`progress`](Self::progress) to put them
     /// in place, before it gives the immediate: until then later puts of the same bytes may come before them, and a
-    /// [`flush`](Self::flush) waits.
+    /// [`flush`](Self::flush) waits. Long ones may be sent in parts: `op` is under way when some have left, and no rank
+    /// is told before all have.
     ///
     /// # Errors
     /// As [`put`](Self::put); [`Refusal::Full`], [`Refusal::Locked`] (transient).
     fn put_immediate(
         &self,
         to: Rank,
-        key: Key,
-        offset: u32,
+        place: (Key, u32),
         data: &[u8],
         immediate: u32,
         inline: bool,
+        op: &Op,
     ) -> Result<(), Refusal>;
 
     /// [`put_immediate`](Self::put_immediate), inline, where that is short; false where it takes more, or something is wrong: then

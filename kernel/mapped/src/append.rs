@@ -1,7 +1,7 @@
 //! The producers' side of the rings: see [`ring`](crate::ring).
 
 use flagpost_hal::{Address, Atomic, Machine, Region};
-use flagpost_link::{Key, Link as _, Rank, Refusal, order, point, site};
+use flagpost_link::{Key, Link as _, Op, Rank, Refusal, order, point, site};
 
 use crate::{
     Atomics, Mapped, Ring,
@@ -14,13 +14,13 @@ use crate::{
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded too early may be behind it:
     /// there is room for the next one.
-    fn is_full(&self, ticket: u32, credit: u32) -> bool {
+    pub(crate) fn is_full(&self, ticket: u32, credit: u32) -> bool {
         ticket.wrapping_sub(credit) as i32 >= self.layout.ring.entries() as i32
     }
 
     /// Takes a ticket of the ring at `to` that this rank fills.
     #[inline]
-    fn claim(&self, to: Rank) -> Result<u32, Refusal> {
+    pub(crate) fn claim(&self, to: Rank) -> Result<u32, Refusal> {
         if let (Ring::Pairs { .. }, Some(peer)) = (self.layout.ring, self.peer(to)) {
             let ticket = peer.sent.get();
             if self.is_full(ticket, peer.credit.get()) {
@@ -35,13 +35,20 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Looks whether a pair's ring has room for `ticket`.
     #[cold]
     #[inline(never)]
-    fn find_room(&self, to: Rank, peer: &Peer, ticket: u32) -> Result<(), Refusal> {
-        let head = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
-        let consumed = self.machine.load_u32(head);
-        peer.credit.set(consumed);
+    pub(crate) fn find_room(&self, to: Rank, peer: &Peer, ticket: u32) -> Result<(), Refusal> {
+        let (rings, own) = (self.rings_of(to)?, self.ring_number(self.rank()));
+        let word = if self.takes_long {
+            self.room(rings, own)
+        } else {
+            self.head(rings, own)
+        };
+        let consumed = self.machine.load_u32(word);
+        if consumed.wrapping_sub(peer.credit.get()) as i32 > 0 {
+            peer.credit.set(consumed);
+        }
         // ROOM: G3.
         if point!("mapped.ring.pair.room", self.is_full(ticket, consumed); else false) {
-            self.polled.note(head, consumed);
+            self.polled.note(word, consumed);
             return Err(Refusal::Full(to));
         }
         Ok(())
@@ -151,7 +158,13 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// Stores the entry of `ticket`.
-    fn enter(&self, rings: Region, ticket: u32, immediate: u32, (place, payload): (u32, &[u8])) {
+    fn enter(
+        &self,
+        (rings, to): (Region, Rank),
+        ticket: u32,
+        immediate: u32,
+        (place, payload): (u32, &[u8]),
+    ) {
         let lap = self.lap(ticket);
         let at = self.entry(rings, self.ring_number(self.rank()), ticket);
         let pairs = matches!(self.layout.ring, Ring::Pairs { .. });
@@ -168,20 +181,36 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 }
                 self.machine.store_record(at, body, word(immediate, lap));
             } else if pairs {
-                let words = Entry::new(immediate, place, payload).pack(lap);
-                self.machine.store_bytes(at, &words);
-                // DRAIN: or the line might stay in this core's buffer for ever.
-                point!("mapped.ring.append.leave", self.machine.drain());
+                let entry = Entry::new(immediate, place, payload);
+                self.enter_entry(rings, to, ticket, entry);
+                self.leave();
             } else {
                 self.machine.store_u32(at, word(immediate, lap));
             }
         );
     }
 
+    /// Stores an entry of a pair, of `ticket`. It tells of the room in the ring the other way.
+    pub(crate) fn enter_entry(&self, rings: Region, to: Rank, ticket: u32, mut entry: Entry) {
+        if self.takes_long
+            && let Some(peer) = self.peer(to)
+        {
+            entry.room = peer.taken.get();
+        }
+        let at = self.entry(rings, self.ring_number(self.rank()), ticket);
+        self.machine.store_bytes(at, &entry.pack(self.lap(ticket)));
+    }
+
+    /// Lets what was stored leave.
+    pub(crate) fn leave(&self) {
+        // DRAIN: or the line might stay in this core's buffer for ever.
+        point!("mapped.ring.append.leave", self.machine.drain());
+    }
+
     /// Inline payload leaves for `peer`, in the entry before ticket `behind`.
     #[inline(always)]
-    fn leaves(&self, peer: &Peer, behind: u32, place: u32, len: usize) {
-        if peer.leaves(behind, place, place.saturating_add(len as u32)) {
+    pub(crate) fn leaves(&self, peer: &Peer, behind: u32, place: u32, end: u32) {
+        if peer.leaves(behind, place, end) {
             self.under_way.set(self.under_way.get().saturating_add(1));
         }
     }
@@ -194,14 +223,18 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         data: &[u8],
         immediate: u32,
         inline: bool,
+        op: &Op,
     ) -> Result<(), Refusal> {
         let region = self.region_of(to)?;
+        if inline && self.travels_long(to, data) {
+            return self.append_long(to, place, data, immediate, op);
+        }
         let rings = self.rings_of(to)?;
         let inline = inline && self.travels_inline(to, data);
         let end = place.saturating_add(data.len() as u32);
         let peer = self.peer(to);
         // Data that go to their place at once must not come before older ones that have not.
-        if !inline && peer.is_some_and(|peer| peer.has_inline(place, end)) {
+        if !inline && !data.is_empty() && peer.is_some_and(|peer| peer.has_inline(place, end)) {
             // ORDER: G2, for data.
             point!("mapped.ring.append.placed", self.inline_placed(Some(to))?);
         }
@@ -221,16 +254,16 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             }
         });
         let payload = if inline { data } else { &[] };
-        self.enter(rings, ticket, immediate, (place, payload));
+        self.enter((rings, to), ticket, immediate, (place, payload));
         if let (true, Some(peer)) = (inline, peer) {
-            self.leaves(peer, ticket.wrapping_add(1), place, data.len());
+            self.leaves(peer, ticket.wrapping_add(1), place, end);
         }
         if to == self.rank() {
             self.at_once.set(false);
         }
         if answers {
             // PLACE: nothing waits for the next call.
-            point!("mapped.ring.append.answered", self.place_held());
+            point!("mapped.ring.append.answered", self.place_entry());
         }
         Ok(())
     }
@@ -265,6 +298,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 peer.placed();
                 self.under_way.set(self.under_way.get().saturating_sub(1));
             } else {
+                // ASK: long payload is placed by nobody else's wish.
+                point!("mapped.long.ask", self.ask(rank, peer));
                 outcome = Err(Refusal::Busy(rank));
             }
         }

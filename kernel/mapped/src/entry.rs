@@ -3,8 +3,20 @@
 /// Words of an entry.
 pub(crate) const WORDS: usize = 8;
 
+/// The bytes of a line, by words.
+pub(crate) type Line = [[u8; 4]; WORDS];
+
 /// Bytes of payload that it has room for.
 pub(crate) const DATA: usize = 16;
+
+/// Bytes of payload in a line of long payload: see [`long`](crate::long). In the entry that announces it, and in a line that goes on
+/// with it.
+pub(crate) const LINE_DATA: usize = 31;
+pub(crate) const FIRST_DATA: usize = 12;
+pub(crate) const MORE_DATA: usize = 29;
+
+/// Most lines that directly follow one of these.
+pub(crate) const RUN_MOST: u32 = 63;
 
 /// Number of the word with everything that has no room elsewhere: bits 31, and the length.
 const REST: u32 = 6;
@@ -18,8 +30,27 @@ pub(crate) const BODY: u32 = 8;
 /// Where the second 8 bytes of payload are, on coherent machines.
 pub(crate) const SECOND: u32 = 24;
 
+/// Number of the word with [`room`](Entry::room).
+pub(crate) const ROOM: u32 = 7;
+
 /// Where the length starts in [`REST`].
 const LENGTH: u32 = 8;
+
+/// The bits of the length, there. The two largest numbers are none.
+const LENGTHS: u32 = 0xFFFF;
+const ASKING: usize = 0xFFFF;
+const LONG: usize = 0xFFFE;
+
+/// Where the number of lines that directly follow starts, there.
+const RUN: u32 = 24;
+
+/// The bit there that no entry has: the line goes on with long payload.
+const MORE: u32 = 1 << 30;
+
+/// Where these are in the bytes of such a line: its own two of four.
+const MORE_RUN_AT: usize = 24;
+const MORE_AT: usize = 27;
+const MORE_BYTE: u8 = 0x40;
 
 /// The bit that tells laps apart.
 const PHASE: u32 = 1 << 31;
@@ -81,8 +112,16 @@ pub(crate) struct Entry {
     pub(crate) immediate: u32,
     /// Where the payload belongs, from the start of the memory region.
     pub(crate) place: u32,
+    /// The payload; of long payload, how many bytes it has, and its first ones.
     data: [u8; DATA],
+    /// Of the payload, or [`LONG`], or [`ASKING`].
     len: usize,
+    /// Lines of long payload that directly follow.
+    pub(crate) run: u32,
+    /// It is none, but a line that goes on with long payload.
+    pub(crate) more: bool,
+    /// How many its producer has taken of the ring the other way, but for bit 31: where long payload travels.
+    pub(crate) room: u32,
 }
 
 impl Entry {
@@ -92,21 +131,56 @@ impl Entry {
         place: 0,
         data: [0; DATA],
         len: 0,
+        run: 0,
+        more: false,
+        room: 0,
     };
 
-    /// An entry with up to [`DATA`] bytes of payload; of more, the first.
+    /// Asks the owner to place what it holds.
+    pub(crate) const ASKING: Self = Self {
+        len: ASKING,
+        ..Self::EMPTY
+    };
+
+    /// An entry with up to [`DATA`] bytes of payload.
     pub(crate) fn new(immediate: u32, place: u32, payload: &[u8]) -> Self {
         let mut data = [0; DATA];
-        let len = payload.len().min(DATA);
-        if let (Some(to), Some(from)) = (data.get_mut(..len), payload.get(..len)) {
-            to.copy_from_slice(from);
+        for (to, from) in data.iter_mut().zip(payload) {
+            *to = *from;
         }
         Self {
             immediate,
             place,
             data,
-            len,
+            len: payload.len().min(DATA),
+            run: 0,
+            more: false,
+            room: 0,
         }
+    }
+
+    /// An entry that announces long payload: its first bytes; so many lines directly follow.
+    pub(crate) fn long(immediate: u32, place: u32, payload: &[u8], run: u32) -> Self {
+        let mut data = [0; DATA];
+        let total = (payload.len() as u32).to_le_bytes();
+        for (to, from) in data.iter_mut().zip(total.iter().chain(payload)) {
+            *to = *from;
+        }
+        Self {
+            immediate,
+            place,
+            data,
+            len: LONG,
+            run: run & RUN_MOST,
+            more: false,
+            room: 0,
+        }
+    }
+
+    /// Of long payload: how many bytes it has, and the first ones.
+    pub(crate) fn announced(&self) -> Option<(u32, &[u8])> {
+        let (total, first) = self.data.split_first_chunk()?;
+        (self.len == LONG).then_some((u32::from_le_bytes(*total), first))
     }
 
     /// What a [`word`] stands for.
@@ -116,12 +190,20 @@ impl Entry {
             place: 0,
             data: [0; DATA],
             len: 0,
+            run: 0,
+            more: false,
+            room: 0,
         }
     }
 
-    /// The payload.
+    /// The payload, if it is short.
     pub(crate) fn payload(&self) -> &[u8] {
         self.data.get(..self.len).unwrap_or(&[])
+    }
+
+    /// Whether it is [`ASKING`](Self::ASKING).
+    pub(crate) const fn asks(&self) -> bool {
+        self.len == ASKING
     }
 
     /// Whether `word` of an entry belongs to a lap of this phase.
@@ -134,15 +216,14 @@ impl Entry {
         let phase = phase(lap);
         let [a, b, c, d] = self.data_words();
         let full = [self.immediate, self.place, a, b, c, d];
-        let mut rest = (self.len as u32).wrapping_shl(LENGTH);
+        let mut rest = (self.len as u32).wrapping_shl(LENGTH) | self.run.wrapping_shl(RUN);
         let mut words = [0; WORDS];
         for (bit, (to, from)) in (0_u32..).zip(words.iter_mut().zip(full)) {
             *to = from;
             rest |= from.wrapping_shr(31).wrapping_shl(bit);
         }
-        if let Some(word) = words.get_mut(REST as usize) {
-            *word = rest;
-        }
+        let [.., to, room] = &mut words;
+        (*to, *room) = (rest, self.room);
         let mut bytes = [0; 4 * WORDS];
         let (chunks, _) = bytes.as_chunks_mut::<4>();
         for (to, word) in chunks.iter_mut().zip(words) {
@@ -158,19 +239,22 @@ impl Entry {
             let top = rest.wrapping_shr(number).wrapping_shl(31);
             (word & !PHASE) | top
         };
-        let len = (rest.wrapping_shr(LENGTH) & 0x1F) as usize;
+        let len = (rest.wrapping_shr(LENGTH) & LENGTHS) as usize;
         let mut entry = Self {
             immediate: top(0, first),
             place: 0,
             data: [0; DATA],
-            len: len.min(DATA),
+            len,
+            run: rest.wrapping_shr(RUN) & RUN_MOST,
+            more: rest & MORE != 0,
+            room: 0,
         };
-        if len == 0 {
+        if len == 0 || entry.more {
             return Some(entry);
         }
         entry.place = top(1, load(1)?);
         let (words, _) = entry.data.as_chunks_mut::<4>();
-        let count = entry.len.div_ceil(4);
+        let count = len.min(DATA).div_ceil(4);
         for (number, to) in (PAYLOAD as u32..).zip(words.iter_mut().take(count)) {
             *to = top(number, load(number)?).to_le_bytes();
         }
@@ -187,9 +271,123 @@ impl Entry {
     }
 }
 
+/// A line behind an entry, in a lap: [`LINE_DATA`] bytes, or fewer. The top bits of all words but the last are the last one's bits
+/// 24 to 30.
+pub(crate) fn pack_line(data: &[u8], lap: u32) -> Line {
+    let mut words = [[0; 4]; WORDS];
+    for (to, from) in words
+        .as_flattened_mut()
+        .iter_mut()
+        .zip(data)
+        .take(LINE_DATA)
+    {
+        *to = *from;
+    }
+    let mut tops = 0;
+    for (bit, word) in (24..).zip(&mut words) {
+        let raw = u32::from_le_bytes(*word);
+        let all = if bit < TOPS_END {
+            tops |= raw.wrapping_shr(31).wrapping_shl(bit);
+            raw & !PHASE
+        } else {
+            raw | tops
+        };
+        *word = (all | phase(lap)).to_le_bytes();
+    }
+    words
+}
+
+/// The bytes of such a line.
+pub(crate) fn unpack_line(words: Line) -> [u8; LINE_DATA] {
+    let [.., last] = words;
+    let tops = u32::from_le_bytes(last);
+    let mut plain = words;
+    for (bit, word) in (24..TOPS_END).zip(&mut plain) {
+        let raw = u32::from_le_bytes(*word) & !PHASE;
+        *word = (raw | tops.wrapping_shr(bit).wrapping_shl(31)).to_le_bytes();
+    }
+    let mut data = [0; LINE_DATA];
+    for (to, from) in data.iter_mut().zip(plain.as_flattened()) {
+        *to = *from;
+    }
+    data
+}
+
+/// A line that goes on with long payload: up to [`MORE_DATA`] bytes; so many lines directly follow.
+pub(crate) fn pack_more(data: &[u8], run: u32, lap: u32) -> Line {
+    let mut bytes = [0; LINE_DATA];
+    let (own, data) = ([run as u8, MORE_BYTE], data.iter().copied());
+    let mut own = own.into_iter();
+    let mut data = data;
+    for (at, to) in bytes.iter_mut().enumerate() {
+        let from = match at {
+            MORE_RUN_AT | MORE_AT => own.next(),
+            _ => data.next(),
+        };
+        *to = from.unwrap_or(0);
+    }
+    pack_line(&bytes, lap)
+}
+
+/// How many lines directly follow such a line, and its payload.
+pub(crate) fn unpack_more(words: Line) -> (u32, [u8; MORE_DATA]) {
+    let bytes = unpack_line(words);
+    let mut run = 0;
+    let mut data = [0; MORE_DATA];
+    let mut to = data.iter_mut();
+    for (at, from) in bytes.iter().enumerate() {
+        match at {
+            MORE_RUN_AT => run = u32::from(*from),
+            MORE_AT => {}
+            _ => {
+                if let Some(to) = to.next() {
+                    *to = *from;
+                }
+            }
+        }
+    }
+    (run, data)
+}
+
+/// Behind the bits, in the last word of a line, that are the top ones of the others.
+const TOPS_END: u32 = 31;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_comes_back_and_each_word_tells_its_lap() {
+        let patterns: [fn(u8) -> u8; 4] = [|_| 0, |_| 0xFF, |n| n, |n| 0xFF ^ n.wrapping_mul(83)];
+        for (lap, other) in [(0, 1), (1, 2), (u32::MAX, 0)] {
+            for pattern in patterns {
+                for len in 0..=LINE_DATA {
+                    let mut data = [0; LINE_DATA];
+                    for (number, byte) in (0..).zip(&mut data[..len]) {
+                        *byte = pattern(number);
+                    }
+                    let words = pack_line(&data[..len], lap);
+                    assert_eq!(unpack_line(words), data);
+                    for word in words.map(u32::from_le_bytes) {
+                        assert!(Entry::is_of(word, phase(lap)));
+                        assert!(!Entry::is_of(word, phase(other)));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_goes_on_is_no_entry() {
+        for (len, run) in [(0, 0), (1, RUN_MOST), (MORE_DATA, 5)] {
+            let data = [0xFF; MORE_DATA];
+            let words = pack_more(&data[..len], run, 1);
+            let (of, found) = unpack_more(words);
+            assert_eq!((of, &found[..len]), (run, &data[..len]));
+            let load = |number: u32| Some(u32::from_le_bytes(words[number as usize]));
+            assert!(Entry::unpack(load(0).unwrap(), load).unwrap().more);
+        }
+    }
 
     fn word(bytes: &[u8; 4 * WORDS], number: u32) -> u32 {
         let (words, _) = bytes.as_chunks::<4>();
@@ -200,6 +398,15 @@ mod tests {
     fn what_is_packed_comes_back() {
         let ones = [0xFF; DATA];
         for lap in [0, 1, u32::MAX] {
+            let long = [0x5A; 70_000];
+            for (len, run) in [(DATA + 1, 0), (300, 1), (long.len(), RUN_MOST)] {
+                let bytes = Entry::long(7, 1 << 31, &long[..len], run).pack(lap);
+                let back = Entry::unpack(word(&bytes, 0), |number| Some(word(&bytes, number)));
+                let back = back.unwrap();
+                assert_eq!((back.immediate, back.place, back.run), (7, 1 << 31, run));
+                assert_eq!(back.announced(), Some((len as u32, &long[..FIRST_DATA])));
+                assert!(back.payload().is_empty() && !back.more && !back.asks());
+            }
             for len in 0..=DATA {
                 for data in [&[0; DATA], &ones, b"0123456789abcdef"] {
                     for (immediate, place) in [(0, 0), (u32::MAX >> 1, u32::MAX), (7, 1 << 31)] {

@@ -4,6 +4,7 @@
 //! G1. The owner finds the payload of each notification that it was given.
 //! G2. Whoever this rank tells anything afterwards finds it as well: in memory. So does whoever *its producer* tells after it has
 //!     heard of it.
+//!     Payload that is longer than an entry is held in another way, and for longer: [`long`](crate::long).
 //! G3. `head` passes an entry only when its payload is in memory: a flush of its producer waits for that.
 //!
 //! # Why
@@ -20,7 +21,8 @@
 //! | reads just bytes of the payload       | gets them from here                                           |
 //! | else reads or writes its lines, or    | places it first                                               |
 //! | accesses own memory past the cache    |                                                               |
-//! | finds nothing in its rings            | places it                                                     |
+//! | finds nothing in its rings            | places it (long payload not)                                  |
+//! | takes no more, its queue being full   | places it                                                     |
 //! | tells a rank (signal, cell, put, …)   | places it first; a notification to its producer: right behind |
 //!
 //! *Placing* it: store the payload; drain; invalidate its lines, which may have been fetched ahead since the request refreshed them;
@@ -29,7 +31,8 @@
 //! # The producer
 //! An answer may thus come before the payload is in place. A producer that has taken one while its payload is under way has
 //! *heard*: it waits until `head` says so before it tells others, and before it accesses memory of others
-//! directly. That takes no call of the consumer: it places the payload right behind the answer.
+//! directly. That takes no call of the consumer where the answer came behind the payload: it places that right behind the answer. (Else, and
+//! with long payload, for which the producer asks, it takes the consumer's next wait, test, get or telling.)
 //!
 //! # Invariants
 //! I1. Held payload is the newest entry that this rank took, and its lines are not dirty in the own cache: own stores place it first.
@@ -43,7 +46,7 @@ use core::cell::Cell;
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Link as _, Rank, Refusal, order, point};
 
-use crate::{Atomics, Mapped, entry::Entry};
+use crate::{Atomics, Mapped, entry::Entry, long::Long};
 
 /// What is held.
 #[derive(Debug)]
@@ -51,6 +54,8 @@ pub(crate) struct Pending {
     /// Whether anything is held, or heard of: what every call looks at.
     busy: Cell<bool>,
     any: Cell<bool>,
+    /// Long payload is owed: see [`long`](crate::long).
+    owed: Cell<bool>,
     entry: Cell<Entry>,
     /// Number of its ring, which is its producer, and what `head` becomes.
     ring: Cell<u32>,
@@ -67,6 +72,7 @@ impl Pending {
         Self {
             busy: Cell::new(false),
             any: Cell::new(false),
+            owed: Cell::new(false),
             entry: Cell::new(Entry::EMPTY),
             ring: Cell::new(0),
             next: Cell::new(0),
@@ -75,7 +81,14 @@ impl Pending {
     }
 
     fn note(&self) {
-        self.busy.set(self.any.get() || self.heard.get() != NOBODY);
+        let holds = self.any.get() || self.owed.get();
+        self.busy.set(holds || self.heard.get() != NOBODY);
+    }
+
+    /// Long payload is owed.
+    pub(crate) fn owe(&self) {
+        self.owed.set(true);
+        self.busy.set(true);
     }
 }
 
@@ -95,15 +108,27 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Places what is held, and gives its entry back.
     #[inline]
     pub(crate) fn place_held(&self) {
-        if self.holds_any() {
+        if self.holds_entry() || self.holds_lines() {
             self.place_now();
         }
     }
 
-    /// Whether anything is held: never, where the machine is coherent.
+    /// Whether the payload of an entry is held: never, where the machine is coherent.
     #[inline]
-    fn holds_any(&self) -> bool {
+    fn holds_entry(&self) -> bool {
         !M::COHERENT && self.held.any.get()
+    }
+
+    /// Whether long payload is held.
+    #[inline]
+    pub(crate) fn holds_lines(&self) -> bool {
+        !M::COHERENT && self.held.owed.get()
+    }
+
+    /// Whether nothing is held but long payload of ring `number`.
+    pub(crate) fn owes_only(&self, number: u32) -> bool {
+        let others = (0..).zip(&self.longs).filter(|(ring, _)| *ring != number);
+        !self.holds_entry() && !others.map(|(_, long)| long).any(Long::is_owed)
     }
 
     /// Whether anything is held, or heard of.
@@ -114,45 +139,75 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     #[inline(never)]
     fn place_now(&self) {
+        // PLACE: all that is held is meant.
+        point!("mapped.held.now", self.place_entry());
+        if self.held.owed.take() {
+            let owed = (0..).zip(&self.longs).filter(|(_, long)| long.is_owed());
+            owed.for_each(|(number, long)| self.place_long(number, long));
+            self.held.note();
+        }
+    }
+
+    /// Places the payload of an entry, if any is held.
+    #[inline]
+    pub(crate) fn place_entry(&self) {
         let held = &self.held;
-        held.any.set(false);
-        held.note();
-        let entry = held.entry.get();
-        self.place(
-            entry.place,
-            entry.payload(),
-            held.ring.get(),
-            held.next.get(),
-        );
+        if self.holds_entry() {
+            held.any.set(false);
+            held.note();
+            let entry = held.entry.get();
+            self.place(
+                entry.place,
+                entry.payload(),
+                held.ring.get(),
+                held.next.get(),
+            );
+        }
     }
 
     /// Stores payload of ring `ring` at `place`, and gives its entry back: `head` becomes `next`.
     #[inline]
     pub(crate) fn place(&self, place: u32, payload: &[u8], ring: u32, next: u32) {
-        let (at, len) = (self.own(place), payload.len());
         order!(
             "mapped.held.place<head",
-            if len > 0 {
-                self.machine.store_bytes(at, payload);
-                // DRAIN: G2, G3, and for the cache to fetch it.
-                point!("mapped.held.drain", self.machine.drain());
-                // INVALIDATE: G1: what was fetched ahead of it.
-                point!(
-                    "mapped.held.invalidate",
-                    self.machine
-                        .invalidate(&[Lines::covering::<M>(at, len as u32)])
-                );
-            },
+            self.store_own(place, payload),
             if let Ok(rings) = self.rings_of(self.rank()) {
                 self.machine.store_u32(self.head(rings, ring), next);
+                if let Some(peer) = self.peers.get(ring as usize) {
+                    peer.placed_to.set(next);
+                }
             }
         );
     }
 
-    /// Own bytes, if they are held; places them if only others of their lines are.
+    /// Stores payload in own memory, past the cache.
+    #[inline]
+    pub(crate) fn store_own(&self, place: u32, payload: &[u8]) {
+        let (at, len) = (self.own(place), payload.len());
+        if len > 0 {
+            self.machine.store_bytes(at, payload);
+            // DRAIN: G2, G3, and for the cache to fetch it.
+            point!("mapped.held.drain", self.machine.drain());
+            // INVALIDATE: G1: what was fetched ahead of it.
+            point!(
+                "mapped.held.invalidate",
+                self.machine
+                    .invalidate(&[Lines::covering::<M>(at, len as u32)])
+            );
+        }
+    }
+
+    /// Own bytes, if some are held; places them if only others of their lines are.
     #[inline]
     pub(crate) fn look_held(&self, start: u32, into: &mut [u8]) -> bool {
-        self.holds_any() && self.read_held(start, into)
+        if self.holds_entry() && self.read_held(start, into) {
+            return true;
+        }
+        let lines = self.holds_lines();
+        if lines {
+            self.read_beside_edges(start, into);
+        }
+        lines
     }
 
     #[inline(never)]
@@ -176,19 +231,23 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         false
     }
 
+    /// Whether the payload of an entry is held, and shares a line with these bytes.
+    pub(crate) fn entry_touches(&self, start: u32, end: u32) -> bool {
+        let entry = self.held.entry.get();
+        let first = |at: u32| at & !(M::LINE as u32).wrapping_sub(1);
+        let its_end = entry.place.saturating_add(entry.payload().len() as u32);
+        self.holds_entry() && first(start) < its_end && first(entry.place) < end
+    }
+
     /// Before own cached accesses: places what is held of these bytes' lines.
     #[inline]
     pub(crate) fn place_lines(&self, start: u32, len: usize) {
-        if self.holds_any() {
-            let entry = self.held.entry.get();
-            let lines = |start: u32, len: usize| {
-                let first = start & !(M::LINE as u32).wrapping_sub(1);
-                first..start.saturating_add(len as u32)
-            };
-            let (own, its) = (lines(start, len), lines(entry.place, entry.payload().len()));
-            if own.start < its.end && its.start < own.end {
-                self.place_now();
-            }
+        let end = start.saturating_add(len as u32);
+        if self.entry_touches(start, end) {
+            self.place_now();
+        }
+        if self.holds_lines() && self.first_edge(start, end).is_some() {
+            self.place_now();
         }
     }
 
@@ -223,9 +282,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     #[cold]
     #[inline(never)]
     fn access_held(&self, owner: Rank) -> Result<(), Refusal> {
+        // PLACE: G1, past the cache; and no producer waits for a rank that goes on getting.
+        point!("mapped.held.own", self.place_held());
         if owner == self.rank() {
-            // PLACE: G1, past the cache.
-            point!("mapped.held.own", self.place_held());
+            return Ok(());
         }
         // WAIT: what this rank has heard of is in `owner`'s memory.
         point!("mapped.held.access.heard", self.await_heard(None)?);
@@ -245,7 +305,12 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Whether an entry for `to` may leave before what is held is placed: an answer to its producer.
     #[inline]
     pub(crate) fn answers(&self, to: Rank) -> bool {
-        self.holds_any() && self.held.ring.get() == u32::from(to.get())
+        let (entry, lines) = (self.holds_entry(), self.holds_lines());
+        let ring = u32::from(to.get());
+        if lines && !entry {
+            return self.owes_only(ring);
+        }
+        entry && !lines && self.held.ring.get() == ring
     }
 
     /// Whether the payload of those whom this rank has heard of is in place; `to`'s need not be.

@@ -48,11 +48,11 @@ impl Layout {
 
         let rings = ring.rings(ranks);
         let lines = rings.saturating_mul(ring.entries());
-        let heads = round_up(rings.saturating_mul(4), line);
-        let bytes = line
-            .saturating_add(heads)
-            .saturating_add(lines.saturating_mul(entry));
-        let in_buffer = matches!(ring, Ring::Pairs { .. }) && bytes <= buffer.wrapping_shr(1);
+        let heads = round_up(rings.saturating_mul(8), line);
+        let bytes_of_entries = lines.saturating_mul(entry);
+        let bytes = line.saturating_add(heads).saturating_add(bytes_of_entries);
+        let pairs = matches!(ring, Ring::Pairs { .. });
+        let in_buffer = pairs && bytes_of_entries <= buffer.wrapping_shr(1) && bytes <= buffer;
         let tail = if in_buffer { 0 } else { fixed };
         let entries = tail.saturating_add(line).saturating_add(heads);
         let rings_end = tail.saturating_add(bytes);
@@ -108,10 +108,11 @@ mod tests {
                 (2, 0),
                 (8, 8 << 10),
                 (8, 64 << 10),
+                (2, 8 << 10),
                 (48, 8 << 10),
                 (1024, 0),
             ] {
-                let l = Layout::new(line, entry, ranks, Ring::for_ranks(ranks), buffer);
+                let l = Layout::new(line, entry, ranks, Ring::for_ranks(ranks, buffer), buffer);
                 assert!(l.ready + 4 <= l.slots);
                 assert!(l.slots + 4 * SLOTS <= l.scratch);
                 let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
@@ -120,17 +121,19 @@ mod tests {
                 assert!(l.in_buffer || l.buffer_end == 0);
                 assert!(scratch_end <= l.end);
                 let rings = l.ring.rings(ranks);
-                assert!(l.tail + 4 <= l.heads && l.heads + 4 * rings <= l.entries);
+                assert!(l.tail + 4 <= l.heads && l.heads + 8 * rings <= l.entries);
                 assert_eq!(end - l.entries, rings * l.ring.entries() * entry);
-                assert!(l.buffer_end <= buffer / 2);
+                assert!(l.buffer_end <= buffer);
                 for part in [l.slots, l.scratch, l.tail, l.heads, l.entries, l.end] {
                     assert_eq!(part % line, 0);
                 }
             }
         }
-        let in_buffer =
-            |ranks, buffer| Layout::new(32, 32, ranks, Ring::for_ranks(ranks), buffer).in_buffer;
-        assert!(in_buffer(4, 8 << 10) && !in_buffer(4, 4 << 10) && !in_buffer(5, 8 << 10));
+        let in_buffer = |ranks, buffer| {
+            Layout::new(32, 32, ranks, Ring::for_ranks(ranks, buffer), buffer).in_buffer
+        };
+        assert!(in_buffer(2, 8 << 10) && in_buffer(4, 4 << 10));
+        assert!(!in_buffer(4, (4 << 10) - 1) && !in_buffer(5, 8 << 10) && !in_buffer(1, 0));
     }
 
     #[test]

@@ -46,10 +46,13 @@
 mod append;
 pub mod atomics;
 pub mod cells;
+mod edges;
 mod entry;
 mod held;
 mod layout;
+mod lines;
 mod link;
+mod long;
 pub mod match_vector;
 mod poll;
 pub mod ring;

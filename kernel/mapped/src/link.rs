@@ -12,6 +12,7 @@ use crate::{
     cells::UPDATE,
     held::Pending,
     layout::{Layout, PAIRS, SCRATCH_PER_RANK, SLOTS},
+    long::{FEW, Long},
     poll::Polled,
     ring::{Peer, Ring},
 };
@@ -41,6 +42,10 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) at_once: Cell<bool>,
     /// The payload that was taken last.
     pub(crate) held: Pending,
+    /// Payload that is longer than an entry, of each ring.
+    pub(crate) longs: [Long; FEW],
+    /// Whether payload that is longer than an entry travels in lines.
+    pub(crate) takes_long: bool,
     /// How many peers have inline payload under way.
     pub(crate) under_way: Cell<u32>,
     /// Something was stored at a peer since the last drain.
@@ -58,7 +63,7 @@ impl<M: Machine> Mapped<M> {
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores.
     pub fn start(machine: M, session: u32) -> Result<Self, Refusal> {
-        let ring = Ring::for_ranks(machine.cores());
+        let ring = Self::default_ring(&machine);
         Self::start_with_ring(machine, session, ring)
     }
 
@@ -80,7 +85,7 @@ impl<M: Machine + NativeAtomics> Mapped<M, Native> {
     /// # Errors
     /// As there.
     pub fn start_native(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
-        let ring = ring.unwrap_or(Ring::for_ranks(machine.cores()));
+        let ring = ring.unwrap_or(Self::default_ring(&machine));
         Self::begin(machine, session, ring)
     }
 }
@@ -97,12 +102,25 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         UPDATE
     };
 
+    fn default_ring(machine: &M) -> Ring {
+        Ring::for_ranks(machine.cores(), Self::buffer_for_rings(machine))
+    }
+
+    /// Bytes of the message buffers that rings may lie in.
+    fn buffer_for_rings(machine: &M) -> u32 {
+        if M::COHERENT {
+            0
+        } else {
+            machine.message_buffer_size()
+        }
+    }
+
     /// See [`Mapped::start_with_ring`].
     fn begin(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
         let () = Self::LINE_FITS;
         ring.check(machine.cores())?;
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
-        let for_rings = if M::COHERENT { 0 } else { buffer };
+        let for_rings = Self::buffer_for_rings(&machine);
         let layout = Layout::new(
             M::LINE as u32,
             Self::ENTRY,
@@ -115,6 +133,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let missing = free.saturating_sub(memory);
             return Err(Refusal::NoMemory { missing });
         }
+        let takes_long = Self::takes_long(&layout, machine.cores());
         let link = Self {
             machine,
             atomics: PhantomData,
@@ -125,6 +144,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             out: Cell::new(0),
             at_once: Cell::new(matches!(ring, Ring::Pairs { .. })),
             held: Pending::new(),
+            longs: [const { Long::new() }; FEW],
+            takes_long,
             under_way: Cell::new(0),
             unordered: Cell::new(false),
             memory: Heap::new(free, memory, Self::ALIGN),
@@ -324,10 +345,12 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
             0 => 0,
             _ => self.resolve(key, offset, bytes as usize)?,
         };
-        let lines = [self.lines(start, bytes)];
         order!(
             "mapped.publish.write_back<drain",
-            point!("mapped.publish.write_back", self.machine.write_back(&lines)),
+            point!(
+                "mapped.publish.write_back",
+                self.beside_held(start, bytes, |lines| self.machine.write_back(lines))
+            ),
             // DRAIN: the lines are in memory before anything that tells a peer so.
             point!("mapped.publish.drain", self.machine.drain())
         );
@@ -336,8 +359,10 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, bytes as usize)?;
-        let lines = [self.lines(start, bytes)];
-        point!("mapped.refresh.invalidate", self.machine.invalidate(&lines));
+        point!(
+            "mapped.refresh.invalidate",
+            self.beside_held(start, bytes, |lines| self.machine.invalidate(lines))
+        );
         Ok(())
     }
 
@@ -444,14 +469,14 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     fn put_immediate(
         &self,
         to: Rank,
-        key: Key,
-        offset: u32,
+        (key, offset): (Key, u32),
         data: &[u8],
         immediate: u32,
         inline: bool,
+        op: &Op,
     ) -> Result<(), Refusal> {
         let place = self.resolve(key, offset, data.len())?;
-        self.append(to, place, data, immediate, inline)
+        self.append(to, place, data, immediate, inline, op)
     }
 
     #[inline(always)]
@@ -498,6 +523,10 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     fn catch_up(&self) {
         // PLACE: a flush waits for it, and so does a producer that has heard of it.
         point!("mapped.held.full", self.place_held());
+        if self.takes_long {
+            // ROOM: what is not taken any more is in the ring, and all the rest of it is free.
+            point!("mapped.long.full", self.tell_all_room());
+        }
     }
 
     #[inline(always)]

@@ -65,6 +65,18 @@ impl Polled {
         }
     }
 
+    /// Nobody waits for the word `at` any more, which was noted last.
+    pub(crate) fn taken(&self, at: Address) {
+        let before = self.count.get().wrapping_sub(1);
+        if self
+            .words
+            .get(before)
+            .is_some_and(|word| word.get().at == at)
+        {
+            self.count.set(before);
+        }
+    }
+
     /// What was noted does not matter any more.
     pub(crate) fn forget(&self) {
         self.count.set(0);

@@ -4,16 +4,17 @@
 //! G1. Who takes an entry finds its data, and its producer's earlier puts to this rank, in memory; inline payload as `held`
 //!     says.
 //! G2. Entries of one producer are taken in program order; those of a shared ring in the order of their tickets.
-//! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing.
+//! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing; or sent a part of long payload, and knows how much.
 //! G4. When [`flush`](flagpost_link::Link::flush) says so, inline payload is in its place as well.
 //!
 //! # Which ring
 //! [`Ring::Pairs`]: every rank has one ring per peer, which only that peer fills. No lock, but a line for each entry of each
 //! peer, and a word to poll per peer. [`Ring::Shared`]: every rank has one ring, and producers take tickets under the
-//! owner's lock, or by a native atomic where the machine has them. The default is 64 lines per rank: pairs for up to 4
+//! owner's lock, or by a native atomic where the machine has them. The default is 64 lines per rank (128 for two with large message
+//! buffers): pairs for up to 4
 //! ranks, shared beyond, where pairs would be short and the words to poll many ([`Ring::for_ranks`]).
 //!
-//! Pairs lie in the message buffer if they fill no more than half of it, since a core polls its own buffer fastest; else in
+//! Pairs lie in the message buffer if their entries fill no more than half of it, since a core polls its own buffer fastest; else in
 //! memory. A shared ring lies in memory: where there are many ranks, the buffer is for their slots.
 //!
 //! # Memory layout (an entry: the first 32 bytes of a line of its own; where caches are kept in step, just these)
@@ -21,8 +22,8 @@
 //!   word   0           1        2 … 5               6                      7
 //!        ┌───────────┬────────┬───────────────────┬──────────────────────┬────────┐
 //!   bit31│ phase     │ phase  │ phase             │ phase                │ phase  │
-//!   30…0 │ immediate │ place  │ 16 bytes of data  │ length (8…12), and   │ 0      │
-//!        │           │        │                   │ bits 31 of words 1…5 │        │
+//!   30…0 │ immediate │ place  │ 16 bytes of data  │ length (8…23), and   │ room   │
+//!        │           │        │                   │ bits 31 of words 0…5 │        │
 //!        └───────────┴────────┴───────────────────┴──────────────────────┴────────┘
 //! ```
 //! A line may arrive in pieces, in any order; only words arrive whole. So each word says by itself that it is there: its
@@ -40,24 +41,30 @@
 //!        └───────────┴────────┴────────┴───────┴──────────────────┘
 //! ```
 //!
+//! Payload that is longer than 16 bytes may follow in lines of its own (`long`). Length 65,535 is none: the producer asks the owner to
+//! place what it holds.
+//!
 //! *Inline payload*: up to 16 bytes travel in the entry, and the target copies them to their place: as soon as anybody but
 //! itself may look (`held`); on coherent machines, when they take the entry. Longer data are stored in place by the producer, before the entry; and behind inline payload
 //! for the same bytes, for which it waits as a flush does.
 //!
-//! Tickets start just below the wrap-around of `u32`, so that every run passes it. `head` counts what was taken of a ring.
+//! Tickets start just below the wrap-around of `u32`, so that every run passes it. `head` counts what was taken of a ring, and placed. Where long
+//! payload travels, it may be far behind: there `room`, beside it, counts what was taken, and is what producers look at for room. It is told when most of a
+//! ring was taken since, or a half and the owner has nothing else to do, or anything and the owner's queue is full; and by each entry that goes the other way (word 7, which a
+//! producer loads once half of its ring may be full), so that producers who are answered need not look. The word is told whatever entries say: a producer that waits for room may not take those.
 //!
 //! # Invariants
-//! I1. Only the holder of ticket `t` writes entry `t % n` between `head <= t - n` and taking it; a pair's ring has one holder, a
+//! I1. Only the holder of ticket `t` writes entry `t % n` between `head <= t - n` (or `room`) and taking it; a pair's ring has one holder, a
 //!     shared ring's tickets are given out under the owner's lock (or by an atomic), and its entries are taken when all
 //!     their words have arrived.
-//! I2. `tail - head <= n`. `head` never goes back, so a producer's older view of it errs on the safe side.
+//! I2. `tail - head <= n`; or `tail - room <= n`, and `head` at most 2^30 and a put behind. Neither goes back, so a producer's older view errs on the safe side.
 //! I3. An entry's words that have a phase are all written on every lap, so each word's phase changes with the lap.
 //! I4. Whether `head` is stored depends on each word of the entry that is used: no load of one can finish behind it.
 //!
 //! # Steps
 //! | call            | core     | memory actions, in order                                                   |
 //! |-----------------|----------|----------------------------------------------------------------------------|
-//! | `put_immediate` | producer | pairs: load head, if the last view of it says full. Shared: lock(owner),   |
+//! | `put_immediate` | producer | pairs: load head (room), if the last view says full. Shared: lock(owner),   |
 //! |                 |          | acquire; load tail (and head); store tail; drain; unlock. Then bulk store  |
 //! |                 |          | of longer data; drain, if anything was put since the last; bulk store of   |
 //! |                 |          | the entry; drain                                                           |
@@ -95,6 +102,12 @@ use crate::{
     layout::{MOST_ENTRIES, PAIRS, entry_size},
 };
 
+/// How often one leaves room to others' payload that is under way, though that does not take it.
+const PATIENCE: u8 = 8;
+
+/// So many lines are taken that are not placed, at most and about.
+const MOST_UNPLACED: u32 = 1 << 30;
+
 /// The first ticket: 16 before the numbers wrap around.
 const FIRST: u32 = 0_u32.wrapping_sub(16);
 
@@ -117,13 +130,22 @@ pub enum Ring {
 impl Ring {
     /// Lines per rank, unless asked for otherwise.
     const LINES: u32 = 64;
+    /// And in a buffer of so many bytes, half of which they fill: long payload waits for room half as often.
+    const MOST_LINES: u32 = 128;
+    const LARGE: u32 = 8 << 10;
     /// Least lines of a pair's ring: a producer looks at `head` once in so many puts. And a rank that waits looks at a
     /// word of each of its rings, which are four then at most.
     const LEAST: u32 = 16;
 
-    /// The default for so many ranks: 64 lines per rank, in pairs of at least 16 lines, or shared.
-    pub const fn for_ranks(ranks: u16) -> Self {
-        let entries = match Self::LINES.checked_div(ranks as u32) {
+    /// The default for so many ranks, with message buffers of so many bytes (0: none): 64 lines per rank, or 128 where there are
+    /// two whose buffers have 8 KiB; in pairs of at least 16 lines, or shared.
+    pub const fn for_ranks(ranks: u16, buffer: u32) -> Self {
+        let lines = if ranks == 2 && buffer >= Self::LARGE {
+            Self::MOST_LINES
+        } else {
+            Self::LINES
+        };
+        let entries = match lines.checked_div(ranks as u32) {
             Some(share) => share,
             None => Self::LINES,
         };
@@ -164,8 +186,9 @@ impl Ring {
     }
 }
 
-/// What a rank remembers of the rings between itself and some peer.
+/// What a rank remembers of the rings between itself and some peer. Of 64 bytes, so that a shift finds it.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Peer {
     /// Pairs: the next ticket of the peer's ring.
     pub(crate) sent: Cell<u32>,
@@ -173,6 +196,16 @@ pub(crate) struct Peer {
     pub(crate) credit: Cell<u32>,
     /// Pairs: the next ticket to take of the own ring that the peer fills. Shared, of the first peer: of the own ring.
     pub(crate) taken: Cell<u32>,
+    /// Pairs: as far as the peer was told that its ring was taken (`room`), and placed (`head`).
+    pub(crate) told: Cell<u32>,
+    pub(crate) placed_to: Cell<u32>,
+    /// Long payload has left for the peer, which was not asked to place it.
+    pub(crate) asks: Cell<bool>,
+    /// The number of the long payload that went to the peer last: odd, so never 0. Whether some of it is still to leave; and how often
+    /// there was room for that, which others left to it in vain.
+    stream: Cell<u32>,
+    live: Cell<bool>,
+    patience: Cell<u8>,
     /// Pairs: the ticket behind the last inline payload that is under way to the peer,
     ticket: Cell<u32>,
     /// and the bytes that it is for, and perhaps others between them. Where `end` is 0, none is under way.
@@ -196,6 +229,12 @@ impl Peer {
             sent: Cell::new(FIRST),
             credit: Cell::new(FIRST),
             taken: Cell::new(FIRST),
+            told: Cell::new(FIRST),
+            placed_to: Cell::new(FIRST),
+            asks: Cell::new(false),
+            stream: Cell::new(1),
+            live: Cell::new(false),
+            patience: Cell::new(0),
             ticket: Cell::new(FIRST),
             start: Cell::new(u32::MAX),
             end: Cell::new(0),
@@ -210,6 +249,49 @@ impl Peer {
     /// The ticket behind the last inline payload that is under way, if any is.
     pub(crate) fn inline(&self) -> Option<u32> {
         (self.end.get() > 0).then(|| self.ticket.get())
+    }
+
+    /// Other long payload begins to leave: who goes on with what has begun to, begins anew.
+    pub(crate) fn begins(&self) {
+        self.stream.set(self.stream.get().wrapping_add(2));
+    }
+
+    /// Some more of it has left; or all.
+    pub(crate) fn goes_on(&self, all: bool) {
+        self.live.set(!all);
+        self.patience.set(0);
+    }
+
+    /// There is room. Whether other payload than what is under way must leave that to it: not for ever, it may have been dropped.
+    pub(crate) fn yields(&self) -> bool {
+        let waited = self.patience.get();
+        self.patience.set(waited.saturating_add(1));
+        self.live.get() && waited < PATIENCE
+    }
+
+    /// An entry of the peer tells, but for bit 31, how many it has taken.
+    pub(crate) fn has_room(&self, taken: u32) {
+        let credit = self.credit.get();
+        let more = taken.wrapping_sub(credit) & !(1 << 31);
+        // Else older than what was looked at since.
+        if more < 1 << 30 {
+            self.credit.set(credit.wrapping_add(more));
+        }
+    }
+
+    /// Whether half of its ring, of so many entries, may be full: then entries from there are asked how many were taken.
+    pub(crate) fn wants_room(&self, entries: u32) -> bool {
+        self.sent.get().wrapping_sub(self.credit.get()) >= entries.wrapping_shr(1)
+    }
+
+    /// Whether what is taken must be placed: `head` must not fall behind by so much that it seems to be ahead.
+    pub(crate) fn lags(&self) -> bool {
+        self.taken.get().wrapping_sub(self.placed_to.get()) >= MOST_UNPLACED
+    }
+
+    /// The number of the long payload that is under way.
+    pub(crate) fn stream(&self) -> u32 {
+        self.stream.get()
     }
 
     /// Whether inline payload for some of these bytes may be under way.
@@ -232,6 +314,7 @@ impl Peer {
         self.start.set(u32::MAX);
         self.end.set(0);
         self.heard.set(false);
+        self.asks.set(false);
     }
 
     /// Whether it has payload of this rank that it may not have placed, though this rank has heard of it.
@@ -295,6 +378,12 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         rings.at(self.layout.heads.wrapping_add(number.wrapping_mul(4)))
     }
 
+    /// How many of ring `number` were taken, but perhaps not placed, when this was told last.
+    pub(crate) fn room(&self, rings: Region, number: u32) -> Address {
+        let before = self.layout.ring.rings(self.size());
+        self.head(rings, number.wrapping_add(before))
+    }
+
     /// What is remembered of `rank`; several ranks may share it if there are more than 64.
     pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
         self.peers.get(rank.index() % PAIRS)
@@ -313,6 +402,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         self.machine.store_u32(rings.at(layout.tail), FIRST);
         for number in 0..layout.ring.rings(self.size()) {
             self.machine.store_u32(self.head(rings, number), FIRST);
+            if self.takes_long {
+                self.machine.store_u32(self.room(rings, number), FIRST);
+            }
             for step in 0..entries {
                 // The other phase than that of the first ticket which has this entry.
                 let ticket = FIRST.wrapping_add(step);
@@ -349,9 +441,29 @@ mod tests {
             (u16::MAX, shared),
         ];
         for (ranks, ring) in expected {
-            assert_eq!(Ring::for_ranks(ranks), ring, "{ranks}");
+            assert_eq!(Ring::for_ranks(ranks, 0), ring, "{ranks}");
             assert_eq!(ring.check(ranks), Ok(()));
         }
+        assert_eq!(Ring::for_ranks(2, 8 << 10), pairs(64));
+        for (ranks, buffer) in [(2, (8 << 10) - 1), (3, 8 << 10), (8, u32::MAX)] {
+            assert_eq!(Ring::for_ranks(ranks, buffer), Ring::for_ranks(ranks, 0));
+        }
+    }
+
+    #[test]
+    fn what_is_not_placed_is_bounded_also_where_tickets_wrap_around() {
+        let peer = Peer::new();
+        for (taken, lags) in [
+            (FIRST, false),
+            (FIRST.wrapping_add(MOST_UNPLACED - 1), false),
+            (FIRST.wrapping_add(MOST_UNPLACED), true),
+            (FIRST.wrapping_add(i32::MAX as u32), true),
+        ] {
+            peer.taken.set(taken);
+            assert_eq!(peer.lags(), lags, "{taken:#x}");
+        }
+        peer.placed_to.set(peer.taken.get());
+        assert!(!peer.lags());
     }
 
     #[test]

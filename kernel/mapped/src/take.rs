@@ -7,7 +7,7 @@ use flagpost_link::{Link as _, Rank, point, site};
 
 use crate::{
     Atomics, Mapped, Ring,
-    entry::{self, BODY, Entry, WORDS, phase},
+    entry::{self, BODY, Entry, Line, WORDS, phase},
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
@@ -90,7 +90,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             }
         }
         // PLACE: a flush waits for it.
-        point!("mapped.ring.take.idle", self.place_held());
+        point!("mapped.ring.take.idle", self.place_entry());
+        if self.takes_long {
+            (0..count.into()).for_each(|number| self.tell_idle(rings, number));
+        }
         None
     }
 
@@ -100,22 +103,56 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if M::COHERENT {
             return self.take_announced(rings, number, taken);
         }
-        let ticket = taken.get();
-        let at = self.entry(rings, number, ticket);
-        let phase = phase(self.lap(ticket));
-        let entry = self.look(at, phase)?;
-        let next = ticket.wrapping_add(1);
-        if self.holds(&entry) {
-            self.hold(entry, number, next);
+        // Each turn takes a line at least.
+        for _ in 0..self.layout.ring.entries() {
+            if let Some(long) = self.long_of(number)
+                && let Some(immediate) = self.take_run(rings, number, taken, long)?
+            {
+                return Some(immediate);
+            }
+            let ticket = taken.get();
+            let at = self.entry(rings, number, ticket);
+            let phase = phase(self.lap(ticket));
+            let words = self.words(at);
+            let peer = self.peers.get(number as usize);
+            let entries = self.layout.ring.entries();
+            let peer = peer.filter(|peer| self.takes_long && peer.wants_room(entries));
+            let entry = self.look(&words, phase, peer.is_some())?;
+            if entry.more {
+                match self.take_more(rings, (&words, phase), number, taken)? {
+                    Some(immediate) => return Some(immediate),
+                    None => continue,
+                }
+            }
+            if let Some(peer) = peer {
+                peer.has_room(entry.room);
+            }
+            let next = ticket.wrapping_add(1);
+            if let Some((total, first)) = entry.announced() {
+                self.begin_long(&entry, (total, first), number);
+                taken.set(next);
+                self.tell_room(rings, number);
+                continue;
+            }
+            if self.holds(&entry) {
+                self.hold(entry, number, next);
+                taken.set(next);
+                self.tell_room(rings, number);
+                return Some(entry.immediate);
+            }
+            // Its head passes what is held: and that is what an entry asks for that tells nothing.
+            point!("mapped.ring.take.passes", self.place_held());
             taken.set(next);
-            return Some(entry.immediate);
+            // No drain is needed: I4.
+            self.give_back(number);
+            self.tell_room(rings, number);
+            if !entry.asks() {
+                return Some(entry.immediate);
+            }
         }
-        // PLACE: its head passes what is held.
-        point!("mapped.ring.take.passes", self.place_held());
-        // No drain is needed: I4.
-        self.machine.store_u32(self.head(rings, number), next);
-        taken.set(next);
-        Some(entry.immediate)
+        // There may be more.
+        self.polled.note_unknown();
+        None
     }
 
     /// Takes the next entry of ring `number` on a coherent machine: its payload is placed at once.
@@ -141,7 +178,12 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// The first word of the entry at `at`, if that is there.
     #[inline(always)]
-    fn look_first(&self, load: impl FnOnce() -> u32, at: Address, phase: u32) -> Option<u32> {
+    pub(crate) fn look_first(
+        &self,
+        load: impl FnOnce() -> u32,
+        at: Address,
+        phase: u32,
+    ) -> Option<u32> {
         let here = |word: u32| Entry::is_of(word, phase);
         // ACQUIRE: G1: data must not be loaded earlier than the entry that announces them.
         let sites = [
@@ -149,49 +191,89 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             site!("mapped.ring.take.acquire"),
         ];
         let first = self.poll_with(load, at, here, sites);
-        here(first).then_some(first)
+        if !here(first) {
+            return None;
+        }
+        if !M::COHERENT {
+            self.polled.taken(at);
+        }
+        Some(first)
     }
 
     /// Whether an entry has payload, for own memory.
     fn holds(&self, entry: &Entry) -> bool {
-        let payload = entry.payload().len();
-        payload > 0 && self.check(entry.place, payload).is_ok()
+        let len = entry.payload().len();
+        len > 0 && self.check(entry.place, len).is_ok()
     }
 
-    /// The entry at `at`, if it is there: a word to look, then those that matter.
-    fn look(&self, at: Address, phase: u32) -> Option<Entry> {
+    /// The entry of `words`, if it is there: a word to look, then those that matter, `room` among them or not.
+    fn look(&self, words: &Words, phase: u32, room: bool) -> Option<Entry> {
         let here = |word: u32| Entry::is_of(word, phase);
-        // Where a line takes no longer than a word: all of it, at once.
-        let whole =
-            matches!(self.layout.ring, Ring::Pairs { .. }) && self.machine.loads_lines(at.region);
-        let line = Cell::new([[0; 4]; WORDS]);
-        let load = |number: u32| {
-            if !whole {
-                return self.machine.load_u32(at.plus(number.wrapping_mul(4)));
-            }
-            let mut words = line.get();
-            if number == 0 {
-                self.machine.load_bytes(at, words.as_flattened_mut());
-                line.set(words);
-            }
-            let word = words.get(number as usize).copied().unwrap_or_default();
-            u32::from_le_bytes(word)
-        };
-        let first = self.look_first(|| load(0), at, phase)?;
+        let first = self.look_first(|| self.load_first(words), words.at, phase)?;
         if let Ring::Shared { .. } = self.layout.ring {
             return Some(Entry::of_word(first));
         }
         let word = |number: u32| {
-            let at = at.plus(number.wrapping_mul(4));
-            let word = load(number);
+            let word = self.load(words, number);
             if point!("mapped.ring.take.whole", here(word); else true) {
                 return Some(word);
             }
             // Not here yet: it is what a waiting loop looks at.
-            self.polled.note(at, word);
+            self.polled.note(words.of(number), word);
             None
         };
         // What is late of an entry comes before its producer's next one.
-        Entry::unpack(first, word)
+        let mut entry = Entry::unpack(first, word)?;
+        if room && !entry.more {
+            entry.room = word(entry::ROOM)?;
+        }
+        Some(entry)
+    }
+
+    /// Those of the line at `at`.
+    pub(crate) fn words(&self, at: Address) -> Words {
+        let pairs = matches!(self.layout.ring, Ring::Pairs { .. });
+        Words {
+            at,
+            at_once: pairs && self.machine.loads_lines(at.region),
+            line: Cell::new([[0; 4]; WORDS]),
+        }
+    }
+
+    /// The first of them.
+    pub(crate) fn load_first(&self, words: &Words) -> u32 {
+        let mut line = words.line.get();
+        if words.at_once {
+            self.machine.load_bytes(words.at, line.as_flattened_mut());
+        } else {
+            let [first, ..] = &mut line;
+            *first = self.machine.load_u32(words.at).to_le_bytes();
+        }
+        words.line.set(line);
+        self.load(words, 0)
+    }
+
+    /// One of them, when the first has been loaded.
+    pub(crate) fn load(&self, words: &Words, number: u32) -> u32 {
+        if number > 0 && !words.at_once {
+            return self.machine.load_u32(words.of(number));
+        }
+        let line = words.line.get();
+        let word = line.get(number as usize).copied().unwrap_or_default();
+        u32::from_le_bytes(word)
+    }
+}
+
+/// The words of a line of a ring, as they are loaded: one by one, or all with the first where that takes no longer.
+pub(crate) struct Words {
+    pub(crate) at: Address,
+    at_once: bool,
+    line: Cell<Line>,
+}
+
+impl Words {
+    /// Where one of them is.
+    pub(crate) const fn of(&self, number: u32) -> Address {
+        self.at.plus(number.wrapping_mul(4))
     }
 }

@@ -380,12 +380,12 @@ impl<F: Fabric> Link for Networked<F> {
     fn put_immediate(
         &self,
         to: Rank,
-        key: Key,
-        offset: u32,
+        (key, offset): (Key, u32),
         data: &[u8],
         immediate: u32,
         // The network places data by itself.
         _inline: bool,
+        _: &Op,
     ) -> Result<(), Refusal> {
         let peer = self.peer(to)?;
         let at = self.resolve(key, offset, data.len())?;

@@ -17,7 +17,8 @@
 //! | a put, an accumulate | finds the elements changed |
 //! | a get | may reuse the memory: it has been read |
 //!
-//! And so for all that the same rank did to the same target before. Where the target caches its piece, it names the
+//! And so for all that the same rank did to the same target before. As everywhere, nothing orders a put before accumulates and gets of the
+//! same elements but a flush, or an answer: an accumulate that comes behind a put without may be lost, or fetch what was before it. Where the target caches its piece, it names the
 //! elements by a request's range ([`Window::expect`]).
 //!
 //! # Steps
@@ -34,7 +35,7 @@
 )]
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank};
+use flagpost_link::{Link, Pending, Rank};
 
 use super::{
     Tag,
@@ -67,13 +68,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// earlier puts to `to` in the request's range, when it completes. `to` must not store to these lines meanwhile: it says so
     /// by starting a request for them, or leaves them alone altogether. Zero elements only notify.
     ///
-    /// Cost: see the link; over `mapped`, up to 4 ranks: 1 line, in which up to 16 bytes of data travel
-    /// ([`set_inline`](Self::set_inline)). With a counter or a signal: beside the data 1 atomic operation on a cell.
+    /// Cost: see the link; over `mapped`, up to 4 ranks: 1 line, in which up to 16 bytes of data travel; where rings lie in message buffers, a line
+    /// per 31 bytes more ([`set_inline`](Self::set_inline)). With a counter or a signal: beside the data 1 atomic operation on a cell.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]; [`Error::Timeout`] if
-    /// the ring stays full or its lock taken: with a tag nothing was sent then. With a handle the data may be there, and
-    /// [`Request::wait`] goes on.
+    /// the ring stays full or its lock taken: without a handle nothing was sent then. With a handle some of the data may be there, and
+    /// [`Request::wait`] goes on. Who drops it leaves the bytes undefined, and has told nothing of them.
     #[inline(always)]
     pub fn put_notify<'r>(
         &'r self,
@@ -124,14 +125,22 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let notice = core.check_notice(to, notice).map_err(nothing)?;
         if let Checked::Immediate { immediate, inline } = notice {
             let place = core.place::<T>(to, index, data.len());
-            let (key, offset) = place.map_err(nothing)?;
+            let place = place.map_err(nothing)?;
             let (world, bytes) = (core.world, bytemuck::cast_slice(data));
-            let put = || {
-                world
-                    .link()
-                    .put_immediate(to, key, offset, bytes, immediate, inline)
+            let link = world.link();
+            let op = Pending::new(link);
+            let put = || link.put_immediate(to, place, bytes, immediate, inline, &op);
+            return match world.retry(put) {
+                Err(error) if op.is_under_way() => {
+                    let put = prepare::put::<T, T, L>(core, to, index, all(data), data.into());
+                    let handle = put.map_err(nothing)?.carrying(notice).going_on(op);
+                    Err(Unfinished {
+                        handle: Some(handle),
+                        error,
+                    })
+                }
+                other => other.map_err(nothing),
             };
-            return world.retry(put).map_err(nothing);
         }
         prepare::put::<T, T, L>(core, to, index, all(data), data.into())
             .map_err(nothing)?

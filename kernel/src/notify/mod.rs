@@ -38,8 +38,8 @@
 //! own logic, that the target leaves the lines alone (a target that only ever reads them always does).
 //!
 //! # Inline data
-//! Up to 16 bytes of a `put_notify` with a tag travel inside of the notification, if the link can do so and the window does not
-//! forbid it ([`set_inline`](crate::Window::set_inline)). The target's own calls copy them to their place when they have taken the
+//! Up to 16 bytes of a `put_notify` with a tag travel inside of the notification, and longer data with it, if the link can do so and the window does not
+//! forbid it ([`set_inline`](crate::Window::set_inline)). The target's own calls put them in their place when they have taken the
 //! notification from the link, matched or not. So they are in place
 //! * for the target, when a request has matched the notification, or a later one of the same source;
 //! * for whomever the target tells anything after that, and whomever the origin tells anything after it has taken an answer;

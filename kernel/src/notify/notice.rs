@@ -162,8 +162,7 @@ impl<'r> Telling<'r> {
         }
         match self.notice {
             Checked::Immediate { immediate, inline } => {
-                let (key, offset) = self.place;
-                link.put_immediate(self.to, key, offset, self.data, immediate, inline)?;
+                link.put_immediate(self.to, self.place, self.data, immediate, inline, op)?;
             }
             Checked::Cell { key, offset, amo } => {
                 if !self.ordered {

@@ -75,8 +75,8 @@ use crate::{
 
 /// An access that may not be done yet.
 ///
-/// Dropping it leaves the access as it is: pieces that are done are done, the one that is under way will be, and
-/// the others will not.
+/// Dropping it leaves the access as it is: pieces that are done are done, the one that is under way will be (a notified put's
+/// data perhaps in part, and nothing is told), and the others will not.
 #[derive(Debug)]
 #[must_use = "an access goes on when its request is tested or waited for"]
 pub struct Request<'r, 'w, L: Link> {
@@ -131,6 +131,12 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         };
         self.telling = Some(self.about(notice, data));
         self.done = true;
+        self
+    }
+
+    /// What it [carries](Self::carrying) has begun to leave as `op`.
+    pub(crate) fn going_on(mut self, op: Pending<'w, L>) -> Self {
+        self.op = op;
         self
     }
 

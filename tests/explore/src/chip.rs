@@ -134,6 +134,7 @@ impl Setting {
         Config {
             cores: case.cores,
             memory_size,
+            buffer_size: chip.buffer_size.max(case.buffer_size),
             schedule: case.schedule,
             budgets_expire: case.budgets_expire,
             ..chip

@@ -117,6 +117,12 @@ pub fn config_for(case: &Case, cores: u16, profile: Profile) -> Config {
         profile,
         // Fixed parts and windows; from a few cores on both grow with the number of ranks.
         memory_size: 8 * 1024 + 128 * u32::from(cores.saturating_sub(8)),
+        // Long payload travels through buffers that have room for its rings.
+        buffer_size: if case.name.contains(".long_") {
+            8 << 10
+        } else {
+            Config::default().buffer_size
+        },
         schedule: Schedule::Mixed,
         budgets_expire: if case.name.starts_with("timeout.") {
             1000

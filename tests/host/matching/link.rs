@@ -110,14 +110,14 @@ impl<L: Link> Link for Recorded<'_, L> {
     fn put_immediate(
         &self,
         to: Rank,
-        key: Key,
-        offset: u32,
+        (key, offset): (Key, u32),
         data: &[u8],
         immediate: u32,
         inline: bool,
+        op: &Op,
     ) -> Result<(), Refusal> {
         self.link
-            .put_immediate(to, key, offset, data, immediate, inline)
+            .put_immediate(to, (key, offset), data, immediate, inline, op)
     }
 
     fn fence(&self) -> Result<(), Refusal> {

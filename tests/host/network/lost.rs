@@ -55,7 +55,10 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
     assert_eq!(amo.map(|_| ()), gone);
     let update = link.update(LOST, key, 0, 4, &mut |_| (), &Op::new());
     assert_eq!(update, gone);
-    assert_eq!(link.put_immediate(LOST, key, 0, &[], 1, true), gone);
+    assert_eq!(
+        link.put_immediate(LOST, (key, 0), &[], 1, true, &Op::new()),
+        gone
+    );
     assert_eq!(link.signal(LOST, flagpost_link::Slot(31), 1), gone);
     Ok(window.put_notify(THIRD, 0, &[6, 7], Tag(3))?)
 }

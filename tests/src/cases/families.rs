@@ -239,16 +239,16 @@ macro_rules! notify_cases {
                 notify::misuse(&$join(c)?)
             }),
             case(concat!("notify.", $prefix, "flushed"), 1, ANY, |c| {
-                notify_inline::flushed(&$join(c)?)
+                notify_inline::flushed::<_, 2>(&$join(c)?)
             }),
             case(concat!("notify.", $prefix, "fenced"), 1, ANY, |c| {
-                notify_inline::fenced(&$join(c)?)
+                notify_inline::fenced::<_, 1>(&$join(c)?)
             }),
             case(concat!("notify.", $prefix, "forwarded"), 3, ANY, |c| {
-                notify_inline::forwarded(&$join(c)?)
+                notify_inline::forwarded::<_, 1>(&$join(c)?)
             }),
             case(concat!("notify.", $prefix, "relayed"), 3, ANY, |c| {
-                notify_inline::relayed(&$join(c)?)
+                notify_inline::relayed::<_, 1>(&$join(c)?)
             }),
             case(concat!("notify.", $prefix, "around"), 1, ANY, |c| {
                 notify_inline::around(&$join(c)?, Model::Separate)

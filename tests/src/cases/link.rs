@@ -41,7 +41,7 @@ pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
         let get = link.get(next, key, offset, &mut word, &Op::new());
         check("a peer's", put == expected && get == expected, true)?;
     }
-    let notified = link.put_immediate(next, key, rest - 3, &[7; 4], 0, true);
+    let notified = link.put_immediate(next, (key, rest - 3), &[7; 4], 0, true, &Op::new());
     check("a notified put", notified == beyond, true)?;
     world.barrier()?;
     for (offset, expected) in edge {
@@ -183,7 +183,9 @@ pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         order: |link| link.fence(),
-        tell: |link, at, round| link.put_immediate(FIRST, at.data, 0, &[], round, true),
+        tell: |link, at, round| {
+            link.put_immediate(FIRST, (at.data, 0), &[], round, true, &Op::new())
+        },
         told: |link, _, round| Ok(link.progress() == Some(round)),
         forget: |_, _| Ok(()),
     };

@@ -20,6 +20,7 @@ mod model;
 mod notify;
 mod notify_access;
 mod notify_inline;
+mod notify_long;
 mod notify_request;
 mod pscw;
 mod pscw_timeout;

@@ -6,33 +6,53 @@ use super::small;
 use crate::{Failure, context::check};
 
 /// Rounds of the cases.
-const ROUNDS: u32 = 3;
+pub(super) const ROUNDS: u32 = 3;
+
+/// Where payload of `words` words starts: long payload, in the middle of a line.
+pub(super) const fn start(words: usize) -> usize {
+    if words > 4 { 3 } else { 0 }
+}
+
+/// Checks that all words of `local` from `at` on are `value`.
+pub(super) fn check_all<L: Link, S>(
+    what: &'static str,
+    local: &flagpost::Local<'_, u32, L, S>,
+    range: core::ops::Range<usize>,
+    value: u32,
+) -> Result<(), Failure> {
+    for index in range {
+        check(what, local.get(index)?, value)?;
+    }
+    Ok(())
+}
 
 /// What is put behind a flush comes behind what travelled inline before it.
-pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
-    let window = world.allocate::<u32>(2)?;
-    let mut told = window.expect(0..2, me.prev(size), Tag(2), 1)?;
+    let (next, at) = (me.next(size), start(N));
+    let window = world.allocate::<u32>(at + N)?;
+    let mut told = window.expect(0..at + N, me.prev(size), Tag(2), 1)?;
     for round in 1..=ROUNDS {
         // Held by all at once: a flush waits for the target's progress, and the target waits for nothing else.
         let lock = window.lock_all()?;
-        window.put_notify(next, 0, &[round, round], Tag(1))?;
+        window.put_notify(next, at, &[round; N], Tag(1))?;
         if round % 2 == 0 {
             lock.flush_all()?;
         } else {
             lock.flush(next)?;
         }
-        let mut found = [0; 2];
-        lock.get(next, 0, &mut found)?;
-        check("what was flushed", found == [round; 2], true)?;
-        lock.put(next, 0, &[round + 100])?;
+        let mut found = [0; N];
+        lock.get(next, at, &mut found)?;
+        check("what was flushed", found == [round; N], true)?;
+        lock.put(next, at + N / 2, &[round + 100])?;
         lock.unlock()?;
         window.put_notify(next, 0, &[], Tag(2))?;
         told.start()?;
         told.wait()?;
-        check("what was put last", window.local().get(0)?, round + 100)?;
-        check("what was not", window.local().get(1)?, round)?;
+        let local = window.local();
+        check("what was put last", local.get(at + N / 2)?, round + 100)?;
+        check_all("before it", &local, at..at + N / 2, round)?;
+        check_all("behind it", &local, at + N / 2 + 1..at + N, round)?;
         let mut first = window.expect(0..0, me.prev(size), Tag(1), 1)?;
         first.start()?;
         first.wait()?;
@@ -66,14 +86,15 @@ pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure
 }
 
 /// Behind a fence, what travelled inline before it is there, though nobody has asked for its notification.
-pub(super) fn fenced<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(1)?;
+    let at = start(N);
+    let window = world.allocate::<u32>(at + N)?;
     let mut epoch = window.fence(Assert::empty())?;
     for round in 1..=ROUNDS {
-        window.put_notify(me.next(size), 0, &[round], Tag(1))?;
+        window.put_notify(me.next(size), at, &[round; N], Tag(1))?;
         epoch = epoch.fence(Assert::empty())?;
-        check("what travelled inline", window.local().get(0)?, round)?;
+        check_all("what travelled inline", &window.local(), at..at + N, round)?;
         epoch = epoch.fence(Assert::empty())?;
     }
     epoch.end()?;
@@ -157,31 +178,37 @@ pub(super) fn queue_stays_full<L: Link>(
 }
 
 /// Who was told by the target of data that travelled inline finds them in its memory, and may put there.
-pub(super) fn forwarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);
     let me = world.rank();
-    let window = world.allocate::<u32>(2)?;
+    let at = start(N);
+    let window = world.allocate::<u32>(at + N)?;
     for round in 1..=ROUNDS {
         let from = |source| {
-            let mut told = window.expect(0..1, source, Tag(1), 1)?;
+            let mut told = window.expect(0..at + N, source, Tag(1), 1)?;
             told.start()?;
             told.wait()
         };
         if me == origin {
-            window.put_notify(target, 0, &[round], Tag(1))?;
+            window.put_notify(target, at, &[round; N], Tag(1))?;
         } else if me == target {
             from(origin)?;
-            check("what travelled inline", window.local().get(0)?, round)?;
+            check_all("what travelled inline", &window.local(), at..at + N, round)?;
             window.put_notify(third, 0, &[], Tag(1))?;
             from(third)?;
-            check("what was put over it", window.local().get(0)?, round + 100)?;
+            check_all(
+                "what was put over it",
+                &window.local(),
+                at..at + N,
+                round + 100,
+            )?;
         } else if me == third {
             from(target)?;
             let lock = window.lock_all()?;
-            let mut found = [0];
-            lock.get(target, 0, &mut found)?;
-            check("in memory", found[0], round)?;
-            lock.put(target, 0, &[round + 100])?;
+            let mut found = [0; N];
+            lock.get(target, at, &mut found)?;
+            check("in memory", found == [round; N], true)?;
+            lock.put(target, at, &[round + 100; N])?;
             lock.unlock()?;
             window.put_notify(target, 0, &[], Tag(1))?;
         }
@@ -191,29 +218,35 @@ pub(super) fn forwarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Who was told by the origin, which the target had answered, does as well.
-pub(super) fn relayed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);
     let me = world.rank();
-    let window = world.allocate::<u32>(2)?;
+    let at = start(N);
+    let window = world.allocate::<u32>(at + N)?;
     for round in 1..=ROUNDS {
         let from = |source| {
-            let mut told = window.expect(0..1, source, Tag(1), 1)?;
+            let mut told = window.expect(0..at + N, source, Tag(1), 1)?;
             told.start()?;
             told.wait()
         };
         if me == origin {
-            window.put_notify(target, 0, &[round], Tag(1))?;
+            window.put_notify(target, at, &[round; N], Tag(1))?;
             from(target)?;
             window.put_notify(third, 0, &[], Tag(1))?;
         } else if me == target {
             from(origin)?;
             window.put_notify(origin, 0, &[], Tag(1))?;
             from(third)?;
-            check("what was put over it", window.local().get(0)?, round + 100)?;
+            check_all(
+                "what was put over it",
+                &window.local(),
+                at..at + N,
+                round + 100,
+            )?;
         } else if me == third {
             from(origin)?;
             let lock = window.lock_all()?;
-            lock.put(target, 0, &[round + 100])?;
+            lock.put(target, at, &[round + 100; N])?;
             lock.unlock()?;
             window.put_notify(target, 0, &[], Tag(1))?;
         }

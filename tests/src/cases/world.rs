@@ -90,7 +90,7 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
     drop(held);
     let (key, _) = link.scratch();
     loop {
-        match link.put_immediate(first, key, 0, &[], me, true) {
+        match link.put_immediate(first, (key, 0), &[], me, true, &flagpost_link::Op::new()) {
             Err(refusal) if refusal.is_transient() => link.relax(),
             other => return Ok(other?),
         }

@@ -2,7 +2,7 @@
 
 use crate::cases::{
     ANY, Links, case, count_request, counters, events, join, join_shared, notify, notify_access,
-    notify_inline, notify_request, signals, small, told,
+    notify_inline, notify_long, notify_request, signals, small, told,
 };
 use crate::{Case, Platform, Ring};
 use flagpost::{EpochSlots, Link, Model};
@@ -83,6 +83,63 @@ impl<P: Platform> Links<P> {
         case("notify.flushed_often", 2, ANY, |c| {
             notify_inline::flushed_often(&join(c)?)
         }),
+        // Payload in lines of its own, where ranks are few and their message buffers large.
+        case("notify.long_flushed", 1, ANY, |c| {
+            notify_inline::flushed::<_, 24>(&join(c)?)
+        }),
+        case("notify.long_fenced", 1, ANY, |c| {
+            notify_inline::fenced::<_, 24>(&join(c)?)
+        }),
+        case("notify.long_forwarded", 3, ANY, |c| {
+            notify_inline::forwarded::<_, 24>(&join(c)?)
+        }),
+        case("notify.long_relayed", 3, ANY, |c| {
+            notify_inline::relayed::<_, 24>(&join(c)?)
+        }),
+        case("notify.long_around", 1, ANY, |c| {
+            notify_long::around::<_, 24>(&join(c)?, Model::Separate)
+        }),
+        case("notify.long_around_unified", 1, ANY, |c| {
+            notify_long::around::<_, 24>(&join(c)?, Model::Unified)
+        }),
+        case("notify.long_behind", 1, ANY, |c| {
+            notify_long::behind(&join(c)?)
+        }),
+        case("timeout.long_payload", 2, ANY, |c| {
+            notify_long::late(&join(c)?)
+        }),
+        case("timeout.long_dropped", 2, ANY, |c| {
+            notify_long::dropped(&join(c)?)
+        }),
+        case("timeout.long_dropped_over", 2, ANY, |c| {
+            notify_long::dropped_over(&join(c)?)
+        }),
+        case("notify.long_of_two", 3, ANY, |c| {
+            notify_long::of_two::<_, 24>(&join(c)?)
+        }),
+        case("notify.long_lengths", 2, 4, |c| {
+            notify_long::lengths(&join(c)?)
+        }),
+        case("notify.long_streamed", 2, ANY, |c| {
+            notify_long::streamed::<_, 6>(&join(c)?)
+        }),
+        case("notify.long_streamed_lines", 2, ANY, |c| {
+            notify_long::streamed::<_, 8>(&join(c)?)
+        }),
+        case("notify.long_covered", 2, ANY, |c| {
+            notify_long::covered(&join(c)?)
+        }),
+        case("notify.long_both", 2, ANY, |c| notify_long::both(&join(c)?)),
+        case("notify.long_crowded", 2, ANY, |c| {
+            notify_long::crowded(&join(c)?)
+        }),
+        case("notify.long_beside_word", 2, ANY, |c| {
+            notify_long::beside_word(&join(c)?)
+        }),
+        case("notify.long_beside_other", 3, ANY, |c| {
+            notify_long::beside_other(&join(c)?)
+        }),
+        case("notify.long_got", 2, ANY, |c| notify_long::got(&join(c)?)),
         case("notify.several", 1, ANY, |c| {
             notify_request::several(&join(c)?)
         }),
@@ -98,6 +155,13 @@ impl<P: Platform> Links<P> {
         }),
         case("small.wait_any", 2, 3, |c| {
             small!(c, notify_request::small_any)
+        }),
+        case("notify.long_small", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let window = world.allocate::<u32>(notify_long::SMALL)?;
+            P::go(&machine);
+            notify_long::small(&world, &window)
         }),
         case("small.notify_accumulate", 2, 3, |c| {
             small!(c, notify_access::small::accumulate)

@@ -1,0 +1,540 @@
+//! Payload that is longer than an entry of the ring: what the owner does with it, what comes between, and who stops in the middle.
+//! Where ranks are few and their message buffers large it travels in lines of its own; elsewhere these are cases like the others.
+
+use flagpost::{
+    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished,
+    World, rma,
+};
+
+use super::notify_inline::{ROUNDS, check_all, start};
+use crate::{Failure, context::check};
+
+/// Who sends, and whom to, in cases with two parts.
+const SENDER: Rank = Rank::new(0);
+const TARGET: Rank = Rank::new(1);
+
+/// What the owner does around long payload: own loads and stores in its lines, through the cache and past it.
+pub(super) fn around<L: Link, const N: usize>(
+    world: &World<'_, L>,
+    model: Model,
+) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, at) = (me.next(size), start(N));
+    let window = world.allocate_with::<u32, EpochSlots<'_>>(at + N + 1, model)?;
+    let mut told = window.expect(0..at + N + 1, me.prev(size), Tag(1), 1)?;
+    let mut all = [0; 32];
+    for round in 1..=6 * ROUNDS {
+        told.start()?;
+        world.barrier()?;
+        window.put_notify(next, at, &[round; N], Tag(1))?;
+        told.wait()?;
+        let local = window.local();
+        match round % 6 {
+            0 => check_all("itself", &local, at..at + N, round)?,
+            1 => local.set(at + N / 2, round + 100)?,
+            2 => {
+                // In the lines that it does not fill.
+                local.set(at + N, round)?;
+                local.set(at.saturating_sub(1), round)?;
+            }
+            3 => {
+                let itself = all.get_mut(..N).unwrap_or_default();
+                local.copy_out(at, itself)?;
+                check("at once", itself.iter().all(|word| *word == round), true)?;
+            }
+            4 => {
+                // Its last line is not all its own.
+                let more = all.get_mut(..=N).unwrap_or_default();
+                local.copy_out(at, more)?;
+                let itself = more.iter().take(N);
+                check("among others", itself.eq(&[round; N]), true)?;
+            }
+            _ => {
+                // Past the cache.
+                let lock = window.lock_all()?;
+                let mut found = [0; N];
+                lock.get(me, at, &mut found)?;
+                check("own, past the cache", found == [round; N], true)?;
+                lock.unlock()?;
+            }
+        }
+        world.barrier()?;
+        let changed = if round % 6 == 1 { round + 100 } else { round };
+        check("later, its middle", local.get(at + N / 2)?, changed)?;
+        check_all("later", &local, at..at + N / 2, round)?;
+        check_all("later, behind", &local, at + N / 2 + 1..at + N, round)?;
+    }
+    Ok(())
+}
+
+/// Who takes long payload finds what its producer put before, in memory: in front of it, or behind it.
+pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 16;
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u32>(2 * WORDS)?;
+    let mut told = window.expect(0..2 * WORDS, prev, Tag(1), 1)?;
+    for round in 1..=ROUNDS {
+        told.start()?;
+        let lock = window.lock_all()?;
+        let [plain, notified] = if round % 2 == 0 {
+            [0, WORDS]
+        } else {
+            [WORDS, 0]
+        };
+        lock.put(next, plain, &[round; WORDS])?;
+        window.put_notify(next, notified, &[round; WORDS], Tag(1))?;
+        told.wait()?;
+        check_all("both", &window.local(), 0..2 * WORDS, round)?;
+        lock.unlock()?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Long payload whose producer runs out of its budget in the middle goes on where it stopped; from the start, if its producer has sent
+/// other long payload to the same rank since. It comes once.
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 600;
+    const OTHERS: usize = 10;
+    let (sender, target) = (SENDER, TARGET);
+    let window = world.allocate::<u32>(3 + WORDS + OTHERS)?;
+    world.set_budget(Budget::UNLIMITED);
+    for round in 1..=2 * ROUNDS {
+        if world.rank() == sender {
+            world.set_budget(Budget::microseconds(0));
+            let data = [round; WORDS];
+            let late = |error| match error {
+                Error::Timeout(_) => {
+                    world.link().relax();
+                    Ok(())
+                }
+                other => Err(Failure::from(other)),
+            };
+            let tell = || {
+                let others = [round; OTHERS];
+                let len = if round % 3 == 0 { 0 } else { OTHERS };
+                let others = others.get(..len).unwrap_or(&[]);
+                while let Err(Unfinished { error, .. }) =
+                    window.put_notify(target, 3 + WORDS, others, Tag(2))
+                {
+                    late(error)?;
+                }
+                Ok::<_, Failure>(())
+            };
+            let mut interrupts = round % 3 != 2;
+            let mut result = window.put_notify(target, 3, &data, Tag(1));
+            while let Err(Unfinished { handle, error }) = result {
+                late(error)?;
+                result = match handle {
+                    Some(rest) => {
+                        if core::mem::take(&mut interrupts) {
+                            tell()?;
+                        }
+                        rest.wait()
+                            .map_err(|Unfinished { handle, error }| Unfinished {
+                                handle: Some(handle),
+                                error,
+                            })
+                    }
+                    None => window.put_notify(target, 3, &data, Tag(1)),
+                };
+            }
+            if round % 3 == 2 || interrupts {
+                tell()?;
+            }
+            world.set_budget(Budget::UNLIMITED);
+        } else if world.rank() == target {
+            let all = 3..3 + WORDS + OTHERS;
+            for (range, tag) in [(3..3 + WORDS, Tag(1)), (all.clone(), Tag(2))] {
+                let mut told = window.expect(range, sender, tag, 1)?;
+                told.start()?;
+                told.wait()?;
+            }
+            let changed = if round % 3 == 0 { 3..3 + WORDS } else { all };
+            check_all("what came", &window.local(), changed, round)?;
+            let more = window.probe(Source::Any, TagFilter::Any)?;
+            check("nothing more", more.is_none(), true)?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// A producer that gives long payload up in the middle: behind a flush nothing of it comes any more, nor in a window that has the memory
+/// afterwards.
+pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 600;
+    let (sender, target) = (SENDER, TARGET);
+    world.set_budget(Budget::UNLIMITED);
+    for round in 1..=2 * ROUNDS {
+        let window = world.allocate::<u32>(3 + WORDS)?;
+        let flushes = round % 2 == 0;
+        if world.rank() == sender {
+            world.set_budget(Budget::microseconds(0));
+            while let Err(Unfinished { handle, error }) =
+                window.put_notify(target, 3, &[round; WORDS], Tag(1))
+            {
+                match (handle, error) {
+                    (Some(rest), Error::Timeout(_)) => {
+                        drop(rest);
+                        break;
+                    }
+                    (None, Error::Timeout(_)) => world.link().relax(),
+                    (_, other) => return Err(other.into()),
+                }
+            }
+            world.set_budget(Budget::UNLIMITED);
+            if flushes {
+                let lock = window.lock_all()?;
+                lock.flush(target)?;
+                lock.put(target, 3, &[round + 100; WORDS])?;
+                lock.unlock()?;
+                window.notify(target, Tag(2))?;
+            }
+        } else if world.rank() == target && flushes {
+            let mut told = window.expect(3..3 + WORDS, sender, Tag(2), 1)?;
+            told.start()?;
+            told.wait()?;
+            check_all(
+                "what was put last",
+                &window.local(),
+                3..3 + WORDS,
+                round + 100,
+            )?;
+        }
+        world.barrier()?;
+        if window.probe(sender, Tag(1))?.is_some() {
+            let mut all = window.expect(0..0, sender, Tag(1), 1)?;
+            all.start()?;
+            all.wait()?;
+        }
+        window.free()?;
+    }
+    Ok(())
+}
+
+/// Words of the window of [`small`]: two lines.
+pub(super) const SMALL: usize = 16;
+
+/// Rank 1 sends a line and the word before it; rank 0 finds them.
+pub(super) fn small<L: Link>(
+    world: &World<'_, L>,
+    window: &flagpost::Window<'_, u32, L>,
+) -> Result<(), Failure> {
+    let [first, second] = [0, 1].map(flagpost::Rank::new);
+    let payload = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    if world.rank() == second {
+        return Ok(window.put_notify(first, 7, &payload, Tag(1))?);
+    }
+    let mut told = window.expect(7..SMALL, second, Tag(1), 1)?;
+    told.start()?;
+    told.wait()?;
+    let mut found = [0; 9];
+    window.local().copy_out(7, &mut found)?;
+    check("what came", found == payload, true)
+}
+
+/// Payload of all lengths, more of it than the ring has room for, to one place and to others, from all ranks to the first.
+pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MOST: usize = 40;
+    let (me, size) = (world.rank(), world.size());
+    let first = SENDER;
+    let piece = |rank: flagpost::Rank| rank.index() * MOST;
+    let window = world.allocate::<u32>(MOST * usize::from(size))?;
+    for round in 1..=2 * ROUNDS {
+        // Every length, some at other places.
+        let count = |step: u32| (step * 7 + round) as usize % MOST + 1;
+        let skipped = |step: u32| (step as usize * 5) % (MOST + 1 - count(step));
+        if me == first {
+            for source in (1..size).map(flagpost::Rank::new) {
+                for step in 0..4 {
+                    let (len, at) = (count(step), piece(source) + skipped(step));
+                    let mut told = window.expect(at..at + len, source, Tag(step), 1)?;
+                    told.start()?;
+                    told.wait()?;
+                    if step == 3 {
+                        check_all("what came last", &window.local(), at..at + len, round)?;
+                    }
+                }
+            }
+        } else {
+            for step in 0..4 {
+                let data = [if step == 3 { round } else { step }; MOST];
+                let at = piece(me) + skipped(step);
+                let data = data.get(..count(step)).unwrap_or(&[]);
+                window.put_notify(first, at, data, Tag(step))?;
+            }
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// More puts of a few words to one place than any ring has lines, to a target that tells nobody anything: it goes on giving room.
+pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+    const PUTS: u16 = 140;
+    let window = world.allocate::<u32>(N)?;
+    let last = u32::from(PUTS);
+    if world.rank() == SENDER {
+        let lock = window.lock_all()?;
+        for put in 1..=last {
+            window.put_notify(TARGET, 0, &[put; N], Tag(1))?;
+        }
+        lock.flush(TARGET)?;
+        let mut found = [0; N];
+        lock.get(TARGET, 0, &mut found)?;
+        check("what was flushed", found == [last; N], true)?;
+        lock.unlock()?;
+    } else if world.rank() == TARGET {
+        let mut told = window.expect(0..N, SENDER, Tag(1), PUTS)?;
+        told.start()?;
+        told.wait()?;
+        check_all("what came last", &window.local(), 0..N, last)?;
+    }
+    world.barrier()?;
+    Ok(())
+}
+
+/// Puts over each other, while their target now and then moves to memory what it has of them.
+pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 100;
+    let me = world.rank();
+    let window = world.allocate::<u32>(3 + WORDS)?;
+    for round in 1..=2 * ROUNDS {
+        if me == SENDER {
+            for value in [round, round + 100] {
+                window.put_notify(TARGET, 3, &[value; WORDS], Tag(1))?;
+            }
+        } else if me == TARGET {
+            let mut told = window.expect(3..3 + WORDS, SENDER, Tag(1), 2)?;
+            told.start()?;
+            let lock = window.lock_all()?;
+            let mut turn = round;
+            while told.test()?.is_none() {
+                turn += 1;
+                if turn.is_multiple_of(4) {
+                    lock.get(me, 0, &mut [0])?;
+                }
+                world.link().relax();
+            }
+            lock.unlock()?;
+            check_all("what came last", &window.local(), 3..3 + WORDS, round + 100)?;
+        }
+        world.barrier()?;
+        if me == SENDER {
+            let lock = window.lock_all()?;
+            let mut found = [0; WORDS];
+            lock.flush(TARGET)?;
+            lock.get(TARGET, 3, &mut found)?;
+            check("in memory", found == [round + 100; WORDS], true)?;
+            lock.unlock()?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Two requests to one rank, each for far more than a ring holds, of one origin that goes on with both in turn.
+pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 1024;
+    static DATA: [u32; WORDS] = [7; WORDS];
+    let window = world.allocate::<u32>(WORDS)?;
+    if world.rank() == SENDER {
+        let mut puts = [
+            window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
+            window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
+        ];
+        while rma::wait_any(&mut puts)?.is_some() {}
+    } else if world.rank() == TARGET {
+        let mut told = window.expect(0..WORDS, SENDER, Tag(1), 2)?;
+        told.start()?;
+        told.wait()?;
+        check_all("what came", &window.local(), 0..WORDS, 7)?;
+    }
+    world.barrier()?;
+    Ok(())
+}
+
+/// A producer with more unexpected notifications than it has room for: it gets its payload through all the same.
+pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 600;
+    const UNMATCHED: u16 = 64 + 4; // the queue holds 64
+    let window = world.allocate::<u32>(WORDS)?;
+    if world.rank() == SENDER {
+        window.put_notify(TARGET, 0, &[1; WORDS], Tag(1))?;
+        let mut all = window.expect(0..0, TARGET, Tag(2), UNMATCHED)?;
+        all.start()?;
+        all.wait()?;
+    } else if world.rank() == TARGET {
+        for _ in 0..UNMATCHED {
+            window.notify(SENDER, Tag(2))?;
+        }
+        let mut told = window.expect(0..WORDS, SENDER, Tag(1), 1)?;
+        told.start()?;
+        told.wait()?;
+        check_all("what came", &window.local(), 0..WORDS, 1)?;
+    }
+    world.barrier()?;
+    Ok(())
+}
+
+/// A producer flushes what its target has, which does nothing but get from it meanwhile.
+pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 20;
+    let window = world.allocate::<u32>(8 + WORDS)?;
+    let at = 8..8 + WORDS;
+    for round in 1..=ROUNDS {
+        let lock = window.lock_all()?;
+        if world.rank() == SENDER {
+            window.put_notify(TARGET, 8, &[round; WORDS], Tag(1))?;
+            lock.flush(TARGET)?;
+            lock.put(SENDER, 0, &[round])?;
+        } else if world.rank() == TARGET {
+            let mut told = window.expect(at.clone(), SENDER, Tag(1), 1)?;
+            told.start()?;
+            told.wait()?;
+            let mut found = [0];
+            while found != [round] {
+                world.link().relax();
+                lock.get(SENDER, 0, &mut found)?;
+            }
+            check_all("what came", &window.local(), at.clone(), round)?;
+        }
+        lock.unlock()?;
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// A target that has taken payload from two ranks, of one in lines, tells the other: who finds both in its memory.
+pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = world.rank();
+    let (at, third) = (start(N), Rank::new(2));
+    let window = world.allocate::<u32>(at + N + 1)?;
+    for round in 1..=2 * ROUNDS {
+        if me == SENDER {
+            window.put_notify(TARGET, at, &[round; N], Tag(1))?;
+        } else if me == third {
+            window.put_notify(TARGET, at + N, &[round], Tag(1))?;
+            let mut told = window.expect(0..0, TARGET, Tag(1), 1)?;
+            told.start()?;
+            told.wait()?;
+            let lock = window.lock_all()?;
+            let mut found = [0; N];
+            lock.get(TARGET, at, &mut found)?;
+            check("in memory", found == [round; N], true)?;
+            lock.unlock()?;
+        } else if me == TARGET {
+            let mut told = window.expect(0..at + N + 1, Source::Any, Tag(1), 2)?;
+            told.start()?;
+            told.wait()?;
+            window.notify(third, Tag(1))?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// What was taken stays, where payload that comes over it stops in the middle.
+pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 600;
+    let window = world.allocate::<u32>(WORDS)?;
+    world.set_budget(Budget::UNLIMITED);
+    for round in 1..=2 * ROUNDS {
+        let over = round + 100;
+        if world.rank() == SENDER {
+            window.put_notify(TARGET, 0, &[round; WORDS], Tag(1))?;
+            world.set_budget(Budget::microseconds(0));
+            match window.put_notify(TARGET, 0, &[over; WORDS], Tag(2)) {
+                Ok(())
+                | Err(Unfinished {
+                    error: Error::Timeout(_),
+                    ..
+                }) => {}
+                Err(Unfinished { error, .. }) => return Err(error.into()),
+            }
+            world.set_budget(Budget::UNLIMITED);
+            let lock = window.lock_all()?;
+            let mut found = [0; WORDS];
+            lock.flush(TARGET)?;
+            lock.get(TARGET, 0, &mut found)?;
+            let first = found.iter().take_while(|word| **word == over).count();
+            let rest = found.iter().skip(first);
+            check("the rest", rest.clone().all(|word| *word == round), true)?;
+            lock.unlock()?;
+        } else if world.rank() == TARGET {
+            let mut told = window.expect(0..WORDS, SENDER, Tag(1), 1)?;
+            told.start()?;
+            told.wait()?;
+        }
+        world.barrier()?;
+        if window.probe(SENDER, Tag(2))?.is_some() {
+            let mut all = window.expect(0..0, SENDER, Tag(2), 1)?;
+            all.start()?;
+            all.wait()?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// Puts of which nothing orders one before the other: of two to the same word either may win, but neither loses what it has beside
+/// that. Here a word comes while payload over it is under way.
+pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 600;
+    const AT: usize = 500;
+    static DATA: [u32; WORDS] = [7; WORDS];
+    let window = world.allocate::<u32>(WORDS)?;
+    if world.rank() == SENDER {
+        let put = window.rput_notify(TARGET, 0, &DATA, Tag(1))?;
+        window.put_notify(TARGET, AT, &[9], Tag(2))?;
+        put.wait()?;
+    } else if world.rank() == TARGET {
+        let mut told = window.expect(0..WORDS, SENDER, TagFilter::Any, 2)?;
+        told.start()?;
+        told.wait()?;
+    }
+    for _ in 0..2 {
+        if world.rank() == TARGET {
+            let local = window.local();
+            check_all("before it", &local, 0..AT, 7)?;
+            check("itself", [7, 9].contains(&local.get(AT)?), true)?;
+            check_all("behind it", &local, AT + 1..WORDS, 7)?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// The same of two ranks, where one's payload ends in the middle of a line that the other fills.
+pub(super) fn beside_other<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 24;
+    let third = Rank::new(2);
+    let window = world.allocate::<u32>(WORDS)?;
+    for round in 1..=2 * ROUNDS {
+        let other = round + 100;
+        if world.rank() == SENDER {
+            window.put_notify(TARGET, 0, &[round; 12], Tag(1))?;
+        } else if world.rank() == third {
+            window.put_notify(TARGET, 8, &[other; WORDS - 8], Tag(1))?;
+        } else if world.rank() == TARGET {
+            let mut told = window.expect(0..WORDS, Source::Any, Tag(1), 2)?;
+            told.start()?;
+            told.wait()?;
+        }
+        for _ in 0..2 {
+            if world.rank() == TARGET {
+                let local = window.local();
+                check_all("of one", &local, 0..8, round)?;
+                for index in 8..12 {
+                    let found = local.get(index)?;
+                    check("of both", [round, other].contains(&found), true)?;
+                }
+                check_all("of the other", &local, 12..WORDS, other)?;
+            }
+            world.barrier()?;
+        }
+    }
+    Ok(())
+}
