@@ -299,8 +299,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// The line at `base` of own memory is complete from `from` to `to`.
     fn store_line(&self, long: &Long, base: u32, line: &[u8; LINE], (from, to): (u32, u32)) {
-        // PLACE: what else is held of the line: I1 of `held`, I3.
-        point!("mapped.long.line", self.place_beside(long, base));
+        self.place_beside(long, base);
         // Also what the producer never goes on with: its memory may become another window.
         self.owe(long);
         if to.wrapping_sub(from) == LINE as u32 {
@@ -325,7 +324,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     fn place_beside(&self, long: &Long, base: u32) {
         let behind = base.saturating_add(LINE as u32);
         if self.entry_touches(base, behind) {
-            self.place_entry();
+            // PLACE: I1 of `held`.
+            point!("mapped.long.line.entry", self.place_entry());
         }
         let touches = |other: &Long| {
             let lines = other.first.get() < behind && base < other.behind.get();
@@ -337,7 +337,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         };
         let mut others = self.longs.iter().filter(|other| !ptr::eq(*other, long));
         if self.holds_lines() && others.any(touches) {
-            self.place_held();
+            // PLACE: I3.
+            point!("mapped.long.line.others", self.place_held());
         }
     }
 
