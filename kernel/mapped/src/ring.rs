@@ -73,7 +73,7 @@
 //! |                 |          | or, if there is none, store head                                           |
 //! | `flush`         | producer | load head, if payload of the own is under way                              |
 //!
-//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; shared: 1 line, 1 lock, 1 load, 1 store,
+//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; shared: the data, 1 lock, 1 load, 2 stores,
 //! 1 unlock, and 1 load per lap. An idle `progress`: one load of own memory per ring; none of the own.
 //!
 //! On coherent machines: `put_immediate` stores the entry's body; drains; stores its word. `progress` loads the word; acquires;
