@@ -262,10 +262,15 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             self.at_once.set(false);
         }
         if answers {
-            // PLACE: nothing waits for the next call.
-            point!("mapped.ring.append.answered", self.place_entry());
+            self.answered();
         }
         Ok(())
+    }
+
+    /// Behind an answer.
+    pub(crate) fn answered(&self) {
+        // PLACE: nothing waits for the next call.
+        point!("mapped.ring.append.answered", self.place_entry());
     }
 
     /// Whether the payload that this rank has sent inline to `to` (to all, if none is named) is in its place: G4.

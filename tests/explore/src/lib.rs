@@ -104,6 +104,10 @@ pub fn is_small(case: &Case) -> bool {
 pub fn sizes(case: &Case) -> Vec<u16> {
     let min = case.min_cores;
     let mut sizes = vec![min, min.max(2), min.max(3), 5];
+    if case.name.contains(".long_") {
+        // As many as it travels in lines between.
+        sizes.insert(3, min.max(4));
+    }
     sizes.retain(|size| (min..=case.max_cores).contains(size));
     sizes.dedup();
     sizes

@@ -53,6 +53,11 @@ fn tell<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result<(), Failure> {
     Ok(window.notify(to, Tag(1))?)
 }
 
+/// Tells by payload that is longer than an entry.
+fn tell_at_length<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result<(), Failure> {
+    Ok(window.put_notify(to, 24, &[9; 24], Tag(1))?)
+}
+
 /// Waits for so many notifications.
 fn hear<L: Link, S>(window: &Words<'_, L, S>, from: Rank, count: u16) -> Result<(), Failure> {
     let mut request = window.expect(0..WORDS, from, Tag(1), count)?;
@@ -346,7 +351,7 @@ pub(super) fn both_answer<L: Link>(
 }
 
 /// An answer to one rank waits until what another has answered is in place. That takes a few steps only: so it is tried often.
-pub(super) fn answers_wait<L: Link>(
+pub(super) fn answers_wait<L: Link, const LONG: bool>(
     window: &Window<'_, u32, L>,
     me: Rank,
     round: u32,
@@ -357,7 +362,11 @@ pub(super) fn answers_wait<L: Link>(
             say(window, ONE, 0, value)?;
             hear(window, ONE, 1)?;
             hear(window, TWO, 1)?;
-            tell(window, TWO)?;
+            if LONG {
+                tell_at_length(window, TWO)?;
+            } else {
+                tell(window, TWO)?;
+            }
         } else if me == ONE {
             hear(window, ZERO, 1)?;
             tell(window, ZERO)?;
@@ -369,6 +378,26 @@ pub(super) fn answers_wait<L: Link>(
             all.unlock()?;
         }
         window.world().barrier()?;
+    }
+    Ok(())
+}
+
+/// A rank tells another by payload that is longer than an entry: who finds in its memory what it had been told before.
+pub(super) fn at_length<L: Link>(
+    window: &Window<'_, u32, L>,
+    me: Rank,
+    round: u32,
+) -> Result<(), Failure> {
+    if me == ZERO {
+        say(window, ONE, 0, round)?;
+    } else if me == ONE {
+        hear(window, ZERO, 1)?;
+        tell_at_length(window, TWO)?;
+    } else if me == TWO {
+        hear(window, ONE, 1)?;
+        let all = window.lock_all()?;
+        check("payload", look(&all, ONE, 0)?, round)?;
+        all.unlock()?;
     }
     Ok(())
 }

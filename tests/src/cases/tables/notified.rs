@@ -61,7 +61,13 @@ impl<P: Platform> Links<P> {
         }),
         case("told.ended", 2, ANY, |c| told::ended(&join(c)?)),
         case("told.answers_wait", 3, ANY, |c| {
-            told::rounds(&join(c)?, told::answers_wait)
+            told::rounds(&join(c)?, told::answers_wait::<_, false>)
+        }),
+        case("told.long_answers_wait", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::answers_wait::<_, true>)
+        }),
+        case("told.long_tells", 3, ANY, |c| {
+            told::rounds(&join(c)?, told::at_length)
         }),
     ];
 
