@@ -137,7 +137,7 @@ pub(super) fn queue_stays_full<L: Link>(
 ) -> Result<(), Failure> {
     let (me, [full, other]) = (world.rank(), [0, 1].map(flagpost::Rank::new));
     let from = |source, tag, count| {
-        let mut told = window.expect(0..0, source, Tag(tag), count)?;
+        let mut told = window.expect(0..1, source, Tag(tag), count)?;
         told.start()?;
         told.wait()
     };
@@ -165,11 +165,13 @@ pub(super) fn queue_stays_full<L: Link>(
             window.put_notify(full, 0, &[round + 10], Tag(2))?;
             window.put_notify(full, 0, &[round + 20], Tag(2))?;
             lock.flush(full)?;
+            let mut found = [0];
+            lock.get(full, 0, &mut found)?;
+            check("what was flushed", found == [round + 20], true)?;
             lock.unlock()?;
         }
         world.broadcast(other, &mut word)?;
         if me == full {
-            check("what was flushed", window.local().get(0)?, round + 20)?;
             from(other, 2, 2)?;
         }
         world.barrier()?;
