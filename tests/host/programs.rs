@@ -21,6 +21,12 @@ fn check(seed: u64) -> u64 {
             profile,
             schedule: Schedule::Mixed,
             memory_size: 8 * 1024,
+            // In small ones there is no room for rings, and long payload goes to its place at once.
+            buffer_size: if seed.is_multiple_of(2) {
+                8 << 10
+            } else {
+                Config::default().buffer_size
+            },
             ..Config::default()
         };
         let report = Sim::new(config).reseed(seed).run(|core| {

@@ -277,13 +277,13 @@ fn receive<'w, L: Link>(
 /// One rank's part.
 fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result<(), Error> {
     let log = Log::default();
-    let link = Mapped::start_with_ring(
-        core,
-        1,
-        Ring::Shared {
-            entries: program.ring,
-        },
-    )?;
+    let entries = program.ring;
+    let ring = if program.pairs {
+        Ring::Pairs { entries }
+    } else {
+        Ring::Shared { entries }
+    };
+    let link = Mapped::start_with_ring(core, 1, ring)?;
     let link = Recorded { link, log: &log };
     let config = WorldConfig {
         unexpected: program.unexpected,
@@ -351,6 +351,7 @@ fn check(seed: u64) -> u64 {
             profile,
             schedule: Schedule::Mixed,
             memory_size: 8 * 1024,
+            buffer_size: 8 * 1024,
             ..Config::default()
         };
         let arrived = RefCell::new(Vec::new());

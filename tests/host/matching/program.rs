@@ -37,6 +37,9 @@ pub(crate) enum Call {
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) ranks: u16,
+    /// A ring for each pair of ranks, in message buffers, instead of one that all share: payload travels in it.
+    pub(crate) pairs: bool,
+    /// Its entries.
     pub(crate) ring: u32,
     pub(crate) unexpected: u16,
     /// Of ranks 1 and up.
@@ -112,6 +115,7 @@ pub(crate) fn generate(seed: u64) -> Program {
         ranks,
         ring: [1, 2, 4, 16][dice.below(4)],
         unexpected: [0, 1, 2, 3, 5, 12][dice.below(6)],
+        pairs: dice.below(2) == 0,
         sends,
         requests,
         calls,
