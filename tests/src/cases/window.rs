@@ -26,17 +26,29 @@ pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Memory that has been used holds zeros in the window that gets it next, for its owner at once.
+/// Memory that has been used holds zeros in the window that gets it next: for its owner at once, and for a peer that
+/// reads before its owner has published anything.
 pub(super) fn zero_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let next = world.rank().next(world.size());
     for round in 1..=4_u32 {
         let window = world.allocate::<u32>(19)?;
         let local = window.local();
         for index in 0..window.len() {
             check("own new element", local.get(index)?, 0_u32)?;
         }
+        let lock = window.lock_shared(next)?;
+        let mut seen = [1_u32; 19];
+        lock.get(next, 0, &mut seen)?;
+        lock.unlock()?;
+        for value in seen {
+            check("peer's new element", value, 0_u32)?;
+        }
+        world.barrier()?;
         for index in 0..window.len() {
             local.set(index, round)?;
         }
+        // Memory holds them as well, not only this cache.
+        window.sync()?;
         window.free()?;
     }
     Ok(())
