@@ -22,6 +22,7 @@
 
 mod account;
 pub(crate) mod piloted;
+pub(crate) mod set_up;
 mod waiting;
 
 use flagpost_hal::CoreId;
@@ -39,6 +40,7 @@ use crate::rng::{Rng, Stream};
 use crate::strand::{Last, Strand};
 use crate::timing::Clocks;
 use crate::trace::{Event, Note, Trace, Verb};
+use set_up::Told;
 
 /// Cycles that pass when time budgets expire: more than an hour.
 const JUMP: u64 = 1 << 42;
@@ -113,6 +115,10 @@ pub(crate) struct Run<'s, 'p> {
     woken: Vec<(u16, Watched)>,
     /// How far each core's clock has jumped, in a run with a pilot.
     jumps: Option<Vec<u64>>,
+    /// All that cores are told, while a set-up is made.
+    told: Option<Vec<Told>>,
+    /// Steps of a set-up that an earlier run has taken.
+    repeated: u64,
 }
 
 impl<'s, 'p> Run<'s, 'p> {
@@ -137,6 +143,8 @@ impl<'s, 'p> Run<'s, 'p> {
             rng: Rng::new(config.seed, Stream::Wakes),
             woken: Vec::new(),
             jumps: None,
+            told: None,
+            repeated: 0,
             config,
             machine,
             trace,
@@ -148,9 +156,9 @@ impl<'s, 'p> Run<'s, 'p> {
         run
     }
 
-    /// Steps so far.
+    /// Steps that this run has taken itself.
     pub(crate) fn steps(&self) -> u64 {
-        self.steps
+        self.steps - self.repeated
     }
 
     /// Steps until there is a reason not to.
@@ -302,11 +310,7 @@ impl<'s, 'p> Run<'s, 'p> {
                     }
                     return;
                 }
-                Some(Last::Returned(Ok(()))) => return self.ended(core, None),
-                Some(Last::Returned(Err(message))) => {
-                    return self.ended(core, Some((false, message)));
-                }
-                Some(Last::Panicked(message)) => return self.ended(core, Some((true, message))),
+                Some(last) => return self.ended(core, last),
             }
         }
     }
@@ -315,6 +319,13 @@ impl<'s, 'p> Run<'s, 'p> {
     #[cold]
     fn hear(&mut self, index: usize, reply: u64) {
         let running = &mut self.cores[index];
+        if let Some(told) = &mut self.told {
+            told.push(Told {
+                core: index as u16,
+                reply,
+                bytes: running.strand.desk().bytes.get(),
+            });
+        }
         let Op { access, at, .. } = running.next();
         match access {
             // What these reply depends on nothing.
@@ -344,10 +355,15 @@ impl<'s, 'p> Run<'s, 'p> {
     }
 
     #[cold]
-    fn ended(&mut self, core: u16, failure: Option<(bool, String)>) {
+    fn ended(&mut self, core: u16, last: Last) {
         self.block(core, State::Ended);
         self.live -= 1;
         self.quiet = 0;
+        let failure = match last {
+            Last::Returned(Ok(())) => None,
+            Last::Returned(Err(message)) => Some((false, message)),
+            Last::Panicked(message) => Some((true, message)),
+        };
         if let Some((panicked, message)) = failure {
             self.failures.push(Failure {
                 core: CoreId::new(core),

@@ -81,7 +81,7 @@ impl Sim {
         };
         let bounds = self.config.within.clone();
         self.with(&program, |mut run| {
-            let end = run.piloted(&bounds, &mut follow);
+            let end = run.piloted(&bounds, &mut None, &mut follow);
             run.report(end.unwrap_or(End::Done))
         })
     }
@@ -110,9 +110,10 @@ impl Sim {
             "time decides a timed run: there is nothing to explore"
         );
         let config = self.config.clone();
+        let mut set_up = None;
         explore(&config, bounds, method, keep_going, |pilot| {
             self.with(&program, |mut run| {
-                let end = run.piloted(bounds, pilot);
+                let end = run.piloted(bounds, &mut set_up, pilot);
                 let (steps, heard) = (run.steps(), run.heard());
                 (end.map(|end| run.report(end)), steps, heard)
             })

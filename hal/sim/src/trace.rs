@@ -128,6 +128,7 @@ pub(crate) struct Event {
 }
 
 /// Rings of the last events, and the hash of all.
+#[derive(Clone)]
 pub(crate) struct Trace {
     rings: Vec<Vec<Event>>,
     /// Where each ring goes on.

@@ -2,11 +2,14 @@
 
 mod common;
 
+use std::cell::Cell;
+
 use common::{Outcome, at, line, wait_for};
 use flagpost_hal::{
-    CachedMemory, Clock, Coherence, CoreId, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    CachedMemory, Clock, Coherence, CoreId, Doorbell, Relax, TestAndSet, Topology, UncachedMemory,
+    Watch,
 };
-use flagpost_sim::{Bounds, Config, End, Explored, Method, Profile, Sim, SimCore};
+use flagpost_sim::{Bounds, Config, End, Explored, Method, Oracles, Profile, Sim, SimCore};
 
 type Program = fn(&SimCore) -> Outcome;
 
@@ -29,11 +32,15 @@ fn explore(
 
 /// All words that the programs use are cleared by their owners before `go`.
 fn set_up(core: &SimCore) {
+    set_up_words(core);
+    core.mark("go");
+}
+
+fn set_up_words(core: &SimCore) {
     for word in 0..32 {
         core.store_u32(at(core.core().get(), word * 4), 0);
     }
     core.drain();
-    core.mark("go");
 }
 
 /// Core 0 sends core 1 a word through its cache. Which of its duties it keeps is in the type.
@@ -403,4 +410,147 @@ fn a_search_that_was_cut_off_is_not_complete() {
     );
     assert!(!found.complete && found.failure.is_none());
     assert_eq!(found.schedules, 0.into());
+}
+
+/// A search makes its set-up once; what it reports is what a run that makes its own does, to the last event of its
+/// timeline.
+#[test]
+fn a_kept_set_up_is_like_one_that_is_made() {
+    let mut compared = 0;
+    for profile in Profile::ALL {
+        let broken: [Program; 3] = [
+            message::<false, true, true>,
+            message::<true, false, true>,
+            message::<true, true, false>,
+        ];
+        for program in broken {
+            let bounds = Bounds {
+                evictions: 1,
+                fills: 1,
+                ..Bounds::default()
+            };
+            let explored = explore(2, profile, &bounds, Method::States, program);
+            let Some(found) = explored.failure else {
+                continue;
+            };
+            let again = Sim::new(found.config.clone()).run(|core: SimCore| program(&core));
+            assert_eq!(again.to_string(), found.to_string());
+            assert_eq!((again.hash, again.steps), (found.hash, found.steps));
+            compared += 1;
+        }
+    }
+    assert!(compared >= 5, "{compared}");
+}
+
+/// The chip that is kept holds all that a chip can hold behind a set-up: bytes in combining buffers, lines in caches and lines
+/// that may be fetched again, a bell that was rung, counters.
+#[test]
+fn a_kept_set_up_has_what_is_in_the_chip() {
+    fn warm(core: SimCore) -> Outcome {
+        let (data, gone, flag) = (at(1, 32), at(1, 64), at(0, 0));
+        set_up_words(&core);
+        core.read(data, &mut [0; 4]);
+        core.read(gone, &mut [0; 4]);
+        core.invalidate(&line(gone));
+        core.ring(core.core());
+        core.store_bytes(at(core.core().get(), 96), &[7; 4]);
+        core.mark("go");
+        core.wait_for_ring();
+        core.store_bytes(at(core.core().get(), 100), &[8; 4]);
+        core.drain();
+        core.write(data, &[core.core().get() as u8; 4]);
+        core.write_back(&line(data));
+        match core.core().get() {
+            0 => match core.load_u32(flag) {
+                0 => Ok(()),
+                _ => Err("the other one was first".into()),
+            },
+            _ => {
+                core.store_u32(flag, 1);
+                Ok(())
+            }
+        }
+    }
+    for profile in Profile::ALL {
+        let config = Config {
+            profile,
+            memory_size: 128,
+            oracles: Oracles::NONE,
+            ..Config::default()
+        };
+        let bounds = Bounds {
+            fills: 1,
+            ..Bounds::default()
+        };
+        let explored = Sim::new(config).explore(&bounds, Method::States, false, warm);
+        assert!(explored.runs > 1, "{explored}");
+        let found = explored.failure.expect("one order in which core 0 fails");
+        let again = Sim::new(found.config.clone()).run(warm);
+        assert_eq!(again.to_string(), found.to_string());
+        assert_eq!((again.hash, again.steps), (found.hash, found.steps));
+        assert_eq!(again.counters, found.counters);
+    }
+}
+
+/// A line that left its cache in the set-up may be fetched again behind it, too early.
+#[test]
+fn what_was_dropped_in_the_set_up_may_come_back() {
+    let program: Program = |core| {
+        let (data, flag) = (at(1, 32), at(1, 0));
+        set_up_words(core);
+        if core.core() == CoreId::new(0) {
+            core.read(data, &mut [0; 4]);
+            core.invalidate(&line(data));
+        }
+        core.mark("go");
+        if core.core() == CoreId::new(1) {
+            core.store_u32(data, 1);
+            core.drain();
+            core.store_u32(flag, 1);
+            return Ok(());
+        }
+        wait_for(core, flag, 1);
+        core.acquire();
+        let mut found = [0; 4];
+        core.read(data, &mut found);
+        match u32::from_le_bytes(found) {
+            1 => Ok(()),
+            _ => Err("an old line".into()),
+        }
+    };
+    for profile in Profile::ALL {
+        let search = |fills| {
+            let bounds = Bounds {
+                fills,
+                ..Bounds::default()
+            };
+            explore(2, profile, &bounds, Method::States, program)
+        };
+        search(0).assert_done();
+        assert_eq!(search(1).failure.is_some(), profile.fills(), "{profile}");
+    }
+}
+
+/// A program that decides by more than what its core is told, and does so in the set-up.
+#[test]
+fn another_set_up_is_noticed() {
+    let runs = Cell::new(0);
+    let program = |core: SimCore| {
+        if core.core() == CoreId::new(0) {
+            runs.set(runs.get() + 1);
+        }
+        for _ in 0..runs.get() {
+            core.store_u32(at(core.core().get(), 0), 0);
+        }
+        core.mark("go");
+        core.store_u32(at(0, 4), 1);
+        Ok::<(), ()>(())
+    };
+    let config = Config {
+        memory_size: 128,
+        ..Config::default()
+    };
+    let explored = Sim::new(config).explore(&Bounds::default(), Method::States, false, program);
+    let end = explored.failure.map(|report| report.end);
+    assert_eq!(end, Some(End::Diverged));
 }

@@ -70,11 +70,11 @@ fn words(options: &Options) -> Vec<String> {
     words
 }
 
-/// What `cargo xtask test` explores: everything by seeds, then small cases in every schedule. The largest of these take about a minute
-/// each on an idle host.
+/// What `cargo xtask test` explores: everything by seeds, then small cases in every schedule. One of them is too large for that and
+/// is cut off.
 const SHORT: [&str; 5] = [
     "--schedules 200000",
-    "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1",
+    "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1 --states 500000",
     "--strategy exhaustive --case small.shared.notify_twice --cores 2 --evictions 1 --fills 1",
     "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",
     "--strategy exhaustive --case small.switch --cores 3 --profile scc+fill",

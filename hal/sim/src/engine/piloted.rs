@@ -17,8 +17,9 @@
 //!
 //! # Set-up
 //! If the program says `mark("go")`, all that comes before it happens in turns, with an environment that
-//! does nothing and stores that arrive at once; choices begin when every core is there.
+//! does nothing and stores that arrive at once; choices begin when every core is there. See [`super::set_up`].
 
+use super::set_up::{SetUp, Stands};
 use super::{JUMP, Run, State};
 use crate::chance::{Chance, List, Pick};
 use crate::explore::Bounds;
@@ -27,9 +28,6 @@ use crate::explore::digest::Digest;
 use crate::explore::footprint::Footprint;
 use crate::op::{Access, Op};
 use crate::report::End;
-
-/// The mark that ends the set-up.
-pub(crate) const GO: &str = "go";
 
 /// Makes the choices of a run.
 pub(crate) trait Pilot {
@@ -74,12 +72,21 @@ struct Left {
 }
 
 impl Run<'_, '_> {
-    /// Runs to the end, or until the pilot has seen enough: then none.
-    pub(crate) fn piloted(&mut self, bounds: &Bounds, pilot: &mut dyn Pilot) -> Option<End> {
+    /// Runs to the end, or until the pilot has seen enough: then none. The set-up is made once and kept.
+    pub(crate) fn piloted(
+        &mut self,
+        bounds: &Bounds,
+        set_up: &mut Option<SetUp>,
+        pilot: &mut dyn Pilot,
+    ) -> Option<End> {
         self.jumps = Some(vec![0; self.cores.len()]);
         self.machine.chance = Chance::Listed(List::default());
-        if bounds.set_up && !self.set_up() {
-            return Some(self.failed().unwrap_or(End::Deadlock));
+        if bounds.set_up {
+            match self.set_up(set_up) {
+                Stands::Ready => {}
+                Stands::Stuck => return Some(self.failed().unwrap_or(End::Deadlock)),
+                Stands::Elsewhere => return Some(End::Diverged),
+            }
         }
         let mut left = Left {
             bounds: bounds.clone(),
@@ -122,35 +129,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Runs up to where every core says `go`. False if some cannot get there.
-    fn set_up(&mut self) -> bool {
-        let at_go = |run: &Self, core: u16| {
-            let next = run.cores[usize::from(core)].next();
-            matches!(next.access, Access::Mark(GO))
-        };
-        loop {
-            let mut any = false;
-            for core in 0..self.config.cores {
-                if !at_go(self, core) && self.able(core) {
-                    self.take_step(core);
-                    while self.machine.settle(self.steps, self.trace) {}
-                    any = true;
-                }
-            }
-            if self.machine.hazard.is_some() || self.steps >= self.config.max_steps {
-                return true;
-            }
-            if !any {
-                break;
-            }
-        }
-        self.machine.catch_up(self.steps, self.trace);
-        let ended = |core: u16| self.cores[usize::from(core)].state == State::Ended;
-        (0..self.config.cores).all(|core| ended(core) || at_go(self, core))
-    }
-
     /// One step of `core`, which is able to take it.
-    fn take_step(&mut self, core: u16) {
+    pub(super) fn take_step(&mut self, core: u16) {
         self.steps += 1;
         let op = self.cores[usize::from(core)].next();
         if matches!(op.access, Access::Relax) {
@@ -172,7 +152,7 @@ impl Run<'_, '_> {
     }
 
     /// Whether `core` has a next step and nothing blocks it.
-    fn able(&mut self, core: u16) -> bool {
+    pub(super) fn able(&mut self, core: u16) -> bool {
         let running = &self.cores[usize::from(core)];
         if running.state != State::Ready {
             return false;

@@ -11,7 +11,8 @@
 //!   [`footprint`] says commutes, and on nothing else that the first search depends on. A test compares
 //!   the two for ever.
 //!
-//! Coroutines cannot be copied, so a search goes back by running again from the start.
+//! Coroutines cannot be copied, so a search goes back by running again from the start; behind the set-up with a copy of the chip
+//! (`engine/set_up.rs`).
 //!
 //! # What "exhaustive" claims
 //! All schedules, all decisions of the chip, and all its spontaneous acts *within the bounds*: numbers of

@@ -46,6 +46,7 @@ impl Cached {
 }
 
 /// All lines in all caches.
+#[derive(Clone)]
 pub(crate) struct Caches {
     lines: Vec<Cached>,
     index: Index,
@@ -123,6 +124,7 @@ impl Caches {
 }
 
 /// (core, line) to slot: open addressing with linear probing, never more than half full.
+#[derive(Clone)]
 struct Index {
     /// `EMPTY`, or core and line.
     keys: Vec<u64>,

@@ -25,8 +25,11 @@ impl Machine {
         });
         digest.long(lines.fold(0, |all, one| all ^ one));
         for (number, core) in self.cores.iter().enumerate() {
-            digest.add(u64::from(core.combining.line));
             digest.add(core.combining.mask);
+            // An empty buffer holds bytes of no line, whatever it held last.
+            if core.combining.mask != 0 {
+                digest.add(u64::from(core.combining.line));
+            }
             for byte in bits(core.combining.mask) {
                 digest.add(core.combining.bytes[byte].into());
             }

@@ -20,6 +20,7 @@ const OLD_ANSWERS: u8 = 3;
 const KNOWN: usize = 256;
 
 /// What a core has read of a change (E3, E4).
+#[derive(Clone)]
 struct Known {
     word: u32,
     /// Ticket of the change.
@@ -31,6 +32,7 @@ struct Known {
 const NEW: u8 = u8::MAX;
 
 /// A core's view of time.
+#[derive(Clone)]
 pub(super) struct Early {
     /// Ticket at the last acquire (E2).
     acquired: u32,

@@ -88,7 +88,8 @@ pub(crate) struct Memory {
     ticket: u32,
     /// What is known of each line: see `RUN` and the others. In one place, as most accesses want all of it.
     about: Vec<[u32; 4]>,
-    /// Lines that were written in this run.
+    /// Lines that were touched in this run, and those of them that were written.
+    touched: Vec<u32>,
     written: Vec<u32>,
     bytes: Vec<Bytes>,
     stamps: Vec<[u32; LINE_MAX]>,
@@ -107,6 +108,23 @@ struct Past {
     log: Vec<(u32, u32, u8)>,
 }
 
+/// A memory at some point of a run.
+pub(super) struct Kept {
+    ticket: u32,
+    written: Vec<u32>,
+    log: Vec<(u32, u32, u8)>,
+    lines: Vec<KeptLine>,
+}
+
+/// A line that had been touched by then.
+struct KeptLine {
+    line: u32,
+    about: [u32; 4],
+    bytes: Bytes,
+    stamps: [u32; LINE_MAX],
+    past: Option<([u32; WORDS], [u32; WORDS], [u16; WORDS])>,
+}
+
 impl Memory {
     pub(crate) fn new(shape: Shape, weak: bool) -> Self {
         let lines = shape.lines();
@@ -116,6 +134,7 @@ impl Memory {
             seed: 0,
             ticket: 0,
             about: vec![[0; 4]; lines],
+            touched: Vec::new(),
             written: Vec::new(),
             bytes: vec![[0; LINE_MAX]; lines],
             stamps: vec![[0; LINE_MAX]; lines],
@@ -132,6 +151,7 @@ impl Memory {
     pub(crate) fn reset(&mut self, seed: u64) {
         self.seed = mix(seed ^ 0x6761_7262_6167_6521);
         self.ticket = 0;
+        self.touched.clear();
         self.written.clear();
         if let Some(past) = &mut self.past {
             past.log.clear();
@@ -156,6 +176,7 @@ impl Memory {
     fn fill_with_garbage(&mut self, index: usize) {
         self.about[index] = [0; 4];
         self.about[index][RUN] = self.run;
+        self.touched.push(index as u32);
         let line = self.shape.line() as usize;
         for (number, chunk) in self.bytes[index][..line].chunks_mut(8).enumerate() {
             let garbage = mix(self.seed.wrapping_add((index * line + number) as u64));
@@ -237,6 +258,55 @@ impl Memory {
         recent
             .filter(latest)
             .map(|&(_, line, index)| (line, usize::from(index)))
+    }
+
+    /// What makes another run's memory what this one is now.
+    pub(super) fn keep(&self) -> Kept {
+        let past = |line: usize| {
+            let past = self.past.as_ref()?;
+            Some((past.value[line], past.changed[line], past.by[line]))
+        };
+        let lines = self.touched.iter().map(|&line| {
+            let index = line as usize;
+            KeptLine {
+                line,
+                about: self.about[index],
+                bytes: self.bytes[index],
+                stamps: self.stamps[index],
+                past: past(index),
+            }
+        });
+        Kept {
+            ticket: self.ticket,
+            written: self.written.clone(),
+            log: self
+                .past
+                .as_ref()
+                .map_or(Vec::new(), |past| past.log.clone()),
+            lines: lines.collect(),
+        }
+    }
+
+    /// Makes this memory, fresh from a reset with the same seed, what `kept` says.
+    pub(super) fn restore(&mut self, kept: &Kept) {
+        self.ticket = kept.ticket;
+        self.written.clone_from(&kept.written);
+        for line in &kept.lines {
+            let index = line.line as usize;
+            self.touched.push(line.line);
+            self.about[index] = line.about;
+            self.about[index][RUN] = self.run;
+            self.bytes[index] = line.bytes;
+            self.stamps[index] = line.stamps;
+            if let (Some(past), Some((value, changed, by))) = (&mut self.past, line.past) {
+                past.value[index] = value;
+                past.changed[index] = changed;
+                past.by[index] = by;
+            }
+        }
+        if let Some(past) = &mut self.past {
+            past.log.clone_from(&kept.log);
+        }
     }
 
     /// A digest of all bytes that may differ from the garbage at the start.

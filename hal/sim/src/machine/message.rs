@@ -46,6 +46,7 @@ impl Message {
 }
 
 /// Which lines which cores map as message data, as far as they have loaded them.
+#[derive(Clone)]
 pub(super) struct Tags(HashSet<(u16, u32)>);
 
 impl Tags {

@@ -27,6 +27,7 @@ mod cached;
 pub(crate) mod caches;
 mod digest;
 mod early;
+mod kept;
 mod listed;
 pub(crate) mod memory;
 pub(crate) mod message;
@@ -40,6 +41,7 @@ use std::cell::Cell;
 
 use caches::Caches;
 use early::Early;
+pub(crate) use kept::Kept;
 use memory::{Bytes, Mask, Memory, Parcel, bits};
 use message::Tags;
 use network::Network;
@@ -65,6 +67,7 @@ struct Combining {
 }
 
 /// What belongs to one core, apart from its cache.
+#[derive(Clone)]
 struct Core {
     combining: Combining,
     /// Parcels on their way to memory, oldest first; only in weak profiles.

@@ -61,6 +61,7 @@ enum Does {
 }
 
 /// An operation in flight.
+#[derive(Clone)]
 struct Flight {
     /// How many its origin had posted before.
     serial: u32,
@@ -73,7 +74,7 @@ struct Flight {
 }
 
 /// A core's end.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct End {
     open: bool,
     dropped: bool,
@@ -91,6 +92,7 @@ impl End {
 }
 
 /// The network.
+#[derive(Clone)]
 pub(super) struct Network {
     wire: Wire,
     ends: Vec<End>,
