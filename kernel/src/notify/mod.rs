@@ -79,7 +79,7 @@ pub use notice::{Change, Counter, Notice, Signal};
 pub use request::{Request, Source, Status, TagFilter};
 pub use several::{test_any, wait_all, wait_any};
 pub use signals::Compare;
-pub use threshold::{CountRequest, wait_any_count};
+pub use threshold::{CountRequest, test_any_count, wait_all_count, wait_any_count};
 
 /// What a notification is about: a number that origin and target agree on, up to
 /// [`Limits::tag`](crate::Limits).

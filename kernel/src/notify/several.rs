@@ -62,10 +62,17 @@ fn started<'s, 'r, L: Link>(
 
 /// The world of those that are started; none if none is.
 fn world_of<'r, L: Link>(requests: &[Request<'r, L>]) -> Result<Option<&'r World<'r, L>>, Error> {
-    let mut worlds = requests
-        .iter()
-        .filter(|request| request.is_started())
-        .map(Request::world);
+    let started = requests.iter().filter(|request| request.is_started());
+    one_world(started.map(Request::world))
+}
+
+/// The world that all of these are; none if there are none.
+pub(super) fn one_world<'r, 'w, L: Link>(
+    mut worlds: impl Iterator<Item = &'r World<'w, L>>,
+) -> Result<Option<&'r World<'w, L>>, Error>
+where
+    'w: 'r,
+{
     let first = worlds.next();
     match first {
         Some(first) if worlds.any(|world| !core::ptr::eq(first, world)) => Err(Error::WrongWindow),

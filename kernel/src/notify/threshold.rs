@@ -9,8 +9,9 @@ use bytemuck::Pod;
 use flagpost_link::{Link, order, point};
 
 use super::awaited::{Awaited, late};
+use super::several::one_world;
 use crate::{
-    Error, Unfinished, Window,
+    Error, Unfinished, Window, World,
     window::{Core, Lines},
 };
 
@@ -193,35 +194,89 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     }
 }
 
+/// Which of the started `requests` is complete, if one is, and its value. Does not wait.
+///
+/// Counters' and events' requests may be mixed. All belong to one world; takes notifications from the link, if there is room.
+///
+/// # Errors
+/// [`Error::WrongWindow`] if the requests are not of one world.
+pub fn test_any_count<L: Link>(
+    requests: &mut [CountRequest<'_, '_, L>],
+) -> Result<Option<(usize, u32)>, Error> {
+    let Some(world) = world_of(requests)? else {
+        return Ok(None);
+    };
+    // PROGRESS: who waits for room in the own ring may be the one that is to count.
+    point!("counters.test_any.progress", world.progress(); else false);
+    any(requests)
+}
+
 /// Waits until one of the started `requests` is complete, and gives its index and value. None if none is started.
 ///
 /// Counters' and events' requests may be mixed. More than 4 are polled without pause where the machine cannot watch as many
 /// words.
 ///
 /// # Errors
-/// [`Error::Timeout`] with how many notifications the one that lacks fewest lacked. All stay started.
+/// As [`test_any_count`]; [`Error::Timeout`] with how many notifications the one that lacks fewest lacked. All stay started.
 pub fn wait_any_count<L: Link>(
     requests: &mut [CountRequest<'_, '_, L>],
 ) -> Result<Option<(usize, u32)>, Error> {
-    let Some(first) = requests.iter().find(|request| request.is_started()) else {
+    let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
-    let world = first.core.world;
     let fewest = Cell::new(0);
     world.wait(
         || {
-            let mut left = u32::MAX;
-            for (index, request) in requests.iter_mut().enumerate() {
-                if request.is_started() {
-                    if let Some(value) = request.attempt()? {
-                        return Ok(Some(Some((index, value))));
-                    }
-                    left = left.min(request.left());
-                }
-            }
-            fewest.set(left);
-            Ok(None)
+            let answer = any(requests)?;
+            fewest.set(lacking(requests).min().unwrap_or(0));
+            Ok(answer.map(Some))
         },
         || late(fewest.get()),
     )
+}
+
+/// Waits until all started `requests` are complete. Counters keep their values; events' posts are taken.
+///
+/// # Errors
+/// As [`wait_any_count`], with how many notifications all together lacked. Some may be complete.
+pub fn wait_all_count<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Result<(), Error> {
+    let Some(world) = world_of(requests)? else {
+        return Ok(());
+    };
+    let left = Cell::new(0);
+    world.wait(
+        || {
+            while any(requests)?.is_some() {}
+            left.set(lacking(requests).fold(0, u32::saturating_add));
+            let all = !requests.iter().any(CountRequest::is_started);
+            Ok(all.then_some(()))
+        },
+        || late(left.get()),
+    )
+}
+
+/// The first of those that are started that is complete.
+fn any<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Result<Option<(usize, u32)>, Error> {
+    for (index, request) in requests.iter_mut().enumerate() {
+        if request.is_started()
+            && let Some(value) = request.attempt()?
+        {
+            return Ok(Some((index, value)));
+        }
+    }
+    Ok(None)
+}
+
+/// What each of those that are started lacked when it was looked at.
+fn lacking<L: Link>(requests: &[CountRequest<'_, '_, L>]) -> impl Iterator<Item = u32> {
+    let started = requests.iter().filter(|request| request.is_started());
+    started.map(CountRequest::left)
+}
+
+/// The world of those that are started; none if none is.
+fn world_of<'r, 'w, L: Link>(
+    requests: &[CountRequest<'r, 'w, L>],
+) -> Result<Option<&'r World<'w, L>>, Error> {
+    let started = requests.iter().filter(|request| request.is_started());
+    one_world(started.map(|request| request.core.world))
 }

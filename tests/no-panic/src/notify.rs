@@ -1,6 +1,6 @@
 //! Notifications: matched, counted, and with every access.
 
-use flagpost::notify::wait_any_count;
+use flagpost::notify::{test_any_count, wait_all_count, wait_any_count};
 use flagpost::rma::Operation;
 use flagpost::{
     Compare, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter, Window,
@@ -118,6 +118,10 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     while let Some((done, counted)) = wait_any_count(&mut requests)? {
         unknown(done as u32, counted);
     }
+    if let Some((done, counted)) = test_any_count(&mut requests)? {
+        unknown(done as u32, counted);
+    }
+    wait_all_count(&mut requests)?;
     let [mut one, other, _] = requests;
     one.test()?;
     one.wait()?;

@@ -2,7 +2,8 @@
 
 use flagpost::{
     Budget, Compare, Counter, Error, Link, Rank, Signal, Source, Tag, TagFilter, Unfinished,
-    Waiting, World, notify::wait_any_count,
+    Waiting, World,
+    notify::{test_any_count, wait_all_count, wait_any_count},
 };
 
 use super::{
@@ -105,6 +106,56 @@ pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(events.free()?)
 }
 
+/// All of several requests, and one after the other without waiting.
+pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let next = world.rank().next(world.size());
+    let mut window = world.allocate::<u64>(8)?;
+    window.set_num_notify(2)?;
+    let events = world.events(1)?;
+    {
+        let mut requests = [
+            window.expect_count(0..1, 0, 1)?,
+            window.expect_event(1..2, &events, 0, 1)?,
+            window.expect_count(2..3, 1, 2)?,
+        ];
+        check("none", test_any_count(&mut requests)?.is_none(), true)?;
+        wait_all_count(&mut requests)?;
+        for request in &mut requests {
+            request.start()?;
+        }
+        check("none yet", test_any_count(&mut requests)?.is_none(), true)?;
+        world.barrier()?;
+        window.put_notify(next, 2, &[1], Counter(1))?;
+        window.put_event(next, 1, &[2], &events, 0)?;
+        window.put_notify(next, 0, &[3], Counter(0))?;
+        window.put_notify(next, 2, &[4], Counter(1))?;
+        wait_all_count(&mut requests)?;
+        let active = requests.iter().filter(|request| request.is_started());
+        check("still started", active.count() == 0, true)?;
+        for (index, value) in [3_u64, 2, 4].into_iter().enumerate() {
+            check("its data", window.local().get(index)?, value)?;
+        }
+        check("counter 1", window.reset_notify_value(1)?, 2_u32)?;
+        check("posts left", events.query(0)?, 0_u32)?;
+        requests[1].start()?;
+        requests[2].start()?;
+        world.barrier()?;
+        window.put_event(next, 1, &[5], &events, 0)?;
+        let found = loop {
+            match test_any_count(&mut requests)? {
+                Some(found) => break found,
+                None => world.link().relax(),
+            }
+        };
+        check("the event", found == (1, 0), true)?;
+        check("its data", window.local().get(1)?, 5_u64)?;
+        check("the other", requests[2].is_started(), true)?;
+        requests[2].cancel()?;
+    }
+    world.barrier()?;
+    Ok(events.free()?)
+}
+
 /// Bad input is an error value, and nothing changes.
 pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let me = world.rank();
@@ -188,15 +239,15 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const MANY: u32 = 66; // more than the ring holds, less than ring and unexpected queue
     let mut window = world.allocate::<u64>(1)?;
-    window.set_num_notify(2)?;
+    window.set_num_notify(3)?;
     let events = world.events(1)?;
-    for round in 0..3_u32 {
+    for round in 0..4_u32 {
         if world.rank() == SECOND {
             for number in 1..=MANY {
                 window.put_notify(FIRST, 0, &[u64::from(number)], Tag(number))?;
             }
             match round {
-                2 => events.post(FIRST, 0)?,
+                3 => events.post(FIRST, 0)?,
                 _ => window.notify(FIRST, Counter(round))?,
             }
         } else if world.rank() == FIRST {
@@ -210,6 +261,13 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 }
                 1 => {
                     while window.notify_value(1)? == 0 {
+                        world.link().relax();
+                    }
+                }
+                2 => {
+                    let mut any = [window.expect_count(0..0, 2, 1)?];
+                    any[0].start()?;
+                    while test_any_count(&mut any)?.is_none() {
                         world.link().relax();
                     }
                 }
@@ -268,6 +326,10 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let Err(error) = wait_any_count(core::slice::from_mut(&mut three)) else {
+                return Err(NO_ERROR);
+            };
+            timed_out(error, Waiting::Notification, 2, &[])?;
+            let Err(error) = wait_all_count(core::slice::from_mut(&mut three)) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;

@@ -205,6 +205,7 @@ impl<P: Platform> Links<P> {
             count_request::shared_line(&join(c)?)
         }),
         case("counters.any", 1, ANY, |c| count_request::any(&join(c)?)),
+        case("counters.all", 1, ANY, |c| count_request::all(&join(c)?)),
         case("counters.misuse", 1, ANY, |c| {
             count_request::misuse(&join(c)?)
         }),
