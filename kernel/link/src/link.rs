@@ -182,7 +182,7 @@ pub trait Link {
     }
 
     /// [`put`](Self::put), and appends `immediate` to `to`'s queue. Who takes it from the queue finds the
-    /// data, and all earlier puts of this rank to `to`, in memory.
+    /// data, and all earlier puts of this rank to `to`, in memory, and may store to what this rank has got or read before.
     ///
     /// If `inline`, a link may send the data with the immediate, and leave it to `to`'s [`progress`](Self::progress) to put them
     /// in place, before it gives the immediate: until then later puts of the same bytes may come before them, and a

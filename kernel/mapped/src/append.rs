@@ -171,7 +171,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         order!(
             "mapped.ring.append.drain<entry",
             if M::COHERENT || self.unordered.take() {
-                // DRAIN: G1: what was put before the entry that announces it.
+                // DRAIN: G1, G5: what was put, or read, before the entry that announces it.
                 point!("mapped.ring.append.drain", self.machine.drain());
             },
             if pairs && M::COHERENT {

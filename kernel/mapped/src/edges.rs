@@ -71,7 +71,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let before = from.wrapping_sub(at) as usize;
             let (through, others) = rest.split_at_mut_checked(before).unwrap_or_default();
             if !through.is_empty() {
-                self.machine.read(self.own(at), through);
+                self.read_own(at, through);
             }
             let (own, others) = others.split_at_mut_checked(bytes.len()).unwrap_or_default();
             for (to, from) in own.iter_mut().zip(bytes) {
@@ -80,7 +80,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             (at, rest) = (to, others);
         }
         if !rest.is_empty() {
-            self.machine.read(self.own(at), rest);
+            self.read_own(at, rest);
         }
     }
 

@@ -39,7 +39,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             point!("mapped.long.append.told", self.before_telling(Some(to))?);
         }
         if self.unordered.take() {
-            // DRAIN: what was put before what announces it.
+            // DRAIN: G5 of `ring`, too: what was put, or read, before what announces it.
             point!("mapped.long.append.drain", self.machine.drain());
         }
         // One that others have come before begins anew.

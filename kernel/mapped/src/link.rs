@@ -48,7 +48,7 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) takes_long: bool,
     /// How many peers have inline payload under way.
     pub(crate) under_way: Cell<u32>,
-    /// Something was stored at a peer since the last drain.
+    /// Something was stored at a peer, or loaded that others may store to once they are told, since the last drain.
     pub(crate) unordered: Cell<bool>,
     /// Own memory that is in use, and own message buffer.
     pub(crate) memory: Heap,
@@ -227,12 +227,23 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Ok(start)
     }
 
-    /// Something was stored at a peer. Where the machine is coherent, a drain costs less than to remember that.
+    /// Something was stored at a peer, or loaded that others may store to once they are told. Where the machine is coherent, a
+    /// drain costs less than to remember that.
     #[inline]
     pub(crate) fn stored(&self) {
         if !M::COHERENT {
             self.unordered.set(true);
         }
+    }
+
+    /// Own bytes, through the cache.
+    pub(crate) fn read_own(&self, start: u32, into: &mut [u8]) {
+        self.machine.read(self.own(start), into);
+        // ORDER: a notification comes behind it: who is told may store there; to lines that are held, when they are placed.
+        point!(
+            "mapped.read.order",
+            self.beside_held(start, into.len() as u32, |_| self.stored())
+        );
     }
 
     /// All that was stored is drained.
@@ -325,7 +336,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, into.len())?;
         if !self.look_held(start, into) {
-            self.machine.read(self.own(start), into);
+            self.read_own(start, into);
         }
         self.looked();
         Ok(())
@@ -390,6 +401,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         // PLACE, WAIT: G1, G2 of `held`.
         point!("mapped.get.told", self.before_access(from)?);
         self.machine.load_bytes(region.at(start), into);
+        // ORDER: a notification comes behind it: who is told may store there.
+        point!("mapped.get.order", self.stored());
         self.looked();
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! G2. Entries of one producer are taken in program order; those of a shared ring in the order of their tickets.
 //! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing; or sent a part of long payload, and knows how much.
 //! G4. When [`flush`](flagpost_link::Link::flush) says so, inline payload is in its place as well.
+//! G5. Who takes an entry may store to what its producer has read before: that does not find it any more.
 //!
 //! # Which ring
 //! [`Ring::Pairs`]: every rank has one ring per peer, which only that peer fills. No lock, but a line for each entry of each
@@ -66,8 +67,8 @@
 //! |-----------------|----------|----------------------------------------------------------------------------|
 //! | `put_immediate` | producer | pairs: load head (room), if the last view says full. Shared: lock(owner),   |
 //! |                 |          | acquire; load tail (and head); store tail; drain; unlock. Then bulk store  |
-//! |                 |          | of longer data; drain, if anything was put since the last; bulk store of   |
-//! |                 |          | the entry; drain                                                           |
+//! |                 |          | of longer data; drain, if anything was put or read since the last; bulk    |
+//! |                 |          | store of the entry; drain                                                  |
 //! | `progress`      | owner    | load word 0 of the next entry of each ring: another phase: nothing there.  |
 //! |                 |          | Else acquire; load the others; hold the payload (`held`),                  |
 //! |                 |          | or, if there is none, store head                                           |

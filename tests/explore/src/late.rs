@@ -5,20 +5,24 @@
 //! goes on cannot show it. So a run is made twice.
 //!
 //! # Steps
-//! 1. *Watch*: an ordinary run. A load is *open* until its core drains or acquires, loads or stores the same word
-//!    again, or waits for that word. If another core changes the word while the load is open, and its core has stored
-//!    something since, then the load could have returned the new value: a *prophecy*. One of those of the run
-//!    is kept, drawn by the seed.
+//! 1. *Watch*: an ordinary run. A load, of a word or in bulk, past the caches or through its core's, is *open* until its core
+//!    drains or acquires, loads or stores some of the same bytes again, or waits for a word of them. If another core changes some
+//!    while the load is open, and its core has stored something since, then the load could have returned the new bytes: a *prophecy*.
+//!    One of those of the run is kept, drawn by the seed. Words change when they are stored; other bytes when their core drains
+//!    behind the bulk store, or behind the write-back of what it stored through its cache: then they are in memory for sure.
 //! 2. *Fulfil*: the same run again, but that load returns the new value at once. Up to the change, the core must make
 //!    exactly the accesses that it made before: only then did nothing depend on the load, and the run is one that
 //!    such a core could make. Otherwise it proves nothing and is dropped.
+//!
+//! What a core stores in bulk others may see before it drains, though that is its next step. So a drain that open loads wait for
+//! takes some time here.
 //!
 //! The chip below has profile `scc`, on which word stores take effect at once and in order: then the order in
 //! which calls return here is that of their effects.
 //!
 //! # Bounds
-//! Word loads and word stores only; one late load per run. Loads are taken to be done at an `acquire`, which promises
-//! less.
+//! One late load per run, which returns one change of its bytes. Loads are taken to be done at an `acquire`, which promises
+//! less, and atomic operations to change nothing. What was evicted is taken to change memory no earlier than by its write-back.
 
 use std::cell::RefCell;
 
@@ -85,21 +89,59 @@ fn begin(mode: Mode, seed: u64) {
     });
 }
 
-/// A load that returns what its word holds only later.
-#[derive(Copy, Clone)]
+/// A load that returns what its bytes hold only later.
+#[derive(Clone)]
 struct Prophecy {
     core: u16,
     /// Number of the load, among its core's.
     load: u32,
-    at: Address,
-    /// The new value, the call that stores it (of all cores'), and what the core has asked for by then.
-    value: u32,
+    /// The new bytes, their number among all changes of memory, and what the core has asked for by then.
+    change: Bytes,
     call: u64,
     asked: u64,
 }
 
+/// Bytes, and where they are.
+#[derive(Clone, PartialEq)]
+struct Bytes {
+    at: Address,
+    bytes: Vec<u8>,
+}
+
+impl Bytes {
+    fn new(at: Address, bytes: &[u8]) -> Self {
+        let bytes = bytes.to_vec();
+        Self { at, bytes }
+    }
+
+    fn end(&self) -> u32 {
+        self.at.offset + self.bytes.len() as u32
+    }
+
+    /// Whether some lie in both.
+    fn meets(&self, other: &Self) -> bool {
+        self.at.region == other.at.region
+            && self.at.offset < other.end()
+            && other.at.offset < self.end()
+    }
+
+    /// Takes those over that lie in `from` as well. True if that changes any.
+    fn take(&mut self, from: &Self) -> bool {
+        let before = self.bytes.clone();
+        if self.meets(from) {
+            for (offset, to) in (self.at.offset..).zip(&mut self.bytes) {
+                let place = offset.checked_sub(from.at.offset);
+                if let Some(from) = place.and_then(|place| from.bytes.get(place as usize)) {
+                    *to = *from;
+                }
+            }
+        }
+        before != self.bytes
+    }
+}
+
 /// What to do with calls.
-#[derive(Copy, Clone, Default)]
+#[derive(Clone, Default)]
 enum Mode {
     #[default]
     Watch,
@@ -108,9 +150,8 @@ enum Mode {
 
 /// A load that may finish late.
 struct Open {
-    at: Address,
+    found: Bytes,
     load: u32,
-    value: u32,
     /// Its core has stored something since.
     overtaken: bool,
 }
@@ -122,6 +163,10 @@ struct Core {
     /// Hash of all that it asked for.
     asked: u64,
     open: Vec<Open>,
+    /// Stored through the cache, and not written back.
+    dirty: Vec<Bytes>,
+    /// On its way to memory until the next drain.
+    leaving: Vec<Bytes>,
 }
 
 /// A run, as far as this module goes. All cores of a run share one host thread.
@@ -129,7 +174,7 @@ struct Core {
 struct State {
     mode: Mode,
     cores: Vec<Core>,
-    /// Stores of all cores.
+    /// Changes of memory, by all cores.
     calls: u64,
     /// How many prophecies there were, and the one that was drawn.
     count: u64,
@@ -155,6 +200,15 @@ fn number(kind: u8, at: Address, value: u32) -> u64 {
     mix(mix(place ^ u64::from(kind) << 56) ^ u64::from(value))
 }
 
+/// The same of a call that stores these.
+fn number_of(kind: u8, stored: &Bytes) -> u64 {
+    let len = stored.bytes.len() as u32;
+    let bytes = stored.bytes.iter();
+    bytes.fold(number(kind, stored.at, len), |all, byte| {
+        mix(all ^ u64::from(*byte))
+    })
+}
+
 impl State {
     fn core(&mut self, core: CoreId) -> &mut Core {
         let index = core.index();
@@ -170,57 +224,65 @@ impl State {
         core.asked = mix(core.asked ^ call);
     }
 
-    /// `core` has loaded `value`. What it gets.
-    fn load(&mut self, core: CoreId, at: Address, value: u32) -> u32 {
-        self.ask(core, number(1, at, 0));
-        let mode = self.mode;
+    /// `core` has loaded `into`, which becomes what it gets.
+    fn load(&mut self, core: CoreId, kind: u8, at: Address, into: &mut [u8]) {
+        self.ask(core, number(kind, at, into.len() as u32));
+        let mut found = Bytes::new(at, into);
         let own = self.core(core);
         let load = own.loads;
         own.loads += 1;
-        match mode {
-            Mode::Fulfil(p) if p.core == core.get() && p.load == load => return p.value,
-            Mode::Fulfil(_) => return value,
-            Mode::Watch => {}
-        }
-        own.open.retain(|open| open.at != at);
+        own.open.retain(|open| !open.found.meets(&found));
         own.open.push(Open {
-            at,
+            found: found.clone(),
             load,
-            value,
             overtaken: false,
         });
-        value
+        if let Mode::Fulfil(late) = &self.mode
+            && (late.core, late.load) == (core.get(), load)
+        {
+            found.take(&late.change);
+            into.copy_from_slice(&found.bytes);
+        }
     }
 
-    /// `core` has stored `value`.
-    fn store(&mut self, core: CoreId, at: Address, value: u32) {
-        self.ask(core, number(2, at, value));
+    /// `core` stores something, at once or on its way.
+    fn store(&mut self, core: CoreId, kind: u8, stored: &Bytes) {
+        self.ask(core, number_of(kind, stored));
+        let own = self.core(core);
+        own.open.retain(|open| !open.found.meets(stored));
+        own.open.iter_mut().for_each(|open| open.overtaken = true);
+    }
+
+    /// What `core` has stored is in memory.
+    fn change(&mut self, core: CoreId, change: &Bytes) {
         self.calls += 1;
-        if let Mode::Fulfil(prophecy) = self.mode {
-            let asked = self.cores[usize::from(prophecy.core)].asked;
-            self.fulfilled |= prophecy.call == self.calls
-                && (prophecy.at, prophecy.value) == (at, value)
-                && prophecy.asked == asked;
-            return;
+        if let Mode::Fulfil(late) = &self.mode {
+            let asked = self.cores[usize::from(late.core)].asked;
+            self.fulfilled |=
+                (late.call, late.asked) == (self.calls, asked) && late.change == *change;
         }
         let mut possible = Vec::new();
         for (number, other) in (0_u16..).zip(&mut self.cores) {
             if number == core.get() {
-                other.open.retain(|open| open.at != at);
-                other.open.iter_mut().for_each(|open| open.overtaken = true);
-            } else if let Some(place) = other.open.iter().position(|open| open.at == at) {
-                let open = other.open.swap_remove(place);
-                if open.overtaken && open.value != value {
-                    possible.push(Prophecy {
-                        core: number,
-                        load: open.load,
-                        at,
-                        value,
-                        call: self.calls,
-                        asked: other.asked,
-                    });
-                }
+                continue;
             }
+            let asked = other.asked;
+            let changed = other
+                .open
+                .extract_if(.., |open| open.found.meets(change))
+                .filter_map(|mut open| {
+                    (open.found.take(change) && open.overtaken).then_some(open.load)
+                });
+            possible.extend(changed.map(|load| Prophecy {
+                core: number,
+                load,
+                change: change.clone(),
+                call: self.calls,
+                asked,
+            }));
+        }
+        if let Mode::Fulfil(_) = self.mode {
+            return;
         }
         for prophecy in possible {
             // Each of n is kept with chance 1/n.
@@ -229,6 +291,36 @@ impl State {
             if self.draw.is_multiple_of(self.count) {
                 self.found = Some(prophecy);
             }
+        }
+    }
+
+    /// `core` has written lines back, which leave.
+    fn write_back(&mut self, core: CoreId, spans: &[Lines]) {
+        let own = self.core(core);
+        let written = own.dirty.extract_if(.., |dirty| {
+            let at = dirty.at.offset;
+            spans.iter().any(|span| {
+                span.region() == dirty.at.region && span.start() < dirty.end() && at < span.end()
+            })
+        });
+        own.leaving.extend(written);
+    }
+
+    /// How long `core`'s drain takes: until others have come as far as they can with what has left.
+    fn delay(&mut self, core: CoreId) -> u64 {
+        let own = self.core(core);
+        if own.open.iter().any(|open| open.overtaken) {
+            mix(own.asked) % 64
+        } else {
+            0
+        }
+    }
+
+    /// `core` has drained.
+    fn drain(&mut self, core: CoreId) {
+        self.order(core, 4);
+        for change in std::mem::take(&mut self.core(core).leaving) {
+            self.change(core, &change);
         }
     }
 
@@ -249,7 +341,10 @@ impl State {
     fn wait(&mut self, core: CoreId, watched: &[Watch]) {
         self.ask(core, mix(6 << 56 ^ watched.len() as u64));
         let own = self.core(core);
-        let waits = |open: &Open| watched.iter().any(|watch| watch.at == open.at);
+        let waits = |open: &Open| {
+            let word = |watch: &Watch| Bytes::new(watch.at, &watch.seen.to_le_bytes());
+            watched.iter().any(|watch| word(watch).meets(&open.found))
+        };
         own.open.retain(|open| !waits(open));
     }
 }
@@ -267,6 +362,20 @@ impl Late {
     fn ask(&self, kind: u8, at: Address, len: usize) {
         self.note(|state, core| state.ask(core, number(kind, at, len as u32)));
     }
+
+    /// A load that has brought `into`.
+    fn loaded(&self, kind: u8, at: Address, into: &mut [u8]) {
+        self.note(|state, core| state.load(core, kind, at, into));
+    }
+
+    /// A store of a word, which is in memory.
+    fn stored(&self, kind: u8, at: Address, bytes: &[u8]) {
+        let stored = Bytes::new(at, bytes);
+        self.note(|state, core| {
+            state.store(core, kind, &stored);
+            state.change(core, &stored);
+        });
+    }
 }
 
 impl UncachedMemory for Late {
@@ -274,38 +383,45 @@ impl UncachedMemory for Late {
 
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
-        let value = self.0.load_u8(at);
-        self.note(|state, core| state.load(core, at, value.into())) as u8
+        let mut bytes = [self.0.load_u8(at)];
+        self.loaded(13, at, &mut bytes);
+        let [byte] = bytes;
+        byte
     }
 
     #[track_caller]
     fn store_u8(&self, at: Address, value: u8) {
         self.0.store_u8(at, value);
-        self.note(|state, core| state.store(core, at, value.into()));
+        self.stored(14, at, &[value]);
     }
 
     #[track_caller]
     fn load_u32(&self, at: Address) -> u32 {
-        let value = self.0.load_u32(at);
-        self.note(|state, core| state.load(core, at, value))
+        let mut bytes = self.0.load_u32(at).to_le_bytes();
+        self.loaded(1, at, &mut bytes);
+        u32::from_le_bytes(bytes)
     }
 
     #[track_caller]
     fn store_u32(&self, at: Address, value: u32) {
         self.0.store_u32(at, value);
-        self.note(|state, core| state.store(core, at, value));
+        self.stored(2, at, &value.to_le_bytes());
     }
 
     #[track_caller]
     fn store_bytes(&self, at: Address, from: &[u8]) {
         self.0.store_bytes(at, from);
-        self.ask(7, at, from.len());
+        let stored = Bytes::new(at, from);
+        self.note(|state, core| {
+            state.store(core, 7, &stored);
+            state.core(core).leaving.push(stored);
+        });
     }
 
     #[track_caller]
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         self.0.load_bytes(at, into);
-        self.ask(8, at, into.len());
+        self.loaded(8, at, into);
     }
 }
 
@@ -313,13 +429,17 @@ impl CachedMemory for Late {
     #[track_caller]
     fn read(&self, at: Address, into: &mut [u8]) {
         self.0.read(at, into);
-        self.ask(9, at, into.len());
+        self.loaded(9, at, into);
     }
 
     #[track_caller]
     fn write(&self, at: Address, from: &[u8]) {
         self.0.write(at, from);
-        self.ask(10, at, from.len());
+        let stored = Bytes::new(at, from);
+        self.note(|state, core| {
+            state.store(core, 10, &stored);
+            state.core(core).dirty.push(stored);
+        });
     }
 }
 
@@ -333,6 +453,7 @@ unsafe impl Coherence for Late {
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {
         self.0.write_back(spans);
+        self.note(|state, core| state.write_back(core, spans));
     }
 
     #[track_caller]
@@ -342,8 +463,11 @@ unsafe impl Coherence for Late {
 
     #[track_caller]
     fn drain(&self) {
+        for _ in 0..self.note(State::delay) {
+            self.0.relax(&[]);
+        }
         self.0.drain();
-        self.note(|state, core| state.order(core, 4));
+        self.note(State::drain);
     }
 
     #[track_caller]

@@ -142,6 +142,43 @@ pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     nothing_is_left(&window)
 }
 
+/// Who is told by a rank that it has read something may store there: by a put to that rank, or to its own piece.
+pub(super) fn read_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 8;
+    let (writer, reader) = (Rank::new(0), Rank::new(1));
+    let window = world.allocate::<u64>(2 * LEN)?;
+    window.set_inline(false);
+    for round in 1..=6_u64 {
+        let owner = if round % 3 == 0 { reader } else { writer };
+        if world.rank() == writer {
+            let all = window.lock_all()?;
+            all.put(owner, 0, &[round; LEN])?;
+            window.notify(reader, Tag(1))?;
+            told(&window, 0..0, reader, 2)?;
+            all.put(owner, 0, &[round + 100; LEN])?;
+            all.unlock()?;
+        } else if world.rank() == reader {
+            let mut seen = [0; LEN];
+            let all = window.lock_all()?;
+            told(&window, 0..LEN, writer, 1)?;
+            // What came before is in memory: it does not order what follows.
+            all.flush(writer)?;
+            match round % 3 {
+                0 => window.local().copy_out(0, &mut seen)?,
+                1 => all.get(writer, 0, &mut seen)?,
+                _ => window.get_notify(writer, 0, &mut seen, Tag(2))?,
+            }
+            if round % 3 != 2 {
+                window.notify(writer, Tag(2))?;
+            }
+            same("read before", seen, [round; LEN])?;
+            all.unlock()?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
 /// A cached piece: a started request shows what it holds, and its owner stores to it again when it is told.
 pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());

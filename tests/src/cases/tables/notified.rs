@@ -79,6 +79,9 @@ impl<P: Platform> Links<P> {
         case("notify.cached_get", 1, ANY, |c| {
             notify_access::cached_get(&join(c)?)
         }),
+        case("notify.read_before", 2, ANY, |c| {
+            notify_access::read_before(&join(c)?)
+        }),
         case("notify.mixed", 1, ANY, |c| notify_access::mixed(&join(c)?)),
         case("notify.refused", 1, ANY, |c| {
             notify_access::misuse(&join(c)?)
