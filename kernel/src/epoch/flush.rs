@@ -7,7 +7,7 @@
 //! | [`Lock::flush_local`], [`Lock::flush_local_all`] | buffers of earlier calls may be used again | none |
 //! | [`Window::sync`] | the owner's view of its own piece and what peers see agree | own lines of the piece |
 //!
-//! A flush tells nobody: who is to look must be told, behind it (a notification, a barrier, a word that it looks at).
+//! A flush and a sync tell nobody: who is to look must be told, behind it (a notification, a barrier, a word that is put and that it looks at).
 //!
 //! # Source
 //! MPI-3 11.5.4; [foMPI] 2.3.

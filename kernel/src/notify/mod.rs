@@ -47,6 +47,8 @@
 //!   progress then: it must be in a waiting call, or test, or make its next call behind the match, and its unexpected queue must
 //!   have room. They cost nothing more while no inline data are under way.
 //!
+//! Own stores through the cache tell nobody, whoever finds them: see [there](crate::epoch::lock#the-own-piece).
+//!
 //! A barrier, a PSCW epoch, or a notice by a counter or signal does not place them: what follows may overtake them. A later notified put of
 //! the same bytes with a tag does not.
 //!

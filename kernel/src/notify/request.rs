@@ -93,6 +93,10 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// A request for `count` notifications of this window from `source` with `tag`, whose data arrive in
     /// the elements `range` of the own piece (an empty range: no data, or data that are never cached).
     ///
+    /// Behind a match with an empty range the own cache may hold any of the window's lines, old or new, though this rank has never
+    /// read them: since the window was made, or because a chip fetches ahead, or a link has brought data through it. Whoever reads data by
+    /// [`Local`](crate::Local) all the same calls [`sync`](Self::sync) first.
+    ///
     /// Costs nothing but the 32 bytes; [`Request::start`] begins to wait.
     ///
     /// # Errors

@@ -54,6 +54,10 @@
 //! * between two collective synchronizations without epochs of peers, with [`Window::sync`] before the one that lets peers
 //!   in, and behind the one that locks them out.
 //!
+//! Own stores tell nobody before the unlock, or what follows [`Window::sync`], does: whoever polls for them by gets may find one early, in a line
+//! that has left the cache on the chip's account, and neither older stores in other lines nor what came with notifications before.
+//! A word that peers are to poll is put ([`Rma::put`] to the own rank), or in a window of the unified model.
+//!
 //! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers' puts; nothing refuses that.
 //! In the unified model the owner may always load and store, as a peer may put and get.
 //!
