@@ -4,6 +4,9 @@
 //! G1. When [`World::start`] returns, every rank has started and may be accessed.
 //! G2. While a rank waits in any call, it takes notifications from its link as long as its unexpected
 //!     queue has room, so that two ranks that wait for each other's rings both go on.
+//! G3. A notification that no rank of this world sends is dropped, and nobody is told: of a window that there is not, or in the name of
+//!     a rank that there is not, or, where the link knows its sender, in that of another one. (Where the machine is
+//!     coherent, a request that takes its notification at once takes that name on trust: whoever may store to one ring there, may store to all.)
 //!
 //! # Bounds
 //! Words of the arena: the unexpected queue, and per window what its strategy says
@@ -14,9 +17,16 @@ use core::cell::Cell;
 use flagpost_link::{Link, Op, Pending, Rank, Refusal, point};
 
 use crate::{
-    Budget, Error, Group, Limits, Missing, Timeout, Waiting, arena::Arena, budget::Deadline,
-    collective::Collectives, notify::queue::UnexpectedQueue,
+    Budget, Error, Group, Limits, Missing, Timeout, Waiting,
+    arena::Arena,
+    budget::Deadline,
+    collective::Collectives,
+    notify::{Notification, immediate::unpack, queue::UnexpectedQueue},
+    window::bit,
 };
+
+/// So many strange notifications are dropped before a waiting call looks at its budget.
+const STRANGE: u32 = 16;
 
 /// How a world is set up. The same on all ranks.
 #[derive(Copy, Clone, Debug)]
@@ -127,7 +137,7 @@ impl<'a, L: Link> World<'a, L> {
         let mut any = false;
         // ROOM: what is taken from the link must be kept.
         while point!("world.progress.room", !self.queue.is_full(); else true) {
-            let Some(immediate) = self.link.progress() else {
+            let Some(immediate) = self.next_notification(None) else {
                 return any;
             };
             self.queue.push(immediate);
@@ -138,9 +148,30 @@ impl<'a, L: Link> World<'a, L> {
         any
     }
 
-    /// The next notification of the link, for which the caller has room.
-    pub(crate) fn next_notification(&self) -> Option<u32> {
-        point!("world.next.progress", self.link.progress(); else None)
+    /// The next notification of the link, for which the caller has room. Drops strange ones. `like` is one of a window that there is,
+    /// if the caller wants such: then matching touches nothing to find that out.
+    pub(crate) fn next_notification(&self, like: Option<u32>) -> Option<u32> {
+        for _ in 0..STRANGE {
+            let immediate = point!("world.next.progress", self.link.progress(); else None)?;
+            if !self.is_strange(immediate, like) {
+                return Some(immediate);
+            }
+        }
+        // There may be more: who relaxes next does not sleep.
+        self.link.end_wait();
+        None
+    }
+
+    /// Whether no rank of this world sends such a notification: of a window that there is not, or in the name of a rank that there is
+    /// not, or of another one.
+    fn is_strange(&self, immediate: u32, like: Option<u32>) -> bool {
+        let of = |immediate| unpack(self.queue.tag_bits(), immediate);
+        let Notification { source, window, .. } = of(immediate);
+        let named = |sender| sender == source;
+        let alike = like.is_some_and(|like| of(like).window == window);
+        !alike && self.windows.get() & bit(window) == 0
+            || self.check_rank(source).is_err()
+            || !self.link.sender().is_none_or(named)
     }
 
     /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops those that it says: all of
@@ -153,7 +184,7 @@ impl<'a, L: Link> World<'a, L> {
         self.queue.take_if(&mut dropped);
         // ROOM: what is taken from the link must be kept.
         while point!("world.sift.room", !self.queue.has_no_spare(); else true) {
-            let Some(immediate) = self.next_notification() else {
+            let Some(immediate) = self.next_notification(None) else {
                 return Ok(());
             };
             if !dropped(immediate) {

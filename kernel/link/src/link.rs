@@ -264,6 +264,11 @@ pub trait Link {
     /// Takes the oldest immediate from this rank's queue, with its data in place.
     fn progress(&self) -> Option<u32>;
 
+    /// Whose immediate [`progress`](Self::progress) gave last, where the link knows that without a look at it.
+    fn sender(&self) -> Option<Rank> {
+        None
+    }
+
     /// No immediate is taken for now, for want of room. What those have begun that were taken comes to its end all the same, as where
     /// [`progress`](Self::progress) finds none: others may wait for it.
     fn catch_up(&self) {}

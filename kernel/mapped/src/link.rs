@@ -36,6 +36,8 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) peers: [Peer; PAIRS],
     /// Whose ring is looked at first.
     pub(crate) turn: Cell<Rank>,
+    /// Pairs: whose entry was taken last, but for those that are taken at once.
+    pub(crate) sender: Cell<Rank>,
     /// Number of the first entry of the ring that this rank fills at each other.
     pub(crate) out: Cell<u32>,
     /// Rings are those of pairs, and there is nothing that this rank has sent to itself.
@@ -141,6 +143,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             polled: Polled::new(),
             peers: [const { Peer::new() }; PAIRS],
             turn: Cell::new(Rank::new(0)),
+            sender: Cell::new(Rank::new(0)),
             out: Cell::new(0),
             at_once: Cell::new(matches!(ring, Ring::Pairs { .. })),
             held: Pending::new(),
@@ -531,6 +534,10 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     fn progress(&self) -> Option<u32> {
         self.take()
+    }
+
+    fn sender(&self) -> Option<Rank> {
+        matches!(self.layout.ring, Ring::Pairs { .. }).then(|| self.sender.get())
     }
 
     fn catch_up(&self) {

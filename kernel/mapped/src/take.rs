@@ -81,6 +81,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             }
             let number = self.ring_number(source);
             if let Some(immediate) = self.take_of(rings, number, &peer.taken) {
+                self.sender.set(source);
                 let at_once = M::COHERENT && self.at_once.get();
                 self.turn.set(if at_once { peer.next.get() } else { next });
                 if !M::COHERENT && peer.hears() {

@@ -54,6 +54,8 @@ pub struct Networked<F> {
     numbers: Heap,
     /// Immediates for the kernel, and who sent them.
     pub(crate) arrived: RefCell<VecDeque<(Rank, u32)>>,
+    /// Whose the last one was that the kernel has taken.
+    sender: Cell<Option<Rank>>,
     /// Immediates that a rank may send before any is taken.
     pub(crate) credits: u32,
     /// The network has refused credits that a peer must get.
@@ -96,6 +98,7 @@ impl<F: Fabric> Networked<F> {
             slots: RefCell::new((0..SLOTS).map(|_| FIRST).collect()),
             numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
             arrived: RefCell::new(VecDeque::new()),
+            sender: Cell::new(None),
             credits: entries.max(1),
             owed: Cell::new(false),
             untold: Cell::new(None),
@@ -466,9 +469,14 @@ impl<F: Fabric> Link for Networked<F> {
         reached()
     }
 
+    fn sender(&self) -> Option<Rank> {
+        self.sender.get()
+    }
+
     fn progress(&self) -> Option<u32> {
         self.look();
         let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
+        self.sender.set(Some(from));
         if !self.is_own(from)
             && let Ok(peer) = self.peer(from)
         {

@@ -6,7 +6,8 @@
 //! G2. A notification is matched by the first test that asks for it; among those that match a request, the
 //!     oldest first. Notifications of one source are matched in the order in which they were sent.
 //! G3. None is lost: with a full unexpected queue the target takes no more from its ring, and with a full
-//!     ring its senders wait. A window with some that are not matched is not [freed](crate::Window::free).
+//!     ring its senders wait. A window with some that are not matched is not [freed](crate::Window::free). Dropped are only
+//!     those that no rank of this world sends: of a window that there is not, in the name of a rank that there is not, or in another one's where the link knows whose they are.
 //!
 //! # Who does what
 //! All accesses, and what the target may take from being told: [`access`]. How it is told, by a tag, a counter or a signal:
@@ -65,7 +66,7 @@ pub mod access;
 mod awaited;
 pub mod counters;
 pub mod events;
-mod immediate;
+pub(crate) mod immediate;
 pub mod notice;
 pub(crate) mod queue;
 mod request;

@@ -174,7 +174,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         }
         // ROOM: what is taken from the link must be kept.
         while point!("notify.probe.room", !world.queue.has_no_spare(); else true) {
-            let Some(immediate) = world.next_notification() else {
+            let Some(immediate) = world.next_notification(Some(request.wanted)) else {
                 return Ok(None);
             };
             world.queue.push(immediate);
@@ -312,7 +312,7 @@ impl<'r, L: Link> Request<'r, L> {
                         let capacity = world.queue.capacity();
                         return Err(Error::QueueFull { capacity });
                     }
-                    let Some(immediate) = world.next_notification() else {
+                    let Some(immediate) = world.next_notification(Some(self.wanted)) else {
                         return Ok(None);
                     };
                     if !self.takes(immediate) {

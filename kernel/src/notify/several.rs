@@ -32,7 +32,7 @@ pub fn test_any<L: Link>(
     }
     // ROOM: what is taken from the link must be kept.
     while point!("notify.several.room", !world.queue.has_no_spare(); else true) {
-        let Some(immediate) = world.next_notification() else {
+        let Some(immediate) = world.next_notification(None) else {
             return Ok(None);
         };
         let taker = started(requests).find_map(|(index, request)| {

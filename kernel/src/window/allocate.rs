@@ -264,7 +264,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
 }
 
 /// The bit of window `id`.
-pub(super) const fn bit(id: u16) -> u64 {
+pub(crate) const fn bit(id: u16) -> u64 {
     1_u64.wrapping_shl(id as u32)
 }
 

@@ -60,6 +60,7 @@ use flagpost_link::{Link, Rank};
 use crate::{Error, World, epoch::EpochSlots};
 
 pub(crate) use self::core::{Core, Lines, Piece, Pieces, cell};
+pub(crate) use allocate::bit;
 pub use dynamic::{Displacement, DynamicOptions, DynamicWindow, Validation};
 pub use local::Local;
 pub use memory::Memory;

@@ -152,6 +152,10 @@ impl<L: Link> Link for Recorded<'_, L> {
         immediate
     }
 
+    fn sender(&self) -> Option<Rank> {
+        self.link.sender()
+    }
+
     fn relax(&self) {
         self.link.relax();
     }

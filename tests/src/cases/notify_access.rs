@@ -288,6 +288,46 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     nothing_is_left(&window)
 }
 
+/// Notifications that no rank of this world sends, of windows and of ranks that there are not: nobody is told, and they take no room.
+pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WINDOW_BITS: u32 = 6;
+    let (sender, target) = (Rank::new(0), Rank::new(1));
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(1)?;
+    let (link, (key, _)) = (world.link(), world.link().scratch());
+    let tag_bits = world.limits().tag.count_ones();
+    let of = |source: Rank, window: u32| {
+        let source = u32::from(source.get()) << WINDOW_BITS;
+        (source | window) << tag_bits
+    };
+    let there_is_none = u32::from(world.limits().windows) - 1;
+    // More than the queue has room for.
+    for _ in 0..100 {
+        if me == sender {
+            let op = Op::new();
+            let tell = |immediate| {
+                insist(link, || {
+                    link.put_immediate(target, (key, 0), &[], immediate, true, &op)
+                })
+            };
+            tell(of(sender, there_is_none) | 1)?;
+            if !size.is_power_of_two() {
+                tell(of(Rank::new(size), 0) | 1)?;
+            }
+            // Where a rank has a ring for each peer, or its network tells whose it is, it is not told in another one's name.
+            if size <= 4 && size > 2 {
+                tell(of(Rank::new(2), 0) | 1)?;
+            }
+            window.notify(target, Tag(1))?;
+        } else if me == target {
+            let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+            any.start()?;
+            check("who has told", any.wait()?.source.get(), sender.get())?;
+        }
+    }
+    nothing_is_left(&window)
+}
+
 /// A slot that no collective of a few hundred ranks uses.
 const SPARE: Slot = Slot(31);
 

@@ -82,6 +82,9 @@ impl<P: Platform> Links<P> {
         case("notify.read_before", 2, ANY, |c| {
             notify_access::read_before(&join(c)?)
         }),
+        case("notify.strange", 2, ANY, |c| {
+            notify_access::strange(&join(c)?)
+        }),
         case("notify.mixed", 1, ANY, |c| notify_access::mixed(&join(c)?)),
         case("notify.refused", 1, ANY, |c| {
             notify_access::misuse(&join(c)?)
