@@ -319,7 +319,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     }
 
     fn withdraw(&self, key: Key) {
-        // What is held for it is placed before own stores to it, and before anybody is told that it is another window's.
+        // PLACE: what is held for it does not come over what it becomes, slots perhaps, which are stored to before anybody is told.
+        point!("mapped.withdraw.held", self.place_held());
         self.memory.give_back(key.get());
     }
 

@@ -71,6 +71,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// The inverse of [`Mapped::take_slots`].
     pub(crate) fn give_back_slots(&self, first: Slot) {
+        // DRAIN: own stores to them do not come over what this memory becomes.
+        point!("mapped.slots.withdraw.drain", self.machine.drain());
         let start = (first.0 & !BUFFER).saturating_mul(4);
         let heap = if first.0 & BUFFER != 0 {
             &self.buffer

@@ -13,6 +13,43 @@ use crate::{Failure, context::check};
 const SENDER: Rank = Rank::new(0);
 const TARGET: Rank = Rank::new(1);
 
+/// Payload that nobody wanted, for a window that is gone, does not come over what its memory becomes: slots, which are stored to past
+/// the cache, and before anybody is told.
+pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    /// What says in a slot's number that it lies in the message buffer.
+    const IN_BUFFER: u32 = 1 << 31;
+    const LEN: usize = 64;
+    let link = world.link();
+    let mut count = 1024;
+    while count > 0 {
+        match link.allocate_slots(count) {
+            Ok(slot) if slot.0 & IN_BUFFER != 0 => continue,
+            Ok(slot) => link.withdraw_slots(slot),
+            Err(_) => {}
+        }
+        count /= 2;
+    }
+    for _ in 0..ROUNDS {
+        let window = world.allocate::<u32>(LEN)?;
+        if world.rank() == SENDER {
+            window.put_notify(TARGET, 0, &[5; LEN], Tag(1))?;
+        }
+        if let Err(Unfinished { handle, error }) = window.free() {
+            check("it is told", matches!(error, Error::Unmatched { .. }), true)?;
+            handle.discard_notifications()?;
+            handle.free()?;
+        }
+        let slots = link.allocate_slots(LEN as u32)?;
+        world.barrier()?;
+        for index in 0..LEN as u32 {
+            check("new slot", link.reached(slots.plus(index), 1)?, false)?;
+        }
+        world.barrier()?;
+        link.withdraw_slots(slots);
+    }
+    Ok(())
+}
+
 /// What the owner does around long payload: own loads and stores in its lines, through the cache and past it.
 pub(super) fn around<L: Link, const N: usize>(
     world: &World<'_, L>,

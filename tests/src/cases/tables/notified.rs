@@ -168,6 +168,9 @@ impl<P: Platform> Links<P> {
         case("small.wait_any", 2, 3, |c| {
             small!(c, notify_request::small_any)
         }),
+        case("notify.long_discarded", 2, ANY, |c| {
+            notify_long::discarded(&join(c)?)
+        }),
         case("notify.long_small", 2, 2, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;
