@@ -169,6 +169,16 @@ struct Core {
     leaving: Vec<Bytes>,
 }
 
+impl Core {
+    /// `change` is on its way, behind all others: what they have of the same bytes is not seen any more once it is in memory.
+    fn leave(&mut self, change: Bytes) {
+        for earlier in &mut self.leaving {
+            earlier.take(&change);
+        }
+        self.leaving.push(change);
+    }
+}
+
 /// A run, as far as this module goes. All cores of a run share one host thread.
 #[derive(Default)]
 struct State {
@@ -297,13 +307,18 @@ impl State {
     /// `core` has written lines back, which leave.
     fn write_back(&mut self, core: CoreId, spans: &[Lines]) {
         let own = self.core(core);
-        let written = own.dirty.extract_if(.., |dirty| {
-            let at = dirty.at.offset;
-            spans.iter().any(|span| {
-                span.region() == dirty.at.region && span.start() < dirty.end() && at < span.end()
+        let written: Vec<_> = own
+            .dirty
+            .extract_if(.., |dirty| {
+                let at = dirty.at.offset;
+                spans.iter().any(|span| {
+                    span.region() == dirty.at.region
+                        && span.start() < dirty.end()
+                        && at < span.end()
+                })
             })
-        });
-        own.leaving.extend(written);
+            .collect();
+        written.into_iter().for_each(|written| own.leave(written));
     }
 
     /// How long `core`'s drain takes: until others have come as far as they can with what has left.
@@ -414,7 +429,7 @@ impl UncachedMemory for Late {
         let stored = Bytes::new(at, from);
         self.note(|state, core| {
             state.store(core, 7, &stored);
-            state.core(core).leaving.push(stored);
+            state.core(core).leave(stored);
         });
     }
 
