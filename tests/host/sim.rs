@@ -7,6 +7,8 @@
 mod groups;
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use flagpost::{Budget, Config, Error, Rank, Tag, World};
 use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
@@ -73,16 +75,27 @@ fn forty_eight_cores() {
 #[test]
 fn late_loads() {
     let seeds = groups::seeds(SEEDS) / 5;
-    for case in cases() {
-        let late = late::case(case.name).unwrap();
-        for cores in sizes(case) {
+    let all = cases().flat_map(|case| sizes(case).into_iter().map(move |cores| (case, cores)));
+    let all: Vec<_> = all.collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        // ORDERING: Relaxed: only that each number is drawn once counts.
+        while let Some(&(case, cores)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let late = late::case(case.name).unwrap();
             let mut sim = Sim::new(config_for(case, cores, Profile::Scc));
             for seed in 0..seeds {
                 let report = late::run(&mut sim, late, seed);
                 assert!(report.is_done(), "{} with a late load: {report}", case.name);
             }
         }
-    }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        (1..threads).for_each(|_| {
+            scope.spawn(work);
+        });
+        work();
+    });
 }
 
 /// A budget runs out when so much time has passed, not much earlier and not much later: one jump of the simulated

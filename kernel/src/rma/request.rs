@@ -12,6 +12,10 @@
 //! A request borrows its slices, and its epoch (its window, if it needs none), until it is gone: nothing is read before it
 //! is there, and no epoch ends before its requests.
 //!
+//! Requests that are not done are in no order, neither with each other nor with what is called meanwhile: who combines with an element
+//! by a request, and wants to combine with it again behind that, waits for the request first. (MPI orders accumulates of one origin
+//! to one element; calls without a request are in order here, too.)
+//!
 //! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when the call returns, at no cost
 //! beyond that of the call without `r`, unless an accumulate has found a lock taken. On other links each `test` and `wait`
 //! goes on piece by piece.

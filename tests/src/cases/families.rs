@@ -276,9 +276,6 @@ macro_rules! small_notify_cases {
             case(concat!("small.", $prefix, "notify_flushed"), 2, 2, |c| {
                 small_ring!(c, $ring, notify_inline::small_flushed)
             }),
-            case(concat!("small.", $prefix, "notify_answered"), 2, 2, |c| {
-                small_ring!(c, $ring, notify_inline::small_answered)
-            }),
         ]
     };
 }

@@ -362,6 +362,16 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     fails(window.lock_all(), Error::EpochOpen)?;
     access.complete()?;
     exposure.wait()?;
+    // Posted and locked at the same time.
+    let exposure = window.post(&world.group(&group)?)?;
+    let lock = window.lock_exclusive(me)?;
+    refuses("own store", window.local().set(0, 9), Error::Exposed)?;
+    lock.unlock()?;
+    let access = window.start(&world.group(&group)?)?;
+    access.put(me, 0, &[4])?;
+    access.complete()?;
+    exposure.wait()?;
+    check("what was put", window.local().get(0)?, 4_u32)?;
     window.lock_exclusive(me)?.unlock()?;
     // Dropped while it is held: nobody else hangs, but this rank has made a mistake.
     let broken = world.allocate::<u32>(1)?;

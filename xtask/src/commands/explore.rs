@@ -70,8 +70,7 @@ fn words(options: &Options) -> Vec<String> {
     words
 }
 
-/// What `cargo xtask test` explores: everything by seeds, then small cases in every schedule. One of them is too large for that and
-/// is cut off.
+/// What `cargo xtask test` explores: everything by seeds, then small cases in every schedule.
 const SHORT: [&str; 5] = [
     "--schedules 200000",
     "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1 --states 500000",

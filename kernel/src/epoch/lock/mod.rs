@@ -58,6 +58,9 @@
 //! that has left the cache on the chip's account, and neither older stores in other lines nor what came with notifications before.
 //! A word that peers are to poll is put ([`Rma::put`] to the own rank), or in a window of the unified model.
 //!
+//! A rank may lock its own piece while it has posted it, and post it while it holds that lock (MPI forbids both): own stores to lines that
+//! are exposed stay refused, so the unlock has nothing of theirs to publish.
+//!
 //! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers' puts; nothing refuses that.
 //! In the unified model the owner may always load and store, as a peer may put and get.
 //!

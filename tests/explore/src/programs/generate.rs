@@ -97,9 +97,10 @@ impl Maker {
 
     fn phase(&mut self, before: &[Vec<u64>]) -> (Kind, Vec<Vec<u64>>) {
         let mut board = Board::new(before);
-        let kind = match self.dice.below(11) {
+        let kind = match self.dice.below(13) {
             0 | 1 => self.local(&mut board),
             2 => Kind::Barrier,
+            11 | 12 => self.collective(),
             3 | 4 => self.notify(&mut board),
             5 | 6 => self.fences(&mut board),
             7 | 8 => self.locks(&mut board),
@@ -153,14 +154,58 @@ impl Maker {
             }
         }
         self.note_fetched(board, &mut accesses);
-        Kind::Pscw { edges, accesses }
+        let exposed = (0..self.ranks).map(|rank| {
+            let all = accesses.iter().flatten();
+            let to = all.filter(|access| access.target == rank);
+            let runs = to.map(|access| access.index..access.index + access.what.count());
+            let hull = runs.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
+            self.dice.one_in(2).then(|| hull.unwrap_or(0..0))
+        });
+        let exposed = exposed.collect();
+        Kind::Pscw {
+            edges,
+            accesses,
+            exposed,
+        }
+    }
+
+    /// All ranks, and no window.
+    fn collective(&mut self) -> Kind {
+        let (ranks, count) = (usize::from(self.ranks), self.dice.below(7));
+        match self.dice.below(4) {
+            0 => Kind::Broadcast {
+                root: self.dice.rank(self.ranks),
+                values: self.values(count),
+            },
+            1 => Kind::Exchange((0..ranks).map(|_| self.values(count * ranks)).collect()),
+            which => {
+                let operation = self.operation();
+                let values: Vec<Vec<u64>> = (0..ranks).map(|_| self.values(count)).collect();
+                let mut result = values[0].clone();
+                for more in &values[1..] {
+                    for (all, one) in result.iter_mut().zip(more) {
+                        *all = operation.apply(*all, *one, self.width);
+                    }
+                }
+                Kind::Reduce {
+                    operation,
+                    root: (which == 2).then(|| self.dice.rank(self.ranks)),
+                    values,
+                    result,
+                }
+            }
+        }
+    }
+
+    fn operation(&mut self) -> Operation {
+        [Operation::Sum, Operation::Xor, Operation::Max][self.dice.below(3)]
     }
 
     /// An access to `target` that goes together with all before.
     fn access(&mut self, board: &mut Board, target: u16, alone: bool) -> Option<Access> {
-        let (index, count) = self.run(board.before[0].len());
-        let operation = [Operation::Sum, Operation::Xor, Operation::Max][self.dice.below(3)];
-        let (claim, what) = match self.dice.below(if alone { 7 } else { 6 }) {
+        let (index, mut count) = self.run(board.before[0].len());
+        let operation = self.operation();
+        let (claim, what) = match self.dice.below(if alone { 9 } else { 8 }) {
             0 => (Claim::Put, What::Put(self.values(count))),
             1 => (Claim::Put, What::Stripes(self.values(count))),
             2 | 3 => (Claim::Read, What::Get(board.read(target, index, count))),
@@ -172,6 +217,14 @@ impl Maker {
                 Claim::Accumulate(operation),
                 What::Fetch(operation, self.values(count), Vec::new()),
             ),
+            6 => (Claim::Put, What::Scattered(self.values(count))),
+            7 => {
+                count = 1;
+                let found = board.before[usize::from(target)][index];
+                let other = self.values(2);
+                let expected = if self.dice.one_in(2) { found } else { other[0] };
+                (Claim::Put, What::Swap(expected, other[1], found))
+            }
             _ => (
                 Claim::Accumulate(Operation::Sum),
                 What::Add(self.values(count)),
@@ -183,7 +236,11 @@ impl Maker {
         match &what {
             What::Get(_) => {}
             What::Put(values) => board.store(target, index, values),
-            What::Stripes(values) => {
+            What::Swap(expected, new, found) if expected == found => {
+                board.store(target, index, &[*new]);
+            }
+            What::Swap(..) => {}
+            What::Stripes(values) | What::Scattered(values) => {
                 for (place, value) in values.iter().enumerate().step_by(2) {
                     board.store(target, index + place, &[*value]);
                 }
@@ -197,6 +254,7 @@ impl Maker {
             target,
             index,
             what,
+            request: self.dice.one_in(2),
         })
     }
 

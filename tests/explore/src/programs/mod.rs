@@ -20,6 +20,7 @@ mod model;
 mod run;
 
 use std::fmt;
+use std::ops::Range;
 
 use flagpost::Model;
 pub use generate::generate;
@@ -112,6 +113,8 @@ pub enum Kind {
         edges: Vec<(u16, u16)>,
         /// Per rank.
         accesses: Vec<Vec<Access>>,
+        /// Per rank: which elements it exposes, if not all. No other is accessed.
+        exposed: Vec<Option<Range<usize>>>,
     },
     /// Fences, one behind the other.
     Fences(Vec<Between>),
@@ -121,6 +124,26 @@ pub enum Kind {
     Notify(Vec<Notified>),
     /// All ranks meet.
     Barrier,
+    /// All ranks combine what they have, element by element: what each has, and what it comes to, at the root or, if there is none, everywhere.
+    Reduce {
+        /// How.
+        operation: Operation,
+        /// Who gets it.
+        root: Option<u16>,
+        /// Per rank.
+        values: Vec<Vec<u64>>,
+        /// What they come to.
+        result: Vec<u64>,
+    },
+    /// All ranks get what the root has.
+    Broadcast {
+        /// Whose.
+        root: u16,
+        /// Its values.
+        values: Vec<u64>,
+    },
+    /// Each rank gives each a block: those of each rank, one behind the other.
+    Exchange(Vec<Vec<u64>>),
 }
 
 /// A store to own memory.
@@ -141,6 +164,8 @@ pub struct Access {
     pub index: usize,
     /// What is done.
     pub what: What,
+    /// Whether by a request, which is waited for behind all others: puts, gets and accumulates of consecutive elements.
+    pub request: bool,
 }
 
 /// What an access does.
@@ -160,6 +185,10 @@ pub enum What {
     Add(Vec<u64>),
     /// Puts every other element of these.
     Stripes(Vec<u64>),
+    /// Puts every other element of these as well: in blocks, from the last one to the first.
+    Scattered(Vec<u64>),
+    /// Puts the second, if the first is there; finds the third.
+    Swap(u64, u64, u64),
 }
 
 /// What is done between two fences.

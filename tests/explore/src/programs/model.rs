@@ -162,7 +162,30 @@ impl Board {
     }
 }
 
+impl What {
+    /// How many elements it is about.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Swap(..) => 1,
+            Self::Put(values)
+            | Self::Get(values)
+            | Self::Accumulate(_, values)
+            | Self::Fetch(_, values, _)
+            | Self::Add(values)
+            | Self::Stripes(values)
+            | Self::Scattered(values) => values.len(),
+        }
+    }
+}
+
 impl Access {
+    /// Whether both are about some element of the same piece.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let run = |access: &Self| access.index..access.index + access.what.count();
+        let (own, others) = (run(self), run(other));
+        self.target == other.target && own.start < others.end && others.start < own.end
+    }
+
     /// What it accumulates to element `index` of `target`.
     fn accumulates(&self, target: u16, index: usize) -> Option<u64> {
         let (What::Accumulate(_, values) | What::Fetch(_, values, _) | What::Add(values)) =

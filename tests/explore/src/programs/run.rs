@@ -1,12 +1,13 @@
 //! One rank's part of a program.
 
+use std::ops::Range;
 use std::slice;
 
 use flagpost::{
     Config, EpochSlots, Error, Link, MatchVector, MatchingList, Memory, Options, Rank, Rma, Source,
     Tag, Unfinished, VectorLink, Window, World,
     epoch::{Assert, Strategy},
-    rma::{self, Gather, Integer, Layout},
+    rma::{self, Block, Gather, Integer, Layout},
 };
 
 use super::{
@@ -207,11 +208,18 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
                         .copy_in(*index, &elements::<T>(values))?;
                 }
             }
-            Kind::Pscw { edges, accesses } => self.pscw(edges, &accesses[own])?,
+            Kind::Pscw {
+                edges,
+                accesses,
+                exposed,
+            } => self.pscw(edges, &accesses[own], exposed[own].clone())?,
             Kind::Fences(all) => self.fences(all)?,
             Kind::Locks(all) => self.locks(&all[own])?,
             Kind::Notify(puts) => self.notify(puts)?,
             Kind::Barrier => self.world.barrier()?,
+            Kind::Reduce { .. } | Kind::Broadcast { .. } | Kind::Exchange(_) => {
+                self.collective(own)?;
+            }
         }
         self.settled(&self.phase.after)
     }
@@ -250,7 +258,59 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
         Ok(())
     }
 
-    fn pscw(&self, edges: &[(u16, u16)], accesses: &[Access]) -> Result<(), Wrong> {
+    fn collective(&self, own: usize) -> Result<(), Wrong> {
+        match &self.phase.kind {
+            Kind::Reduce {
+                operation,
+                root,
+                values,
+                result,
+            } => {
+                let combine = |a: T, b: T| match operation {
+                    Operation::Sum => T::of(a.value().wrapping_add(b.value())),
+                    Operation::Xor => T::of(a.value() ^ b.value()),
+                    Operation::Max => T::of(a.value().max(b.value())),
+                };
+                let mut data = elements::<T>(&values[own]);
+                match root {
+                    Some(root) => {
+                        self.world.reduce(Rank::new(*root), &mut data, combine)?;
+                        if usize::from(*root) != own {
+                            return Ok(());
+                        }
+                    }
+                    None => self.world.allreduce(&mut data, combine)?,
+                }
+                self.compare(0, &data, result)
+            }
+            Kind::Broadcast { root, values } => {
+                let mut data = if usize::from(*root) == own {
+                    elements::<T>(values)
+                } else {
+                    vec![T::of(0); values.len()]
+                };
+                self.world.broadcast(Rank::new(*root), &mut data)?;
+                self.compare(0, &data, values)
+            }
+            Kind::Exchange(blocks) => {
+                let from = elements::<T>(&blocks[own]);
+                let mut into = vec![T::of(0); from.len()];
+                self.world.alltoall(&from, &mut into)?;
+                let count = from.len() / blocks.len();
+                let to_this = |all: &Vec<u64>| all[own * count..(own + 1) * count].to_vec();
+                let expected: Vec<u64> = blocks.iter().flat_map(to_this).collect();
+                self.compare(0, &into, &expected)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn pscw(
+        &self,
+        edges: &[(u16, u16)],
+        accesses: &[Access],
+        exposed: Option<Range<usize>>,
+    ) -> Result<(), Wrong> {
         let own = self.world.rank().get();
         let ranks = |which: &dyn Fn(&(u16, u16)) -> Option<u16>| -> Vec<Rank> {
             edges.iter().filter_map(which).map(Rank::new).collect()
@@ -261,7 +321,10 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
         let exposure = if origins.ranks().is_empty() {
             None
         } else {
-            Some(self.window.post(&origins)?)
+            Some(match exposed {
+                Some(range) => self.window.post_range(range, &origins)?,
+                None => self.window.post(&origins)?,
+            })
         };
         if !targets.ranks().is_empty() {
             let access = self.window.start(&targets)?;
@@ -278,50 +341,113 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Part<'_, 'w, T, L, S> {
     where
         L: 'w,
     {
-        for Access {
-            target,
-            index,
-            what,
-        } in accesses
+        let values = |access: &Access| match &access.what {
+            What::Put(values)
+            | What::Accumulate(_, values)
+            | What::Fetch(_, values, _)
+            | What::Add(values)
+            | What::Stripes(values)
+            | What::Scattered(values) => elements::<T>(values),
+            What::Get(_) | What::Swap(..) => Vec::new(),
+        };
+        let values: Vec<Vec<T>> = accesses.iter().map(values).collect();
+        let found = |access: &Access| vec![T::of(0); access.what.count()];
+        let mut found: Vec<Vec<T>> = accesses.iter().map(found).collect();
+        let mut requests: Vec<rma::Request<'_, 'w, L>> = Vec::new();
+        for (number, ((access, values), found)) in
+            accesses.iter().zip(&values).zip(&mut found).enumerate()
         {
-            let target = Rank::new(*target);
-            match what {
-                What::Put(values) => epoch.put(target, *index, &elements::<T>(values))?,
-                What::Get(expected) => {
-                    let mut found = vec![T::of(0); expected.len()];
-                    epoch.get(target, *index, &mut found)?;
-                    self.compare(*index, &found, expected)?;
+            // Requests are in no order with what follows.
+            let earlier = &accesses[..number];
+            if earlier.iter().any(|earlier| earlier.meets(access)) {
+                for request in requests.drain(..) {
+                    request.wait()?;
                 }
-                What::Stripes(values) => {
-                    let count = values.len().div_ceil(2);
-                    let stripes = Layout::Vector {
-                        blocks: count,
-                        block_len: 1,
-                        stride: 2,
-                    };
-                    let values = elements::<T>(values);
-                    let from = Gather::new(&values, stripes);
-                    epoch.put_layout(target, *index, stripes, from)?;
-                }
-                What::Accumulate(operation, values) => {
-                    let values = elements::<T>(values);
-                    epoch.accumulate(target, *index, &values, T::operation(*operation))?;
-                }
-                What::Fetch(operation, values, possible) => {
-                    let values = elements::<T>(values);
-                    let mut fetched = vec![T::of(0); values.len()];
+            }
+            let (target, index) = (Rank::new(access.target), access.index);
+            match &access.what {
+                What::Put(_) if access.request => requests.push(epoch.rput(target, index, values)?),
+                What::Get(_) if access.request => requests.push(epoch.rget(target, index, found)?),
+                What::Accumulate(operation, _) if access.request => {
                     let operation = T::operation(*operation);
-                    epoch.get_accumulate(target, *index, &values, operation, &mut fetched)?;
-                    self.is_possible(*index, &fetched, possible.iter().map(Vec::as_slice))?;
+                    requests.push(epoch.raccumulate(target, index, values, operation)?);
                 }
-                What::Add(values) => {
-                    let mut found = vec![T::of(0); values.len()];
-                    epoch.get(target, *index, &mut found)?;
-                    for (place, value) in found.iter_mut().zip(values) {
-                        *place = T::of(place.value().wrapping_add(*value));
+                What::Fetch(operation, ..) if access.request => {
+                    let operation = T::operation(*operation);
+                    let request = epoch.rget_accumulate(target, index, values, operation, found)?;
+                    requests.push(request);
+                }
+                _ => self.access(epoch, access, values, found)?,
+            }
+        }
+        for request in requests {
+            request.wait()?;
+        }
+        for (Access { index, what, .. }, found) in accesses.iter().zip(&found) {
+            match what {
+                What::Get(expected) => self.compare(*index, found, expected)?,
+                What::Fetch(_, _, possible) => {
+                    self.is_possible(*index, found, possible.iter().map(Vec::as_slice))?;
+                }
+                What::Swap(_, _, there) => self.compare(*index, found, slice::from_ref(there))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// One access, which is done when this returns.
+    fn access<R: Rma<'w, T, L>>(
+        &self,
+        epoch: &R,
+        access: &Access,
+        values: &[T],
+        found: &mut [T],
+    ) -> Result<(), Wrong>
+    where
+        L: 'w,
+    {
+        let (target, index) = (Rank::new(access.target), access.index);
+        match &access.what {
+            What::Put(_) => epoch.put(target, index, values)?,
+            What::Get(_) => epoch.get(target, index, found)?,
+            What::Stripes(_) => {
+                let stripes = Layout::Vector {
+                    blocks: values.len().div_ceil(2),
+                    block_len: 1,
+                    stride: 2,
+                };
+                let from = Gather::new(values, stripes);
+                epoch.put_layout(target, index, stripes, from)?;
+            }
+            What::Scattered(_) => {
+                let last_first = (0..values.len()).step_by(2).rev();
+                let blocks: Vec<Block> = last_first.map(|at| Block { at, len: 1 }).collect();
+                let blocks = Layout::Indexed { blocks: &blocks };
+                epoch.put_layout(target, index, blocks, Gather::new(values, blocks))?;
+            }
+            What::Accumulate(operation, _) => {
+                epoch.accumulate(target, index, values, T::operation(*operation))?;
+            }
+            What::Fetch(operation, ..) => {
+                let operation = T::operation(*operation);
+                match (values, &mut *found) {
+                    ([value], [found]) => {
+                        *found = epoch.fetch_and_op(target, index, *value, operation)?;
                     }
-                    epoch.put(target, *index, &found)?;
+                    _ => epoch.get_accumulate(target, index, values, operation, found)?,
                 }
+            }
+            What::Swap(expected, new, _) => {
+                let (expected, new) = (T::of(*expected), T::of(*new));
+                found[0] = epoch.compare_and_swap(target, index, expected, new)?;
+            }
+            What::Add(_) => {
+                epoch.get(target, index, found)?;
+                for (place, value) in found.iter_mut().zip(values) {
+                    *place = T::of(place.value().wrapping_add(value.value()));
+                }
+                epoch.put(target, index, found)?;
             }
         }
         Ok(())

@@ -17,13 +17,20 @@ impl<P: Platform> Links<P> {
     pub(crate) const SMALL_NOTIFY_SHARED: &'static [Case<P>] =
         small_notify_cases!("shared.", Ring::Shared { entries: 1 });
 
-    /// Each put fills the ring. A pair's has too many schedules for an exhaustive search.
+    /// Each put fills the ring; an answer comes before the next. A pair's have too many schedules for an exhaustive search each time.
     pub(crate) const NOTIFY_FULL: &'static [Case<P>] = &[
         case("small.shared.notify_full", 2, 2, |c| {
             small_ring!(c, Ring::Shared { entries: 1 }, small::notify::<_, _, 4>)
         }),
         case("notify.one_entry", 2, 2, |c| {
             small_ring!(c, Ring::Pairs { entries: 1 }, small::notify::<_, _, 4>)
+        }),
+        case("small.shared.notify_answered", 2, 2, |c| {
+            let ring = Ring::Shared { entries: 1 };
+            small_ring!(c, ring, notify_inline::small_answered)
+        }),
+        case("notify.answered", 2, 2, |c| {
+            small_ring!(c, small::RING, notify_inline::small_answered)
         }),
         case("notify.queue_stays_full", 2, ANY, |c| {
             small_ring!(c, small::RING, notify_inline::queue_stays_full)
