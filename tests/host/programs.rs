@@ -113,8 +113,11 @@ fn programs_are_of_all_kinds() {
         "Sum",
         "Xor",
         "Max",
-        "created: true",
-        "created: false",
+        "Allocated",
+        "Created",
+        "Counter",
+        "Invalidation",
+        "Attach([",
         "Separate",
         "Unified",
     ] {

@@ -271,6 +271,19 @@ pub(super) fn small_allreduce<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     Ok(())
 }
 
+/// All learn a word of each, twice.
+pub(super) fn small_allgather<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let size = usize::from(world.size());
+    for round in 0..2 {
+        let mut into = [0; 4];
+        world.allgather(value(world.rank(), 0, round), &mut into[..size])?;
+        for (rank, &found) in (0..).map(Rank::new).zip(&into[..size]) {
+            check("word", found, value(rank, 0, round))?;
+        }
+    }
+    Ok(())
+}
+
 /// A word from each to each, twice.
 pub(super) fn small_alltoall<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), usize::from(world.size()));

@@ -422,6 +422,25 @@ pub(super) fn shared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(window.free()?)
 }
 
+/// Where the words of a small window begin: in another line at each rank.
+fn small_base<L: Link>(of: Rank) -> usize {
+    L::LINE as usize * of.index()
+}
+
+/// Memory for it.
+pub(super) fn small_memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, L>, Failure> {
+    Ok(world.reserve(small_base::<L>(Rank::new(world.size())))?)
+}
+
+/// Three words of it.
+pub(super) fn small<'w, L: Link>(
+    world: &'w World<'w, L>,
+    memory: &'w Memory<'w, L>,
+) -> Result<flagpost::Window<'w, u32, L>, Failure> {
+    let base = small_base::<L>(world.rank());
+    Ok(world.create(memory, base..base + 12, 4)?)
+}
+
 /// A window, a late put to it, and memory that takes its place, in few steps.
 pub(super) fn small_free<L: Link>(
     world: &World<'_, L>,

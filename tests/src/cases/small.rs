@@ -170,6 +170,25 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
     }
 }
 
+/// Rank 1 exposes a word and stores to another line meanwhile, which is not written back nor invalidated: rank 0 puts to the word.
+pub(super) fn post_range<'w, L: Link, S: Strategy<'w, L>>(
+    world: &World<'w, L>,
+    window: &Window<'w, u32, L, S>,
+) -> Result<(), Failure> {
+    if world.rank() == rank(0) {
+        return access(world, window, &[rank(1)], 0, 0);
+    }
+    let (local, other) = (window.local(), window.len() - 1);
+    local.set(OWN, 5)?;
+    let origins = [rank(0)];
+    let exposure = window.post_range(0..1, &world.group(&origins)?)?;
+    local.set(other, 6)?;
+    exposure.wait()?;
+    check("put", local.get(0)?, value(rank(0), 0))?;
+    check("own word beside it", local.get(OWN)?, 5_u32)?;
+    check("own word of the other line", local.get(other)?, 6_u32)
+}
+
 /// Rank 0 gets what rank 1 has in its cache when it posts.
 pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,

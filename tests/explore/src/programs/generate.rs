@@ -1,11 +1,11 @@
 //! Programs from seeds.
 
-use flagpost::Model;
+use flagpost::{Model, Validation};
 
 use super::model::{Board, Claim, Operation};
 use super::{
-    Access, Between, Hold, Kind, Locked, Made, Notified, Phase, Program, Signalling, Store, What,
-    Width,
+    Access, Between, Hold, Kind, Locked, Made, Notified, Phase, Pieces, Program, Signalling, Store,
+    What, Width,
 };
 
 /// Random numbers: splitmix64.
@@ -46,6 +46,7 @@ pub fn generate(seed: u64) -> Program {
         dice: Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)),
         ranks: 1,
         width: Width::W8,
+        attached: false,
     };
     maker.program(seed)
 }
@@ -54,6 +55,8 @@ struct Maker {
     dice: Dice,
     ranks: u16,
     width: Width,
+    /// The phase is on a dynamic window.
+    attached: bool,
 }
 
 impl Maker {
@@ -65,7 +68,7 @@ impl Maker {
         let windows: Vec<Made> = (0..1 + self.dice.below(3))
             .map(|_| Made {
                 len: 1 + self.dice.below(20),
-                created: self.dice.one_in(2),
+                pieces: self.pieces(),
                 model: [Model::Separate, Model::Separate, Model::Unified][self.dice.below(3)],
             })
             .collect();
@@ -76,6 +79,7 @@ impl Maker {
         let phases = (0..1 + self.dice.below(PHASES))
             .map(|_| {
                 let window = self.dice.below(windows.len());
+                self.attached = matches!(windows[window].pieces, Pieces::Attached { .. });
                 let (kind, after) = self.phase(&state[window]);
                 state[window].clone_from(&after);
                 Phase {
@@ -95,11 +99,24 @@ impl Maker {
         }
     }
 
+    fn pieces(&mut self) -> Pieces {
+        let validation = [Validation::Counter, Validation::Invalidation][self.dice.below(2)];
+        let kept = self.dice.below(4) as u16;
+        match self.dice.below(5) {
+            0 | 1 => Pieces::Allocated,
+            2 | 3 => Pieces::Created,
+            _ => Pieces::Attached { validation, kept },
+        }
+    }
+
     fn phase(&mut self, before: &[Vec<u64>]) -> (Kind, Vec<Vec<u64>>) {
         let mut board = Board::new(before);
         let kind = match self.dice.below(13) {
             0 | 1 => self.local(&mut board),
             2 => Kind::Barrier,
+            3 | 4 | 11 | 12 if self.attached => {
+                Kind::Attach((0..self.ranks).map(|_| self.dice.one_in(2)).collect())
+            }
             11 | 12 => self.collective(),
             3 | 4 => self.notify(&mut board),
             5 | 6 => self.fences(&mut board),
@@ -159,7 +176,7 @@ impl Maker {
             let to = all.filter(|access| access.target == rank);
             let runs = to.map(|access| access.index..access.index + access.what.count());
             let hull = runs.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
-            self.dice.one_in(2).then(|| hull.unwrap_or(0..0))
+            (!self.attached && self.dice.one_in(2)).then(|| hull.unwrap_or(0..0))
         });
         let exposed = exposed.collect();
         Kind::Pscw {
@@ -205,7 +222,13 @@ impl Maker {
     fn access(&mut self, board: &mut Board, target: u16, alone: bool) -> Option<Access> {
         let (index, mut count) = self.run(board.before[0].len());
         let operation = self.operation();
-        let (claim, what) = match self.dice.below(if alone { 9 } else { 8 }) {
+        let (most, puts_and_gets) = if alone { (9, 4) } else { (8, 3) };
+        let which = if self.attached {
+            [0, 0, 2, 8][self.dice.below(puts_and_gets)]
+        } else {
+            self.dice.below(most)
+        };
+        let (claim, what) = match which {
             0 => (Claim::Put, What::Put(self.values(count))),
             1 => (Claim::Put, What::Stripes(self.values(count))),
             2 | 3 => (Claim::Read, What::Get(board.read(target, index, count))),

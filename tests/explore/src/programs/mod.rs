@@ -17,12 +17,14 @@
 
 mod generate;
 mod model;
+mod part;
+mod pieces;
 mod run;
 
 use std::fmt;
 use std::ops::Range;
 
-use flagpost::Model;
+use flagpost::{Model, Validation};
 pub use generate::generate;
 pub use model::Operation;
 pub use run::{Wrong, run, run_without_vectors};
@@ -85,10 +87,26 @@ pub struct Program {
 pub struct Made {
     /// Elements of each piece.
     pub len: usize,
-    /// Over each rank's own memory, from another line on at each; else it is allocated.
-    pub created: bool,
-    /// Its model of memory.
+    /// Where they lie.
+    pub pieces: Pieces,
+    /// Its model of memory, if it is not dynamic.
     pub model: Model,
+}
+
+/// Where the pieces of a window lie.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Pieces {
+    /// In memory that comes with the window.
+    Allocated,
+    /// In each rank's own memory, from another line on at each.
+    Created,
+    /// The same, attached to a dynamic window. Only puts and gets go there.
+    Attached {
+        /// How descriptors are known to be up to date.
+        validation: Validation,
+        /// How many are kept.
+        kept: u16,
+    },
 }
 
 /// Something that ranks do together on one window.
@@ -124,6 +142,8 @@ pub enum Kind {
     Notify(Vec<Notified>),
     /// All ranks meet.
     Barrier,
+    /// These ranks detach their memory and attach it again; accesses to the old place are refused.
+    Attach(Vec<bool>),
     /// All ranks combine what they have, element by element: what each has, and what it comes to, at the root or, if there is none, everywhere.
     Reduce {
         /// How.

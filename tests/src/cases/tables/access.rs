@@ -5,7 +5,7 @@ use crate::cases::{
     model, rma, rma_layout, rma_request, small,
 };
 use crate::{Case, Platform};
-use flagpost::{EpochSlots, Validation};
+use flagpost::{EpochSlots, Link, Validation};
 
 impl<P: Platform> Links<P> {
     pub(crate) const LINK: &'static [Case<P>] = &[
@@ -182,6 +182,22 @@ impl<P: Platform> Links<P> {
             P::go(&machine);
             created::small_free(&world, window)
         }),
+        case("small.created", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let memory = created::small_memory(&world)?;
+            let window = created::small(&world, &memory)?;
+            P::go(&machine);
+            small::ring::<_, _, 1>(&world, &window)
+        }),
+        case("small.post_range", 2, 2, |c| {
+            let machine = c.machine.clone();
+            let world = small::join(c)?;
+            let words = 1 + <P::Link as Link>::LINE as usize / 4;
+            let window = world.allocate::<u32>(words)?;
+            P::go(&machine);
+            small::post_range(&world, &window)
+        }),
         case("small.dynamic", 2, 2, |c| {
             dynamic::small(c, Validation::Counter)
         }),
@@ -218,6 +234,9 @@ impl<P: Platform> Links<P> {
         }),
         case("small.allreduce", 2, 4, |c| {
             small!(c, |world, _| { collective::small_allreduce(world) })
+        }),
+        case("small.allgather", 2, 4, |c| {
+            small!(c, |world, _| { collective::small_allgather(world) })
         }),
         case("small.alltoall", 2, 4, |c| {
             small!(c, |world, _| { collective::small_alltoall(world) })

@@ -1,0 +1,380 @@
+//! The pieces of a window, as a program accesses them: elements of an allocated or a created one, or memory attached to
+//! a dynamic one.
+
+use std::cell::Cell;
+
+use flagpost::{
+    Displacement, DynamicWindow, Error, Link, Memory, Rank, Rma, Window, World,
+    epoch::Strategy,
+    rma::{self, Block, Gather, Integer, Layout},
+};
+
+use super::run::Wrong;
+use super::{Access, Operation, What};
+
+/// Elements of a width.
+pub(super) trait Element: Integer {
+    fn of(value: u64) -> Self;
+    fn value(self) -> u64;
+
+    fn operation(operation: Operation) -> rma::Operation<Self> {
+        match operation {
+            Operation::Sum => rma::Operation::SUM,
+            Operation::Xor => rma::Operation::XOR,
+            Operation::Max => rma::Operation::MAX,
+        }
+    }
+}
+
+macro_rules! elements {
+    ($($of:ty)*) => {
+        $(impl Element for $of {
+            fn of(value: u64) -> Self {
+                value as Self
+            }
+
+            fn value(self) -> u64 {
+                u64::from(self)
+            }
+        })*
+    };
+}
+
+elements!(u8 u16 u32 u64);
+
+/// Elements of `values`.
+pub(super) fn elements<T: Element>(values: &[u64]) -> Vec<T> {
+    values.iter().map(|&value| T::of(value)).collect()
+}
+
+/// And back.
+pub(super) fn values_of<T: Element>(elements: &[T]) -> Vec<u64> {
+    elements.iter().map(|element| element.value()).collect()
+}
+
+/// A window, and how its pieces are reached.
+pub(super) trait Windowed<'w, L: Link> {
+    /// What the window is made of.
+    type Element: Element;
+    /// How its epochs are signalled.
+    type Strategy: Strategy<'w, L>;
+
+    /// For epochs.
+    fn window(&self) -> &Window<'w, Self::Element, L, Self::Strategy>;
+
+    /// Stores to the own piece.
+    fn store(&self, index: usize, values: &[u64]) -> Result<(), Wrong>;
+
+    /// What the own piece holds: its first `count` elements.
+    fn load(&self, count: usize) -> Result<Vec<u64>, Wrong>;
+
+    /// Carries out accesses of an epoch; what each has brought.
+    fn accesses<R>(&self, epoch: &R, accesses: &[Access]) -> Result<Vec<Vec<u64>>, Wrong>
+    where
+        R: Rma<'w, Self::Element, L>,
+        L: 'w;
+
+    /// Some ranks detach their memory and attach it again; nobody has an epoch.
+    fn attach_again(&self, world: &World<'_, L>, again: &[bool]) -> Result<(), Wrong>;
+}
+
+/// A window of elements.
+pub(super) struct Elements<'w, T, L, S>(pub(super) Window<'w, T, L, S>);
+
+impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Elements<'w, T, L, S> {
+    type Element = T;
+    type Strategy = S;
+
+    fn window(&self) -> &Window<'w, T, L, S> {
+        &self.0
+    }
+
+    fn store(&self, index: usize, values: &[u64]) -> Result<(), Wrong> {
+        Ok(self.0.local().copy_in(index, &elements::<T>(values))?)
+    }
+
+    fn load(&self, count: usize) -> Result<Vec<u64>, Wrong> {
+        let mut found = vec![T::of(0); count];
+        self.0.local().copy_out(0, &mut found)?;
+        Ok(values_of(&found))
+    }
+
+    fn accesses<R: Rma<'w, T, L>>(
+        &self,
+        epoch: &R,
+        accesses: &[Access],
+    ) -> Result<Vec<Vec<u64>>, Wrong>
+    where
+        L: 'w,
+    {
+        let values = |access: &Access| match &access.what {
+            What::Put(values)
+            | What::Accumulate(_, values)
+            | What::Fetch(_, values, _)
+            | What::Add(values)
+            | What::Stripes(values)
+            | What::Scattered(values) => elements::<T>(values),
+            What::Get(_) | What::Swap(..) => Vec::new(),
+        };
+        let values: Vec<Vec<T>> = accesses.iter().map(values).collect();
+        let found = |access: &Access| vec![T::of(0); access.what.count()];
+        let mut found: Vec<Vec<T>> = accesses.iter().map(found).collect();
+        let mut requests: Vec<rma::Request<'_, 'w, L>> = Vec::new();
+        for (number, ((access, values), found)) in
+            accesses.iter().zip(&values).zip(&mut found).enumerate()
+        {
+            // Requests are in no order with what follows.
+            let earlier = &accesses[..number];
+            if earlier.iter().any(|earlier| earlier.meets(access)) {
+                for request in requests.drain(..) {
+                    request.wait()?;
+                }
+            }
+            let (target, index) = (Rank::new(access.target), access.index);
+            match &access.what {
+                What::Put(_) if access.request => requests.push(epoch.rput(target, index, values)?),
+                What::Get(_) if access.request => requests.push(epoch.rget(target, index, found)?),
+                What::Accumulate(operation, _) if access.request => {
+                    let operation = T::operation(*operation);
+                    requests.push(epoch.raccumulate(target, index, values, operation)?);
+                }
+                What::Fetch(operation, ..) if access.request => {
+                    let operation = T::operation(*operation);
+                    let request = epoch.rget_accumulate(target, index, values, operation, found)?;
+                    requests.push(request);
+                }
+                _ => access_once(epoch, access, values, found)?,
+            }
+        }
+        for request in requests {
+            request.wait()?;
+        }
+        Ok(found.iter().map(|found| values_of(found)).collect())
+    }
+
+    fn attach_again(&self, _: &World<'_, L>, _: &[bool]) -> Result<(), Wrong> {
+        Ok(())
+    }
+}
+
+/// One access, which is done when this returns.
+fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
+    epoch: &R,
+    access: &Access,
+    values: &[T],
+    found: &mut [T],
+) -> Result<(), Wrong> {
+    let (target, index) = (Rank::new(access.target), access.index);
+    match &access.what {
+        What::Put(_) => epoch.put(target, index, values)?,
+        What::Get(_) => epoch.get(target, index, found)?,
+        What::Stripes(_) => {
+            let stripes = Layout::Vector {
+                blocks: values.len().div_ceil(2),
+                block_len: 1,
+                stride: 2,
+            };
+            let from = Gather::new(values, stripes);
+            epoch.put_layout(target, index, stripes, from)?;
+        }
+        What::Scattered(_) => {
+            let last_first = (0..values.len()).step_by(2).rev();
+            let blocks: Vec<Block> = last_first.map(|at| Block { at, len: 1 }).collect();
+            let blocks = Layout::Indexed { blocks: &blocks };
+            epoch.put_layout(target, index, blocks, Gather::new(values, blocks))?;
+        }
+        What::Accumulate(operation, _) => {
+            epoch.accumulate(target, index, values, T::operation(*operation))?;
+        }
+        What::Fetch(operation, ..) => {
+            let operation = T::operation(*operation);
+            match (values, &mut *found) {
+                ([value], [found]) => {
+                    *found = epoch.fetch_and_op(target, index, *value, operation)?;
+                }
+                _ => epoch.get_accumulate(target, index, values, operation, found)?,
+            }
+        }
+        What::Swap(expected, new, _) => {
+            let (expected, new) = (T::of(*expected), T::of(*new));
+            found[0] = epoch.compare_and_swap(target, index, expected, new)?;
+        }
+        What::Add(_) => {
+            epoch.get(target, index, found)?;
+            for (place, value) in found.iter_mut().zip(values) {
+                *place = T::of(place.value().wrapping_add(value.value()));
+            }
+            epoch.put(target, index, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// A dynamic window to which each rank has attached memory. Its elements are bytes; those of the program lie in them.
+pub(super) struct Attached<'w, L, S> {
+    dynamic: DynamicWindow<'w, L, S>,
+    memory: &'w Memory<'w, L>,
+    /// This rank.
+    own: u16,
+    /// Where the own piece begins in it, in bytes.
+    base: u32,
+    /// Bytes of an element.
+    unit: usize,
+    /// Where the pieces of all ranks begin.
+    places: Vec<Cell<Displacement>>,
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Attached<'w, L, S> {
+    /// Collective.
+    pub(super) fn new(
+        world: &World<'_, L>,
+        dynamic: DynamicWindow<'w, L, S>,
+        memory: &'w Memory<'w, L>,
+        base: usize,
+        unit: usize,
+    ) -> Result<Self, Wrong> {
+        let nowhere = Cell::new(Displacement::new(0));
+        let attached = Self {
+            dynamic,
+            memory,
+            own: world.rank().get(),
+            base: base as u32,
+            unit,
+            places: vec![nowhere; usize::from(world.size())],
+        };
+        attached.attach(world)?;
+        attached.meet(world)?;
+        Ok(attached)
+    }
+
+    fn attach(&self, world: &World<'_, L>) -> Result<(), Wrong> {
+        let begin = self.dynamic.attach(self.memory)?;
+        self.places[world.rank().index()].set(begin.plus(self.base));
+        Ok(())
+    }
+
+    /// Tells all where the own piece is, and learns it of theirs.
+    fn meet(&self, world: &World<'_, L>) -> Result<(), Wrong> {
+        let own = self.places[world.rank().index()].get();
+        let mut all = vec![0; self.places.len()];
+        world.allgather(own.get(), &mut all)?;
+        for (place, raw) in self.places.iter().zip(all) {
+            place.set(Displacement::new(raw));
+        }
+        Ok(())
+    }
+
+    /// Collective.
+    pub(super) fn free(self) -> Result<(), Wrong> {
+        self.dynamic.detach(self.memory)?;
+        Ok(self.dynamic.free()?)
+    }
+
+    fn bytes(&self, values: &[u64]) -> Vec<u8> {
+        let bytes = values.iter().map(|value| value.to_le_bytes());
+        bytes
+            .flat_map(|bytes| bytes.into_iter().take(self.unit))
+            .collect()
+    }
+
+    fn values(&self, bytes: &[u8]) -> Vec<u64> {
+        let value = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |all, &byte| all << 8 | u64::from(byte))
+        };
+        bytes.chunks(self.unit).map(value).collect()
+    }
+
+    /// Where an element of `rank`'s piece lies.
+    fn place(&self, rank: u16, index: usize) -> Displacement {
+        let begin = self.places[usize::from(rank)].get();
+        begin.plus((index * self.unit) as u32)
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'w, L, S> {
+    type Element = u8;
+    type Strategy = S;
+
+    fn window(&self) -> &Window<'w, u8, L, S> {
+        self.dynamic.window()
+    }
+
+    fn store(&self, index: usize, values: &[u64]) -> Result<(), Wrong> {
+        Ok(self
+            .dynamic
+            .write(self.place(self.own, index), &self.bytes(values))?)
+    }
+
+    fn load(&self, count: usize) -> Result<Vec<u64>, Wrong> {
+        let mut bytes = vec![0; count * self.unit];
+        self.dynamic.read(self.place(self.own, 0), &mut bytes)?;
+        Ok(self.values(&bytes))
+    }
+
+    fn accesses<R>(&self, epoch: &R, accesses: &[Access]) -> Result<Vec<Vec<u64>>, Wrong>
+    where
+        R: Rma<'w, u8, L>,
+        L: 'w,
+    {
+        let mut all = Vec::new();
+        for Access {
+            target,
+            index,
+            what,
+            ..
+        } in accesses
+        {
+            let (rank, place) = (Rank::new(*target), self.place(*target, *index));
+            let mut found = Vec::new();
+            if let What::Get(_) | What::Add(_) = what {
+                let mut bytes = vec![0; what.count() * self.unit];
+                self.dynamic.get(epoch, rank, place, &mut bytes)?;
+                found = self.values(&bytes);
+            }
+            let values = match what {
+                What::Put(values) => Some(values.clone()),
+                What::Add(values) => Some(
+                    found
+                        .iter()
+                        .zip(values)
+                        .map(|(a, b)| a.wrapping_add(*b))
+                        .collect(),
+                ),
+                _ => None,
+            };
+            if let Some(values) = values {
+                self.dynamic.put(epoch, rank, place, &self.bytes(&values))?;
+            }
+            all.push(found);
+        }
+        Ok(all)
+    }
+
+    fn attach_again(&self, world: &World<'_, L>, again: &[bool]) -> Result<(), Wrong> {
+        let own = world.rank().index();
+        let before: Vec<Displacement> = self.places.iter().map(Cell::get).collect();
+        world.barrier()?;
+        if again[own] {
+            self.dynamic.detach(self.memory)?;
+            self.attach(world)?;
+        }
+        self.meet(world)?;
+        // All know of it: who goes to the old place is refused.
+        let lock = self.window().lock_all()?;
+        for (rank, (before, again)) in (0..).map(Rank::new).zip(before.into_iter().zip(again)) {
+            let found = self.dynamic.get(&lock, rank, before, &mut [0_u8]);
+            let is_right = match found {
+                Ok(()) => !again,
+                Err(Error::NotAttached) => *again,
+                Err(_) => false,
+            };
+            if !is_right {
+                return Err(Wrong::Reached(rank, found));
+            }
+        }
+        Ok(lock.unlock()?)
+    }
+}
