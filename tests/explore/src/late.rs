@@ -32,6 +32,7 @@ use flagpost_hal::{
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
 use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped};
+use smallvec::SmallVec;
 
 /// The simulator with late loads, as the cases see it.
 pub struct LateSimulator;
@@ -105,12 +106,13 @@ struct Prophecy {
 #[derive(Clone, PartialEq)]
 struct Bytes {
     at: Address,
-    bytes: Vec<u8>,
+    /// Words are most of it, and have their place here.
+    bytes: SmallVec<[u8; 8]>,
 }
 
 impl Bytes {
     fn new(at: Address, bytes: &[u8]) -> Self {
-        let bytes = bytes.to_vec();
+        let bytes = SmallVec::from_slice(bytes);
         Self { at, bytes }
     }
 
@@ -127,16 +129,17 @@ impl Bytes {
 
     /// Takes those over that lie in `from` as well. True if that changes any.
     fn take(&mut self, from: &Self) -> bool {
-        let before = self.bytes.clone();
+        let mut changed = false;
         if self.meets(from) {
             for (offset, to) in (self.at.offset..).zip(&mut self.bytes) {
                 let place = offset.checked_sub(from.at.offset);
-                if let Some(from) = place.and_then(|place| from.bytes.get(place as usize)) {
-                    *to = *from;
+                if let Some(&from) = place.and_then(|place| from.bytes.get(place as usize)) {
+                    changed |= *to != from;
+                    *to = from;
                 }
             }
         }
-        before != self.bytes
+        changed
     }
 }
 
@@ -242,17 +245,18 @@ impl State {
         let load = own.loads;
         own.loads += 1;
         own.open.retain(|open| !open.found.meets(&found));
-        own.open.push(Open {
-            found: found.clone(),
-            load,
-            overtaken: false,
-        });
         if let Mode::Fulfil(late) = &self.mode
             && (late.core, late.load) == (core.get(), load)
         {
-            found.take(&late.change);
+            let late = late.change.clone();
+            found.take(&late);
             into.copy_from_slice(&found.bytes);
         }
+        self.core(core).open.push(Open {
+            found,
+            load,
+            overtaken: false,
+        });
     }
 
     /// `core` stores something, at once or on its way.
