@@ -20,12 +20,14 @@
 //!
 //! # Memory layout (an entry: the first 32 bytes of a line of its own; where caches are kept in step, just these)
 //! ```text
-//!   word   0           1        2 … 5               6                      7
-//!        ┌───────────┬────────┬───────────────────┬──────────────────────┬────────┐
-//!   bit31│ phase     │ phase  │ phase             │ phase                │ phase  │
-//!   30…0 │ immediate │ place  │ 16 bytes of data  │ length (8…23), and   │ room   │
-//!        │           │        │                   │ bits 31 of words 0…5 │        │
-//!        └───────────┴────────┴───────────────────┴──────────────────────┴────────┘
+//!   word   0           1        2 … 5               6                              7
+//!        ┌───────────┬────────┬───────────────────┬──────────────────────────────┬────────┐
+//!   bit31│ phase     │ phase  │ phase             │ phase                        │ phase  │
+//!   30…0 │ immediate │ place  │ 16 bytes of data  │ 30:    the line is no entry  │ room   │
+//!        │           │        │                   │ 24…29: lines that follow     │        │
+//!        │           │        │                   │ 8…23:  length                │        │
+//!        │           │        │                   │ 0…5:   bits 31 of words 0…5  │        │
+//!        └───────────┴────────┴───────────────────┴──────────────────────────────┴────────┘
 //! ```
 //! A line may arrive in pieces, in any order; only words arrive whole. So each word says by itself that it is there: its
 //! *phase* is the parity of the ring's lap, the opposite of what the entry held before. Data and flag travel in one bulk
@@ -42,8 +44,9 @@
 //!        └───────────┴────────┴────────┴───────┴──────────────────┘
 //! ```
 //!
-//! Payload that is longer than 16 bytes may follow in lines of its own (`long`). Length 65,535 is none: the producer asks the owner to
-//! place what it holds.
+//! Payload that is longer than 16 bytes may follow in lines of its own (`long`): length 65,534 says so; the first word of data is its length, the
+//! other three begin it, and bits 24 to 29 of word 6 say how many lines follow at once. If yet more are to follow, one of these has bit 30, which
+//! no entry has. Length 65,535 is none: the producer asks the owner to place what it holds.
 //!
 //! *Inline payload*: up to 16 bytes travel in the entry, and the target copies them to their place: as soon as anybody but
 //! itself may look (`held`); on coherent machines, when they take the entry. Longer data are stored in place by the producer, before the entry; and behind inline payload
