@@ -147,7 +147,7 @@ pub enum Error {
         /// How many that is.
         max: u16,
     },
-    /// The epoch belongs to another window, or the events to another world.
+    /// The epoch belongs to another window, or the events or the memory to another world.
     WrongWindow,
     /// Peers' memory cannot be reached by plain loads and stores here.
     NotDirect,
@@ -302,9 +302,9 @@ impl fmt::Display for Error {
             }
             Self::NotAttached => f.write_str("no memory of this name is attached"),
             Self::TooManyAttached { max } => write!(f, "more than {max} attached regions"),
-            Self::WrongWindow => {
-                f.write_str("the epoch belongs to another window, or the events to another world")
-            }
+            Self::WrongWindow => f.write_str(
+                "the epoch belongs to another window, or the events or the memory to another world",
+            ),
             Self::Unmatched { count } => {
                 write!(f, "{count} notifications of the window are not matched")
             }

@@ -13,9 +13,8 @@ pub struct Group<'g> {
 impl<'g> Group<'g> {
     /// Checks and wraps `ranks`, in a world of `size`. Linear for ascending ranks, else quadratic.
     pub(crate) fn new(ranks: &'g [Rank], size: u16) -> Result<Self, Error> {
-        if let Some(rank) = ranks.iter().copied().find(|rank| rank.get() >= size) {
-            return Err(Error::NoSuchRank { rank, size });
-        }
+        let group = Self { ranks };
+        group.check(size)?;
         if !ranks.is_sorted_by(|a, b| a < b) {
             let mut rest = ranks;
             while let Some((first, others)) = rest.split_first() {
@@ -25,12 +24,19 @@ impl<'g> Group<'g> {
                 rest = others;
             }
         }
-        Ok(Self { ranks })
+        Ok(group)
     }
 
     /// The ranks.
     pub const fn ranks(&self) -> &'g [Rank] {
         self.ranks
+    }
+
+    /// Whether a world of `size` has all of them: they may come from a larger one.
+    pub(crate) fn check(&self, size: u16) -> Result<(), Error> {
+        let mut ranks = self.ranks.iter().copied();
+        let strange = ranks.find(|rank| rank.get() >= size);
+        strange.map_or(Ok(()), |rank| Err(Error::NoSuchRank { rank, size }))
     }
 
     /// How many ranks there are: at most the size of the world.
@@ -53,6 +59,14 @@ mod tests {
         let r = Rank::new;
         assert!(Group::new(&[r(2), r(0), r(1)], 3).is_ok());
         assert!(Group::new(&[], 1).is_ok());
+        // Of a larger world.
+        let group = Group::new(&[r(2), r(0)], 3).unwrap();
+        assert!(group.check(3).is_ok());
+        let none = Error::NoSuchRank {
+            rank: r(2),
+            size: 2,
+        };
+        assert_eq!(group.check(2), Err(none));
         assert_eq!(
             Group::new(&[r(0), r(3)], 3).unwrap_err(),
             Error::NoSuchRank {

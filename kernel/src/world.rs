@@ -224,9 +224,19 @@ impl<'a, L: Link> World<'a, L> {
         poll: impl FnMut() -> Result<Option<T>, Error>,
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
+        self.wait_by(&mut None, poll, missing)
+    }
+
+    /// [`World::wait_long`] until a deadline, which begins with the first turn if there is none.
+    pub(crate) fn wait_by<T>(
+        &self,
+        deadline: &mut Option<Deadline>,
+        poll: impl FnMut() -> Result<Option<T>, Error>,
+        missing: impl FnOnce() -> Timeout,
+    ) -> Result<T, Error> {
         // PROGRESS: G2.
         let take = || point!("world.wait.progress", self.progress(); else false);
-        self.wait_with(poll, take, missing)
+        self.wait_with(deadline, poll, take, missing)
     }
 
     /// [`World::wait`] for a `poll` that takes notifications from the link by itself.
@@ -235,11 +245,32 @@ impl<'a, L: Link> World<'a, L> {
         poll: impl FnMut() -> Result<Option<T>, Error>,
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
-        self.wait_with(poll, || false, missing)
+        self.wait_with(&mut None, poll, || false, missing)
+    }
+
+    /// When a wait that begins now ends.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::start(self.budget.get(), &self.link)
+    }
+
+    /// Whether what `poll` looks for is there; it fails, as a wait does, where the link knows a rank to be lost.
+    pub(crate) fn look(
+        &self,
+        mut poll: impl FnMut() -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        if poll()? {
+            return Ok(true);
+        }
+        match self.link.lost() {
+            // What it did before may have come since.
+            Some(rank) if !poll()? => Err(Error::PeerLost(rank)),
+            lost => Ok(lost.is_some()),
+        }
     }
 
     fn wait_with<T>(
         &self,
+        deadline: &mut Option<Deadline>,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
         take: impl Fn() -> bool,
         missing: impl FnOnce() -> Timeout,
@@ -249,7 +280,6 @@ impl<'a, L: Link> World<'a, L> {
         if !inside {
             self.link.begin_wait();
         }
-        let mut deadline: Option<Deadline> = None;
         let mut lost = false;
         let answer = loop {
             match poll() {
@@ -268,12 +298,10 @@ impl<'a, L: Link> World<'a, L> {
                 }
                 break Err(Error::PeerLost(rank));
             }
-            let passed = match &deadline {
+            let passed = match deadline {
                 Some(deadline) => deadline.passed(&self.link),
                 // The clock is read once per turn.
-                None => deadline
-                    .insert(Deadline::start(self.budget.get(), &self.link))
-                    .is_zero(),
+                None => deadline.insert(self.deadline()).is_zero(),
             };
             if passed {
                 break Err(Error::Timeout(missing()));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagpost::epoch::Locked;
 use flagpost::{Budget, Config, Error, Rank, Rma as _, Window, World};
+use flagpost_hal::Clock as _;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
 
@@ -144,4 +145,62 @@ fn many_hold_all() {
         Ok(window.lock_exclusive(TARGET)?.unlock()?)
     });
     report.assert_done();
+}
+
+/// A reader that unlocks and locks again: the word is free at many looks, and taken when the attempt comes. All attempts together have
+/// the budget, not each.
+#[test]
+fn attempts_share_a_budget() {
+    const MICROSECONDS: u64 = 100;
+    for queued in [false, true] {
+        let chip = Chip {
+            memory_size: 16 << 10,
+            schedule: Schedule::Timed,
+            cores: 2,
+            ..Chip::default()
+        };
+        // ORDERING: Relaxed: cores are coroutines of one thread.
+        const RELAXED: Ordering = Ordering::Relaxed;
+        let done = AtomicU64::new(0);
+        let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+            let mut arena = [0; 256];
+            let link = Mapped::start(core.clone(), 1)?;
+            let world = World::start(link, &mut arena, Config::default())?;
+            let window = world.allocate::<u32>(1)?;
+            if world.rank() == TARGET {
+                while done.load(RELAXED) == 0 {
+                    let lock = window.lock_shared(TARGET)?;
+                    core.spend(5_000);
+                    lock.unlock()?;
+                }
+                return world.barrier();
+            }
+            let budget = MICROSECONDS * core.hertz() / 1_000_000;
+            world.set_budget(Budget::microseconds(MICROSECONDS));
+            let (mut late, begun) = (0, core.cycles());
+            for _ in 0..10 {
+                let lock = if queued {
+                    window.lock_queued(TARGET)
+                } else {
+                    window.lock_exclusive(TARGET)
+                };
+                match lock {
+                    Ok(lock) => lock.unlock()?,
+                    Err(unfinished) => {
+                        assert!(matches!(unfinished.error, Error::Timeout(_)));
+                        late += 1;
+                        drop(unfinished);
+                    }
+                }
+            }
+            let cycles = core.cycles() - begun;
+            println!("queued {queued}: {late} of 10 late, {cycles} cycles, budgets of {budget}");
+            assert!(late > 0, "nothing was waited for");
+            assert!(cycles < 11 * (budget + 5_000), "{cycles}");
+            world.set_budget(Budget::UNLIMITED);
+            done.store(1, RELAXED);
+            world.barrier()
+        });
+        report.assert_done();
+    }
 }

@@ -7,13 +7,13 @@
 mod groups;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use flagpost::{Budget, Config, Error, Rank, Tag, World};
+use flagpost::{Budget, Config, Error, Link as _, Rank, Tag, World};
 use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
 use flagpost_hal::{Clock, Topology};
-use flagpost_mapped::Mapped;
+use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{End, Profile, Sim, SimCore, sweep};
 
 /// Seeds per case, shared by its sizes and profiles.
@@ -69,6 +69,61 @@ fn forty_eight_cores() {
         });
     }
     runs.run().assert_done();
+}
+
+/// Ranks beyond 64, of which several share a word or a place.
+#[test]
+fn sixty_six_cores() {
+    let mut runs = sweep(0..2);
+    for case in cases().filter(|case| case.name.starts_with("window.dynamic")) {
+        let config = config_for(case, 66.min(case.max_cores), Profile::WeakFill);
+        runs = runs.case(case.name, config, move |core| program(case, core));
+    }
+    runs.run().assert_done();
+}
+
+/// Rank 1 notifies ranks 0 and 64, whose rings it remembers in one place: what it knows of one is not taken for the other.
+#[test]
+fn one_place_for_two_rings() {
+    const EMPTIED: Rank = Rank::new(0);
+    const SENDER: Rank = Rank::new(1);
+    const FULL: Rank = Rank::new(64);
+    let tried = AtomicBool::new(false);
+    let config = flagpost_sim::Config {
+        memory_size: 32 << 10,
+        ..flagpost_sim::Config::quiet(66)
+    };
+    let report = Sim::new(config).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 1024];
+        let link = Mapped::start_with_ring(core, 1, Ring::Shared { entries: 2 })?;
+        let world = World::start(link, &mut arena, Config::default())?;
+        let window = world.allocate::<u32>(1)?;
+        let send = |to| window.notify(to, Tag(1)).map_err(Error::from);
+        let take = |count| {
+            let mut all = window.expect(0..0, SENDER, Tag(1), count)?;
+            all.start()?;
+            all.wait()
+        };
+        // ORDERING: Relaxed: cores are coroutines of one thread.
+        if world.rank() == SENDER {
+            send(FULL)?;
+            send(FULL)?;
+            (0..8).try_for_each(|_| send(EMPTIED))?;
+            world.set_budget(Budget::microseconds(0));
+            assert!(matches!(send(FULL), Err(Error::Timeout(_))));
+            world.set_budget(Budget::UNLIMITED);
+            tried.store(true, Ordering::Relaxed);
+        } else if world.rank() == EMPTIED {
+            take(8)?;
+        } else if world.rank() == FULL {
+            while !tried.load(Ordering::Relaxed) {
+                world.link().relax();
+            }
+            take(2)?;
+        }
+        world.barrier()
+    });
+    report.assert_done();
 }
 
 /// Loads that finish after later stores of their core, as on Arm and RISC-V.

@@ -421,3 +421,28 @@ fn dynamic_accesses_cost_what_they_say() {
     assert_eq!(detach(Validation::Invalidation, 1), 3);
     assert_eq!(detach(Validation::Invalidation, 0), 2);
 }
+
+/// Memory is one world's: another one's windows do not take it.
+#[test]
+fn memory_of_another_world_is_refused() {
+    let report = Sim::new(Chip::quiet(1)).run(|core| -> Result<(), Error> {
+        let (mut one, mut other) = ([0; 256], [0; 256]);
+        let link = Mapped::start(core.clone(), 1)?;
+        let one = World::start(link, &mut one, Config::default())?;
+        let memory = one.reserve(64)?;
+        let link = Mapped::start(core, 2)?;
+        let other = World::start(link, &mut other, Config::default())?;
+        let wrong = |refused: Error| assert_eq!(refused, Error::WrongWindow);
+        wrong(
+            other
+                .create::<u32>(&memory, 0..64, 4)
+                .map(|_| ())
+                .unwrap_err(),
+        );
+        let dynamic = other.dynamic(DynamicOptions::default())?;
+        wrong(dynamic.attach(&memory).map(|_| ()).unwrap_err());
+        wrong(dynamic.detach(&memory).unwrap_err());
+        Ok(())
+    });
+    report.assert_done();
+}

@@ -11,7 +11,7 @@
 //! | publish | writes own dirty lines back | [`NO_STORE`](Assert::NO_STORE) or [`NO_SUCCEED`](Assert::NO_SUCCEED) |
 //! | flush | places own puts | [`NO_PRECEDE`](Assert::NO_PRECEDE) |
 //! | meet | a barrier: O(log p) | [`NO_PRECEDE`](Assert::NO_PRECEDE) and [`NO_SUCCEED`](Assert::NO_SUCCEED) |
-//! | refresh | invalidates own lines | [`NO_PRECEDE`](Assert::NO_PRECEDE), the fence before had [`NO_PUT`](Assert::NO_PUT), or there was none |
+//! | refresh | invalidates own lines | [`NO_PRECEDE`](Assert::NO_PRECEDE), or the fence before had [`NO_PUT`](Assert::NO_PUT) |
 //!
 //! In windows of the unified [model](crate::Model) publishing orders own stores, and refreshing is nothing.
 //!
@@ -57,7 +57,8 @@ bitflags! {
         const NO_STORE = 1;
         /// No rank puts to this rank's piece until the next fence.
         const NO_PUT = 2;
-        /// No rank has accessed any piece since the last fence. All ranks say so, or none.
+        /// No rank has accessed any piece since the last fence; before the first one: under locks, since all ranks'
+        /// [`Window::sync`]. All ranks say so, or none.
         const NO_PRECEDE = 4;
         /// No rank accesses any piece until the next fence. All ranks say so, or none.
         const NO_SUCCEED = 8;
@@ -75,8 +76,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             turn: Turn {
                 core: &self.core,
                 assert,
-                // What came before were epochs of another kind, which ended with all they need.
-                before: Assert::NO_PUT,
+                // Peers may have put under locks.
+                before: Assert::empty(),
                 phase: Phase::New,
                 open: false,
             },

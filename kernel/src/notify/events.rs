@@ -72,6 +72,9 @@ pub struct Events<'w, L> {
     taken: &'w [Cell<u32>],
 }
 
+/// What is posted and taken when an event is made: 4 before the numbers wrap around, so that every run passes that.
+const FIRST: u32 = 0_u32.wrapping_sub(4);
+
 impl<'w, L: Link> World<'w, L> {
     /// Makes `count` events at each rank, with no posts. Collective: the same number on all ranks, in the same order as
     /// other collectives.
@@ -126,7 +129,9 @@ impl<'w, L: Link> World<'w, L> {
             taken,
         };
         // CLEAR: what this memory was.
-        let cleared = point!("events.make.clear", self.clear_cells(key, bytes); else Ok(()));
+        taken.iter().for_each(|taken| taken.set(FIRST));
+        let cleared =
+            point!("events.make.clear", self.set_cells(key, bytes, FIRST.into()); else Ok(()));
         match cleared {
             Ok(()) => Ok(events),
             Err(error) => {

@@ -233,12 +233,17 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 /// Waits until one of `requests` is done, and gives its index: each one's once. None if all have been given.
 ///
 /// # Errors
-/// [`Error::Timeout`] naming the peers of those that are not done; [`Error::PeerLost`].
+/// [`Error::WrongWindow`], if they are of several worlds. [`Error::Timeout`] naming the peers of those that are not done;
+/// [`Error::PeerLost`], if none of them can be any more, or the link knows a rank to be lost.
 pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<usize>, Error> {
     let Some(first) = requests.iter().find(|request| !request.told) else {
         return Ok(None);
     };
     let world = first.remote.core.world;
+    let is_here = |request: &Request<'_, '_, L>| core::ptr::eq(request.remote.core.world, world);
+    if !requests.iter().all(is_here) {
+        return Err(Error::WrongWindow);
+    }
     let waiting = Cell::new(Waiting::Answer);
     let open = || requests.iter().filter(|request| !request.told);
     let missing = Missing::among(
@@ -247,6 +252,7 @@ pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<u
     );
     world.wait(
         || {
+            let (mut failed, mut waits) = (None, false);
             for (index, request) in requests.iter_mut().enumerate() {
                 if request.told {
                     continue;
@@ -256,15 +262,21 @@ pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<u
                         request.told = true;
                         return Ok(Some(Some(index)));
                     }
-                    Err(refusal) if refusal.is_transient() => waiting.set(match refusal {
-                        Refusal::Locked(_) => Waiting::Lock,
-                        Refusal::Full(_) => Waiting::RingSpace,
-                        _ => Waiting::Answer,
-                    }),
-                    Err(refusal) => return Err(refusal.into()),
+                    Err(refusal) if refusal.is_transient() => {
+                        waits = true;
+                        waiting.set(match refusal {
+                            Refusal::Locked(_) => Waiting::Lock,
+                            Refusal::Full(_) => Waiting::RingSpace,
+                            _ => Waiting::Answer,
+                        });
+                    }
+                    Err(refusal) => failed = failed.or(Some(refusal)),
                 }
             }
-            Ok(None)
+            match failed {
+                Some(refusal) if !waits => Err(refusal.into()),
+                _ => Ok(None),
+            }
         },
         || Timeout {
             waiting: waiting.get(),

@@ -122,12 +122,18 @@ impl<'w, L: Link> World<'w, L> {
 
     /// Clears new cells, `bytes` bytes of them, past the cache, where they are from now on.
     pub(crate) fn clear_cells(&self, cells: Key, bytes: u32) -> Result<(), Error> {
-        const ZEROS: [u8; 64] = [0; 64];
+        self.set_cells(cells, bytes, 0)
+    }
+
+    /// The same, with a first value.
+    pub(crate) fn set_cells(&self, cells: Key, bytes: u32, value: u64) -> Result<(), Error> {
+        let values = [value.to_le_bytes(); 8];
+        let values = values.as_flattened();
         let mut offset = 0_u32;
         while offset < bytes {
-            let step = bytes.saturating_sub(offset).min(ZEROS.len() as u32);
-            let zeros = ZEROS.get(..step as usize).unwrap_or(&[]);
-            self.retry(|| self.link().put(self.rank(), cells, offset, zeros))?;
+            let step = bytes.saturating_sub(offset).min(values.len() as u32);
+            let values = values.get(..step as usize).unwrap_or(&[]);
+            self.retry(|| self.link().put(self.rank(), cells, offset, values))?;
             offset = offset.saturating_add(step);
         }
         Ok(())

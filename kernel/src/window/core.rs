@@ -297,6 +297,11 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
+    /// The lines of `bytes` bytes of the own piece that begin at offset `start`.
+    pub(crate) fn lines(&self, start: u32, bytes: u32) -> Lines {
+        Lines::covering(start, bytes, L::LINE, self.all().end)
+    }
+
     /// A place among the started requests for one with `lines`; none if there are no lines.
     pub(crate) fn room_for(&self, lines: Lines) -> Result<Option<&Cell<Lines>>, Error> {
         if lines.is_empty() {

@@ -115,7 +115,7 @@ impl<'w, L: Link> World<'w, L> {
         options: Options<S::Options>,
     ) -> Result<(Core<'w, L>, S), Error> {
         let id = self.unused_window()?;
-        let (claimed, whole) = memory.part(1);
+        let (claimed, whole) = memory.part(self)?;
         if unit == 0 {
             return Err(Error::UnitZero);
         }

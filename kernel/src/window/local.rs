@@ -62,14 +62,12 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// # Errors
     /// As [`Local::set`].
     pub fn copy_in(&self, index: usize, from: &[T]) -> Result<(), Error> {
-        let end = index.saturating_add(from.len());
-        let lines = self.window.lines(index..end)?;
+        let offset = self.window.offset(index, from.len())?;
         let core = &self.window.core;
-        if core.is_exposed(lines) {
+        let (world, bytes): (_, &[u8]) = (core.world, bytemuck::cast_slice(from));
+        if core.is_exposed(core.lines(offset, bytes.len() as u32)) {
             return Err(Error::Exposed);
         }
-        let offset = self.window.offset(index, from.len())?;
-        let (world, bytes) = (core.world, bytemuck::cast_slice(from));
         match core.model {
             Model::Separate => Ok(world.link().write_local(core.key, offset, bytes)?),
             Model::Unified => {

@@ -107,18 +107,27 @@ impl<'w, L: Link> Memory<'w, L> {
         if self.claimed.get() {
             return Err(Error::MemoryInUse);
         }
-        let (_, piece) = self.part(1);
-        piece.inside::<T>(offset, count)
+        self.whole().inside::<T>(offset, count)
     }
 
-    /// For windows: the mark that one has it, and all of it as a piece.
-    pub(super) fn part(&self, unit: u32) -> (&Cell<bool>, Piece) {
-        let piece = Piece {
+    /// For windows of `world`: the mark that one has it, and all of it as a piece.
+    ///
+    /// # Errors
+    /// [`Error::WrongWindow`], if it is another world's.
+    pub(super) fn part(&self, world: &World<'_, L>) -> Result<(&Cell<bool>, Piece), Error> {
+        if core::ptr::eq(self.world, world) {
+            Ok((&self.claimed, self.whole()))
+        } else {
+            Err(Error::WrongWindow)
+        }
+    }
+
+    fn whole(&self) -> Piece {
+        Piece {
             key: self.key,
             base: 0,
             bytes: self.bytes,
-            unit,
-        };
-        (&self.claimed, piece)
+            unit: 1,
+        }
     }
 }

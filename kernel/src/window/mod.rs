@@ -141,6 +141,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         self.core.world
     }
 
+    /// Its model of memory.
+    pub fn model(&self) -> Model {
+        self.core.model
+    }
+
     /// The own piece.
     pub fn local(&self) -> Local<'_, T, L, S> {
         Local::new(self)
@@ -167,8 +172,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let start = self.offset(range.start, 0)?;
         let together = u32::try_from(count.saturating_mul(size_of::<T>())).unwrap_or(u32::MAX);
         let bytes = last.saturating_sub(start).max(together);
-        let end = self.core.all().end;
-        Ok(Lines::covering(start, bytes, L::LINE, end))
+        Ok(self.core.lines(start, bytes))
     }
 
     /// Whether data of this rank's notified puts may travel with their notifications, as they do at first, if the

@@ -44,6 +44,36 @@ fn an_unlock_goes_on_where_its_budget_ran_out() {
     });
 }
 
+/// The first exclusive lock goes while a second one is on its way, which counted on it: that one keeps everybody from locking all.
+#[test]
+fn a_lock_on_its_way_is_one_of_the_ranks() {
+    const ONE: Rank = Rank::new(1);
+    const TWO: Rank = Rank::new(2);
+    runs(300, Wire::default(), |world| {
+        let window = world.allocate::<u32>(1)?;
+        if world.rank().get() == 0 {
+            let first = window.lock_exclusive(ONE).map_err(error)?;
+            world.set_budget(Budget::microseconds(0));
+            let second = window.lock_exclusive(TWO);
+            world.set_budget(Budget::UNLIMITED);
+            assert!(second.is_err());
+            first.unlock().map_err(error)?;
+            let second = second.or_else(|late| late.handle.go_on()).map_err(error)?;
+            world.barrier()?;
+            second.put(TWO, 0, &[5])?;
+            second.unlock().map_err(error)?;
+        } else {
+            world.barrier()?;
+            let all = window.lock_all().map_err(error)?;
+            let mut found = [0];
+            all.get(TWO, 0, &mut found)?;
+            assert_eq!(found, [5]);
+            all.unlock().map_err(error)?;
+        }
+        world.barrier()
+    });
+}
+
 /// Fails if a queued lock that is cancelled where its budget ran out leaves the rank's turn behind: the next one would wait for ever.
 #[test]
 fn who_cancelled_a_queued_lock_can_lock_again() {

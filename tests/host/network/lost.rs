@@ -1,12 +1,12 @@
 //! A peer that falls silent.
 
-use flagpost::{Error, Link as _, Rank, Tag, World};
+use flagpost::{Error, Link as _, Rank, Rma as _, Tag, World, rma::wait_any};
 use flagpost_link::{Amo, Op, Place, Refusal, Width};
 use flagpost_network::Networked;
 use flagpost_sim::{Mock, Wire};
 
-use crate::runs;
 use crate::tap::{Seen, Tap, tapped};
+use crate::{error, runs};
 
 /// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.
 #[test]
@@ -61,6 +61,71 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
     );
     assert_eq!(link.signal(LOST, flagpost_link::Slot(31), 1), gone);
     Ok(window.put_notify(THIRD, 0, &[6, 7], Tag(3))?)
+}
+
+/// A rank that is lost while it is locked: who locked it is told, and has not locked all the others out.
+#[test]
+fn a_lost_target_leaves_the_other_pieces_free() {
+    runs(300, Wire::default(), |world| {
+        let [first, lost, third] = [0, 1, 2].map(Rank::new);
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == first {
+            let lock = window.lock_exclusive(lost).map_err(error)?;
+            window.notify(lost, Tag(1))?;
+            // It may be given back before the target falls silent.
+            if let Err(late) = lock.unlock() {
+                assert_eq!(late.error, Error::PeerLost(lost));
+            }
+            return Ok(window.notify(third, Tag(1))?);
+        }
+        let mut told = window.expect(0..0, first, Tag(1), 1)?;
+        told.start()?;
+        told.wait()?;
+        if world.rank() == lost {
+            world.link().fabric().drop_out();
+            return Ok(());
+        }
+        window.lock_all().map_err(error)?.unlock().map_err(error)
+    });
+}
+
+/// Of two requests one can never be done: the other one is told of all the same, and then the failure.
+#[test]
+fn any_request_but_that_of_a_lost_peer() {
+    runs(300, Wire::default(), |world| {
+        const LOST: Rank = Rank::new(1);
+        const THIRD: Rank = Rank::new(2);
+        let window = world.allocate::<u32>(2)?;
+        if world.rank() == LOST {
+            world.link().fabric().drop_out();
+            return Ok(());
+        }
+        if world.rank() == THIRD {
+            let mut told = window.expect(0..0, Rank::new(0), Tag(1), 1)?;
+            told.start()?;
+            told.wait()?;
+            return Ok(());
+        }
+        let all = window.lock_all().map_err(error)?;
+        let (mut one, mut other) = ([0], [0]);
+        let begun = (all.rget(LOST, 0, &mut one), all.rget(THIRD, 0, &mut other));
+        // Else the loss was known before it began.
+        if let (Ok(one), other) = begun {
+            let mut requests = [one, other?];
+            let mut told = [false; 2];
+            while !told[1] {
+                match wait_any(&mut requests)? {
+                    Some(index) => told[index] = true,
+                    None => panic!("{told:?}"),
+                }
+            }
+            if !told[0] {
+                assert_eq!(wait_any(&mut requests), Err(Error::PeerLost(LOST)));
+            }
+        }
+        std::mem::forget(all);
+        Ok(window.notify(THIRD, Tag(1))?)
+    });
 }
 
 /// What a rank did before it was lost is there for who waits for it, if it comes no later than the look behind the news.

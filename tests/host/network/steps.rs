@@ -7,8 +7,8 @@
 )]
 
 use flagpost::{
-    Budget, Compare, Counter, EpochSlots, Error, MatchingList, Model, Rank, Rma as _, Signal,
-    Unfinished, Window, World,
+    Budget, Compare, Counter, EpochSlots, Error, Link as _, MatchingList, Model, Options, Rank,
+    Rma as _, Signal, Unfinished, Window, World,
     epoch::{Assert, Strategy},
     rma::{Layout, Operation, Scatter},
 };
@@ -66,6 +66,41 @@ fn a_post_and_a_completion_in_a_matching_list_tell_each_rank_once() {
     refused(|world| {
         let window = world.allocate_with::<u32, MatchingList<'_>>(3, 2)?;
         exchanges(world, &window)
+    });
+}
+
+/// A post waits for own puts, to another window: it goes on with what it had not done, and counts on its origins. Completions are
+/// looked for one step at a time, too.
+#[test]
+fn a_post_behind_own_puts_awaits_its_origins() {
+    runs(SEEDS, Wire::default(), |world| {
+        let options = Options {
+            strategy: 2,
+            model: Model::Unified,
+        };
+        let window = world.allocate_with::<u32, MatchingList<'_>>(1, options)?;
+        let other = world.allocate::<u32>(1)?;
+        let (next, prev) = ([world.rank().next(3)], [world.rank().prev(3)]);
+        let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+        for round in 1..=2 * ROUNDS {
+            let lock = other.lock_shared(next[0]).map_err(error)?;
+            lock.put(next[0], 0, &[round])?;
+            let mut exposure = by_steps(world, || window.post(&origins), |rest| rest.go_on())?;
+            let access = window.start(&targets)?;
+            access.put(next[0], 0, &[round])?;
+            access.complete().map_err(error)?;
+            if round % 2 == 0 {
+                world.set_budget(Budget::microseconds(0));
+                while !exposure.test()? {
+                    world.link().relax();
+                }
+                world.set_budget(Budget::UNLIMITED);
+            }
+            exposure.wait().map_err(error)?;
+            assert_eq!(window.local().get(0)?, round);
+            lock.unlock().map_err(error)?;
+        }
+        world.barrier()
     });
 }
 

@@ -429,7 +429,7 @@ fn small_base<L: Link>(of: Rank) -> usize {
 
 /// Memory for it.
 pub(super) fn small_memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, L>, Failure> {
-    Ok(world.reserve(small_base::<L>(Rank::new(world.size())))?)
+    Ok(world.reserve(small_base::<L>(Rank::new(world.size())) + 12)?)
 }
 
 /// Three words of it.
@@ -439,6 +439,23 @@ pub(super) fn small<'w, L: Link>(
 ) -> Result<flagpost::Window<'w, u32, L>, Failure> {
     let base = small_base::<L>(world.rank());
     Ok(world.create(memory, base..base + 12, 4)?)
+}
+
+/// Elements that lie one behind the other where indices are further apart: a run may end between two of these.
+pub(super) fn runs<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let memory = world.reserve(8)?;
+    let window = world.create::<u32>(&memory, 0..8, 8)?;
+    let local = window.local();
+    check("indices", window.len() as u64, 1_u64)?;
+    local.copy_in(0, &[1, 2])?;
+    let mut found = [0; 2];
+    local.copy_out(0, &mut found)?;
+    check("both", found == [1, 2], true)?;
+    let beyond = Error::OutOfRange { end: 2, len: 1 };
+    super::world::refused("beyond", local.copy_in(0, &[1, 2, 3]), beyond)?;
+    world.barrier()?;
+    window.free()?;
+    Ok(memory.release()?)
 }
 
 /// A window, a late put to it, and memory that takes its place, in few steps.

@@ -41,6 +41,48 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What a peer put under a lock is seen behind the first fence, whatever lies in the owner's cache.
+pub(super) fn behind_locks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(2)?;
+    for round in 0..3 {
+        check("before", window.local().get(1)?, round)?;
+        world.barrier()?;
+        let next = me.next(size);
+        let lock = window.lock_exclusive(next)?;
+        lock.put(next, 0, &[value(me, round), round + 1])?;
+        lock.unlock()?;
+        let epoch = window.fence(NONE)?;
+        let local = window.local();
+        check("put", local.get(0)?, value(me.prev(size), round))?;
+        check("its neighbour", local.get(1)?, round + 1)?;
+        epoch.end()?;
+    }
+    Ok(())
+}
+
+/// Nobody puts to odd ranks: these alone say so, and put to the ones before them.
+pub(super) fn no_put_here<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let is_odd = |rank: flagpost::Rank| rank.get() % 2 == 1;
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u32>(4)?;
+    let assert = if is_odd(me) { Assert::NO_PUT } else { NONE };
+    let mut epoch = window.fence(assert)?;
+    // In turn: the next epoch's puts may come while this one's are looked at.
+    for round in 0..4 {
+        if is_odd(me) {
+            epoch.put(prev, round as usize, &[value(me, round)])?;
+        }
+        epoch = epoch.fence(assert)?;
+        if !is_odd(me) && is_odd(next) {
+            let found = window.local().get(round as usize)?;
+            check("put", found, value(next, round))?;
+        }
+    }
+    Ok(epoch.end()?)
+}
+
 /// Everybody puts to everybody, neighbours in one line.
 pub(super) fn all_to_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());

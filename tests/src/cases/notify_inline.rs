@@ -291,6 +291,66 @@ pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result<(), 
     Ok(())
 }
 
+/// Data that travelled inline lie in two lines, both of which their owner has in its cache, and stores to beside them.
+pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LEN: usize = 8;
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let window = world.allocate::<u64>(LEN)?;
+    let mut told = window.expect(3..5, prev, Tag(1), 1)?;
+    let local = window.local();
+    for round in 1..=4 * u64::from(ROUNDS) {
+        local.copy_out(0, &mut [0; LEN])?;
+        told.start()?;
+        world.barrier()?;
+        window.put_notify(next, 3, &[round, round + 100], Tag(1))?;
+        told.wait()?;
+        if round % 2 == 0 {
+            local.set(0, round)?;
+            local.set(LEN - 1, round)?;
+        }
+        check("in the second line", local.get(4)?, round + 100)?;
+        check("in the first line", local.get(3)?, round)?;
+        world.barrier()?;
+        let mut all = [0; LEN];
+        local.copy_out(0, &mut all)?;
+        check("first, later", all[3], round)?;
+        check("second, later", all[4], round + 100)?;
+        check("own, before", all[0], round / 2 * 2)?;
+        check("own, behind", all[LEN - 1], round / 2 * 2)?;
+    }
+    Ok(())
+}
+
+/// A range that ends one byte behind a line, expected and exposed: that byte comes, whatever lies in the cache.
+pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = ([me.next(size)], [me.prev(size)]);
+    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let line = L::LINE as usize;
+    let window = world.allocate::<u8>(3 * line)?;
+    let mut told = window.expect(0..line + 1, prev[0], Tag(1), 1)?;
+    let local = window.local();
+    for round in 1..=2 * ROUNDS as u8 {
+        local.set(line + 1, round)?;
+        check("before", local.get(line)?, 2 * (round - 1))?;
+        told.start()?;
+        world.barrier()?;
+        window.put_notify(next[0], line, &[2 * round - 1], Tag(1))?;
+        told.wait()?;
+        check("expected", local.get(line)?, 2 * round - 1)?;
+        world.barrier()?;
+        let exposure = window.post_range(0..line + 1, &origins)?;
+        let access = window.start(&targets)?;
+        access.put(next[0], line, &[2 * round])?;
+        access.complete()?;
+        exposure.wait()?;
+        check("exposed", local.get(line)?, 2 * round)?;
+        check("own", local.get(line + 1)?, round)?;
+    }
+    Ok(())
+}
+
 /// Rank 1 puts a word over one that travelled inline, once rank 0 has answered.
 pub(super) fn small_answered<L: Link>(
     world: &World<'_, L>,

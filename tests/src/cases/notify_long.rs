@@ -251,6 +251,31 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Who has heard of payload that its peer still holds makes a window with a matching list: its first stores wait for that.
+pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let [first, second] = [0, 1].map(flagpost::Rank::new);
+    let window = world.allocate::<u32>(SMALL)?;
+    for round in 0..3 {
+        if world.rank() == first {
+            let mut told = window.expect(0..0, second, Tag(2), 1)?;
+            told.start()?;
+            window.put_notify(second, 0, &[round; SMALL], Tag(1))?;
+            told.wait()?;
+        } else if world.rank() == second {
+            let mut told = window.expect(0..SMALL, first, Tag(1), 1)?;
+            told.start()?;
+            told.wait()?;
+            window.notify(first, Tag(2))?;
+            for _ in 0..20 {
+                world.link().relax();
+            }
+        }
+        let other = world.allocate_with::<u32, flagpost::MatchingList<'_>>(1, 2)?;
+        other.free()?;
+    }
+    Ok(())
+}
+
 /// Words of the window of [`small`]: two lines.
 pub(super) const SMALL: usize = 16;
 

@@ -272,18 +272,18 @@ pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
             true,
         )?;
         check("stale soon", window.local().get(8)? <= epoch, true)?;
-        let Err(mut exposure) = window.post(&origins)?.test() else {
-            return Err(NO_ERROR); // nobody can have completed
-        };
+        let mut exposure = window.post(&origins)?;
+        check("nobody can have completed", exposure.test()?, false)?;
         world.barrier()?;
         let access = window.start(&targets)?;
         access.put(next[0], 0, &[value(me, epoch)])?;
         access.put(next[0], 8, &[epoch + 1])?;
         access.complete()?;
-        while let Err(open) = exposure.test() {
-            exposure = open;
+        while !exposure.test()? {
             world.link().relax();
         }
+        check("still", exposure.test()?, true)?;
+        exposure.wait()?;
         check("put", window.local().get(0)?, value(prev[0], epoch))?;
         check("in the last line", window.local().get(8)?, epoch + 1)?;
     }
@@ -377,15 +377,11 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
             }
             access.complete()?;
         } else if me == target {
-            let mut open = Some(window.post(&origins)?);
-            while let Some(exposure) = open.take() {
-                if !with_test {
-                    exposure.wait()?;
-                } else if let Err(still_open) = exposure.test() {
-                    open = Some(still_open);
-                    world.link().relax();
-                }
+            let mut exposure = window.post(&origins)?;
+            while with_test && !exposure.test()? {
+                world.link().relax();
             }
+            exposure.wait()?;
             all.start()?;
             all.wait()?;
         }

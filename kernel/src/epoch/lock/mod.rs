@@ -12,7 +12,7 @@
 //! | call | in order |
 //! |---|---|
 //! | [`lock_shared`](Window::lock_shared) | count in at the local word; while it has a writer: read it |
-//! | [`lock_exclusive`](Window::lock_exclusive) | unless this rank has another exclusive lock: count in at the global word; local word: 0 to writer. If all are locked, or the local word is not 0: count out; read that word until it is free; again |
+//! | [`lock_exclusive`](Window::lock_exclusive) | unless this rank has another exclusive lock (whose count stays as long as this one wants it): count in at the global word; local word: 0 to writer. If all are locked, or the local word is not 0: count out; read that word until it is free; again |
 //! | [`lock_queued`](Window::lock_queued) | [line up](self#the-queue) at the target; then as `lock_exclusive` |
 //! | [`lock_all`](Window::lock_all) | count in at the global word; while it has exclusive ones: read it |
 //! | own piece, locked | publish and refresh it |
@@ -65,9 +65,11 @@
 //! In the unified model the owner may always load and store, as a peer may put and get.
 //!
 //! # Bounds
-//! Each wait takes the world's budget. A lock that runs out of it gives a [`Locking`]: it keeps its place (a shared lock
+//! Each wait takes the world's budget; all attempts of an exclusive lock have it together. A lock that runs out of it gives a [`Locking`]: it keeps its place (a shared lock
 //! and a queued one; an exclusive one has taken everything back), and can go on, or be [cancelled](Locking::cancel), which takes it
-//! back. Dropping it does the same within the budget. A rank has at most 8 locks of a window.
+//! back. Dropping it does the same within the budget; what cannot be given back until then (on a network whose answers take longer) stays taken for
+//! ever, and the window is abandoned here: `cancel` can be gone on with. A rank has at most 8 locks of a window. One whose target is lost gives back what it
+//! has at other ranks.
 //!
 //! # Source
 //! [foMPI] 2.3 and Fig. 3. A lock there goes back to the start if the local word is taken, as here.

@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use flagpost_link::Rank;
 
-use crate::Error;
+use crate::{Error, budget::Deadline};
 
 /// How many targets of a window a rank may have locked at a time.
 const LOCKS: usize = 8;
@@ -18,10 +18,12 @@ pub(crate) struct Passive {
     count: Cell<u8>,
     /// How many of them are locked exclusively. If any, this rank is counted in the global word, once.
     exclusive: Cell<u32>,
-    /// A lock is waited for.
+    /// One lock at most is waited for.
     waiting: Cell<bool>,
     /// One of them is a queued one.
     queued: Cell<bool>,
+    /// When all attempts to get that end.
+    pub(super) deadline: Cell<Option<Deadline>>,
 }
 
 impl Passive {
@@ -32,6 +34,7 @@ impl Passive {
             exclusive: Cell::new(0),
             waiting: Cell::new(false),
             queued: Cell::new(false),
+            deadline: Cell::new(None),
         }
     }
 

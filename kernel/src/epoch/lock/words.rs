@@ -35,6 +35,8 @@ pub(super) struct Words<'e, 'w, L: Link> {
     taken: bool,
     /// It is among the exclusive ones of the global word.
     registered: bool,
+    /// It counts on this rank's other exclusive locks to be there, and is counted among them.
+    counted: bool,
     /// What stands in the way, after an attempt that must be taken back.
     blocked: Option<Word>,
     /// How many attempts failed, and what the next pause is drawn from.
@@ -78,6 +80,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             },
             taken: false,
             registered: false,
+            counted: false,
             blocked: None,
             failed: 0,
             draw: core.world.rank().get(),
@@ -224,8 +227,12 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         let mut pause = self.first_pause();
         self.look_at(rank, cell);
         let (link, op) = (world.link(), &self.op);
-        let free = world.wait_long(
+        let mut deadline = self.core.passive.deadline.get();
+        let mut looks = 0_u32;
+        let free = world.wait_by(
+            &mut deadline,
             || {
+                looks = looks.saturating_add(1);
                 // Whatever is noted: these are turns, and no waiting.
                 for _ in 1..pause {
                     link.end_wait();
@@ -240,7 +247,20 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             },
             || self.taken_by_others(),
         );
-        self.looked(free)
+        // One that found it free at once has not looked at the clock.
+        let passed = match &deadline {
+            Some(deadline) => looks == 1 && deadline.passed(world.link()),
+            None => {
+                deadline = Some(world.deadline());
+                false
+            }
+        };
+        self.core.passive.deadline.set(deadline);
+        self.looked(free)?;
+        if passed {
+            return Err(Error::Timeout(self.taken_by_others()));
+        }
+        Ok(())
     }
 
     /// Turns before the first look: none, until attempts fail. Then a number that is drawn: ranks that always meet in the same
@@ -270,6 +290,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     /// Takes all that the lock takes.
     pub(super) fn obtain(&mut self) -> Result<(), Error> {
+        self.core.passive.deadline.set(None);
         self.conclude()?;
         match self.kind {
             Kind::Shared => self.share(cell::LOCAL, |word| word & WRITER == 0),
@@ -300,7 +321,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     }
 
     /// Registers with the global word, unless this rank is there already; then takes the free local word. Either failing,
-    /// all is given back before the next attempt.
+    /// all is given back before the next attempt. All attempts together have the budget.
     #[inline(always)]
     fn exclude(&mut self) -> Result<(), Error> {
         while !self.taken {
@@ -314,8 +335,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 self.blocked = None;
             }
             // REGISTER: no lock of all pieces while there is an exclusive one.
-            if point!("lock.exclusive.register", !self.registered && !self.core.passive.is_registered(); else false)
-            {
+            if point!("lock.exclusive.register", !self.is_registered(); else false) {
                 let add = Amo::Add(EXCLUSIVE.into());
                 self.step(MASTER, cell::GLOBAL, add, Step::Register)?;
                 continue;
@@ -329,8 +349,23 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(())
     }
 
+    /// Whether the global word has this lock, or another exclusive one of this rank. On the latter it counts from now on: that one
+    /// does not take the word along when it goes.
+    #[inline(always)]
+    fn is_registered(&mut self) -> bool {
+        if !self.registered && !self.counted && self.core.passive.is_registered() {
+            self.core.passive.add_exclusive();
+            self.counted = true;
+        }
+        self.registered || self.counted
+    }
+
     #[inline(always)]
     fn unregister(&mut self) -> Result<(), Error> {
+        if self.counted {
+            self.counted = false;
+            self.registered = self.core.passive.remove_exclusive();
+        }
         if self.registered {
             let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
             // BACK: else nobody could lock all pieces any more.
@@ -344,8 +379,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     /// The lock is there: what it takes of the global word is the rank's from now on.
     pub(super) fn hand_over(&mut self) {
         if self.is_exclusive() {
-            self.core.passive.add_exclusive();
-            self.registered = false;
+            if !self.counted {
+                self.core.passive.add_exclusive();
+            }
+            (self.registered, self.counted) = (false, false);
         }
     }
 
@@ -358,9 +395,25 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     // ---- Releasing ----
 
-    /// Gives all back that was taken.
+    /// Gives all back that was taken; what a lost target has is lost, and the global word is given back all the same.
     #[inline(always)]
     pub(super) fn release(&mut self) -> Result<(), Error> {
+        let left = self.leave();
+        match (left, self.begun) {
+            (Err(Error::PeerLost(lost)), Some((rank, ..))) if rank == lost => {
+                self.core.world.link().abandon(&self.op);
+                self.begun = None;
+            }
+            (Ok(()), _) | (Err(Error::PeerLost(_)), None) => (),
+            (Err(error), _) => return Err(error),
+        }
+        self.unregister()?;
+        left?;
+        self.leave_queue()
+    }
+
+    #[inline(always)]
+    fn leave(&mut self) -> Result<(), Error> {
         self.conclude()?;
         if self.taken {
             let (cell, amo) = match self.kind {
@@ -375,7 +428,6 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 self.step(self.target(), cell, amo, Step::Leave)?;
             }; else self.taken = false);
         }
-        self.unregister()?;
-        self.leave_queue()
+        Ok(())
     }
 }

@@ -71,14 +71,15 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// Whether `target` has posted, so that an access to it would not wait. Does not wait.
     ///
     /// # Errors
-    /// [`Error::NotInGroup`].
+    /// [`Error::NotInGroup`]; [`Error::PeerLost`], if it has not.
     pub fn has_posted(&self, target: Rank) -> Result<bool, Error> {
         let Completing { side, targets, .. } = &self.ending;
         if !targets.ranks().contains(&target) {
             return Err(Error::NotInGroup(target));
         }
-        let link = side.core.world.link();
-        Ok(side.sync.admitted(target) || transient(side.sync.posted(link, target))?)
+        let world = side.core.world;
+        let posted = || transient(side.sync.posted(world.link(), target));
+        Ok(side.sync.admitted(target) || world.look(posted)?)
     }
 
     /// Waits until all targets have posted: right behind [`Window::start`], that makes the epoch *immediate* in the sense of

@@ -15,7 +15,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// ends with [`Exposure::wait`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]: no epoch was opened. [`Error::Timeout`] naming the
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger world): no epoch was opened. [`Error::Timeout`] naming the
     /// origin that could not be told, with a [`Posting`] to go on with.
     pub fn post<'e>(
         &'e self,
@@ -48,10 +48,22 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             lines,
             origins: *origins,
             told: 0,
-            opened: false,
+            phase: Phase::New,
         };
         posting.go_on()
     }
+}
+
+/// The next step of a post.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The first one, which opens the epoch.
+    New,
+    Publish,
+    Expect,
+    Tell,
+    /// The exposure answers for the epoch.
+    Done,
 }
 
 /// A post that is not finished: some origins have not been told.
@@ -64,19 +76,18 @@ pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
     origins: Group<'e>,
     /// How many origins have been told.
     told: u16,
-    /// The epoch is open; else nothing has happened yet.
-    opened: bool,
+    phase: Phase,
 }
 
 impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
-    /// Tells the origins that have not been told yet.
+    /// Goes on where the last attempt stopped; tells the origins that have not been told yet.
     ///
     /// # Errors
     /// As [`Window::post`].
     pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
         match self.tell() {
             Ok(()) => {
-                self.opened = false; // The exposure answers for the epoch from now on.
+                self.phase = Phase::Done;
                 Ok(Exposure {
                     side: self.side,
                     origins: self.origins,
@@ -96,15 +107,24 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
         let (world, link) = (core.world, core.world.link());
         order!(
             "pscw.post.open<tell",
-            if !self.opened {
-                let lines = self.lines?;
-                core.open(&core.exposure_open)?;
-                core.exposed.set(lines);
-                self.opened = true;
-                // PUBLISH: I3, G2.
-                point!("pscw.post.publish", core.publish(lines)?);
-                // I2: before the first post.
-                point!("pscw.post.expect", sync.expect(link, &self.origins)?);
+            {
+                if self.phase == Phase::New {
+                    let lines = self.lines?;
+                    self.origins.check(world.size())?;
+                    core.open(&core.exposure_open)?;
+                    core.exposed.set(lines);
+                    self.phase = Phase::Publish;
+                }
+                if self.phase == Phase::Publish {
+                    // PUBLISH: I3, G2.
+                    point!("pscw.post.publish", core.publish(core.exposed.get())?);
+                    self.phase = Phase::Expect;
+                }
+                if self.phase == Phase::Expect {
+                    // I2: before the first post.
+                    point!("pscw.post.expect", sync.expect(link, &self.origins)?);
+                    self.phase = Phase::Tell;
+                }
             },
             for &origin in self.origins.rest(self.told) {
                 world.retry_for(S::FULL, || sync.post(link, origin, self.told))?;
@@ -118,7 +138,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
 
 impl<'w, L: Link, S: Strategy<'w, L>> Drop for Posting<'_, 'w, L, S> {
     fn drop(&mut self) {
-        if self.opened {
+        if !matches!(self.phase, Phase::New | Phase::Done) {
             self.side.core.abandoned.set(true);
         }
     }
@@ -151,20 +171,21 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
         }
     }
 
-    /// Whether all origins have completed; if so the epoch has ended, as by [`Exposure::wait`].
+    /// Whether all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and only needs to be dropped.
     /// Does not wait.
     ///
     /// # Errors
-    /// Gives the epoch back while origins are missing.
-    pub fn test(mut self) -> Result<(), Self> {
+    /// [`Error::PeerLost`], while origins are missing.
+    pub fn test(&mut self) -> Result<bool, Error> {
+        let world = self.side.core.world;
         // An origin may be waiting for room in our ring before it completes.
         point!("pscw.test.progress", {
-            self.side.core.world.progress();
+            world.progress();
         });
-        match transient(self.completed()) {
-            Ok(true) if self.finish().is_ok() => Ok(()),
-            _ => Err(self),
+        if !self.done && world.look(|| transient(self.completed()))? {
+            self.end()?;
         }
+        Ok(self.done)
     }
 
     fn completed(&self) -> Result<bool, Refusal> {
@@ -174,6 +195,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
 
     fn finish(&mut self) -> Result<(), Error> {
         let Side { core, sync } = self.side;
+        if self.done {
+            return Ok(());
+        }
         order!(
             "pscw.wait.wait<refresh",
             point!(
@@ -190,9 +214,16 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
                     },
                 )?
             ),
-            // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time before.
-            point!("pscw.wait.refresh", core.refresh(core.exposed.get())?)
+            self.end()?
         );
+        Ok(())
+    }
+
+    /// Behind the last completion.
+    fn end(&mut self) -> Result<(), Error> {
+        let core = self.side.core;
+        // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time before.
+        point!("pscw.wait.refresh", core.refresh(core.exposed.get())?);
         core.exposure_open.set(false);
         self.done = true;
         Ok(())

@@ -140,12 +140,16 @@ impl MatchingList<'_> {
         entry.unwrap_or(0)
     }
 
-    fn prepared(&self, link: &impl Link) -> Result<(), Refusal> {
+    fn prepared<L: Link>(&self, world: &World<'_, L>) -> Result<(), Error> {
+        let link = world.link();
+        let put = |at, value: u64| {
+            // What this rank has heard of may have to come first.
+            world.retry(|| link.put(link.rank(), self.cells, at, &value.to_le_bytes()))
+        };
         for entry in 0..self.entries() {
-            link.put(link.rank(), self.cells, offset(entry), &[0; CELL as usize])?;
+            put(offset(entry), 0)?;
         }
-        let first = u64::from(FIRST).to_le_bytes();
-        link.put(link.rank(), self.cells, self.counter(), &first)
+        put(self.counter(), FIRST.into())
     }
 }
 
@@ -187,11 +191,11 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
             counting: Op::new(),
         };
         // CLEAR: before all ranks agree on the window, nobody claims an entry.
-        match point!("pscw.matching_list.clear", list.prepared(link); else Ok(())) {
+        match point!("pscw.matching_list.clear", list.prepared(world); else Ok(())) {
             Ok(()) => Ok(list),
-            Err(refusal) => {
+            Err(error) => {
                 list.discard(world);
-                Err(refusal.into())
+                Err(error)
             }
         }
     }

@@ -294,11 +294,12 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// reached through the window then. Waits for nobody.
     ///
     /// # Errors
-    /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::TooManyAttached`];
+    /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::WrongWindow`] if it is another world's;
+    /// [`Error::TooManyAttached`];
     /// [`Error::Timeout`] if the lock of the own words stays taken, or an answer is under way: nothing is attached; a repeated
     /// call goes on where this one stopped.
     pub fn attach(&self, memory: &Memory<'w, L>) -> Result<Displacement, Error> {
-        let (claimed, piece) = memory.part(1);
+        let (claimed, piece) = memory.part(self.window.core.world)?;
         if claimed.get() {
             return Err(Error::MemoryInUse);
         }
@@ -341,7 +342,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Error::NotAttached`]; [`Error::Timeout`] naming whose lock is taken: the memory is not accessible any more, call
     /// again to finish.
     pub fn detach(&self, memory: &Memory<'w, L>) -> Result<(), Error> {
-        let (claimed, piece) = memory.part(1);
+        let (claimed, piece) = memory.part(self.window.core.world)?;
         let mut rows = (0..).zip(self.rows());
         let mine = rows
             .find(|(_, [key, _, number])| number.get() & USED != 0 && key.get() == piece.key.get());

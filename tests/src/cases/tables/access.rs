@@ -60,6 +60,12 @@ impl<P: Platform> Links<P> {
 
     pub(crate) const FENCE: &'static [Case<P>] = &[
         case("fence.ring", 1, ANY, |c| fence::ring(&join(c)?)),
+        case("fence.behind_locks", 1, ANY, |c| {
+            fence::behind_locks(&join(c)?)
+        }),
+        case("fence.no_put_here", 2, ANY, |c| {
+            fence::no_put_here(&join(c)?)
+        }),
         case("fence.all_to_all", 1, 48, |c| fence::all_to_all(&join(c)?)),
         case("fence.assertions", 1, ANY, |c| fence::assertions(&join(c)?)),
         case("fence.unified", 1, ANY, |c| fence::unified(&join(c)?)),
@@ -175,6 +181,7 @@ impl<P: Platform> Links<P> {
         case("window.dynamic_refused", 1, ANY, |c| {
             dynamic::refused(&join(c)?)
         }),
+        case("window.created_runs", 1, ANY, |c| created::runs(&join(c)?)),
         case("small.free", 2, 3, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;
@@ -193,7 +200,7 @@ impl<P: Platform> Links<P> {
         case("small.post_range", 2, 2, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;
-            let words = 1 + <P::Link as Link>::LINE as usize / 4;
+            let words = small::WORDS + <P::Link as Link>::LINE as usize / 4;
             let window = world.allocate::<u32>(words)?;
             P::go(&machine);
             small::post_range(&world, &window)

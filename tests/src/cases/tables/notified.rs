@@ -115,6 +115,12 @@ impl<P: Platform> Links<P> {
         case("notify.long_relayed", 3, ANY, |c| {
             notify_inline::relayed::<_, 24>(&join(c)?)
         }),
+        case("notify.across", 1, ANY, |c| {
+            notify_inline::across(&join(c)?)
+        }),
+        case("notify.range_of_bytes", 2, ANY, |c| {
+            notify_inline::range_of_bytes(&join(c)?)
+        }),
         case("notify.long_around", 1, ANY, |c| {
             notify_long::around::<_, 24>(&join(c)?, Model::Separate)
         }),
@@ -178,6 +184,7 @@ impl<P: Platform> Links<P> {
         case("notify.long_discarded", 2, ANY, |c| {
             notify_long::discarded(&join(c)?)
         }),
+        case("notify.long_list", 2, ANY, |c| notify_long::list(&join(c)?)),
         case("notify.long_small", 2, 2, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;
