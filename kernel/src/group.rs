@@ -60,7 +60,8 @@ mod tests {
         assert!(Group::new(&[r(2), r(0), r(1)], 3).is_ok());
         assert!(Group::new(&[], 1).is_ok());
         // Of a larger world.
-        let group = Group::new(&[r(2), r(0)], 3).unwrap();
+        let ranks = [r(2), r(0)];
+        let group = Group::new(&ranks, 3).unwrap();
         assert!(group.check(3).is_ok());
         let none = Error::NoSuchRank {
             rank: r(2),

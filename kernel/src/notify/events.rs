@@ -10,7 +10,7 @@
 //! At each rank one cell per event, under the same key everywhere. Peers add to it; its owner never changes it, but remembers how
 //! many posts it has taken: the event's *count* is the difference. So waiting takes no lock and no atomic operation, and a
 //! wait whose budget runs out has nothing to take back. Both are 32 bits, modulo 2^32 ([why](super::counters#values)): up to 2^32 - 1
-//! posts may be waiting.
+//! posts may be waiting. Both begin 4 below the wrap-around.
 //!
 //! # Steps
 //! | call | core | in order | remote accesses |
