@@ -52,7 +52,7 @@ pub struct Cost {
 pub const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
 /// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 18] = [
+pub const SIZED: [&str; 19] = [
     "rma.put",
     "rma.get",
     "rma.accumulate",
@@ -64,6 +64,7 @@ pub const SIZED: [&str; 18] = [
     "rma.put_layout",
     "rma.get_layout",
     "rma.accumulate_layout",
+    "rma.get_accumulate_layout",
     "dynamic.put",
     "dynamic.put_told",
     "dynamic.get",
@@ -86,7 +87,7 @@ pub const SINGLE: [&str; 8] = [
 ];
 
 /// Calls that move none.
-pub const PLAIN: [&str; 53] = [
+pub const PLAIN: [&str; 64] = [
     "notify.start",
     "notify.test",
     "counter.value",
@@ -99,16 +100,25 @@ pub const PLAIN: [&str; 53] = [
     "pscw.slots.post",
     "pscw.slots.post_range",
     "pscw.slots.start",
+    "pscw.slots.has_posted",
+    "pscw.slots.await_posts",
     "pscw.slots.complete",
     "pscw.slots.wait",
+    "pscw.slots.test",
     "pscw.vector.post",
     "pscw.vector.start",
+    "pscw.vector.has_posted",
+    "pscw.vector.await_posts",
     "pscw.vector.complete",
     "pscw.vector.wait",
+    "pscw.vector.test",
     "pscw.list.post",
     "pscw.list.start",
+    "pscw.list.has_posted",
+    "pscw.list.await_posts",
     "pscw.list.complete",
     "pscw.list.wait",
+    "pscw.list.test",
     "fence.fence",
     "fence.no_put",
     "fence.no_store",
@@ -137,6 +147,8 @@ pub const PLAIN: [&str; 53] = [
     "window.create",
     "window.dynamic",
     "window.free",
+    "window.reserve",
+    "window.release",
     "dynamic.attach",
     "dynamic.detach",
     "dynamic.detach_told",
@@ -341,6 +353,14 @@ impl<'w> Stage<'_, 'w> {
                 let done = self.mark(true, || lock.accumulate_layout(PEER, 0, stripes, from, sum));
                 done.map_err(|late| late.error)?;
             }
+            "get_accumulate_layout" => {
+                let from = Gather::new(&self.data, stripes);
+                let into = Scatter::new(&mut data, stripes);
+                let done = self.mark(true, || {
+                    lock.get_accumulate_layout((PEER, 0), stripes, from, sum, into)
+                });
+                done.map_err(|late| late.error)?;
+            }
             "put" => self.mark(true, || lock.put(PEER, 0, &data))?,
             "get" => self.mark(true, || lock.get(PEER, 0, &mut data))?,
             "accumulate" => {
@@ -445,7 +465,7 @@ impl<'w> Stage<'_, 'w> {
     fn pscw<S: Strategy<'w, Chip>>(&self, options: S::Options, part: &str) -> Result<(), Failure> {
         let window = self.world.allocate_with::<u64, S>(ELEMENTS, options)?;
         let (origin, target) = match part {
-            "start" | "complete" => (OWN, PEER),
+            "start" | "has_posted" | "await_posts" | "complete" => (OWN, PEER),
             _ => (PEER, OWN),
         };
         let (only_origin, only_target) = ([origin], [target]);
@@ -453,16 +473,24 @@ impl<'w> Stage<'_, 'w> {
         let targets = self.world.group(&only_target)?;
         self.repeat(|| {
             if self.world.rank() == target {
-                let exposure = match part {
+                let mut exposure = match part {
                     "post_range" => self.mark(true, || window.post_range(0..1, &origins))?,
                     _ => self.mark(part == "post", || window.post(&origins))?,
                 };
                 self.world.barrier()?;
                 self.world.barrier()?;
+                if part == "test" {
+                    self.mark(true, || exposure.test())?;
+                }
                 return Ok(self.mark(part == "wait", || exposure.wait())?);
             }
             self.world.barrier()?;
             let access = self.mark(part == "start", || window.start(&targets))?;
+            match part {
+                "has_posted" => self.mark(true, || access.has_posted(target)).map(drop)?,
+                "await_posts" => self.mark(true, || access.await_posts())?,
+                _ => {}
+            }
             self.mark(part == "complete", || access.complete())?;
             Ok(self.world.barrier()?)
         })

@@ -24,6 +24,10 @@ impl Stage<'_, '_> {
                     let made = || world.create::<u64>(&memory, 0..bytes, ELEMENT);
                     self.mark(true, made)?.free()?;
                 }
+                "reserve" | "release" => {
+                    let memory = self.mark(part == "reserve", || world.reserve(bytes))?;
+                    self.mark(part == "release", || memory.release())?;
+                }
                 "dynamic" => {
                     let made = || world.dynamic(DynamicOptions::default());
                     self.mark(true, made)?.free()?;

@@ -215,16 +215,16 @@ impl Maker {
     }
 
     fn operation(&mut self) -> Operation {
-        [Operation::Sum, Operation::Xor, Operation::Max][self.dice.below(3)]
+        Operation::ALL[self.dice.below(Operation::ALL.len())]
     }
 
     /// An access to `target` that goes together with all before.
     fn access(&mut self, board: &mut Board, target: u16, alone: bool) -> Option<Access> {
         let (index, mut count) = self.run(board.before[0].len());
         let operation = self.operation();
-        let (most, puts_and_gets) = if alone { (9, 4) } else { (8, 3) };
+        let (most, puts_and_gets) = if alone { (10, 4) } else { (9, 3) };
         let which = if self.attached {
-            [0, 0, 2, 8][self.dice.below(puts_and_gets)]
+            [0, 0, 2, 9][self.dice.below(puts_and_gets)]
         } else {
             self.dice.below(most)
         };
@@ -248,6 +248,15 @@ impl Maker {
                 let expected = if self.dice.one_in(2) { found } else { other[0] };
                 (Claim::Put, What::Swap(expected, other[1], found))
             }
+            8 => {
+                let mut found = board.read(target, index, count);
+                found
+                    .iter_mut()
+                    .skip(1)
+                    .step_by(2)
+                    .for_each(|left| *left = 0);
+                (Claim::Read, What::Sieve(found))
+            }
             _ => (
                 Claim::Accumulate(Operation::Sum),
                 What::Add(self.values(count)),
@@ -257,7 +266,7 @@ impl Maker {
             return None;
         }
         match &what {
-            What::Get(_) => {}
+            What::Get(_) | What::Sieve(_) => {}
             What::Put(values) => board.store(target, index, values),
             What::Swap(expected, new, found) if expected == found => {
                 board.store(target, index, &[*new]);
@@ -306,7 +315,7 @@ impl Maker {
             let mut accesses = self.anywhere(&mut next);
             self.note_fetched(&next, &mut accesses);
             let changed = |access: &Access| match access.what {
-                What::Get(_) => None,
+                What::Get(_) | What::Sieve(_) => None,
                 _ => Some(access.target),
             };
             let put: Vec<u16> = accesses.iter().flatten().filter_map(changed).collect();

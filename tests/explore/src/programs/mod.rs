@@ -195,6 +195,8 @@ pub enum What {
     Put(Vec<u64>),
     /// Gets these.
     Get(Vec<u64>),
+    /// Gets every other element of these; the others stay 0.
+    Sieve(Vec<u64>),
     /// Accumulates these.
     Accumulate(Operation, Vec<u64>),
     /// Accumulates these, and fetches what was there: for each element one of these values. They are what it held, with what

@@ -7,19 +7,42 @@ use super::{Access, What, Width};
 pub enum Operation {
     /// Adds, wrapping around.
     Sum,
-    /// Bitwise exclusive or.
-    Xor,
+    /// Multiplies, wrapping around.
+    Prod,
+    /// The smaller one.
+    Min,
     /// The larger one.
     Max,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
 }
 
 impl Operation {
+    /// All: those for which the order does not count.
+    pub const ALL: [Self; 7] = [
+        Self::Sum,
+        Self::Prod,
+        Self::Min,
+        Self::Max,
+        Self::And,
+        Self::Or,
+        Self::Xor,
+    ];
+
     /// What `old` and `new` come to.
     pub fn apply(self, old: u64, new: u64, width: Width) -> u64 {
         match self {
             Self::Sum => old.wrapping_add(new) & width.mask(),
-            Self::Xor => old ^ new,
+            Self::Prod => old.wrapping_mul(new) & width.mask(),
+            Self::Min => old.min(new),
             Self::Max => old.max(new),
+            Self::And => old & new,
+            Self::Or => old | new,
+            Self::Xor => old ^ new,
         }
     }
 }
@@ -169,6 +192,7 @@ impl What {
             Self::Swap(..) => 1,
             Self::Put(values)
             | Self::Get(values)
+            | Self::Sieve(values)
             | Self::Accumulate(_, values)
             | Self::Fetch(_, values, _)
             | Self::Add(values)

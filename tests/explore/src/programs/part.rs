@@ -7,7 +7,7 @@ use flagpost::{Link, Rank, Rma, Source, Tag, World, epoch::Assert};
 
 use super::pieces::{Element, Windowed, elements, values_of};
 use super::run::Wrong;
-use super::{Access, Between, Hold, Kind, Locked, Notified, Operation, Phase, Store, What};
+use super::{Access, Between, Hold, Kind, Locked, Notified, Phase, Store, What, Width};
 
 /// One rank in one phase.
 pub(super) struct Part<'a, 'w, W, L> {
@@ -99,10 +99,8 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
                 values,
                 result,
             } => {
-                let combine = |a: W::Element, b: W::Element| match operation {
-                    Operation::Sum => W::Element::of(a.value().wrapping_add(b.value())),
-                    Operation::Xor => W::Element::of(a.value() ^ b.value()),
-                    Operation::Max => W::Element::of(a.value().max(b.value())),
+                let combine = |a: W::Element, b: W::Element| {
+                    W::Element::of(operation.apply(a.value(), b.value(), Width::W64))
                 };
                 let mut data = elements::<W::Element>(&values[own]);
                 match root {
@@ -179,7 +177,9 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
         let found = self.pieces.accesses(epoch, accesses)?;
         for (Access { index, what, .. }, found) in accesses.iter().zip(&found) {
             match what {
-                What::Get(expected) => self.compare(*index, found, expected)?,
+                What::Get(expected) | What::Sieve(expected) => {
+                    self.compare(*index, found, expected)?
+                }
                 What::Fetch(_, _, possible) => {
                     self.is_possible(*index, found, possible.iter().map(Vec::as_slice))?;
                 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use flagpost::{
     Displacement, DynamicWindow, Error, Link, Memory, Rank, Rma, Window, World,
     epoch::Strategy,
-    rma::{self, Block, Gather, Integer, Layout},
+    rma::{self, Block, Gather, Integer, Layout, Scatter},
 };
 
 use super::run::Wrong;
@@ -20,6 +20,10 @@ pub(super) trait Element: Integer {
     fn operation(operation: Operation) -> rma::Operation<Self> {
         match operation {
             Operation::Sum => rma::Operation::SUM,
+            Operation::Prod => rma::Operation::PROD,
+            Operation::Min => rma::Operation::MIN,
+            Operation::And => rma::Operation::AND,
+            Operation::Or => rma::Operation::OR,
             Operation::Xor => rma::Operation::XOR,
             Operation::Max => rma::Operation::MAX,
         }
@@ -114,7 +118,7 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Elements<'
             | What::Add(values)
             | What::Stripes(values)
             | What::Scattered(values) => elements::<T>(values),
-            What::Get(_) | What::Swap(..) => Vec::new(),
+            What::Get(_) | What::Sieve(_) | What::Swap(..) => Vec::new(),
         };
         let values: Vec<Vec<T>> = accesses.iter().map(values).collect();
         let found = |access: &Access| vec![T::of(0); access.what.count()];
@@ -176,6 +180,15 @@ fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
             };
             let from = Gather::new(values, stripes);
             epoch.put_layout(target, index, stripes, from)?;
+        }
+        What::Sieve(_) => {
+            let every_other = Layout::Vector {
+                blocks: found.len().div_ceil(2),
+                block_len: 1,
+                stride: 2,
+            };
+            let into = Scatter::new(found, every_other);
+            epoch.get_layout(target, index, every_other, into)?;
         }
         What::Scattered(_) => {
             let last_first = (0..values.len()).step_by(2).rev();
