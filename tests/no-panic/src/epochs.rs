@@ -10,7 +10,7 @@ pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
     window: &Window<'w, u64, L, S>,
     group: &Group<'_>,
 ) -> Result<(), Error> {
-    let exposure = match window.post(group) {
+    let mut exposure = match window.post(group) {
         Ok(exposure) => exposure,
         Err(late) => late.handle.go_on()?,
     };
@@ -25,8 +25,8 @@ pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
     if let Err(late) = access.complete() {
         late.handle.go_on()?;
     }
-    if let Err(open) = exposure.test() {
-        open.wait()?;
+    if !exposure.test()? {
+        exposure.wait()?;
     }
     window.local().copy_in(index(), &data)?;
     window.local().copy_out(index(), &mut data)?;
