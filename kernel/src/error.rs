@@ -132,10 +132,10 @@ pub enum Error {
     },
     /// A displacement unit of 0 bytes would make all elements one.
     UnitZero,
-    /// The element is changed as a whole only at a multiple of its size: make the window with such a displacement unit, or
-    /// put and get it.
+    /// The element is changed as a whole only at a multiple of its size: make the window with such a displacement unit
+    /// (in a dynamic one: take such a displacement), or put and get it.
     UnitUnaligned {
-        /// The target's displacement unit.
+        /// The target's displacement unit; 1 in a dynamic window.
         unit: u32,
         /// The element's size.
         size: u32,

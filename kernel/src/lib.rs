@@ -68,7 +68,7 @@ pub use notify::{
 };
 pub use rma::Rma;
 pub use window::{
-    Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options, Peer,
-    Validation, Window,
+    Attached, Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options,
+    Peer, Validation, Window,
 };
 pub use world::{Config, World};

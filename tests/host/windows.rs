@@ -3,7 +3,7 @@
 
 use flagpost::{
     Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Link as _, MatchingList,
-    Rank, Tag, Validation, Waiting, Window, World,
+    Rank, Rma as _, Tag, Validation, Waiting, Window, World,
 };
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
@@ -131,10 +131,10 @@ fn all_readers_are_told() {
                 let lock = window.window().lock_shared(owner)?;
                 let mut seen = [7_u32];
                 if let Some(old) = old {
-                    let gone = window.get(&lock, owner, old, &mut seen);
+                    let gone = window.at(&lock, old).get(owner, 0, &mut seen);
                     assert_eq!(gone, Err(Error::NotAttached), "{me}");
                 }
-                window.get(&lock, owner, here, &mut seen)?;
+                window.at(&lock, here).get(owner, 0, &mut seen)?;
                 assert_eq!(seen, [round], "{me}");
                 lock.unlock()?;
                 old = Some(here);
@@ -388,7 +388,7 @@ fn dynamic_accesses_cost_what_they_say() {
             let exposure = window.window().post(&group)?;
             let access = window.window().start(&group)?;
             for _ in 0..if me.get() == 0 { accesses } else { 0 } {
-                window.put(&access, both[1], there, &[1_u32])?;
+                window.at(&access, there).put(both[1], 0, &[1_u32])?;
             }
             access.complete()?;
             exposure.wait()?;

@@ -5,7 +5,7 @@
     reason = "what calls give back, to try again"
 )]
 
-use flagpost::{Displacement, DynamicOptions, EpochSlots, Model, Validation};
+use flagpost::{Displacement, DynamicOptions, EpochSlots, Model, Rma as _, Validation};
 
 use super::{ELEMENT, ELEMENTS, PEER, Stage};
 use crate::Failure;
@@ -65,11 +65,11 @@ impl Stage<'_, '_> {
             if self.measures() != (part == "detach") {
                 let peer = me.next(world.size());
                 let lock = window.window().lock_shared(peer)?;
-                window.get(&lock, peer, there, &mut [0_u64])?;
+                window.at(&lock, there).get(peer, 0, &mut [0_u64])?;
                 let mut data = self.data.clone();
                 match part {
-                    "put" => self.mark(true, || window.put(&lock, peer, there, &data))?,
-                    "get" => self.mark(true, || window.get(&lock, peer, there, &mut data))?,
+                    "put" => self.mark(true, || window.at(&lock, there).put(peer, 0, &data))?,
+                    "get" => self.mark(true, || window.at(&lock, there).get(peer, 0, &mut data))?,
                     _ => {}
                 }
                 lock.unlock()?;

@@ -167,7 +167,7 @@ fn operate<L: VectorLink>(
         18 => {
             let lock = stage.dynamic.window().lock_shared(peer)?;
             let at = flagpost::Displacement::new(chance.next().into());
-            stage.dynamic.get(&lock, peer, at, &mut [0_u64; 2])?;
+            stage.dynamic.at(&lock, at).get(peer, 0, &mut [0_u64; 2])?;
             lock.unlock()?;
         }
         _ => {

@@ -1,7 +1,8 @@
 //! Accesses to peers' pieces of a window, within an epoch.
 //!
 //! Every kind of access epoch offers the same operations, by the trait [`Rma`]. What differs is which ranks an epoch
-//! admits, and when its accesses are done.
+//! admits, and when its accesses are done. So does memory that is attached to a dynamic window
+//! ([`DynamicWindow::at`](crate::DynamicWindow::at)).
 //!
 //! # What there is
 //! | | blocks | request | any layout |
@@ -68,14 +69,22 @@ pub(crate) use reach::Reach;
 
 /// What an epoch gives to its operations.
 mod reach {
-    use flagpost_link::Rank;
+    use flagpost_link::{Link, Rank};
 
-    use crate::{Error, window::Core};
+    use crate::{
+        Error,
+        window::{Core, Piece},
+    };
 
     /// An access epoch of a window.
-    pub trait Reach<'w, L> {
+    pub trait Reach<'w, L: Link + 'w> {
         /// The window.
         fn core(&self) -> &Core<'w, L>;
+
+        /// What indices of `target` are counted in.
+        fn piece(&self, target: Rank) -> Result<Piece, Error> {
+            self.core().piece(target)
+        }
 
         /// Whether `target` may be accessed at once; false if that takes more to say.
         fn admits(&self, target: Rank) -> bool;
@@ -99,10 +108,10 @@ fn put<'w, T: Pod, L: Link + 'w>(
     index: usize,
     data: &[T],
 ) -> Result<(), Error> {
-    let core = epoch.core();
-    let (key, offset) = core.place::<T>(to, index, data.len())?;
+    let piece = epoch.piece(to)?;
+    let (key, offset) = (piece.key, piece.inside::<T>(index, data.len())?);
     epoch.admit(to)?;
-    let (world, bytes) = (core.world, bytemuck::cast_slice(data));
+    let (world, bytes) = (epoch.core().world, bytemuck::cast_slice(data));
     world.retry(|| world.link().put(to, key, offset, bytes))
 }
 
@@ -173,10 +182,10 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// As [`Rma::put`].
     fn get(&self, from: Rank, index: usize, into: &mut [T]) -> Result<(), Error> {
-        let core = self.core();
-        let (key, offset) = core.place::<T>(from, index, into.len())?;
+        let piece = self.piece(from)?;
+        let (key, offset) = (piece.key, piece.inside::<T>(index, into.len())?);
         self.admit(from)?;
-        let (world, bytes) = (core.world, bytemuck::cast_slice_mut(into));
+        let (world, bytes) = (self.core().world, bytemuck::cast_slice_mut(into));
         world.ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 

@@ -15,23 +15,23 @@ use super::{
     request::Request,
     transfer::{Remote, Sides, Work},
 };
-use crate::{Error, window::Core};
+use crate::Error;
 
 /// Where an access to elements `T` of `rank`'s piece starts, and how many bytes it is about.
 fn locate<'r, 'w, T, L: Link>(
-    core: &'r Core<'w, L>,
+    epoch: &'r (impl Reach<'w, L> + ?Sized),
     rank: Rank,
     index: usize,
     layout: &Layout<'_>,
 ) -> Result<(Remote<'r, 'w, L>, usize), Error> {
-    let len = (core.piece(rank)?.bytes as usize).checked_div(size_of::<T>());
+    let piece = epoch.piece(rank)?;
+    let len = (piece.bytes as usize).checked_div(size_of::<T>());
     let (end, bytes) = layout.extent::<T>(len.unwrap_or(0))?;
-    let (key, offset) = core.place::<T>(rank, index, end)?;
     let remote = Remote {
-        core,
+        core: epoch.core(),
         rank,
-        key,
-        offset,
+        key: piece.key,
+        offset: piece.inside::<T>(index, end)?,
     };
     Ok((remote, bytes))
 }
@@ -65,7 +65,7 @@ pub(crate) fn put<'r, 'w, T: Pod, U: Pod, L: Link>(
     layout: Layout<'r>,
     data: Gather<'r, U>,
 ) -> Result<Request<'r, 'w, L>, Error> {
-    let (remote, bytes) = locate::<T, L>(epoch.core(), to, index, &layout)?;
+    let (remote, bytes) = locate::<T, L>(epoch, to, index, &layout)?;
     same(bytes, data.layout.check::<U>(data.data.len())?)?;
     epoch.admit(to)?;
     let sides = Sides {
@@ -84,7 +84,7 @@ pub(crate) fn get<'r, 'w, T: Pod, U: Pod, L: Link>(
     layout: Layout<'r>,
     into: Scatter<'r, U>,
 ) -> Result<Request<'r, 'w, L>, Error> {
-    let (remote, bytes) = locate::<T, L>(epoch.core(), from, index, &layout)?;
+    let (remote, bytes) = locate::<T, L>(epoch, from, index, &layout)?;
     same(bytes, into.layout.check::<U>(into.data.len())?)?;
     epoch.admit(from)?;
     let sides = Sides {
@@ -104,7 +104,7 @@ pub(crate) fn accumulate<'r, 'w, T: Element, L: Link>(
     operation: Operation<T>,
     fetched: Option<Scatter<'r, T>>,
 ) -> Result<Request<'r, 'w, L>, Error> {
-    let (remote, bytes) = locate::<T, L>(epoch.core(), to, index, &layout)?;
+    let (remote, bytes) = locate::<T, L>(epoch, to, index, &layout)?;
     if layout.is_in_bytes() || data.layout.is_in_bytes() {
         return Err(Error::FieldsAccumulated);
     }
@@ -144,7 +144,7 @@ pub(crate) fn fetch<'r, 'w, T: Element, L: Link>(
     change: Change<T>,
 ) -> Result<Fetch<'r, 'w, T, L>, Error> {
     let one = Layout::Contiguous { count: 1 };
-    let (remote, _) = locate::<T, L>(epoch.core(), to, index, &one)?;
+    let (remote, _) = locate::<T, L>(epoch, to, index, &one)?;
     aligned::<T>(&remote)?;
     epoch.admit(to)?;
     Ok(Fetch::new(remote, change))

@@ -88,7 +88,7 @@ pub(crate) enum Pieces<'w> {
 
 /// Where one rank's piece lies.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Piece {
+pub struct Piece {
     pub(crate) key: Key,
     pub(crate) base: u32,
     pub(crate) bytes: u32,

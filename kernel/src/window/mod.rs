@@ -61,7 +61,7 @@ use crate::{Error, World, epoch::EpochSlots};
 
 pub(crate) use self::core::{Core, Lines, Piece, Pieces, cell};
 pub(crate) use allocate::bit;
-pub use dynamic::{Displacement, DynamicOptions, DynamicWindow, Validation};
+pub use dynamic::{Attached, Displacement, DynamicOptions, DynamicWindow, Validation};
 pub use local::Local;
 pub use memory::Memory;
 pub use model::{Model, Options};

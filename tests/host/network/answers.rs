@@ -25,7 +25,7 @@ fn answers_that_nobody_asks_for_are_not_kept() {
         world.set_budget(Budget::microseconds(0));
         for _ in 0..50 {
             assert!(matches!(window.notify_value(0), Err(Error::Timeout(_))));
-            let got = dynamic.get(&all, peer, at, &mut [0_u8]);
+            let got = dynamic.at(&all, at).get(peer, 0, &mut [0_u8]);
             assert!(matches!(got, Err(Error::Timeout(_))));
         }
         world.set_budget(Budget::UNLIMITED);

@@ -1,6 +1,8 @@
 //! Attach and detach, where budgets are shorter than the way of an answer.
 
-use flagpost::{Budget, Displacement, DynamicOptions, DynamicWindow, Error, Validation, World};
+use flagpost::{
+    Budget, Displacement, DynamicOptions, DynamicWindow, Error, Rma as _, Validation, World,
+};
 use flagpost_sim::{Mock, Wire};
 
 use crate::{error, in_the_end, peers, runs};
@@ -53,7 +55,7 @@ fn reads(
     let access = window.window().start(&group)?;
     for peer in peers {
         let (at, mut byte) = (Displacement::new(there[peer.index()]), [0]);
-        let found = window.get(&access, peer, at, &mut byte);
+        let found = window.at(&access, at).get(peer, 0, &mut byte);
         assert_eq!(found.map(|()| byte[0]), wanted);
     }
     access.complete().map_err(error)?;

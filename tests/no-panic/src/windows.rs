@@ -1,11 +1,15 @@
 //! Windows of all kinds, and collective calls.
 
 use flagpost::{
-    Displacement, DynamicOptions, Error, Group, Link, MatchingList, Model, Options, Tag,
+    Displacement, DynamicOptions, Error, Group, Link, MatchingList, Model, Options, Rma as _, Tag,
     Validation, World,
 };
 
-use crate::{any, index, rank, unknown};
+use crate::{
+    any,
+    epochs::{anywhere, combined},
+    index, rank, unknown,
+};
 
 pub(crate) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let memory = world.reserve(index())?;
@@ -72,8 +76,11 @@ pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Resul
     window.read(here.plus(any()), &mut data)?;
     let exposure = window.window().post(group)?;
     let access = window.window().start(group)?;
-    window.put(&access, rank(), there, &data)?;
-    window.get(&access, rank(), there, &mut data)?;
+    let longs = window.at(&access, there);
+    longs.put(rank(), index(), &data)?;
+    longs.get(rank(), index(), &mut data)?;
+    combined(&longs)?;
+    anywhere(&window.at::<u16, _>(&access, there))?;
     access.complete()?;
     exposure.wait()?;
     window.detach(&memory)?;

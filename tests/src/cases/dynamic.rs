@@ -23,7 +23,10 @@ fn options(validation: Validation) -> DynamicOptions {
 }
 
 /// Every rank tells a displacement; gives the next one's.
-fn next_of<L: Link>(world: &World<'_, L>, mine: Displacement) -> Result<Displacement, Failure> {
+pub(super) fn next_of<L: Link>(
+    world: &World<'_, L>,
+    mine: Displacement,
+) -> Result<Displacement, Failure> {
     let next = world.rank().next(world.size());
     let mut theirs = mine;
     world.allgather_with(mine.get(), |rank, raw| {
@@ -35,7 +38,7 @@ fn next_of<L: Link>(world: &World<'_, L>, mine: Displacement) -> Result<Displace
 }
 
 /// An epoch of a ring, in which `access` gets at the next rank's memory.
-fn epoch<'w, L: Link, S: Strategy<'w, L>>(
+pub(super) fn epoch<'w, L: Link, S: Strategy<'w, L>>(
     window: &DynamicWindow<'w, L, S>,
     access: impl FnOnce(&flagpost::epoch::pscw::Access<'_, 'w, u8, L, S>, Rank) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -76,12 +79,12 @@ pub(super) fn detach_late<L: Link>(
         let there = next_of(world, here)?;
         epoch(&window, |access, next| {
             let mut seen = [0_u32];
-            window.get(access, next, there, &mut seen)?;
+            window.at(access, there).get(next, 0, &mut seen)?;
             check("by its name", seen[0], round)?;
             let Some(old) = old.replace(there) else {
                 return Ok(());
             };
-            let gone = window.get(access, next, old, &mut seen);
+            let gone = window.at(access, old).get(next, 0, &mut seen);
             refuses("detached", gone, Error::NotAttached)
         })?;
         world.barrier()?;
@@ -97,7 +100,7 @@ pub(super) fn detach_late<L: Link>(
         world.barrier()?;
         epoch(&window, |access, next| {
             let mut seen = [0_u32];
-            let gone = window.get(access, next, there, &mut seen);
+            let gone = window.at(access, there).get(next, 0, &mut seen);
             refuses("detached", gone, Error::NotAttached)
         })?;
     }
@@ -132,12 +135,18 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     for round in 1..=2_u32 {
         epoch(&window, |access, next| {
             let mut seen = [0_u32; 2];
-            window.get(access, next, there[0], &mut seen[..1])?;
-            window.get(access, next, there[1].plus(96), &mut seen[1..])?;
+            window.at(access, there[0]).get(next, 0, &mut seen[..1])?;
+            window
+                .at(access, there[1].plus(96))
+                .get(next, 0, &mut seen[1..])?;
             check("first", seen[0], u32::from(next.get()))?;
             check("second", seen[1], u32::from(next.get()) + 7)?;
-            window.put(access, next, there[0].plus(36), &[me + 10 * round])?;
-            Ok(window.put(access, next, there[1].plus(3), &[round as u8; 5])?)
+            window
+                .at(access, there[0].plus(36))
+                .put(next, 0, &[me + 10 * round])?;
+            Ok(window
+                .at(access, there[1].plus(3))
+                .put(next, 0, &[round as u8; 5])?)
         })?;
         let (mut word, mut bytes) = ([0_u32], [0_u8; 5]);
         window.read(here[0].plus(36), &mut word)?;
@@ -160,13 +169,15 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     let told = next_of(world, fresh)?;
     epoch(&window, |access, next| {
         let mut seen = [0_u32];
-        let gone = window.get(access, next, there[0], &mut seen);
+        let gone = window.at(access, there[0]).get(next, 0, &mut seen);
         refuses("detached", gone, Error::NotAttached)?;
-        let gone = window.put(access, next, there[0].plus(4), &[1_u8]);
+        let gone = window.at(access, there[0].plus(4)).put(next, 0, &[1_u8]);
         refuses("detached", gone, Error::NotAttached)?;
-        window.get(access, next, told, &mut seen)?;
+        window.at(access, told).get(next, 0, &mut seen)?;
         check("in its place", seen[0], u32::from(next.get()) + 500)?;
-        window.get(access, next, there[1].plus(96), &mut seen)?;
+        window
+            .at(access, there[1].plus(96))
+            .get(next, 0, &mut seen)?;
         check("still there", seen[0], u32::from(next.get()) + 7)
     })?;
     refuses(
@@ -193,13 +204,13 @@ pub(super) fn stale<L: Link>(world: &World<'_, L>, validation: Validation) -> Re
         for _ in 0..2 {
             epoch(&window, |access, next| {
                 let mut seen = [u32::MAX];
-                window.get(access, next, there.plus(8), &mut seen)?;
+                window.at(access, there.plus(8)).get(next, 0, &mut seen)?;
                 check("attached", seen[0], round)
             })?;
         }
         window.detach(&memory)?;
         epoch(&window, |access, next| {
-            let gone = window.get(access, next, there, &mut [0_u8]);
+            let gone = window.at(access, there).get(next, 0, &mut [0_u8]);
             refuses("detached", gone, Error::NotAttached)
         })?;
     }
@@ -222,7 +233,7 @@ pub(super) fn many<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     epoch(&window, |access, next| {
         for number in [0, 1, 2, 0, 2, 2, 1, 0] {
             let mut seen = [0_u32];
-            window.get(access, next, there[number], &mut seen)?;
+            window.at(access, there[number]).get(next, 0, &mut seen)?;
             check(
                 "region",
                 seen[0],
@@ -277,13 +288,13 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
             let there = Displacement::new(words.local().get(0)?);
             let access = window.window().start(&owners)?;
             let mut seen = [0_u32; 16];
-            window.get(&access, owner, there, &mut seen)?;
+            window.at(&access, there).get(owner, 0, &mut seen)?;
             check("what was dirty", seen == [5; 16], true)?;
-            window.put(&access, owner, there.plus(4), &[6_u32])?;
+            window.at(&access, there.plus(4)).put(owner, 0, &[6_u32])?;
             words.put_notify(owner, 0, &[0], Tag(1))?;
             word.start()?;
             word.wait()?;
-            let gone = window.get(&access, owner, there, &mut seen);
+            let gone = window.at(&access, there).get(owner, 0, &mut seen);
             refuses("detached", gone, Error::NotAttached)?;
             access.complete()?;
         }
@@ -326,13 +337,13 @@ pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
             1 => {
                 let access = window.window().start(&owners)?;
                 let mut seen = [0_u32; 4];
-                match window.get(&access, owner, there, &mut seen) {
+                match window.at(&access, there).get(owner, 0, &mut seen) {
                     Ok(()) => check("the old memory's", seen == [5; 4], true)?,
                     Err(Error::NotAttached) => {}
                     Err(other) => return Err(other.into()),
                 }
                 world.barrier()?;
-                let gone = window.get(&access, owner, there, &mut seen);
+                let gone = window.at(&access, there).get(owner, 0, &mut seen);
                 refuses("detached", gone, Error::NotAttached)?;
                 access.complete()?;
                 window.detach(&old)?;
@@ -378,44 +389,46 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let exposure = window.window().post(&group)?;
     let access = window.window().start(&group)?;
     let mut bytes = [0_u8; 8];
-    let end = |end| Error::OutOfRange { end, len: 32 };
     refuses(
         "beyond",
-        window.get(&access, me, here.plus(25), &mut bytes),
-        end(33),
+        window.at(&access, here.plus(25)).get(me, 0, &mut bytes),
+        Error::OutOfRange { end: 8, len: 7 },
     )?;
     refuses(
         "far beyond",
-        window.put(&access, me, here.plus(u32::MAX), &bytes),
-        end(u64::from(u32::MAX) + 8),
+        window.at(&access, here.plus(u32::MAX)).put(me, 0, &bytes),
+        Error::OutOfRange {
+            end: u32::MAX.into(),
+            len: 32,
+        },
     )?;
     let none = Displacement::new(0);
     refuses(
         "no name",
-        window.get(&access, me, none, &mut bytes),
+        window.at(&access, none).get(me, 0, &mut bytes),
         Error::NotAttached,
     )?;
     let high = Displacement::new(u64::MAX);
     refuses(
         "no region",
-        window.get(&access, me, high, &mut bytes),
+        window.at(&access, high).get(me, 0, &mut bytes),
         Error::NotAttached,
     )?;
     refuses(
         "its window",
-        other.get(&access, me, here, &mut bytes),
+        other.at(&access, here).get(me, 0, &mut bytes),
         Error::WrongWindow,
     )?;
     let (rank, size) = (Rank::new(world.size()), world.size());
     let nobody = Error::NoSuchRank { rank, size };
     refuses(
         "nobody",
-        window.get(&access, rank, here, &mut bytes),
+        window.at(&access, here).get(rank, 0, &mut bytes),
         nobody,
     )?;
     let elements = Error::OutOfRange { end: 1, len: 0 };
     refuses("no elements", access.put(me, 0, &[1]), elements)?;
-    window.put(&access, me, here.plus(24), &[3_u8; 8])?;
+    window.at(&access, here.plus(24)).put(me, 0, &[3_u8; 8])?;
     access.complete()?;
     exposure.wait()?;
     window.read(here.plus(24), &mut bytes)?;
@@ -506,7 +519,7 @@ fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result<(), Failure> {
     let targets = world.group(&targets)?;
     let access = window.window().start(&targets)?;
     let mut seen = [1_u32];
-    match window.get(&access, owner, there, &mut seen) {
+    match window.at(&access, there).get(owner, 0, &mut seen) {
         Ok(()) => check("what was named", seen[0], 1_u32)?,
         Err(Error::NotAttached) => {}
         Err(other) => return Err(other.into()),
@@ -514,7 +527,7 @@ fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result<(), Failure> {
     access.complete()?;
     // Posted behind the detach: whatever is kept is out of date.
     let access = window.window().start(&targets)?;
-    let gone = window.get(&access, owner, there, &mut seen);
+    let gone = window.at(&access, there).get(owner, 0, &mut seen);
     refuses("detached", gone, Error::NotAttached)?;
     Ok(access.complete()?)
 }
@@ -543,9 +556,11 @@ pub(super) fn with<'w, L: Link, S: Strategy<'w, L>>(
             epoch(&window, |access, next| {
                 for (_, there) in names {
                     let mut seen = [0_u32];
-                    window.get(access, next, there, &mut seen)?;
+                    window.at(access, there).get(next, 0, &mut seen)?;
                     check("its own", seen[0], from(next) + round)?;
-                    window.put(access, next, there.plus(4), &[from(me) + round])?;
+                    window
+                        .at(access, there.plus(4))
+                        .put(next, 0, &[from(me) + round])?;
                 }
                 Ok(())
             })?;

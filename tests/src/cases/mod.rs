@@ -4,6 +4,7 @@
 mod families;
 
 mod any_link;
+mod attached;
 mod collective;
 mod count_request;
 mod counters;

@@ -62,6 +62,7 @@ use bytemuck::Pod;
 use flagpost_link::{Amo, Link, Op, Rank, order, point};
 
 use self::directory::{Change, Directory, Field};
+pub use self::reach::Attached;
 use super::{Memory, Model, Pieces, Window, core::ATTACHED};
 use crate::{
     Error, Unfinished, World,
@@ -168,8 +169,8 @@ const USED: u32 = 1_u32.wrapping_shl(31);
 
 /// A window that consists of what its ranks have attached.
 ///
-/// Its epochs are those of [`DynamicWindow::window`]; accesses go through [`DynamicWindow::put`] and
-/// [`get`](DynamicWindow::get), which take the epoch. Dropping it instead of [freeing](DynamicWindow::free) keeps all
+/// Its epochs are those of [`DynamicWindow::window`]; accesses go through [`DynamicWindow::at`], which takes the epoch and
+/// where they begin, and has all operations. Dropping it instead of [freeing](DynamicWindow::free) keeps all
 /// that it took.
 #[derive(Debug)]
 pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {

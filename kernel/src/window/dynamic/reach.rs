@@ -1,12 +1,16 @@
 //! Finding a peer's memory, and accessing it.
 
-use core::cell::Cell;
+use core::{cell::Cell, marker::PhantomData};
 
 use bytemuck::Pod;
 use flagpost_link::{Amo, Key, Link, Rank, point};
 
 use super::{Displacement, DynamicWindow, USED, Validation, directory::Field};
-use crate::{Error, rma::Reach, window::Piece};
+use crate::{
+    Error, Rma,
+    rma::Reach,
+    window::{Core, Piece},
+};
 
 /// Words of a kept descriptor: rank and region, number (0: none), key, bytes, count.
 const WORDS: usize = 5;
@@ -83,75 +87,105 @@ impl<'w> Kept<'w> {
     }
 }
 
+/// Peers' attached memory from a displacement on, as elements `T`, in an epoch `E`: see [`DynamicWindow::at`].
+#[derive(Debug)]
+pub struct Attached<'e, 'w, T, L: Link, S, E> {
+    window: &'e DynamicWindow<'w, L, S>,
+    epoch: &'e E,
+    at: Displacement,
+    element: PhantomData<T>,
+}
+
+impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Rma<'w, T, L> for Attached<'_, 'w, T, L, S, E> {}
+
+impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Reach<'w, L> for Attached<'_, 'w, T, L, S, E> {
+    fn core(&self) -> &Core<'w, L> {
+        &self.window.window.core
+    }
+
+    fn piece(&self, target: Rank) -> Result<Piece, Error> {
+        let Self {
+            window, epoch, at, ..
+        } = *self;
+        if !core::ptr::eq(epoch.core(), self.core()) {
+            return Err(Error::WrongWindow);
+        }
+        self.core().world.check_rank(target)?;
+        let Descriptor { key, bytes } = point!(
+            "window.dynamic.reach.admit<describe",
+            {
+                epoch.admit(target)?;
+                window.describe(target, at)?
+            };
+            // For the proof only: what was detached before the epoch is not noticed.
+            else {
+                let descriptor = window.describe(target, at)?;
+                epoch.admit(target)?;
+                descriptor
+            }
+        );
+        let (base, end) = (at.offset(), bytes);
+        let Some(bytes) = end.checked_sub(base) else {
+            let (end, len) = (base.into(), end.into());
+            return Err(Error::OutOfRange { end, len });
+        };
+        let unit = size_of::<T>() as u32;
+        Ok(Piece {
+            key,
+            base,
+            bytes,
+            unit,
+        })
+    }
+
+    fn admits(&self, target: Rank) -> bool {
+        self.epoch.admits(target)
+    }
+
+    fn admit(&self, target: Rank) -> Result<(), Error> {
+        self.epoch.admit(target)
+    }
+}
+
 /// Rank and region as a word.
 fn place(rank: Rank, at: Displacement) -> u32 {
     u32::from(rank.get()).wrapping_shl(u16::BITS) | u32::from(at.region())
 }
 
 impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
-    /// Stores `data` from `at` on in `to`'s attached memory, in an access epoch of [`DynamicWindow::window`].
+    /// The memory attached by a peer from `at` on, as elements `T`: what the operations of [`Rma`] reach in an access
+    /// epoch of [`DynamicWindow::window`]. Indices count from there, and the rank that a call names is the one whose displacement `at` is.
     ///
-    /// Waits until the epoch admits `to`. Cost: see the module; the stores.
-    ///
-    /// # Errors
-    /// [`Error::WrongWindow`], [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes), and those of
-    /// [`Rma::put`](crate::Rma::put).
-    pub fn put<T: Pod>(
-        &self,
-        epoch: &impl Reach<'w, L>,
-        to: Rank,
-        at: Displacement,
-        data: &[T],
-    ) -> Result<(), Error> {
-        let bytes = bytemuck::cast_slice(data);
-        let (key, offset) = self.reach(epoch, to, at, bytes.len())?;
-        let world = self.window.core.world;
-        world.retry(|| world.link().put(to, key, offset, bytes))
-    }
-
-    /// Loads elements from `at` on from `from`'s attached memory, in an access epoch of [`DynamicWindow::window`].
+    /// Each call waits until the epoch admits its target, and finds out anew whether the memory is still attached. Cost: see
+    /// the [module](self), and that of the operation.
     ///
     /// # Errors
-    /// As [`DynamicWindow::put`].
-    pub fn get<T: Pod>(
-        &self,
-        epoch: &impl Reach<'w, L>,
-        from: Rank,
+    /// Of each call, beside its own: [`Error::NotAttached`]; [`Error::WrongWindow`], if the epoch is another window's;
+    /// [`Error::OutOfRange`], if `at` is a byte behind the memory (in bytes).
+    ///
+    /// ```
+    /// # use flagpost::*;
+    /// # fn f<L: Link>(window: &DynamicWindow<'_, L>, owner: Rank, told: u64) -> Result<(), Error> {
+    /// let lock = window.window().lock_exclusive(owner)?;
+    /// let list = window.at(&lock, Displacement::new(told));
+    /// list.put(owner, 1, &[7_u64])?;
+    /// let count = list.fetch_and_op(owner, 0, 1, Operation::SUM)?;
+    /// # let _: u64 = count;
+    /// lock.unlock()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn at<'e, T: Pod, E: Reach<'w, L>>(
+        &'e self,
+        epoch: &'e E,
         at: Displacement,
-        into: &mut [T],
-    ) -> Result<(), Error> {
-        let bytes = bytemuck::cast_slice_mut(into);
-        let (key, offset) = self.reach(epoch, from, at, bytes.len())?;
-        let world = self.window.core.world;
-        world.ask(|op| world.link().get(from, key, offset, bytes, op))
-    }
-
-    /// Where `len` bytes lie, once the epoch admits their rank.
-    fn reach(
-        &self,
-        epoch: &impl Reach<'w, L>,
-        rank: Rank,
-        at: Displacement,
-        len: usize,
-    ) -> Result<(Key, u32), Error> {
-        if !core::ptr::eq(epoch.core(), &raw const self.window.core) {
-            return Err(Error::WrongWindow);
+    ) -> Attached<'e, 'w, T, L, S, E> {
+        Attached {
+            window: self,
+            epoch,
+            at,
+            element: PhantomData,
         }
-        self.window.core.world.check_rank(rank)?;
-        let descriptor = point!(
-            "window.dynamic.reach.admit<describe",
-            {
-                epoch.admit(rank)?;
-                self.describe(rank, at)?
-            };
-            // For the proof only: what was detached before the epoch is not noticed.
-            else {
-                let descriptor = self.describe(rank, at)?;
-                epoch.admit(rank)?;
-                descriptor
-            }
-        );
-        Ok((descriptor.key, descriptor.inside::<u8>(at, len)?))
     }
 
     /// Where `rank`'s region is: as kept, if that is not out of date.

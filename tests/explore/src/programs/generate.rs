@@ -222,13 +222,7 @@ impl Maker {
     fn access(&mut self, board: &mut Board, target: u16, alone: bool) -> Option<Access> {
         let (index, mut count) = self.run(board.before[0].len());
         let operation = self.operation();
-        let (most, puts_and_gets) = if alone { (10, 4) } else { (9, 3) };
-        let which = if self.attached {
-            [0, 0, 2, 9][self.dice.below(puts_and_gets)]
-        } else {
-            self.dice.below(most)
-        };
-        let (claim, what) = match which {
+        let (claim, what) = match self.dice.below(if alone { 10 } else { 9 }) {
             0 => (Claim::Put, What::Put(self.values(count))),
             1 => (Claim::Put, What::Stripes(self.values(count))),
             2 | 3 => (Claim::Read, What::Get(board.read(target, index, count))),

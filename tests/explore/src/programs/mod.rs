@@ -100,7 +100,7 @@ pub enum Pieces {
     Allocated,
     /// In each rank's own memory, from another line on at each.
     Created,
-    /// The same, attached to a dynamic window. Only puts and gets go there.
+    /// The same, attached to a dynamic window.
     Attached {
         /// How descriptors are known to be up to date.
         validation: Validation,

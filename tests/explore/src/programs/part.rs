@@ -171,7 +171,7 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
     /// Carries out accesses of an epoch, and compares what they bring.
     fn accesses<R>(&self, epoch: &R, accesses: &[Access]) -> Result<(), Wrong>
     where
-        R: Rma<'w, W::Element, L>,
+        R: Rma<'w, W::Unit, L>,
         L: 'w,
     {
         let found = self.pieces.accesses(epoch, accesses)?;
@@ -264,7 +264,7 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
         // Nobody puts before the lines are ready for it.
         self.world.barrier()?;
         for put in puts.iter().filter(|put| put.origin == own) {
-            let values = elements::<W::Element>(&put.store.values);
+            let values = elements::<W::Unit>(&put.store.values);
             let (target, tag) = (Rank::new(put.target), Tag(put.tag));
             self.pieces
                 .window()

@@ -2,6 +2,7 @@
 //! a dynamic one.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 
 use flagpost::{
     Displacement, DynamicWindow, Error, Link, Memory, Rank, Rma, Window, World,
@@ -59,12 +60,14 @@ pub(super) fn values_of<T: Element>(elements: &[T]) -> Vec<u64> {
 /// A window, and how its pieces are reached.
 pub(super) trait Windowed<'w, L: Link> {
     /// What the window is made of.
+    type Unit: Element;
+    /// What the program's elements are.
     type Element: Element;
     /// How its epochs are signalled.
     type Strategy: Strategy<'w, L>;
 
     /// For epochs.
-    fn window(&self) -> &Window<'w, Self::Element, L, Self::Strategy>;
+    fn window(&self) -> &Window<'w, Self::Unit, L, Self::Strategy>;
 
     /// Stores to the own piece.
     fn store(&self, index: usize, values: &[u64]) -> Result<(), Wrong>;
@@ -75,7 +78,7 @@ pub(super) trait Windowed<'w, L: Link> {
     /// Carries out accesses of an epoch; what each has brought.
     fn accesses<R>(&self, epoch: &R, accesses: &[Access]) -> Result<Vec<Vec<u64>>, Wrong>
     where
-        R: Rma<'w, Self::Element, L>,
+        R: Rma<'w, Self::Unit, L>,
         L: 'w;
 
     /// Some ranks detach their memory and attach it again; nobody has an epoch.
@@ -86,6 +89,7 @@ pub(super) trait Windowed<'w, L: Link> {
 pub(super) struct Elements<'w, T, L, S>(pub(super) Window<'w, T, L, S>);
 
 impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Elements<'w, T, L, S> {
+    type Unit = T;
     type Element = T;
     type Strategy = S;
 
@@ -111,54 +115,63 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Elements<'
     where
         L: 'w,
     {
-        let values = |access: &Access| match &access.what {
-            What::Put(values)
-            | What::Accumulate(_, values)
-            | What::Fetch(_, values, _)
-            | What::Add(values)
-            | What::Stripes(values)
-            | What::Scattered(values) => elements::<T>(values),
-            What::Get(_) | What::Sieve(_) | What::Swap(..) => Vec::new(),
-        };
-        let values: Vec<Vec<T>> = accesses.iter().map(values).collect();
-        let found = |access: &Access| vec![T::of(0); access.what.count()];
-        let mut found: Vec<Vec<T>> = accesses.iter().map(found).collect();
-        let mut requests: Vec<rma::Request<'_, 'w, L>> = Vec::new();
-        for (number, ((access, values), found)) in
-            accesses.iter().zip(&values).zip(&mut found).enumerate()
-        {
-            // Requests are in no order with what follows.
-            let earlier = &accesses[..number];
-            if earlier.iter().any(|earlier| earlier.meets(access)) {
-                for request in requests.drain(..) {
-                    request.wait()?;
-                }
-            }
-            let (target, index) = (Rank::new(access.target), access.index);
-            match &access.what {
-                What::Put(_) if access.request => requests.push(epoch.rput(target, index, values)?),
-                What::Get(_) if access.request => requests.push(epoch.rget(target, index, found)?),
-                What::Accumulate(operation, _) if access.request => {
-                    let operation = T::operation(*operation);
-                    requests.push(epoch.raccumulate(target, index, values, operation)?);
-                }
-                What::Fetch(operation, ..) if access.request => {
-                    let operation = T::operation(*operation);
-                    let request = epoch.rget_accumulate(target, index, values, operation, found)?;
-                    requests.push(request);
-                }
-                _ => access_once(epoch, access, values, found)?,
-            }
-        }
-        for request in requests {
-            request.wait()?;
-        }
-        Ok(found.iter().map(|found| values_of(found)).collect())
+        access_all(|_| epoch, accesses)
     }
 
     fn attach_again(&self, _: &World<'_, L>, _: &[bool]) -> Result<(), Wrong> {
         Ok(())
     }
+}
+
+/// Accesses, behind each other but for requests; `at` is what reaches a rank's piece.
+fn access_all<'e, 'w, T: Element, L: Link + 'w, R: Rma<'w, T, L> + 'e>(
+    at: impl Fn(u16) -> &'e R,
+    accesses: &[Access],
+) -> Result<Vec<Vec<u64>>, Wrong> {
+    let values = |access: &Access| match &access.what {
+        What::Put(values)
+        | What::Accumulate(_, values)
+        | What::Fetch(_, values, _)
+        | What::Add(values)
+        | What::Stripes(values)
+        | What::Scattered(values) => elements::<T>(values),
+        What::Get(_) | What::Sieve(_) | What::Swap(..) => Vec::new(),
+    };
+    let values: Vec<Vec<T>> = accesses.iter().map(values).collect();
+    let found = |access: &Access| vec![T::of(0); access.what.count()];
+    let mut found: Vec<Vec<T>> = accesses.iter().map(found).collect();
+    let mut requests: Vec<rma::Request<'_, 'w, L>> = Vec::new();
+    for (number, ((access, values), found)) in
+        accesses.iter().zip(&values).zip(&mut found).enumerate()
+    {
+        // Requests are in no order with what follows.
+        let earlier = &accesses[..number];
+        if earlier.iter().any(|earlier| earlier.meets(access)) {
+            for request in requests.drain(..) {
+                request.wait()?;
+            }
+        }
+        let (target, index) = (Rank::new(access.target), access.index);
+        let epoch = at(access.target);
+        match &access.what {
+            What::Put(_) if access.request => requests.push(epoch.rput(target, index, values)?),
+            What::Get(_) if access.request => requests.push(epoch.rget(target, index, found)?),
+            What::Accumulate(operation, _) if access.request => {
+                let operation = T::operation(*operation);
+                requests.push(epoch.raccumulate(target, index, values, operation)?);
+            }
+            What::Fetch(operation, ..) if access.request => {
+                let operation = T::operation(*operation);
+                let request = epoch.rget_accumulate(target, index, values, operation, found)?;
+                requests.push(request);
+            }
+            _ => access_once(epoch, access, values, found)?,
+        }
+    }
+    for request in requests {
+        request.wait()?;
+    }
+    Ok(found.iter().map(|found| values_of(found)).collect())
 }
 
 /// One access, which is done when this returns.
@@ -224,27 +237,25 @@ fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
 }
 
 /// A dynamic window to which each rank has attached memory. Its elements are bytes; those of the program lie in them.
-pub(super) struct Attached<'w, L, S> {
+pub(super) struct Attached<'w, T, L, S> {
     dynamic: DynamicWindow<'w, L, S>,
     memory: &'w Memory<'w, L>,
     /// This rank.
     own: u16,
     /// Where the own piece begins in it, in bytes.
     base: u32,
-    /// Bytes of an element.
-    unit: usize,
     /// Where the pieces of all ranks begin.
     places: Vec<Cell<Displacement>>,
+    element: PhantomData<T>,
 }
 
-impl<'w, L: Link, S: Strategy<'w, L>> Attached<'w, L, S> {
+impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Attached<'w, T, L, S> {
     /// Collective.
     pub(super) fn new(
         world: &World<'_, L>,
         dynamic: DynamicWindow<'w, L, S>,
         memory: &'w Memory<'w, L>,
         base: usize,
-        unit: usize,
     ) -> Result<Self, Wrong> {
         let nowhere = Cell::new(Displacement::new(0));
         let attached = Self {
@@ -252,8 +263,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Attached<'w, L, S> {
             memory,
             own: world.rank().get(),
             base: base as u32,
-            unit,
             places: vec![nowhere; usize::from(world.size())],
+            element: PhantomData,
         };
         attached.attach(world)?;
         attached.meet(world)?;
@@ -283,32 +294,16 @@ impl<'w, L: Link, S: Strategy<'w, L>> Attached<'w, L, S> {
         Ok(self.dynamic.free()?)
     }
 
-    fn bytes(&self, values: &[u64]) -> Vec<u8> {
-        let bytes = values.iter().map(|value| value.to_le_bytes());
-        bytes
-            .flat_map(|bytes| bytes.into_iter().take(self.unit))
-            .collect()
-    }
-
-    fn values(&self, bytes: &[u8]) -> Vec<u64> {
-        let value = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |all, &byte| all << 8 | u64::from(byte))
-        };
-        bytes.chunks(self.unit).map(value).collect()
-    }
-
     /// Where an element of `rank`'s piece lies.
     fn place(&self, rank: u16, index: usize) -> Displacement {
         let begin = self.places[usize::from(rank)].get();
-        begin.plus((index * self.unit) as u32)
+        begin.plus((index * size_of::<T>()) as u32)
     }
 }
 
-impl<'w, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'w, L, S> {
-    type Element = u8;
+impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'w, T, L, S> {
+    type Unit = u8;
+    type Element = T;
     type Strategy = S;
 
     fn window(&self) -> &Window<'w, u8, L, S> {
@@ -316,15 +311,14 @@ impl<'w, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'w, L, S> {
     }
 
     fn store(&self, index: usize, values: &[u64]) -> Result<(), Wrong> {
-        Ok(self
-            .dynamic
-            .write(self.place(self.own, index), &self.bytes(values))?)
+        let place = self.place(self.own, index);
+        Ok(self.dynamic.write(place, &elements::<T>(values))?)
     }
 
     fn load(&self, count: usize) -> Result<Vec<u64>, Wrong> {
-        let mut bytes = vec![0; count * self.unit];
-        self.dynamic.read(self.place(self.own, 0), &mut bytes)?;
-        Ok(self.values(&bytes))
+        let mut found = vec![T::of(0); count];
+        self.dynamic.read(self.place(self.own, 0), &mut found)?;
+        Ok(values_of(&found))
     }
 
     fn accesses<R>(&self, epoch: &R, accesses: &[Access]) -> Result<Vec<Vec<u64>>, Wrong>
@@ -332,38 +326,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'w, L, S> {
         R: Rma<'w, u8, L>,
         L: 'w,
     {
-        let mut all = Vec::new();
-        for Access {
-            target,
-            index,
-            what,
-            ..
-        } in accesses
-        {
-            let (rank, place) = (Rank::new(*target), self.place(*target, *index));
-            let mut found = Vec::new();
-            if let What::Get(_) | What::Add(_) = what {
-                let mut bytes = vec![0; what.count() * self.unit];
-                self.dynamic.get(epoch, rank, place, &mut bytes)?;
-                found = self.values(&bytes);
-            }
-            let values = match what {
-                What::Put(values) => Some(values.clone()),
-                What::Add(values) => Some(
-                    found
-                        .iter()
-                        .zip(values)
-                        .map(|(a, b)| a.wrapping_add(*b))
-                        .collect(),
-                ),
-                _ => None,
-            };
-            if let Some(values) = values {
-                self.dynamic.put(epoch, rank, place, &self.bytes(&values))?;
-            }
-            all.push(found);
-        }
-        Ok(all)
+        let places = self.places.iter().map(Cell::get);
+        let all: Vec<_> = places
+            .map(|place| self.dynamic.at::<T, _>(epoch, place))
+            .collect();
+        access_all(|rank| &all[usize::from(rank)], accesses)
     }
 
     fn attach_again(&self, world: &World<'_, L>, again: &[bool]) -> Result<(), Wrong> {
@@ -378,7 +345,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'w, L, S> {
         // All know of it: who goes to the old place is refused.
         let lock = self.window().lock_all()?;
         for (rank, (before, again)) in (0..).map(Rank::new).zip(before.into_iter().zip(again)) {
-            let found = self.dynamic.get(&lock, rank, before, &mut [0_u8]);
+            let found = self.dynamic.at(&lock, before).get(rank, 0, &mut [0_u8]);
             let is_right = match found {
                 Ok(()) => !again,
                 Err(Error::NotAttached) => *again,

@@ -114,7 +114,7 @@ fn with_strategy<'w, L: Link, S: Strategy<'w, L>>(
 /// A window of a program.
 enum Opened<'w, T, L, S> {
     Elements(Elements<'w, T, L, S>),
-    Attached(Attached<'w, L, S>),
+    Attached(Attached<'w, T, L, S>),
 }
 
 fn with_elements<'w, T: Element, L: Link, S: Strategy<'w, L>>(
@@ -139,7 +139,7 @@ fn with_elements<'w, T: Element, L: Link, S: Strategy<'w, L>>(
                     validation,
                 };
                 let dynamic = world.dynamic_with::<S>(options, strategy)?;
-                let attached = Attached::new(world, dynamic, memory, base(world), unit)?;
+                let attached = Attached::new(world, dynamic, memory, base(world))?;
                 Opened::Attached(attached)
             }
             (Some(memory), _) => {

@@ -211,7 +211,9 @@ fn dynamic<'w>(
     ready();
     if world.rank() != owner {
         let lock = window.window().lock_shared(owner)?;
-        window.put(&lock, owner, Displacement::new(name[0]), &[7_u32])?;
+        window
+            .at(&lock, Displacement::new(name[0]))
+            .put(owner, 0, &[7_u32])?;
         lock.unlock()?;
         return world.barrier();
     }
@@ -241,9 +243,13 @@ fn attach<'w>(
         return world.barrier();
     }
     let lock = window.window().lock_shared(owner)?;
-    window.put(&lock, owner, Displacement::new(name[0]), &[7_u32])?;
+    window
+        .at(&lock, Displacement::new(name[0]))
+        .put(owner, 0, &[7_u32])?;
     world.broadcast(owner, &mut name)?;
-    window.put(&lock, owner, Displacement::new(name[0]), &[8_u32])?;
+    window
+        .at(&lock, Displacement::new(name[0]))
+        .put(owner, 0, &[8_u32])?;
     lock.unlock()?;
     world.barrier()
 }

@@ -1,8 +1,8 @@
 //! Cases of operations, layouts, memory models, fence, locks and windows.
 
 use crate::cases::{
-    ANY, Links, any_link, case, collective, created, dynamic, fence, join, lock, lock_timeout,
-    model, rma, rma_layout, rma_request, small,
+    ANY, Links, any_link, attached, case, collective, created, dynamic, fence, join, lock,
+    lock_timeout, model, rma, rma_layout, rma_request, small,
 };
 use crate::{Case, Platform};
 use flagpost::{EpochSlots, Link, Validation};
@@ -177,6 +177,15 @@ impl<P: Platform> Links<P> {
         }),
         case("timeout.detach_told", 1, ANY, |c| {
             dynamic::detach_late(&join(c)?, Validation::Invalidation)
+        }),
+        case("window.dynamic_operations", 1, ANY, |c| {
+            attached::operations(&join(c)?, Validation::Counter)
+        }),
+        case("window.dynamic_operations_told", 1, ANY, |c| {
+            attached::operations(&join(c)?, Validation::Invalidation)
+        }),
+        case("window.dynamic_at_once", 1, ANY, |c| {
+            attached::at_once(&join(c)?)
         }),
         case("window.dynamic_refused", 1, ANY, |c| {
             dynamic::refused(&join(c)?)
