@@ -146,6 +146,29 @@ fn assertions_save_what_they_say() {
     assert_eq!(fences(true, NONE, nothing), [8, 8, 2, 1]);
 }
 
+/// A fence tells as many ranks as the number of all has bits, looks at none, and takes no lock.
+#[test]
+fn a_fence_tells_log_p_ranks() {
+    for (cores, tells) in [(1, 0), (2, 1), (3, 2), (5, 3), (8, 3), (16, 4), (48, 6)] {
+        let run = |fences: u32| {
+            counters(cores, Model::Separate, &|_, window| {
+                let mut epoch = window.fence(Assert::empty())?;
+                for _ in 1..fences {
+                    epoch = epoch.fence(Assert::empty())?;
+                }
+                forget(epoch);
+                Ok(())
+            })
+        };
+        for (rank, (two, one)) in run(2).iter().zip(run(1)).enumerate() {
+            let remote = |all: &Counters| [all.stores_remote, all.loads_remote, all.locks];
+            let before = remote(&one);
+            let fence = [0, 1, 2].map(|count: usize| remote(two)[count] - before[count]);
+            assert_eq!(fence, [tells, 0, 0], "rank {rank} of {cores}");
+        }
+    }
+}
+
 /// Atomic operations, and all accesses to other ranks' memory and registers, of the last rank in what `program` does.
 fn atomics(program: Program<'_>) -> (u64, u64) {
     let run = |program: Program<'_>| {

@@ -2,7 +2,7 @@
 //! is said with it.
 
 use flagpost::{
-    Budget, Config, DynamicOptions, Error, Rank, Rma as _, Unfinished, Validation, World,
+    Budget, Config, DynamicOptions, Error, Rank, Rma as _, Tag, Unfinished, Validation, World,
     epoch::Assert,
 };
 use flagpost_mapped::Mapped;
@@ -16,7 +16,11 @@ fn error<H>(late: Unfinished<H>) -> Error {
     late.error
 }
 
-fn runs(cores: u16, seeds: u64, program: fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>) {
+fn runs(
+    cores: u16,
+    seeds: u64,
+    program: impl Fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error> + Send + Sync,
+) {
     let chip = Chip {
         cores,
         memory_size: 16 << 10,
@@ -147,4 +151,67 @@ fn with_one_region(
     );
     window.detach(&memories[0])?;
     window.free().map_err(error)
+}
+
+/// Fails if memory that is detached in an open exposure is not refreshed to its last line.
+#[test]
+fn memory_that_is_detached_has_what_came_in_each_line() {
+    runs(2, 100, |world| {
+        let told = world.allocate::<u32>(1)?;
+        let window = world.dynamic(DynamicOptions::default())?;
+        let memory = world.reserve(256)?;
+        memory.write(0, &[5_u32; 64])?;
+        let there = window.attach(&memory)?; // the same on both
+        let both = [ZERO, ONE];
+        let group = world.group(&both)?;
+        let exposure = window.window().post(&group).map_err(error)?;
+        let access = window.window().start(&group)?;
+        let hear = |from| {
+            let mut heard = told.expect(0..0, from, Tag(1), 1)?;
+            heard.start()?;
+            heard.wait()
+        };
+        if world.rank() == ZERO {
+            hear(ONE)?;
+            window.at(&access, there).put(ONE, 63, &[6_u32])?;
+            told.notify(ONE, Tag(1)).map_err(error)?;
+        } else {
+            let mut seen = [0_u32; 64];
+            window.read(there, &mut seen)?; // into the cache
+            told.notify(ZERO, Tag(1)).map_err(error)?;
+            hear(ZERO)?;
+            window.detach(&memory)?;
+            memory.read(0, &mut seen)?;
+            assert_eq!(seen[63], 6);
+        }
+        world.barrier()?;
+        access.complete().map_err(error)?;
+        exposure.wait().map_err(error)
+    });
+}
+
+/// Fails if what is kept of a region answers for its former name as well.
+#[test]
+fn an_old_name_is_not_that_of_what_is_kept() {
+    for validation in [Validation::Counter, Validation::Invalidation] {
+        let options = DynamicOptions {
+            regions: 1,
+            validation,
+            ..DynamicOptions::default()
+        };
+        let program = move |world: &World<'_, Mapped<SimCore>>| {
+            let window = world.dynamic(options)?;
+            let (one, other) = (world.reserve(64)?, world.reserve(64)?);
+            let old = window.attach(&one)?;
+            window.detach(&one)?;
+            let new = window.attach(&other)?;
+            let all = window.window().lock_all().map_err(error)?;
+            let mut byte = [0_u8];
+            window.at(&all, new).get(ZERO, 0, &mut byte)?;
+            let gone = window.at(&all, old).get(ZERO, 0, &mut byte);
+            assert_eq!(gone, Err(Error::NotAttached));
+            all.unlock().map_err(error)
+        };
+        runs(1, 5, program);
+    }
 }

@@ -1,6 +1,8 @@
 //! What windows and collectives take, counted: memory per rank and window, remote accesses per call; and thousands of windows
 //! one after the other.
 
+use std::sync::OnceLock;
+
 use flagpost::{
     Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Link as _, MatchingList,
     Rank, Rma as _, Tag, Validation, Waiting, Window, World,
@@ -445,4 +447,27 @@ fn memory_of_another_world_is_refused() {
         Ok(())
     });
     report.assert_done();
+}
+
+/// A group of a larger world is refused before anything is opened.
+#[test]
+fn a_group_of_a_larger_world_is_refused() {
+    const LAST: Rank = Rank::new(2);
+    let larger = OnceLock::new();
+    run(3, 1024, &|world| {
+        larger.get_or_init(|| world.group(&[LAST]));
+        Ok(())
+    });
+    let larger = larger.get().and_then(|group| group.as_ref().ok()).unwrap();
+    run(2, 1024, &|world| {
+        let window = world.allocate::<u32>(1)?;
+        let refused = window.post(larger).map(|_| ()).map_err(|late| late.error);
+        let (rank, size) = (LAST, 2);
+        assert_eq!(refused, Err(Error::NoSuchRank { rank, size }));
+        let own = [world.rank()];
+        let group = world.group(&own)?;
+        let exposure = window.post(&group)?;
+        window.start(&group)?.complete()?;
+        Ok(exposure.wait()?)
+    });
 }

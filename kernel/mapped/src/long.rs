@@ -60,7 +60,7 @@ use flagpost_hal::{Address, Lines, Machine, Region};
 use flagpost_link::{Link as _, Rank, order, point};
 
 use crate::{
-    Atomics, Mapped,
+    Atomics, Mapped, Ring,
     edges::Edge,
     entry::{self, Entry, Line, WORDS, phase},
     layout::{Layout, round_up},
@@ -169,7 +169,8 @@ impl Long {
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Whether such a layout takes long payload.
     pub(crate) fn takes_long(layout: &Layout, ranks: u16) -> bool {
-        !M::COHERENT && layout.in_buffer && M::LINE == LINE && usize::from(ranks) <= FEW
+        let of_pairs = matches!(layout.ring, Ring::Pairs { .. }) && usize::from(ranks) <= FEW;
+        !M::COHERENT && layout.in_buffer && M::LINE == LINE && of_pairs
     }
 
     /// The state of ring `number`.

@@ -89,6 +89,34 @@ fn a_lost_target_leaves_the_other_pieces_free() {
     });
 }
 
+/// The same, where that is known before the lock is given back.
+#[test]
+fn a_target_known_to_be_lost_leaves_the_other_pieces_free() {
+    runs(300, Wire::default(), |world| {
+        let [first, lost, third] = [0, 1, 2].map(Rank::new);
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == first {
+            let lock = window.lock_exclusive(lost).map_err(error)?;
+            window.notify(lost, Tag(1))?;
+            while lock.put(lost, 0, &[1]).is_ok() {
+                world.link().relax();
+            }
+            let late = lock.unlock().expect_err("it is lost");
+            assert_eq!(late.error, Error::PeerLost(lost));
+            drop(late);
+            return Ok(window.notify(third, Tag(1))?);
+        }
+        let mut told = window.expect(0..0, first, Tag(1), 1)?;
+        told.start()?;
+        told.wait()?;
+        if world.rank() == lost {
+            world.link().fabric().drop_out();
+            return Ok(());
+        }
+        window.lock_all().map_err(error)?.unlock().map_err(error)
+    });
+}
+
 /// Of two requests one can never be done: the other one is told of all the same, and then the failure.
 #[test]
 fn any_request_but_that_of_a_lost_peer() {

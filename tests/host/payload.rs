@@ -1,0 +1,235 @@
+//! Payload that is held back, between three ranks and in a fixed order of calls, and what waits for it. Timed runs, of a chip that does
+//! nothing on its own account; what each test must notice is said with it.
+
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Tag, Unfinished, Window, World};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
+
+const ZERO: Rank = Rank::new(0);
+const ONE: Rank = Rank::new(1);
+const TWO: Rank = Rank::new(2);
+
+/// Elements of a window, which a ring has no room for at once.
+const WORDS: usize = 640;
+
+/// Elements that are long payload.
+const LONG: usize = 32;
+
+/// Longer than anything takes that others do meanwhile, in cycles.
+const WHILE: u32 = 100_000;
+
+type Words<'w> = Window<'w, u32, Mapped<SimCore>>;
+
+fn error<H>(late: Unfinished<H>) -> Error {
+    late.error
+}
+
+fn timed(cores: u16, program: impl Fn(&SimCore, &World<'_, Mapped<SimCore>>) -> Result<(), Error>) {
+    let chip = Chip {
+        memory_size: 32 << 10,
+        buffer_size: 8 << 10,
+        schedule: Schedule::Timed,
+        ..Chip::quiet(cores)
+    };
+    let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 1024];
+        let link = Mapped::start(core.clone(), 1)?;
+        let world = World::start(link, &mut arena, Config::default())?;
+        world.set_budget(Budget::UNLIMITED);
+        program(&core, &world)?;
+        world.barrier()
+    });
+    report.assert_done();
+}
+
+/// Waits until `from` has told so often; any of its payload may come.
+fn hear(window: &Words<'_>, from: Rank, count: u16) -> Result<(), Error> {
+    let mut told = window.expect(0..WORDS, from, Tag(1), count)?;
+    told.start()?;
+    told.wait().map(|_| ())
+}
+
+fn say<const N: usize>(
+    window: &Words<'_>,
+    to: Rank,
+    index: usize,
+    data: [u32; N],
+) -> Result<(), Error> {
+    window.put_notify(to, index, &data, Tag(1)).map_err(error)
+}
+
+/// What `rank`'s memory holds.
+fn look<const N: usize>(window: &Words<'_>, rank: Rank, index: usize) -> Result<[u32; N], Error> {
+    let lock = window.lock_shared(rank).map_err(error)?;
+    let mut found = [0; N];
+    lock.get(rank, index, &mut found)?;
+    lock.unlock().map_err(error)?;
+    Ok(found)
+}
+
+/// Two ranks have answered long payload. Fails if telling the first, which is no news to it, forgets that the first has payload
+/// of which the second must not be told before it is in place.
+#[test]
+fn who_was_told_itself_is_still_heard_of() {
+    timed(3, |core, world| {
+        let window = world.allocate::<u32>(WORDS)?;
+        match world.rank() {
+            ZERO => {
+                for peer in [ONE, TWO] {
+                    say(&window, peer, 0, [7; LONG])?;
+                }
+                for peer in [ONE, TWO] {
+                    hear(&window, peer, 1)?;
+                }
+                for peer in [ONE, TWO] {
+                    say(&window, peer, 0, [])?;
+                }
+            }
+            ONE => {
+                hear(&window, ZERO, 1)?;
+                say(&window, ZERO, 0, [])?;
+                core.spend(10 * WHILE);
+                hear(&window, ZERO, 1)?;
+            }
+            _ => {
+                hear(&window, ZERO, 1)?;
+                say(&window, ZERO, 0, [])?;
+                hear(&window, ZERO, 1)?;
+                assert_eq!(look(&window, ONE, LONG - 1)?, [7]);
+            }
+        }
+        world.barrier()
+    });
+}
+
+/// Fails if an answer to one rank leaves before another one's long payload, which it may look at, is in place.
+#[test]
+fn an_answer_waits_for_the_long_payload_of_others() {
+    timed(3, |core, world| {
+        let window = world.allocate::<u32>(WORDS)?;
+        for round in 1..=8 {
+            match world.rank() {
+                ZERO => {
+                    let all = window.lock_all().map_err(error)?;
+                    say(&window, ONE, 0, [round; 320])?;
+                    hear(&window, ONE, 1)?;
+                    let mut word = [0];
+                    all.get(ONE, 624, &mut word)?;
+                    assert_eq!(word, [round]);
+                    all.unlock().map_err(error)?;
+                }
+                ONE => {
+                    core.spend(WHILE);
+                    hear(&window, ZERO, 1)?;
+                    hear(&window, TWO, 1)?;
+                    say(&window, ZERO, 0, [])?;
+                    core.spend(WHILE);
+                }
+                _ => say(&window, ONE, 323, [round; 311])?,
+            }
+            world.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+/// Fails if a put past the ring does not wait for older payload for the same bytes, where newer payload lies below that.
+#[test]
+fn newer_payload_below_hides_no_older_one() {
+    timed(2, |core, world| {
+        let window = world.allocate::<u32>(WORDS)?;
+        if world.rank() == ZERO {
+            say(&window, ONE, 32, [7])?;
+            say(&window, ONE, 0, [8])?;
+            window.set_inline(false);
+            say(&window, ONE, 32, [9])?;
+        } else {
+            core.spend(WHILE);
+            hear(&window, ZERO, 3)?;
+            assert_eq!(window.local().get(32)?, 9);
+            assert_eq!(window.local().get(0)?, 8);
+        }
+        world.barrier()?;
+        assert_eq!(look(&window, ONE, 32)?, [9]);
+        world.barrier()
+    });
+}
+
+/// Payload comes over older payload, which is held, and stops in the middle. Fails if the rest of the older one is lost.
+#[test]
+fn payload_that_stops_over_other_leaves_the_rest() {
+    timed(2, |core, world| {
+        let window = world.allocate::<u32>(WORDS)?;
+        for round in 1..=3 {
+            if world.rank() == ZERO {
+                say(&window, ONE, 0, [round; WORDS])?;
+                hear(&window, ONE, 1)?;
+                world.set_budget(Budget::microseconds(0));
+                let newer = [round + 100; WORDS];
+                let stopped = window.put_notify(ONE, 0, &newer, Tag(2));
+                assert!(stopped.is_err(), "the ring has room for all of it");
+                drop(stopped);
+                world.set_budget(Budget::UNLIMITED);
+                core.spend(2 * WHILE);
+                let found: [u32; WORDS] = look(&window, ONE, 0)?;
+                let is_new = |word: &&u32| **word == newer[0];
+                let new = found.iter().take_while(is_new).count();
+                assert!(new > 0, "nothing of it has come");
+                // Where it stops, an element may be undefined.
+                let rest = &found[new..];
+                assert!(
+                    rest.iter().skip(1).all(|word| *word == round),
+                    "{new} {rest:?}"
+                );
+                say(&window, ONE, 0, [])?;
+            } else {
+                hear(&window, ZERO, 1)?;
+                say(&window, ZERO, 0, [])?;
+                core.spend(WHILE);
+                hear(&window, ZERO, 1)?;
+            }
+            world.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+/// A barrier waits for payload that its caller has heard of, longer than budgets last. Fails if it signals once more when it is called again:
+/// the next one would not wait.
+#[test]
+fn a_barrier_that_was_late_is_one_barrier() {
+    timed(3, |core, world| {
+        let window = world.allocate::<u32>(WORDS)?;
+        match world.rank() {
+            ZERO => {
+                say(&window, TWO, 0, [7; LONG])?;
+                hear(&window, TWO, 1)?;
+                world.set_budget(Budget::microseconds(0));
+                let mut late = 0;
+                while let Err(error) = world.barrier() {
+                    assert!(matches!(error, Error::Timeout(_)), "{error}");
+                    late += 1;
+                    core.spend(WHILE / 100);
+                }
+                assert!(late > 1);
+                world.set_budget(Budget::UNLIMITED);
+                core.spend(10 * WHILE);
+                let lock = window.lock_exclusive(ONE).map_err(error)?;
+                lock.put(ONE, 100, &[5])?;
+                lock.unlock().map_err(error)?;
+            }
+            ONE => world.barrier()?,
+            _ => {
+                hear(&window, ZERO, 1)?;
+                say(&window, ZERO, 0, [])?;
+                core.spend(WHILE);
+                world.barrier()?;
+            }
+        }
+        world.barrier()?;
+        if world.rank() == ONE {
+            assert_eq!(look(&window, ONE, 100)?, [5]);
+        }
+        world.barrier()
+    });
+}
