@@ -2,8 +2,8 @@
 //! is said with it.
 
 use flagpost::{
-    Budget, Config, DynamicOptions, Error, Rank, Rma as _, Tag, Unfinished, Validation, World,
-    epoch::Assert,
+    Budget, Config, Counter, DynamicOptions, Error, Rank, Rma as _, Tag, Unfinished, Validation,
+    World, epoch::Assert,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, SimCore, sweep};
@@ -214,4 +214,39 @@ fn an_old_name_is_not_that_of_what_is_kept() {
         };
         runs(1, 5, program);
     }
+}
+
+/// Fails if the wait of a request for a counter, or its cancellation, refreshes nothing but the first of its lines.
+#[test]
+fn count_requests_refresh_all_their_lines() {
+    const FAR: usize = 100;
+    runs(2, 100, |world| {
+        let mut window = world.allocate::<u32>(FAR + 2)?;
+        window.set_num_notify(1)?;
+        for round in 1..=2 {
+            if world.rank() == ZERO {
+                world.barrier()?;
+                let data = [round];
+                let put = window.put_notify(ONE, FAR, &data, Counter(0));
+                put.map_err(error)?;
+                world.barrier()?;
+            } else {
+                let mut request = window.expect_count(0..FAR + 2, 0, round)?;
+                assert_eq!(window.local().get(FAR)?, round - 1); // into the cache
+                request.start()?;
+                world.barrier()?;
+                if round == 1 {
+                    request.wait()?;
+                    world.barrier()?;
+                } else {
+                    world.barrier()?;
+                    request.cancel()?;
+                    window.local().set(FAR + 1, 5)?;
+                }
+                assert_eq!(window.local().get(FAR)?, round);
+            }
+            world.barrier()?;
+        }
+        Ok(())
+    });
 }

@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use flagpost::rma::{Gather, Layout};
 use flagpost::{
     Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Link as _, MatchingList,
     Rank, Rma as _, Tag, Validation, Waiting, Window, World,
@@ -469,5 +470,25 @@ fn a_group_of_a_larger_world_is_refused() {
         let exposure = window.post(&group)?;
         window.start(&group)?.complete()?;
         Ok(exposure.wait()?)
+    });
+}
+
+/// Arguments are checked before the target is waited for: here it never posts.
+#[test]
+fn what_is_wrong_is_refused_before_the_target_has_posted() {
+    run(2, 1024, &|world| {
+        let window = world.allocate::<u32>(4)?;
+        if world.rank().get() == 0 {
+            let targets = [Rank::new(1)];
+            let access = window.start(&world.group(&targets)?)?;
+            world.set_budget(Budget::microseconds(0));
+            let (two, one) = (Layout::Contiguous { count: 2 }, Gather::from(&[1_u32][..]));
+            let (target, origin) = (8, 4);
+            let refused = access.put_layout(targets[0], 0, two, one);
+            assert_eq!(refused, Err(Error::LengthsDiffer { target, origin }));
+            world.set_budget(Budget::UNLIMITED);
+            std::mem::forget(access);
+        }
+        Ok(())
     });
 }

@@ -38,13 +38,15 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
         }
     };
     assert_eq!(lost, Error::PeerLost(LOST));
-    // A fence says once that what was to be ordered is not there.
-    let fence = loop {
-        match link.fence() {
+    let settled = |wait: &dyn Fn() -> Result<(), Refusal>| loop {
+        match wait() {
             Err(refusal) if refusal.is_transient() => link.relax(),
             other => break other,
         }
     };
+    // A flush of another rank says nothing of it, a fence once: what was to be ordered is not there.
+    assert_eq!(settled(&|| link.flush(Some(THIRD))), Ok(()));
+    let fence = settled(&|| link.fence());
     assert_eq!(fence, Err(Refusal::PeerLost(LOST)));
     assert_eq!(link.fence(), Ok(()));
     // From now on all is refused at once.
@@ -114,6 +116,35 @@ fn a_target_known_to_be_lost_leaves_the_other_pieces_free() {
             return Ok(());
         }
         window.lock_all().map_err(error)?.unlock().map_err(error)
+    });
+}
+
+/// A post that comes with the news of the loss is seen by who does not wait.
+#[test]
+fn what_a_lost_peer_did_before_counts_for_who_only_looks() {
+    tapped(|world, seen| {
+        const LOST: Rank = Rank::new(1);
+        let (window, link) = (world.allocate::<u32>(1)?, world.link());
+        let (origin, target) = ([Rank::new(0)], [LOST]);
+        if world.rank() == LOST {
+            let mut request = window.expect(0..0, origin[0], Tag(1), 1)?;
+            request.start()?;
+            request.wait()?;
+            std::mem::forget(window.post(&world.group(&origin)?)?);
+            return Ok(());
+        }
+        let access = window.start(&world.group(&target)?)?;
+        seen.holds.set(Some(LOST));
+        window.put_notify(LOST, 0, &[], Tag(1))?;
+        while seen.held.borrow().is_empty() {
+            assert_eq!(link.progress(), None);
+            link.relax();
+        }
+        seen.lost.set(Some((LOST, 1)));
+        let posted = access.has_posted(LOST);
+        std::mem::forget(access);
+        assert_eq!(posted, Ok(true));
+        Ok(())
     });
 }
 

@@ -43,19 +43,24 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// What a peer put under a lock is seen behind the first fence, whatever lies in the owner's cache.
 pub(super) fn behind_locks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    /// In another line than the first.
+    const FAR: usize = 64;
     let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(2)?;
+    let window = world.allocate::<u32>(FAR + 1)?;
     for round in 0..3 {
         check("before", window.local().get(1)?, round)?;
+        check("before, far", window.local().get(FAR)?, round)?;
         world.barrier()?;
         let next = me.next(size);
         let lock = window.lock_exclusive(next)?;
         lock.put(next, 0, &[value(me, round), round + 1])?;
+        lock.put(next, FAR, &[round + 1])?;
         lock.unlock()?;
         let epoch = window.fence(NONE)?;
         let local = window.local();
         check("put", local.get(0)?, value(me.prev(size), round))?;
         check("its neighbour", local.get(1)?, round + 1)?;
+        check("far", local.get(FAR)?, round + 1)?;
         epoch.end()?;
     }
     Ok(())
@@ -67,7 +72,12 @@ pub(super) fn no_put_here<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     let is_odd = |rank: flagpost::Rank| rank.get() % 2 == 1;
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u32>(4)?;
-    let assert = if is_odd(me) { Assert::NO_PUT } else { NONE };
+    // Their stores say nothing either: what they put leaves by the flush alone.
+    let assert = if is_odd(me) {
+        Assert::NO_PUT | Assert::NO_STORE
+    } else {
+        NONE
+    };
     let mut epoch = window.fence(assert)?;
     // In turn: the next epoch's puts may come while this one's are looked at.
     for round in 0..4 {
