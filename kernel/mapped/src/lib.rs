@@ -26,7 +26,7 @@
 //!   │ allocations   │ windows and their words     see their users
 //!   └───────────────┘
 //! ```
-//! Tail, heads and entries lie in the message buffer instead, where it is large enough ([`ring`]). Everything up to the
+//! Heads and entries of rings of pairs lie in the message buffer instead, where it is large enough ([`ring`]). Everything up to the
 //! allocations is only accessed past the caches. In the allocations, the owner caches window data; each allocation has its
 //! lines for itself.
 //!

@@ -15,8 +15,8 @@
 //! buffers): pairs for up to 4
 //! ranks, shared beyond, where pairs would be short and the words to poll many ([`Ring::for_ranks`]).
 //!
-//! Rings lie in the message buffer if their entries fill no more than half of it and leave room for two slots per rank, since a core
-//! polls its own buffer fastest, and others reach it past the memory controllers that all cores share; else in memory.
+//! Pairs lie in the message buffer if their entries fill no more than half of it, since a core polls its own buffer fastest; else in
+//! memory. A shared ring lies in memory: where there are many ranks, the buffer is for their slots.
 //!
 //! # Memory layout (an entry: the first 32 bytes of a line of its own; where caches are kept in step, just these)
 //! ```text
