@@ -89,6 +89,10 @@ fn all_schedules_of_small_cases() {
         "small.ping_pong",
         "small.get",
         "small.fan_out",
+        "small.list.fan_out",
+        "small.notify_get",
+        "small.notify_fetch",
+        "small.notify_accumulate",
     ] {
         let setting = settings(2).find(|setting| setting.case.name == name);
         let setting = setting.expect("any link runs it");
