@@ -87,3 +87,30 @@ fn waiting_for_all_posts_first_costs_the_overlap() {
     assert!(trigger_only <= deferred, "{trigger_only} {deferred}");
     assert!(3 * deferred < 2 * immediate, "{deferred} {immediate}");
 }
+
+/// The table of totals in `docs/pscw.md`, some of its rows.
+#[test]
+fn totals_are_as_documented() {
+    use Strategy::{EpochSlots, MatchVector, MatchingList};
+    let text = include_str!("../../docs/pscw.md");
+    for targets in [1, 6, 13, 47] {
+        let us = |strategy, lead| {
+            let setup = Setup {
+                strategy,
+                lead,
+                cores: Some(48),
+                ..Setup::new(targets)
+            };
+            let measured = measure(&setup).unwrap_or_else(|report| panic!("{report}"));
+            measured.origin().nanoseconds() as f64 / 1000.0
+        };
+        let cells = [0, 20_000].map(|lead| {
+            let [vector, slots, list] =
+                [MatchVector, EpochSlots, MatchingList].map(|strategy| us(strategy, lead));
+            let factor = vector / slots;
+            format!("{vector:.2} | {slots:.2} | {list:.2} | {factor:.1}")
+        });
+        let row = format!("| {targets} | {} |\n", cells.join(" | "));
+        assert!(text.contains(&row), "{row}");
+    }
+}

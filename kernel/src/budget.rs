@@ -7,7 +7,8 @@ use flagpost_link::Link;
 ///
 /// A call that gives a handle goes on where its budget ran out. One that gives none begins anew when it is repeated, so that what it
 /// reads is not older than the call: over a network its budget must be longer than a round trip.
-/// [`Rma::rget`](crate::Rma::rget), requests and waits go on instead.
+/// [`Rma::rget`](crate::Rma::rget), requests and waits go on instead; but for those on
+/// [attached memory](crate::DynamicWindow::at), which ask where it lies before they begin.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {

@@ -96,7 +96,7 @@ fn programs_are_of_all_kinds() {
         "Shared",
         "Exclusive",
         "Queued",
-        "All",
+        "hold: All",
         "Put",
         "Get",
         "Accumulate",

@@ -32,7 +32,7 @@
 //!
 //! # Hazards
 //! The chip's known traps (HARDWARE A7), and where each is dealt with. `tests/hazards.rs` and `tests/registers.rs`
-//! show each with and without its remedy.
+//! show them with and without their remedy; the order of locks, `hal/sim/tests/explore.rs`.
 //!
 //! | | hazard | remedy |
 //! |---|---|---|
@@ -44,7 +44,7 @@
 //! | H6 | a core waits for a register that it holds | interrupts masked; ascending order is the caller's |
 //! | H7 | no protection | the port writes two registers: lock and bit 1 of the configuration |
 //! | H8 | a level interrupt is lost or stuck | set if clear, under the lock; cleared before looking |
-//! | H9 | 16-byte neighbours failed | one line per writer (the kernel's layout) |
+//! | H9 | 16-byte neighbours failed | neighbours of several writers are words, each stored whole and uncached; what is longer has its lines for itself |
 //! | H10 | 64-bit values tear | high, low, high; else words only |
 //!
 //! # What has been run

@@ -51,6 +51,7 @@ impl Processor for Without {
         self.core.cl1invmb();
     }
     fn wbinvd(&self) {
+        assert!(!self.core.admits_interrupts(), "before `wbinvd`");
         self.calls.set(self.calls.get() + 1);
         self.reads.set(0);
         if self.omit != Omit::Wbinvd {
@@ -66,6 +67,9 @@ impl Processor for Without {
     fn stop(&self, fault: Fault) -> ! {
         self.core.stop(fault)
     }
+    fn set_interrupts(&self, admitted: bool) -> bool {
+        self.core.set_interrupts(admitted)
+    }
 }
 
 impl Bus for Without {
@@ -77,6 +81,7 @@ impl Bus for Without {
         let Some(offset) = at.get().checked_sub(AREA).filter(|o| *o < 4 * WAY) else {
             return self.core.load_u32(at, attribute);
         };
+        assert!(!self.core.admits_interrupts(), "between two reads");
         self.reads.set(self.reads.get() + 1);
         let (way, rest) = (offset / WAY, offset % WAY);
         let offset = match self.omit {
@@ -249,12 +254,14 @@ fn random_replacement_defeats_displacement() {
 
 #[test]
 fn interrupts_are_off_meanwhile_and_on_again_after() {
-    let core = Chip::new(Policy::PseudoLru).bus(0);
-    core.write_back([(Physical::new(0), 32)].into_iter());
-    assert!(core.admits_interrupts());
-    core.set_interrupts(false);
-    core.write_back([(Physical::new(0), 32)].into_iter());
-    assert!(!core.admits_interrupts());
+    // It looks at them at each step.
+    let bus = Without::new(Chip::new(Policy::PseudoLru).bus(0), Omit::Nothing);
+    bus.write_back([(Physical::new(0), 32)].into_iter());
+    assert!(bus.core.admits_interrupts());
+    bus.core.set_interrupts(false);
+    bus.write_back([(Physical::new(0), 32)].into_iter());
+    assert!(!bus.core.admits_interrupts());
+    assert!(bus.reads.get() > 0);
 }
 
 /// A span of no lines costs nothing: not even a `wbinvd`.

@@ -32,12 +32,12 @@ pub struct Sweep<'a> {
     threads: usize,
 }
 
-/// A sweep over `seeds`, on two threads.
+/// A sweep over `seeds`, on as many threads as the host has processors.
 pub fn sweep<'a>(seeds: Range<u64>) -> Sweep<'a> {
     Sweep {
         cases: Vec::new(),
         seeds,
-        threads: 2,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
     }
 }
 

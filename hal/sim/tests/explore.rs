@@ -185,9 +185,14 @@ fn bounds() -> impl Iterator<Item = Bounds> {
     [bounds(0, 0, 0, 0), bounds(1, 1, 0, 1), bounds(2, 0, 1, 0)].into_iter()
 }
 
+/// How often the other searches end, at least, of 144 times, so that there is something to compare.
+const UNREDUCED: usize = 120;
+const SLEEPING: usize = 125;
+
 /// VERIFICATION 10: reductions are wrong in ways that only a comparison shows.
 #[test]
 fn three_searches_agree() {
+    let mut compared = [0, 0];
     for (name, cores, program, right) in CASES {
         let mut failing = 0;
         for profile in Profile::ALL {
@@ -202,6 +207,7 @@ fn three_searches_agree() {
                 };
                 let all = explore(cores, profile, &limited, Method::Unreduced, program);
                 if all.complete {
+                    compared[0] += 1;
                     assert_eq!(states.schedules, all.runs.into(), "{what}");
                     assert_eq!(states.verdicts, all.verdicts, "{what}");
                     assert_eq!(states.outcomes, all.outcomes, "{what}");
@@ -210,6 +216,7 @@ fn three_searches_agree() {
                 if !sleeping.complete {
                     continue;
                 }
+                compared[1] += 1;
                 assert!(!all.complete || sleeping.runs <= all.runs, "{what}");
                 assert_eq!(states.verdicts, sleeping.verdicts, "{what}");
                 assert_eq!(states.outcomes, sleeping.outcomes, "{what}");
@@ -225,6 +232,43 @@ fn three_searches_agree() {
         }
         assert_eq!(failing == 0, right, "{name}");
     }
+    println!("compared {compared:?}");
+    let [unreduced, sleeping] = compared;
+    assert!(
+        unreduced >= UNREDUCED && sleeping >= SLEEPING,
+        "{compared:?}"
+    );
+}
+
+/// Takes the registers of cores 0 and 1: both cores the same one first, or each its own.
+fn registers<const ASCENDING: bool>(core: &SimCore) -> Outcome {
+    core.clear(core.core()); // nobody knows how it was
+    set_up(core);
+    let own = core.core().get();
+    let first = if ASCENDING { 0 } else { own };
+    for of in [first, 1 - first].map(CoreId::new) {
+        while !core.test_and_set(of) {
+            core.relax(&[]);
+        }
+    }
+    for of in [0, 1].map(CoreId::new) {
+        core.clear(of);
+    }
+    Ok(())
+}
+
+/// HARDWARE A7, H6: who takes two registers takes them in ascending order.
+#[test]
+fn registers_in_opposite_order_deadlock() {
+    let all = |program| explore(2, Profile::Scc, &Bounds::default(), Method::States, program);
+    let right = all(registers::<true>);
+    assert!(right.complete);
+    right.assert_done();
+    let wrong = all(registers::<false>);
+    let report = wrong
+        .failure
+        .expect("each has its own and waits for the other's");
+    assert!(matches!(report.end, End::Deadlock), "{report}");
 }
 
 /// A failure's one line repeats it; another program does not follow that line.

@@ -1,7 +1,8 @@
 //! Checking the arguments of an access, and making a request of it.
 //!
 //! # Guarantee
-//! G1. Nothing has happened if an argument is refused: all are checked before the epoch is asked to admit the target.
+//! G1. Nothing has happened if an argument is refused: all are checked before the epoch is asked to admit the target; on attached
+//!     memory behind that, since where it lies and how long it is takes an epoch to ask.
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank};

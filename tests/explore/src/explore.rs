@@ -25,7 +25,7 @@ const CHUNK: u64 = 500;
 pub(crate) struct Arguments {
     #[command(flatten)]
     options: Options,
-    #[arg(long, value_name = "N", default_value = "2")]
+    #[arg(long, value_name = "N", default_value_t = crate::processors())]
     threads: usize,
 }
 
@@ -169,6 +169,7 @@ fn exhaustive(options: &Options, threads: usize, settings: &[Setting]) -> bool {
             say(&json!({
                 "is": "result", "setting": setting.to_string(), "case": setting.case.name,
                 "cores": setting.cores, "chip": setting.chip.to_string(),
+                "epochs": epochs(setting.case.name),
                 "bounds": found.bounds.to_string(), "complete": found.complete,
                 "states": found.states, "runs": found.runs, "steps": found.steps,
                 "schedules": found.schedules.to_string(), "seconds": time.as_secs_f64(),
@@ -178,6 +179,16 @@ fn exhaustive(options: &Options, threads: usize, settings: &[Setting]) -> bool {
         }
         complete
     })
+}
+
+/// How many epochs, messages or barriers a small case has, one behind the other.
+fn epochs(case: &str) -> u32 {
+    let has_two = ["_twice", ".switch", ".barrier"];
+    if has_two.iter().any(|end| case.ends_with(end)) {
+        2
+    } else {
+        1
+    }
 }
 
 /// Tries all of one setting.

@@ -31,6 +31,11 @@ enum Commands {
     Mutants(mutants::Arguments),
 }
 
+/// How many processors the host has: so many threads, unless asked for otherwise.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Commands::List => list::run(),

@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     /// Run one schedule (a profile, scc+late, network or scc-wt), CASE/CORES/PROFILE:SEED, with the point that `--only` names broken
     #[arg(long, value_name = "WHICH")]
     replay: Option<String>,
-    #[arg(long, value_name = "N", default_value = "2")]
+    #[arg(long, value_name = "N", default_value_t = crate::processors())]
     threads: usize,
 }
 
@@ -132,7 +132,7 @@ struct Known {
 const KINDEST: Chip = Chip::Profile(Profile::Scc);
 
 /// The presets that points are broken on; the others have no step that these and the profiles do without.
-const PRESETS: [Preset; 2] = [Preset::Network, Preset::SccWt];
+const PRESETS: [Preset; 3] = [Preset::Network, Preset::SccWt, Preset::Et];
 
 /// Whether points are broken on the chip.
 fn is_hunted_on(chip: Chip) -> bool {

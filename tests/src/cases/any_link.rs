@@ -74,6 +74,55 @@ pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// An answer to notified data takes no further call of its sender: whoever has it can flush what it had sent. Where payload is held back, it
+/// is placed behind the answer.
+pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const ASKED: u32 = 1;
+    const ANSWERED: u32 = 2;
+    let (link, me) = (world.link(), world.rank());
+    let key = link.allocate(8, Place::Symmetric)?;
+    insist(link, || link.put(me, key, 0, &[0; 8]))?;
+    world.barrier()?;
+    let second = Rank::new(1);
+    let tell = |to, data: &[u8], immediate| {
+        let op = Op::new();
+        insist(link, || {
+            link.put_immediate(to, (key, 0), data, immediate, true, &op)
+        })
+    };
+    let hear = |immediate| {
+        while link.progress() != Some(immediate) {
+            link.relax();
+        }
+    };
+    let reached = |round: u8| {
+        while !link.reached(TOLD, round.into())? {
+            link.relax();
+        }
+        Ok::<_, Failure>(())
+    };
+    for round in 1..=3 {
+        if me == FIRST {
+            // It has left the barrier, which would take what comes.
+            reached(round)?;
+            tell(second, &[round; 8], ASKED)?;
+            hear(ANSWERED);
+            insist(link, || link.flush(Some(second)))?;
+            insist(link, || link.signal(second, TOLD, round.into()))?;
+        } else if me == second {
+            insist(link, || link.signal(FIRST, TOLD, round.into()))?;
+            hear(ASKED);
+            tell(FIRST, &[], ANSWERED)?;
+            // Looks for nothing but this.
+            reached(round)?;
+            let mut seen = [0; 8];
+            link.get(me, key, 0, &mut seen, &Op::new())?;
+            check("placed", seen == [round; 8], true)?;
+        }
+    }
+    Ok(world.barrier()?)
+}
+
 /// A get of more than a link may bring at a time, and of nothing; then what another get was told is forgotten.
 pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 700;

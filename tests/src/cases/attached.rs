@@ -37,6 +37,14 @@ pub(super) fn operations<L: Link>(
     epoch(&window, |access, next| {
         let words = window.at::<u32, _>(access, there);
         let fetched = |what, old: &[u32]| check(what, old.iter().all(|old| *old == 1), true);
+        let me = world.rank();
+        if me != next {
+            let others = words.put(me, 0, &[9]);
+            refuses("not in the group", others, Error::NotInGroup(me))?;
+        }
+        let (target, origin) = (8, 4);
+        let short = words.put_layout(next, 0, EVERY_OTHER, Gather::from(&[9][..]));
+        refuses("lengths", short, Error::LengthsDiffer { target, origin })?;
         words.put(next, 0, &[2, 3])?;
         let data = Gather::new(&[4, 0, 5], EVERY_OTHER);
         words.put_layout(next, 2, EVERY_OTHER, data)?;
@@ -85,8 +93,14 @@ pub(super) fn operations<L: Link>(
 }
 
 /// All ranks combine with the same elements at once, and nothing is lost; what is wrong changes nothing.
-pub(super) fn at_once<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    let window = world.dynamic(DynamicOptions::default())?;
+pub(super) fn at_once<L: Link>(
+    world: &World<'_, L>,
+    validation: Validation,
+) -> Result<(), Failure> {
+    let window = world.dynamic(DynamicOptions {
+        validation,
+        ..DynamicOptions::default()
+    })?;
     let memory = world.reserve(BYTES)?;
     memory.write(0, &[0_u64; BYTES / 8])?;
     let first = Rank::new(0);

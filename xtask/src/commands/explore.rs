@@ -22,7 +22,7 @@ mod options;
 /// Seeded: every case, at several sizes and on every profile (or on the one
 /// preset), gets its share of the schedules. Exhaustive:
 /// every schedule of the small cases, with up to so many evictions and other acts of the chip; larger cases
-/// too with --preemptions. Two threads; the outcome does not depend on them.
+/// too with --preemptions. On all processors of the host; the outcome does not depend on how many.
 ///
 /// A failing run is printed with its last accesses and the line that repeats it, then searched for anew with
 /// as few cores, evictions and preemptions as possible; both are written as traces for `cargo xtask replay`.
@@ -71,12 +71,14 @@ fn words(options: &Options) -> Vec<String> {
 }
 
 /// What `cargo xtask test` explores: everything by seeds, then small cases in every schedule.
-const SHORT: [&str; 5] = [
+const SHORT: [&str; 7] = [
     "--schedules 200000",
     "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1 --states 500000",
     "--strategy exhaustive --case small.shared.notify_twice --cores 2 --evictions 1 --fills 1",
     "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",
-    "--strategy exhaustive --case small.switch --cores 3 --profile scc+fill",
+    "--strategy exhaustive --case small.switch --cores 3 --profile scc+fill --evictions 1 --fills 1",
+    "--strategy exhaustive --case small.switch --cores 3 --profile weak",
+    "--strategy exhaustive --case small.fan_out --cores 4 --profile scc",
 ];
 
 /// What is printed of an exploration.
@@ -244,7 +246,8 @@ fn row(object: &Value, exhaustive: bool) {
             "NOT all"
         };
         out(&format!(
-            "{setting:<36} {complete:>7}  {:>9} states {:>9} runs {seconds:>7.1} s  {}  {} schedules",
+            "{setting:<36} {complete:>7}  {:>1} epochs {:>9} states {:>9} runs {seconds:>7.1} s  {}  {} schedules",
+            object["epochs"].to_string(),
             object["states"].to_string(),
             object["runs"].to_string(),
             text("bounds"),

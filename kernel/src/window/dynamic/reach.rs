@@ -160,7 +160,8 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// the [module](self), and that of the operation.
     ///
     /// # Errors
-    /// Of each call, beside its own: [`Error::NotAttached`]; [`Error::WrongWindow`], if the epoch is another window's;
+    /// Of each call, beside its own, and without a handle: [`Error::Timeout`] if the target does not answer where the memory lies, or
+    /// a lock of its words stays taken; [`Error::PeerLost`]; [`Error::NotAttached`]; [`Error::WrongWindow`], if the epoch is another window's;
     /// [`Error::OutOfRange`], if `at` is a byte behind the memory (in bytes).
     ///
     /// ```

@@ -11,6 +11,7 @@ impl<P: Platform> Links<P> {
     pub(crate) const LINK: &'static [Case<P>] = &[
         case("link.cells", 1, 48, |c| any_link::cells(&join(c)?)),
         case("link.flushed", 2, ANY, |c| any_link::flushed(&join(c)?)),
+        case("link.answered", 2, ANY, |c| any_link::answered(&join(c)?)),
         case("link.long_get", 2, ANY, |c| any_link::long_get(&join(c)?)),
         case("link.own_loops", 2, ANY, |c| any_link::own_loops(&join(c)?)),
         case("link.slots_again", 2, ANY, |c| {
@@ -185,7 +186,10 @@ impl<P: Platform> Links<P> {
             attached::operations(&join(c)?, Validation::Invalidation)
         }),
         case("window.dynamic_at_once", 1, ANY, |c| {
-            attached::at_once(&join(c)?)
+            attached::at_once(&join(c)?, Validation::Counter)
+        }),
+        case("window.dynamic_at_once_told", 1, ANY, |c| {
+            attached::at_once(&join(c)?, Validation::Invalidation)
         }),
         case("window.dynamic_refused", 1, ANY, |c| {
             dynamic::refused(&join(c)?)
