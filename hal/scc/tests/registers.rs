@@ -1,8 +1,7 @@
-//! The chip's known traps (HARDWARE A7), each with and without its remedy: those of registers, H6, H8 and H10; and
+//! The chip's known traps (HARDWARE A7), each with and without its remedy: those of registers, H6, H7, H8 and H10; and
 //! whom they belong to. `hazards.rs` has those of caches and buffers.
 //!
-//! H7 (no protection) and H9 (16-byte neighbours) are not things that a port cures: see the table in the crate's
-//! documentation.
+//! H9 (16-byte neighbours) is nothing that a port cures: see the table in the crate's documentation.
 
 mod chip;
 
@@ -90,6 +89,28 @@ fn h6_interrupts_are_masked_from_the_first_register_to_the_last() {
     bus.set_interrupts(false);
     drop(scc[0].try_lock(CoreId::new(0)));
     assert!(!bus.admits_interrupts());
+}
+
+// ---- H7: nothing is protected ----
+
+/// The chip's model refuses stores to registers other than locks and configurations (and the board's counters). Of a configuration the
+/// port changes the bell, and no other bit, whatever the others are.
+#[test]
+fn h7_the_port_changes_one_bit_of_a_configuration() {
+    let chip = chip();
+    let scc: Vec<_> = (0..48)
+        .map(|core| chip.scc(core, Mapping::default()))
+        .collect();
+    for of in (0..48).map(CoreId::new) {
+        drop(scc[11].try_lock(of).expect("free"));
+        scc[11].ring(of);
+        scc[of.index()].wait_for_ring();
+    }
+    let stored = chip.board().stored.borrow();
+    // Silenced at start, rung, silenced.
+    assert_eq!(stored.len(), 3 * 48, "configurations stored");
+    let other = |&&(_, changed): &&(u32, u32)| changed & !CoreConfig::INTR.bits() != 0;
+    assert_eq!(stored.iter().find(other), None);
 }
 
 // ---- H8: the doorbell ----

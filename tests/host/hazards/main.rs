@@ -17,6 +17,7 @@
 mod bench;
 mod budgets;
 mod caches;
+mod late;
 mod mortal;
 mod profiles;
 mod ring;
@@ -77,6 +78,17 @@ fn budgets() {
 }
 
 #[test]
+fn late_calls() {
+    show(late::ALL);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn late_calls_that_take_long() {
+    show(late::LONG);
+}
+
+#[test]
 fn stopped_peers() {
     for stop in stops::ALL {
         let started = Instant::now();
@@ -101,6 +113,7 @@ fn none_is_left_out() {
         ring::ALL,
         profiles::ALL,
         budgets::ALL,
+        late::ALL,
     ];
     let names = tables
         .iter()

@@ -47,6 +47,8 @@ pub(crate) struct Board {
     lines: RefCell<HashMap<(u32, u64), Line>>,
     /// Lock bits: free?
     free: RefCell<Vec<bool>>,
+    /// What was stored to tiles' registers: which, and the bits that it changed of a configuration.
+    pub(crate) stored: RefCell<Vec<(u32, u32)>>,
     config: RefCell<Vec<u32>>,
     counters: RefCell<HashMap<u32, u32>>,
     /// The shared clock; each look at one of its words takes one tick.
@@ -62,6 +64,7 @@ impl Chip {
         Self(Rc::new(Board {
             lines: RefCell::default(),
             free: RefCell::new(vec![false; 48]),
+            stored: RefCell::default(),
             config: RefCell::new(vec![0x34_0DFA; 48]), // with the bell rung: to be silenced at start
             counters: RefCell::default(),
             time: Cell::new(0),
@@ -158,7 +161,11 @@ impl Board {
         };
         let own = |z: u16| usize::from(tile * 2 + z);
         match offset {
-            0x010 | 0x018 => self.config.borrow_mut()[own((offset == 0x018).into())] = value,
+            0x010 | 0x018 => {
+                let config = &mut self.config.borrow_mut()[own((offset == 0x018).into())];
+                self.stored.borrow_mut().push((offset, *config ^ value));
+                *config = value;
+            }
             0x200 | 0x400 => self.free.borrow_mut()[own((offset == 0x400).into())] = true,
             _ => panic!("store to register {offset:#x}"),
         }

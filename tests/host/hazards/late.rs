@@ -1,0 +1,266 @@
+//! Hazard 21 again: budgets that run out at any step of locks, fences, collectives and accumulates. Two ranks, through the
+//! kernel. With the remedy every call that was late goes on: everything comes out right, and nothing is done twice.
+
+use flagpost::epoch::{Assert, Fence, Lock};
+use flagpost::rma::Operation;
+use flagpost::{Budget, Error, Rank, Rma as _, Unfinished, Window, World};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Profile, SimCore};
+
+use super::budgets::joined;
+use crate::bench::*;
+
+type Shared<'w> = Window<'w, u32, Mapped<SimCore<8>>>;
+type Living<'w> = World<'w, Mapped<SimCore<8>>>;
+
+const ZERO: Rank = Rank::new(0);
+const ONE: Rank = Rank::new(1);
+
+const fn late(
+    name: &'static str,
+    most: Acts,
+    shows: Needs,
+    program: fn(&SimCore<8>, bool) -> Outcome,
+    consequences: &'static [&'static str],
+) -> Hazard {
+    Hazard {
+        name,
+        cores: 2,
+        memory: 1024,
+        profiles: &[Profile::Scc],
+        program,
+        most,
+        consequences,
+        shows,
+        alarms: &[],
+    }
+}
+
+/// So many budgets run out.
+const fn expiries(expiries: u8) -> Acts {
+    Acts {
+        expiries,
+        ..NOTHING
+    }
+}
+
+/// And a register is tried in vain: of what takes no longer than that, none runs out else.
+const REFUSED: Acts = Acts {
+    refusals: 1,
+    ..expiries(1)
+};
+
+fn refused(_: Profile, acts: Acts) -> bool {
+    acts.refusals > 0 && acts.expiries > 0
+}
+
+pub const ALL: &[Hazard] = &[
+    late(
+        "21f kernel: a lock that is late is dropped",
+        expiries(1),
+        expiry,
+        |core, remedy| locks(core, [remedy, true], |window| window.lock_exclusive(ZERO)),
+        &["an addition is missing"],
+    ),
+    late(
+        "21g kernel: a fence that is late is dropped",
+        expiries(2),
+        expiry,
+        fences,
+        &["epoch abandoned"],
+    ),
+    late(
+        "21h kernel: a reduction that is late is taken for done",
+        expiries(1),
+        expiry,
+        reductions,
+        &["wrong sum"],
+    ),
+];
+
+/// What takes too long to be tried each time.
+pub const LONG: &[Hazard] = &[
+    late(
+        "21f kernel: a lock that is late is dropped, in the queue",
+        expiries(1),
+        expiry,
+        |core, remedy| locks(core, [remedy, true], |window| window.lock_queued(ZERO)),
+        &["an addition is missing"],
+    ),
+    late(
+        "21f kernel: an unlock that is late is dropped",
+        REFUSED,
+        refused,
+        |core, remedy| locks(core, [true, remedy], |window| window.lock_exclusive(ZERO)),
+        &["epoch abandoned"],
+    ),
+    late(
+        "21f kernel: an unlock that is late is dropped, in the queue",
+        expiries(1),
+        expiry,
+        |core, remedy| locks(core, [true, remedy], |window| window.lock_queued(ZERO)),
+        &["epoch abandoned"],
+    ),
+    late(
+        "21i kernel: an accumulate that is late begins anew",
+        REFUSED,
+        refused,
+        accumulates,
+        &["added twice"],
+    ),
+];
+
+/// What a call gives in the end: it goes on with its handle, or, without the remedy, drops it.
+fn finish<T, H>(
+    mut call: Result<T, Unfinished<H>>,
+    remedy: bool,
+    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
+) -> Result<Option<T>, &'static str> {
+    loop {
+        match call {
+            Ok(done) => return Ok(Some(done)),
+            Err(late) => match late.error {
+                Error::Timeout(_) if remedy => call = go_on(late.handle),
+                Error::Timeout(_) => return Ok(None),
+                Error::EpochAbandoned => return Err("epoch abandoned"),
+                _ => return Err("a call failed"),
+            },
+        }
+    }
+}
+
+/// Repeats a call without a handle; or, without the remedy, does not.
+fn repeat(remedy: bool, mut call: impl FnMut() -> Result<(), Error>) -> Outcome {
+    loop {
+        match call() {
+            Ok(()) => return Ok(()),
+            Err(Error::Timeout(_)) if remedy => {}
+            Err(Error::Timeout(_)) => return Ok(()),
+            Err(_) => return Err("a call failed"),
+        }
+    }
+}
+
+/// A world of two with a window of so many words, where budgets run out when the search says so.
+fn in_window(
+    core: &SimCore<8>,
+    words: usize,
+    run: impl FnOnce(&Living<'_>, &Shared<'_>) -> Outcome,
+) -> Outcome {
+    joined(core.clone(), |world| {
+        let window = world.allocate(words).map_err(|_| "no window")?;
+        world.set_budget(Budget::seconds(1));
+        go(core);
+        run(world, &window)
+    })
+}
+
+type Held<'e, 'w> = Lock<'e, 'w, u32, Mapped<SimCore<8>>>;
+
+/// Locks of rank 0's piece.
+type Ask =
+    for<'e, 'w> fn(&'e Shared<'w>) -> flagpost::epoch::Locked<'e, 'w, u32, Mapped<SimCore<8>>>;
+
+/// Both ranks add 1 to a word, by a get and a put. The remedy at the lock, and at its unlock.
+fn locks(core: &SimCore<8>, [remedy, at_unlock]: [bool; 2], ask: Ask) -> Outcome {
+    in_window(core, 1, |world, window| {
+        let locked = |change: &dyn Fn(&Held<'_, '_>) -> Outcome| {
+            let Some(lock) = finish(ask(window), remedy, |late| late.go_on())? else {
+                return Ok(());
+            };
+            change(&lock)?;
+            finish(lock.unlock(), at_unlock, |late| late.go_on())?;
+            Ok(())
+        };
+        let got = |lock: &Held<'_, '_>| {
+            let mut word = [0];
+            lock.get(ZERO, 0, &mut word).map_err(|_| "no get")?;
+            Ok::<_, &str>(word[0])
+        };
+        locked(&|lock| {
+            let sum = got(lock)? + 1;
+            lock.put(ZERO, 0, &[sum]).map_err(|_| "no put")
+        })?;
+        repeat(true, || world.barrier())?;
+        if world.rank() == ONE {
+            locked(&|lock| check(got(lock)? == 2, "an addition is missing"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Rank 0 puts between two fences.
+fn fences(core: &SimCore<8>, remedy: bool) -> Outcome {
+    in_window(core, 1, |world, window| {
+        let none = Assert::empty();
+        let begun = finish(window.fence(none), remedy, |late| late.go_on())?;
+        let epoch: Fence<'_, '_, u32, _> = match begun {
+            Some(epoch) => epoch,
+            // Whoever has no handle can only begin anew.
+            None => finish(window.fence(none), remedy, |late| late.go_on())?.ok_or("twice late")?,
+        };
+        if world.rank() == ZERO {
+            epoch.put(ONE, 0, &[7]).map_err(|_| "no put")?;
+        }
+        if finish(epoch.end(), remedy, |late| late.go_on())?.is_none() {
+            finish(window.fence(none), remedy, |late| late.go_on())?;
+            return Ok(());
+        }
+        if world.rank() == ONE {
+            check(window.local().get(0) == Ok(7), "old data")?;
+        }
+        Ok(())
+    })
+}
+
+/// Two sums, one behind the other.
+fn reductions(core: &SimCore<8>, remedy: bool) -> Outcome {
+    joined(core.clone(), |world| {
+        world.set_budget(Budget::seconds(1));
+        go(core);
+        for round in 1..=2 {
+            let mut word = [round + u32::from(world.rank().get())];
+            repeat(remedy, || {
+                world.allreduce(&mut word, |one, other| one + other)
+            })?;
+            check(word == [2 * round + 1], "wrong sum")?;
+        }
+        Ok(())
+    })
+}
+
+/// Both ranks add to two pieces of rank 0's elements.
+fn accumulates(core: &SimCore<8>, remedy: bool) -> Outcome {
+    const WORDS: usize = 9;
+    in_window(core, WORDS, |world, window| {
+        let all = window.lock_all();
+        let all = finish(all, true, |late| late.go_on())?.ok_or("no lock")?;
+        let ones = [1; WORDS];
+        let mut adding = all.accumulate(ZERO, 0, &ones, Operation::SUM);
+        while let Err(late) = adding {
+            match (late.error, late.handle) {
+                (Error::Timeout(_), Some(handle)) if remedy => {
+                    adding = handle.wait().map_err(|late| Unfinished {
+                        handle: Some(late.handle),
+                        error: late.error,
+                    });
+                }
+                (Error::Timeout(_), _) => {
+                    adding = all.accumulate(ZERO, 0, &ones, Operation::SUM);
+                }
+                _ => return Err("a call failed"),
+            }
+        }
+        finish(all.unlock(), true, |late| late.go_on())?;
+        repeat(true, || world.barrier())?;
+        if world.rank() == ONE {
+            let lock = finish(window.lock_shared(ZERO), true, |late| late.go_on())?;
+            let lock = lock.ok_or("no lock")?;
+            let mut found = [0; WORDS];
+            lock.get(ZERO, 0, &mut found).map_err(|_| "no get")?;
+            finish(lock.unlock(), true, |late| late.go_on())?;
+            check(found == [2; WORDS], "added twice")?;
+        }
+        Ok(())
+    })
+}
