@@ -156,8 +156,9 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// The memory attached by a peer from `at` on, as elements `T`: what the operations of [`Rma`] reach in an access
     /// epoch of [`DynamicWindow::window`]. Indices count from there, and the rank that a call names is the one whose displacement `at` is.
     ///
-    /// Each call waits until the epoch admits its target, and finds out anew whether the memory is still attached. Cost: see
-    /// the [module](self), and that of the operation.
+    /// Each call waits until the epoch admits its target, and finds out anew whether the memory is still attached. Cost: one load
+    /// of the target's counter, unless detaches are told ([`Validation`]), or three remote operations where no descriptor is kept; and that of
+    /// the operation.
     ///
     /// # Errors
     /// Of each call, beside its own, and without a handle: [`Error::Timeout`] if the target does not answer where the memory lies, or
