@@ -166,7 +166,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// [`Error::OutOfRange`], if `at` is a byte behind the memory (in bytes).
     ///
     /// ```
-    /// # use flagpost::*;
+    /// # use flagpost::{*, rma::Operation};
     /// # fn f<L: Link>(window: &DynamicWindow<'_, L>, owner: Rank, told: u64) -> Result<(), Error> {
     /// let lock = window.window().lock_exclusive(owner)?;
     /// let list = window.at(&lock, Displacement::new(told));
