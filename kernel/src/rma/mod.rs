@@ -76,7 +76,7 @@ mod reach {
         window::{Core, Piece},
     };
 
-    /// An access epoch of a window.
+    /// An access epoch of a window, or what of it begins at a displacement.
     pub trait Reach<'w, L: Link + 'w> {
         /// The window.
         fn core(&self) -> &Core<'w, L>;

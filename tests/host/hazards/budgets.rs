@@ -191,7 +191,7 @@ pub fn joined<M: Machine>(
 }
 
 /// Repeats `call` while its budget runs out.
-fn again<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, &'static str> {
+pub fn again<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, &'static str> {
     loop {
         match call() {
             Ok(done) => return Ok(done),
@@ -202,7 +202,7 @@ fn again<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, &'static st
 }
 
 /// What a call that is done, or else only late, gives.
-fn unless_late<T, H>(
+pub fn unless_late<T, H>(
     call: Result<T, flagpost::Unfinished<H>>,
 ) -> Result<Result<T, H>, &'static str> {
     match call {

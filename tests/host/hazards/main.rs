@@ -83,7 +83,7 @@ fn late_calls() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: cargo test -p flagpost-tests --test hazards -- --ignored"]
 fn late_calls_that_take_long() {
     show(late::LONG);
 }

@@ -68,55 +68,39 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
 /// A rank that is lost while it is locked: who locked it is told, and has not locked all the others out.
 #[test]
 fn a_lost_target_leaves_the_other_pieces_free() {
-    runs(300, Wire::default(), |world| {
-        let [first, lost, third] = [0, 1, 2].map(Rank::new);
-        let window = world.allocate::<u32>(1)?;
-        if world.rank() == first {
-            let lock = window.lock_exclusive(lost).map_err(error)?;
-            window.notify(lost, Tag(1))?;
-            // It may be given back before the target falls silent.
-            if let Err(late) = lock.unlock() {
-                assert_eq!(late.error, Error::PeerLost(lost));
-            }
-            return Ok(window.notify(third, Tag(1))?);
-        }
-        let mut told = window.expect(0..0, first, Tag(1), 1)?;
-        told.start()?;
-        told.wait()?;
-        if world.rank() == lost {
-            world.link().fabric().drop_out();
-            return Ok(());
-        }
-        window.lock_all().map_err(error)?.unlock().map_err(error)
-    });
+    runs(300, Wire::default(), |world| locks_the_lost(world, false));
 }
 
 /// The same, where that is known before the lock is given back.
 #[test]
 fn a_target_known_to_be_lost_leaves_the_other_pieces_free() {
-    runs(300, Wire::default(), |world| {
-        let [first, lost, third] = [0, 1, 2].map(Rank::new);
-        let window = world.allocate::<u32>(1)?;
-        if world.rank() == first {
-            let lock = window.lock_exclusive(lost).map_err(error)?;
-            window.notify(lost, Tag(1))?;
-            while lock.put(lost, 0, &[1]).is_ok() {
-                world.link().relax();
-            }
-            let late = lock.unlock().expect_err("it is lost");
-            assert_eq!(late.error, Error::PeerLost(lost));
-            drop(late);
-            return Ok(window.notify(third, Tag(1))?);
+    runs(300, Wire::default(), |world| locks_the_lost(world, true));
+}
+
+fn locks_the_lost(world: &World<'_, Mock>, is_known: bool) -> Result<(), Error> {
+    let [first, lost, third] = [0, 1, 2].map(Rank::new);
+    let window = world.allocate::<u32>(1)?;
+    if world.rank() == first {
+        let lock = window.lock_exclusive(lost).map_err(error)?;
+        window.notify(lost, Tag(1))?;
+        while is_known && lock.put(lost, 0, &[1]).is_ok() {
+            world.link().relax();
         }
-        let mut told = window.expect(0..0, first, Tag(1), 1)?;
-        told.start()?;
-        told.wait()?;
-        if world.rank() == lost {
-            world.link().fabric().drop_out();
-            return Ok(());
+        // Else it may be given back before the target falls silent.
+        match lock.unlock() {
+            Err(late) => assert_eq!(late.error, Error::PeerLost(lost)),
+            Ok(()) => assert!(!is_known),
         }
-        window.lock_all().map_err(error)?.unlock().map_err(error)
-    });
+        return Ok(window.notify(third, Tag(1))?);
+    }
+    let mut told = window.expect(0..0, first, Tag(1), 1)?;
+    told.start()?;
+    told.wait()?;
+    if world.rank() == lost {
+        world.link().fabric().drop_out();
+        return Ok(());
+    }
+    window.lock_all().map_err(error)?.unlock().map_err(error)
 }
 
 /// A post that comes with the news of the loss is seen by who does not wait.

@@ -23,6 +23,7 @@ mod notify_access;
 mod notify_inline;
 mod notify_long;
 mod notify_request;
+mod notify_stopped;
 mod pscw;
 mod pscw_timeout;
 mod rma;

@@ -1,17 +1,17 @@
-//! Payload that is longer than an entry of the ring: what the owner does with it, what comes between, and who stops in the middle.
+//! Payload that is longer than an entry of the ring: what the owner does with it, and what comes between. Who stops in the middle:
+//! [`notify_stopped`](super::notify_stopped).
 //! Where ranks are few and their message buffers large it travels in lines of its own; elsewhere these are cases like the others.
 
 use flagpost::{
-    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished,
-    World, rma,
+    EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished, World, rma,
 };
 
 use super::notify_inline::{ROUNDS, check_all, start};
 use crate::{Failure, context::check};
 
 /// Who sends, and whom to, in cases with two parts.
-const SENDER: Rank = Rank::new(0);
-const TARGET: Rank = Rank::new(1);
+pub(super) const SENDER: Rank = Rank::new(0);
+pub(super) const TARGET: Rank = Rank::new(1);
 
 /// Payload that nobody wanted, for a window that is gone, does not come over what its memory becomes: slots, which are stored to past
 /// the cache, and before anybody is told.
@@ -125,128 +125,6 @@ pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check_all("both", &window.local(), 0..2 * WORDS, round)?;
         lock.unlock()?;
         world.barrier()?;
-    }
-    Ok(())
-}
-
-/// Long payload whose producer runs out of its budget in the middle goes on where it stopped; from the start, if its producer has sent
-/// other long payload to the same rank since. It comes once.
-pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const WORDS: usize = 600;
-    const OTHERS: usize = 10;
-    let (sender, target) = (SENDER, TARGET);
-    let window = world.allocate::<u32>(3 + WORDS + OTHERS)?;
-    world.set_budget(Budget::UNLIMITED);
-    for round in 1..=2 * ROUNDS {
-        if world.rank() == sender {
-            world.set_budget(Budget::microseconds(0));
-            let data = [round; WORDS];
-            let late = |error| match error {
-                Error::Timeout(_) => {
-                    world.link().relax();
-                    Ok(())
-                }
-                other => Err(Failure::from(other)),
-            };
-            let tell = || {
-                let others = [round; OTHERS];
-                let len = if round % 3 == 0 { 0 } else { OTHERS };
-                let others = others.get(..len).unwrap_or(&[]);
-                while let Err(Unfinished { error, .. }) =
-                    window.put_notify(target, 3 + WORDS, others, Tag(2))
-                {
-                    late(error)?;
-                }
-                Ok::<_, Failure>(())
-            };
-            let mut interrupts = round % 3 != 2;
-            let mut result = window.put_notify(target, 3, &data, Tag(1));
-            while let Err(Unfinished { handle, error }) = result {
-                late(error)?;
-                result = match handle {
-                    Some(rest) => {
-                        if core::mem::take(&mut interrupts) {
-                            tell()?;
-                        }
-                        rest.wait()
-                            .map_err(|Unfinished { handle, error }| Unfinished {
-                                handle: Some(handle),
-                                error,
-                            })
-                    }
-                    None => window.put_notify(target, 3, &data, Tag(1)),
-                };
-            }
-            if round % 3 == 2 || interrupts {
-                tell()?;
-            }
-            world.set_budget(Budget::UNLIMITED);
-        } else if world.rank() == target {
-            let all = 3..3 + WORDS + OTHERS;
-            for (range, tag) in [(3..3 + WORDS, Tag(1)), (all.clone(), Tag(2))] {
-                let mut told = window.expect(range, sender, tag, 1)?;
-                told.start()?;
-                told.wait()?;
-            }
-            let changed = if round % 3 == 0 { 3..3 + WORDS } else { all };
-            check_all("what came", &window.local(), changed, round)?;
-            let more = window.probe(Source::Any, TagFilter::Any)?;
-            check("nothing more", more.is_none(), true)?;
-        }
-        world.barrier()?;
-    }
-    Ok(())
-}
-
-/// A producer that gives long payload up in the middle: behind a flush nothing of it comes any more, nor in a window that has the memory
-/// afterwards.
-pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const WORDS: usize = 600;
-    let (sender, target) = (SENDER, TARGET);
-    world.set_budget(Budget::UNLIMITED);
-    for round in 1..=2 * ROUNDS {
-        let window = world.allocate::<u32>(3 + WORDS)?;
-        let flushes = round % 2 == 0;
-        if world.rank() == sender {
-            world.set_budget(Budget::microseconds(0));
-            while let Err(Unfinished { handle, error }) =
-                window.put_notify(target, 3, &[round; WORDS], Tag(1))
-            {
-                match (handle, error) {
-                    (Some(rest), Error::Timeout(_)) => {
-                        drop(rest);
-                        break;
-                    }
-                    (None, Error::Timeout(_)) => world.link().relax(),
-                    (_, other) => return Err(other.into()),
-                }
-            }
-            world.set_budget(Budget::UNLIMITED);
-            if flushes {
-                let lock = window.lock_all()?;
-                lock.flush(target)?;
-                lock.put(target, 3, &[round + 100; WORDS])?;
-                lock.unlock()?;
-                window.notify(target, Tag(2))?;
-            }
-        } else if world.rank() == target && flushes {
-            let mut told = window.expect(3..3 + WORDS, sender, Tag(2), 1)?;
-            told.start()?;
-            told.wait()?;
-            check_all(
-                "what was put last",
-                &window.local(),
-                3..3 + WORDS,
-                round + 100,
-            )?;
-        }
-        world.barrier()?;
-        if window.probe(sender, Tag(1))?.is_some() {
-            let mut all = window.expect(0..0, sender, Tag(1), 1)?;
-            all.start()?;
-            all.wait()?;
-        }
-        window.free()?;
     }
     Ok(())
 }
@@ -492,49 +370,6 @@ pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
             told.start()?;
             told.wait()?;
             window.notify(third, Tag(1))?;
-        }
-        world.barrier()?;
-    }
-    Ok(())
-}
-
-/// What was taken stays, where payload that comes over it stops in the middle.
-pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const WORDS: usize = 600;
-    let window = world.allocate::<u32>(WORDS)?;
-    world.set_budget(Budget::UNLIMITED);
-    for round in 1..=2 * ROUNDS {
-        let over = round + 100;
-        if world.rank() == SENDER {
-            window.put_notify(TARGET, 0, &[round; WORDS], Tag(1))?;
-            world.set_budget(Budget::microseconds(0));
-            match window.put_notify(TARGET, 0, &[over; WORDS], Tag(2)) {
-                Ok(())
-                | Err(Unfinished {
-                    error: Error::Timeout(_),
-                    ..
-                }) => {}
-                Err(Unfinished { error, .. }) => return Err(error.into()),
-            }
-            world.set_budget(Budget::UNLIMITED);
-            let lock = window.lock_all()?;
-            let mut found = [0; WORDS];
-            lock.flush(TARGET)?;
-            lock.get(TARGET, 0, &mut found)?;
-            let first = found.iter().take_while(|word| **word == over).count();
-            let rest = found.iter().skip(first);
-            check("the rest", rest.clone().all(|word| *word == round), true)?;
-            lock.unlock()?;
-        } else if world.rank() == TARGET {
-            let mut told = window.expect(0..WORDS, SENDER, Tag(1), 1)?;
-            told.start()?;
-            told.wait()?;
-        }
-        world.barrier()?;
-        if window.probe(SENDER, Tag(2))?.is_some() {
-            let mut all = window.expect(0..0, SENDER, Tag(2), 1)?;
-            all.start()?;
-            all.wait()?;
         }
         world.barrier()?;
     }

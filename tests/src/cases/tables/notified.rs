@@ -2,7 +2,7 @@
 
 use crate::cases::{
     ANY, Links, case, count_request, counters, events, join, join_shared, notify, notify_access,
-    notify_inline, notify_long, notify_request, signals, small, told,
+    notify_inline, notify_long, notify_request, notify_stopped, signals, small, told,
 };
 use crate::{Case, Platform, Ring};
 use flagpost::{EpochSlots, Link, Model};
@@ -131,13 +131,13 @@ impl<P: Platform> Links<P> {
             notify_long::behind(&join(c)?)
         }),
         case("timeout.long_payload", 2, ANY, |c| {
-            notify_long::late(&join(c)?)
+            notify_stopped::late(&join(c)?)
         }),
         case("timeout.long_dropped", 2, ANY, |c| {
-            notify_long::dropped(&join(c)?)
+            notify_stopped::dropped(&join(c)?)
         }),
         case("timeout.long_dropped_over", 2, ANY, |c| {
-            notify_long::dropped_over(&join(c)?)
+            notify_stopped::dropped_over(&join(c)?)
         }),
         case("notify.long_of_two", 3, ANY, |c| {
             notify_long::of_two::<_, 24>(&join(c)?)
