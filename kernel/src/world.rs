@@ -208,11 +208,14 @@ impl<'a, L: Link> World<'a, L> {
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
         // As a rule what is waited for is near: where a look costs next to nothing, some looks come before the wait.
-        for _ in 0..L::LOOKS {
+        if L::LOOKS > 0 {
             if let Some(answer) = poll()? {
                 return Ok(answer);
             }
-            core::hint::spin_loop();
+            self.link.look();
+            if let Some(answer) = poll()? {
+                return Ok(answer);
+            }
         }
         self.wait_long(poll, missing)
     }
@@ -317,6 +320,7 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     /// Repeats `operation` until the link does not refuse it for the moment only, within the budget.
+    #[inline(always)]
     pub(crate) fn retry<T>(
         &self,
         operation: impl FnMut() -> Result<T, Refusal>,
@@ -334,7 +338,24 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     /// [`World::retry`] of an operation that waits for `full` where there is no room.
+    #[inline(always)]
     pub(crate) fn retry_for<T>(
+        &self,
+        full: Waiting,
+        mut operation: impl FnMut() -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is refused is asked for again.
+        if L::LOOKS > 0
+            && let Ok(done) = operation()
+        {
+            return Ok(done);
+        }
+        self.retry_long(full, operation)
+    }
+
+    /// [`World::retry_for`], waiting.
+    #[inline(never)]
+    fn retry_long<T>(
         &self,
         full: Waiting,
         mut operation: impl FnMut() -> Result<T, Refusal>,

@@ -3,7 +3,10 @@
 //! A count has all that the function executes: the call into it, the library's, and its own few to say whether that went well.
 
 use anyhow::{Result, anyhow};
-use flagpost::epoch::{Lock, pscw::Access};
+use flagpost::epoch::{
+    Lock,
+    pscw::{Access, Exposure},
+};
 use flagpost::{EpochSlots, Error, Group, Rank, Request, Rma as _, Tag, Window, World};
 use flagpost_linux::HostLink;
 
@@ -18,13 +21,21 @@ pub(crate) struct Subject {
 }
 
 /// All of them.
-pub(crate) const ALL: [Subject; 6] = [
+pub(crate) const ALL: [Subject; 10] = [
     subject("count_put", "put of 8 bytes", 40),
     subject("count_put_notify", "put_notify of 8 bytes", 80),
     subject("count_flush", "flush", 10),
     subject("count_test", "test of the active request, a hit", 80),
     subject("count_request_start", "start of a request", 20),
     subject("count_epoch_start", "start of an access epoch", 20),
+    subject(
+        "count_complete",
+        "complete, one target that has posted",
+        280,
+    ),
+    subject("count_post", "post to one origin", 170),
+    subject("count_wait", "wait, one origin that has completed", 165),
+    subject("count_lock", "exclusive lock and its unlock", 390),
 ];
 
 const fn subject(function: &'static str, name: &'static str, limit: u64) -> Subject {
@@ -70,6 +81,31 @@ fn count_epoch_start<'e, 'w>(
     window.start(targets)
 }
 
+#[inline(never)]
+fn count_complete<'w>(epoch: Access<'_, 'w, u64, HostLink, EpochSlots<'w>>) -> bool {
+    epoch.complete().is_ok()
+}
+
+#[inline(never)]
+fn count_post<'e, 'w>(
+    window: &'e Window<'w, u64, HostLink>,
+    origins: &Group<'e>,
+) -> Option<Exposure<'e, 'w, HostLink, EpochSlots<'w>>> {
+    window.post(origins).ok()
+}
+
+#[inline(never)]
+fn count_wait<'w>(epoch: Exposure<'_, 'w, HostLink, EpochSlots<'w>>) -> bool {
+    epoch.wait().is_ok()
+}
+
+#[inline(never)]
+fn count_lock(window: &Window<'_, u64, HostLink>, to: Rank) -> bool {
+    window
+        .lock_exclusive(to)
+        .is_ok_and(|lock| lock.unlock().is_ok())
+}
+
 /// Runs all subjects: rank 0 calls, rank 1 does what belongs to it.
 pub(crate) fn run() -> Result<bool> {
     let done = flagpost_linux::threads(2, |world| {
@@ -107,7 +143,11 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
     let only = [to];
     let targets = world.group(&only)?;
     for _ in 0..CALLS {
-        count_epoch_start(window, &targets)?.complete()?;
+        let epoch = count_epoch_start(window, &targets)?;
+        world.barrier()?;
+        well &= count_complete(epoch);
+        world.barrier()?;
+        well &= count_lock(window, to);
     }
     world.barrier()?;
     Ok(well)
@@ -128,9 +168,13 @@ fn peer(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Resu
     }
     let only = [from];
     let origins = world.group(&only)?;
+    let mut well = true;
     for _ in 0..CALLS {
-        window.post(&origins)?.wait()?;
+        let epoch = count_post(window, &origins);
+        world.barrier()?;
+        world.barrier()?;
+        well &= epoch.is_some_and(count_wait);
     }
     world.barrier()?;
-    Ok(true)
+    Ok(well)
 }

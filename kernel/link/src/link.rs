@@ -37,7 +37,7 @@ pub trait Link {
     /// [`publish`](Self::publish) of any bytes, none included, orders all own writes.
     const COHERENT: bool = false;
 
-    /// How often a loop looks at once, before it begins a [wait](Self::begin_wait).
+    /// How often a loop [looks](Self::look) at once, before it begins a [wait](Self::begin_wait).
     const LOOKS: u32 = 0;
 
     /// This rank.
@@ -231,6 +231,13 @@ pub trait Link {
         false
     }
 
+    /// [`flush_at_once`](Self::flush_at_once), for a rank whose next access is an atomic operation that lets others in: own loads are ordered by
+    /// that.
+    #[inline]
+    fn release_at_once(&self) -> bool {
+        false
+    }
+
     // ---- Telling, and being told ----
 
     /// Sets `to`'s slot to `value`, one more (wrapping) than the last value this rank gave it; the first
@@ -282,6 +289,9 @@ pub trait Link {
     }
 
     // ---- Waiting ----
+
+    /// Looks at what was polled last, up to [`LOOKS`](Self::LOOKS) times, until it has changed. Returns for no reason as well.
+    fn look(&self) {}
 
     /// Gives time to others between two polls. Returns when something that was polled since the last
     /// call may have changed, or for no reason.

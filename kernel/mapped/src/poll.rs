@@ -9,7 +9,7 @@
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, CoreId, Region, Relax, Watch};
+use flagpost_hal::{Address, CoreId, Machine, Region, Relax, Watch};
 
 /// How many words are remembered. A loop that polls more only yields.
 const WORDS: usize = 12;
@@ -44,7 +44,7 @@ impl Polled {
     /// Notes that the word `at` held `seen`, which is what was waited for: it matters only if an older value is remembered.
     #[inline]
     pub(crate) fn note_arrived(&self, at: Address, seen: u32) {
-        if self.count.get() > 0 {
+        if self.count.get() > 0 && !self.taken(at) {
             self.note(at, seen);
         }
     }
@@ -65,15 +65,29 @@ impl Polled {
         }
     }
 
-    /// Nobody waits for the word `at` any more, which was noted last.
-    pub(crate) fn taken(&self, at: Address) {
+    /// Nobody waits for the word `at` any more, if it was noted last. Whether it was.
+    pub(crate) fn taken(&self, at: Address) -> bool {
         let before = self.count.get().wrapping_sub(1);
-        if self
-            .words
-            .get(before)
-            .is_some_and(|word| word.get().at == at)
-        {
+        let is_last = |word: &Cell<Watch>| word.get().at == at;
+        let taken = self.words.get(before).is_some_and(is_last);
+        if taken {
             self.count.set(before);
+        }
+        taken
+    }
+
+    /// Looks at the word that was noted last, until it is another one, or as often as the machine's loops do.
+    #[inline]
+    pub(crate) fn look<M: Machine>(&self, machine: &M) {
+        let last = self.count.get().wrapping_sub(1);
+        let Some(Watch { at, seen }) = self.words.get(last).map(Cell::get) else {
+            return;
+        };
+        for _ in 0..M::LOOKS {
+            if machine.load_u32(at) != seen {
+                return;
+            }
+            core::hint::spin_loop();
         }
     }
 

@@ -196,7 +196,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             return None;
         }
         if !M::COHERENT {
-            self.polled.taken(at);
+            let _ = self.polled.taken(at);
         }
         Some(first)
     }

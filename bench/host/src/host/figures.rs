@@ -71,7 +71,10 @@ const NOTIFIED: &str = "put_notify to notified";
 
 impl<L: Link> Figure<L> {
     /// All of them, in the order in which they are printed.
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
+        figure("bare flags in two lines", 20_000, None, flags)
+            .half()
+            .bytes(0),
         figure(NOTIFIED, 20_000, Some(1.2), ping_pong).half(),
         figure(NOTIFIED, 2_000, Some(1.1), ping_pong)
             .half()
@@ -166,25 +169,39 @@ fn error<H>(unfinished: Unfinished<H>) -> Error {
     unfinished.error
 }
 
-/// A notified put there, and one back; who is told copies the data out of the window.
+/// Two flags, in lines of their own: what a message each way takes at least that does not come back through the line it came in.
+fn flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+    stage.raw.reset();
+    stage.world.barrier()?;
+    stage.raw.copies(stage.me, rounds, &[], &mut []);
+    Ok(())
+}
+
+/// A notified put there, and one back, as in [NA]'s Listing 1: who has put starts its request, and waits; and who is told copies the
+/// data out of the window.
+///
+/// [NA]: flagpost#sources
 fn ping_pong<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     let mut into = std::mem::take(&mut stage.into);
     let mut arrived = stage.window.expect(0..into.len(), stage.peer, TAG, 1)?;
-    // Who receives has started before the other sends.
-    arrived.start()?;
+    if stage.me == 1 {
+        arrived.start()?;
+    }
     stage.world.barrier()?;
     for _ in 0..rounds {
         for side in [0, 1] {
             if side == stage.me {
                 stage.window.put_notify(stage.peer, 0, &stage.from, TAG)?;
+                arrived.start()?;
             } else {
                 arrived.wait()?;
                 stage.window.local().copy_out(0, &mut into)?;
-                arrived.start()?;
             }
         }
     }
-    arrived.cancel()?;
+    if arrived.is_started() {
+        arrived.cancel()?;
+    }
     drop(arrived);
     stage.into = into;
     Ok(())

@@ -44,7 +44,20 @@ impl Passive {
     }
 
     /// A lock of `target` is waited for.
+    #[inline]
     pub(super) fn add(&self, target: Rank, queued: bool) -> Result<(), Error> {
+        match self.targets.first() {
+            Some(place) if !self.any() && !self.waiting.get() => {
+                self.insert(place, target, queued);
+                Ok(())
+            }
+            _ => self.add_beside(target, queued),
+        }
+    }
+
+    /// [`add`](Self::add), beside others.
+    #[inline(never)]
+    fn add_beside(&self, target: Rank, queued: bool) -> Result<(), Error> {
         let mut targets = self.targets.iter();
         let twice = targets.any(|place| place.get() == Some(target));
         if twice || self.waiting.get() || queued && self.queued.get() {
@@ -53,11 +66,16 @@ impl Passive {
         let max = LOCKS as u8;
         let free = self.targets.iter().find(|place| place.get().is_none());
         let place = free.ok_or(Error::TooManyLocks { max })?;
+        self.insert(place, target, queued);
+        Ok(())
+    }
+
+    #[inline]
+    fn insert(&self, place: &Cell<Option<Rank>>, target: Rank, queued: bool) {
         place.set(Some(target));
         self.count.set(self.count.get().saturating_add(1));
         self.waiting.set(true);
         self.queued.set(queued || self.queued.get());
-        Ok(())
     }
 
     pub(super) fn wait_for(&self) {

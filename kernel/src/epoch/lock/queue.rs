@@ -189,15 +189,22 @@ impl<L: Link> Words<'_, '_, L> {
     }
 
     /// Leaves the queue, if it is in it; the turn, if it has come, goes to the next one that wants it.
+    #[inline]
     pub(super) fn leave_queue(&mut self) -> Result<(), Error> {
+        // Where caches are kept in step no look is under way.
+        if L::COHERENT && matches!(self.queue.0, Place::Out) {
+            return Ok(());
+        }
+        self.leave_queue_long()
+    }
+
+    #[inline(never)]
+    fn leave_queue_long(&mut self) -> Result<(), Error> {
         let me = self.core.world.rank();
         loop {
             match self.queue.0 {
                 Place::Out => {
-                    // Where caches are kept in step no look is under way.
-                    if !L::COHERENT {
-                        self.drop_look();
-                    }
+                    self.drop_look();
                     return Ok(());
                 }
                 Place::Ready | Place::Clear => self.queue.0 = Place::Next(me, me),

@@ -151,14 +151,14 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                     point!("pscw.complete.await_post", self.side.await_post(target)?);
                     world.retry(|| sync.retire(link, target))?;
                     // BUDGET: going on retires no newer post.
-                    point!("pscw.complete.retired", self.retired = self.retired.saturating_add(1));
+                    point!("pscw.complete.retired", self.retired = self.retired.wrapping_add(1));
                 }
                 // ORDER: G1: the puts before what announces them.
                 point!("pscw.complete.order", world.retry(|| sync.order(link))?);
                 for &target in self.targets.rest(self.told) {
                     world.retry(|| sync.complete(link, target))?;
                     // BUDGET: going on tells nobody twice.
-                    point!("pscw.complete.told", self.told = self.told.saturating_add(1));
+                    point!("pscw.complete.told", self.told = self.told.wrapping_add(1));
                 }
             };
             // For the proof only: told first, posts retired behind it.

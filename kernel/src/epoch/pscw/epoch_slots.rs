@@ -157,7 +157,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
             if !self.has_completed(link, origin)? {
                 return Ok(false);
             }
-            done.set(done.get().saturating_add(1));
+            done.set(done.get().wrapping_add(1));
         }
         Ok(true)
     }

@@ -129,7 +129,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
             for &origin in self.origins.rest(self.told) {
                 world.retry_for(S::FULL, || sync.post(link, origin, self.told))?;
                 // BUDGET: going on tells the rest only.
-                point!("pscw.post.told", self.told = self.told.saturating_add(1));
+                point!("pscw.post.told", self.told = self.told.wrapping_add(1));
             }
         );
         Ok(())
