@@ -90,6 +90,13 @@ pub enum Error {
         /// The most.
         max: u16,
     },
+    /// A dynamic window cannot have so many regions.
+    BadRegions {
+        /// How many were asked for: at least 1.
+        regions: u16,
+        /// The most.
+        max: u16,
+    },
     /// A request for 0 notifications waits for nothing.
     CountZero,
     /// The tag does not fit into an immediate beside the rank and the window.
@@ -284,6 +291,9 @@ impl fmt::Display for Error {
             Self::TooManyRequests { max } => write!(f, "more than {max} started requests"),
             Self::BadList { entries, max } => {
                 write!(f, "a matching list has 1 to {max} entries, not {entries}")
+            }
+            Self::BadRegions { regions, max } => {
+                write!(f, "a dynamic window has 1 to {max} regions, not {regions}")
             }
             Self::CountZero => f.write_str("a request must expect at least 1 notification"),
             Self::TagTooLarge { max } => write!(f, "the largest tag is {max}"),

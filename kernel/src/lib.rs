@@ -27,7 +27,7 @@
 //!   `Request::start` write the owner's stores back; `Exposure::wait` and a matched request drop its stale
 //!   lines. In between, the owner's own stores there are refused ([`Error::Exposed`]).
 //! * **Blocking.** Calls that wait say so. They take the world's [`Budget`]; running out returns
-//!   [`Error::Timeout`] with the ranks that were missing, and the call can be repeated.
+//!   [`Error::Timeout`] with the ranks that were missing; the call can be repeated, or its handle ([`Unfinished`]) goes on.
 //! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the shared
 //!   memory of the link.
 //! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for calls of the
@@ -52,6 +52,7 @@ mod collective;
 pub mod epoch;
 mod error;
 mod group;
+mod making;
 pub mod notify;
 pub mod rma;
 mod window;
@@ -62,6 +63,7 @@ pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, VectorLink};
 pub use group::Group;
+pub use making::{Made, Making};
 pub use notify::{
     Compare, CountRequest, Counter, Events, Limits, Notice, Request, Signal, Source, Status, Tag,
     TagFilter,

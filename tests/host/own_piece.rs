@@ -135,7 +135,7 @@ fn with_one_region(
     validation: Validation,
 ) -> Result<(), Error> {
     let options = DynamicOptions {
-        regions: 0,
+        regions: 1,
         validation,
         ..Default::default()
     };

@@ -70,7 +70,8 @@ struct List;
 
 impl Signalled for Slots {
     fn make(world: &SimWorld<'_>, _: u16) -> Result<(), Error> {
-        world.allocate_with::<u64, EpochSlots<'_>>(0, ()).map(drop)
+        world.allocate_with::<u64, EpochSlots<'_>>(0, ())?;
+        Ok(())
     }
 
     fn run(world: &SimWorld<'_>, _: u16, shape: Shape, steps: u16) -> Result<(), Error> {
@@ -80,7 +81,8 @@ impl Signalled for Slots {
 
 impl Signalled for Vector {
     fn make(world: &SimWorld<'_>, _: u16) -> Result<(), Error> {
-        world.allocate_with::<u64, MatchVector<'_>>(0, ()).map(drop)
+        world.allocate_with::<u64, MatchVector<'_>>(0, ())?;
+        Ok(())
     }
 
     fn run(world: &SimWorld<'_>, _: u16, shape: Shape, steps: u16) -> Result<(), Error> {
@@ -90,9 +92,8 @@ impl Signalled for Vector {
 
 impl Signalled for List {
     fn make(world: &SimWorld<'_>, peers: u16) -> Result<(), Error> {
-        world
-            .allocate_with::<u64, MatchingList<'_>>(0, peers)
-            .map(drop)
+        world.allocate_with::<u64, MatchingList<'_>>(0, peers)?;
+        Ok(())
     }
 
     fn run(world: &SimWorld<'_>, peers: u16, shape: Shape, steps: u16) -> Result<(), Error> {

@@ -1,12 +1,17 @@
 //! What windows and collectives take, counted: memory per rank and window, remote accesses per call; and thousands of windows
 //! one after the other.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 use std::sync::OnceLock;
 
 use flagpost::rma::{Gather, Layout};
 use flagpost::{
-    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Link as _, MatchingList,
-    Rank, Rma as _, Tag, Validation, Waiting, Window, World,
+    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Link as _, Made,
+    MatchingList, Rank, Rma as _, Tag, Unfinished, Validation, Waiting, Window, World,
 };
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
@@ -49,6 +54,15 @@ fn takes(ranks: u16, words: usize, make: &dyn Fn(&Worlds<'_>) -> Result<(), Erro
     });
 }
 
+/// Why nothing was made: on all ranks together.
+fn refused<L, M>(made: Made<'_, L, M>) -> Error {
+    let Err(Unfinished { handle, error }) = made else {
+        panic!("made");
+    };
+    assert!(handle.is_none(), "{error}");
+    error
+}
+
 /// Memory per rank and window: an allocated one takes what its epochs take, and nothing for its peers' pieces.
 #[test]
 fn memory_per_rank_and_window() {
@@ -58,11 +72,13 @@ fn memory_per_rank_and_window() {
         let p = usize::from(ranks);
         let epochs = 2 * p + p.div_ceil(32);
         takes(ranks, epochs, &|world| {
-            world.allocate::<u64>(10).map(|_| ())
+            world.allocate::<u64>(10)?;
+            Ok(())
         });
         takes(ranks, epochs + 4 * p, &|world| {
             let memory = world.reserve(64)?;
-            world.create::<u64>(&memory, 0..64, 8).map(|_| ())
+            world.create::<u64>(&memory, 0..64, 8)?;
+            Ok(())
         });
         let own = 3 * usize::from(REGIONS) + 5 * usize::from(KEPT) + p.div_ceil(32);
         for validation in [Validation::Counter, Validation::Invalidation] {
@@ -72,7 +88,8 @@ fn memory_per_rank_and_window() {
                 validation,
             };
             takes(ranks, epochs + own, &|world| {
-                world.dynamic(options).map(|_| ())
+                world.dynamic(options)?;
+                Ok(())
             });
         }
     }
@@ -179,16 +196,16 @@ fn there_are_64_windows() {
                     kept: 1,
                     ..DynamicOptions::default()
                 };
-                assert_eq!(world.allocate::<u8>(0).err(), Some(full));
-                assert_eq!(world.create::<u8>(&memory, 0..8, 1).err(), Some(full));
-                assert_eq!(world.dynamic(few).err(), Some(full));
+                assert_eq!(refused(world.allocate::<u8>(0)), full);
+                assert_eq!(refused(world.create::<u8>(&memory, 0..8, 1)), full);
+                assert_eq!(refused(world.dynamic(few)), full);
             }
             assert_eq!(left(), before);
             memory.write(0, &[1_u8])?; // it is in no window
             // The place of one that goes is had again, by one that works.
             windows.swap_remove(5).free()?;
             let last = world.allocate::<u32>(1)?;
-            assert_eq!(world.allocate::<u8>(0).err(), Some(full));
+            assert_eq!(refused(world.allocate::<u8>(0)), full);
             last.put_notify(world.rank().next(ranks), 0, &[3], Tag(1))?;
             let mut request = last.expect(0..1, world.rank().prev(ranks), Tag(1), 1)?;
             request.start()?;
@@ -436,12 +453,7 @@ fn memory_of_another_world_is_refused() {
         let link = Mapped::start(core, 2)?;
         let other = World::start(link, &mut other, Config::default())?;
         let wrong = |refused: Error| assert_eq!(refused, Error::WrongWindow);
-        wrong(
-            other
-                .create::<u32>(&memory, 0..64, 4)
-                .map(|_| ())
-                .unwrap_err(),
-        );
+        wrong(refused(other.create::<u32>(&memory, 0..64, 4)));
         let dynamic = other.dynamic(DynamicOptions::default())?;
         wrong(dynamic.attach(&memory).map(|_| ()).unwrap_err());
         wrong(dynamic.detach(&memory).unwrap_err());

@@ -77,12 +77,34 @@ impl Heard {
     }
 }
 
+/// A rank's offer, and what it has heard so far.
+#[derive(Debug)]
+pub(crate) struct Agreement {
+    own: Option<u64>,
+    heard: Cell<Heard>,
+    /// It has heard of all, and is in the barrier.
+    complete: bool,
+}
+
+impl Agreement {
+    /// Of `rank`, which offers up to 48 bits, or has nothing to offer.
+    pub(crate) fn new(rank: Rank, own: Option<u64>) -> Self {
+        Self {
+            own,
+            heard: Cell::new(Heard::own(rank, own)),
+            complete: false,
+        }
+    }
+}
+
 impl<L: Link> World<'_, L> {
-    /// Tells all ranks this one's `offer` of up to 48 bits, or that it has none. Gives the rank that
-    /// failed or offered something else, if any.
-    pub(crate) fn agree(&self, offer: Option<u64>) -> Result<Option<Rank>, Error> {
+    /// Tells all ranks this one's offer, or that it has none. Gives the rank that failed or offered something else, if any.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]: call again, with the same agreement, to go on.
+    pub(crate) fn agree(&self, agreement: &mut Agreement) -> Result<Option<Rank>, Error> {
         let (link, (key, _)) = (self.link(), self.link().scratch());
-        let heard = Cell::new(Heard::own(self.rank(), offer));
+        let heard = &agreement.heard;
         let place = |step: Step| PLACE.saturating_mul(u32::from(step.round));
         let placed = &self.collectives.gather.placed;
         let exchange = |step: Step, half: Half| {
@@ -102,10 +124,14 @@ impl<L: Link> World<'_, L> {
             }
             Ok(())
         };
-        self.collectives.gather.run(self, Rows::All, exchange)?;
+        if !agreement.complete {
+            self.collectives.gather.run(self, Rows::All, exchange)?;
+        }
+        // BUDGET: a repeated call goes on behind this: nobody else does these rounds again.
+        point!("collective.agree.heard", agreement.complete = true);
         // I2: nobody may write the scratch memory again before everybody has read.
         point!("collective.agree.barrier", self.barrier()?);
-        Ok(heard.get().odd_one(offer))
+        Ok(agreement.heard.get().odd_one(agreement.own))
     }
 }
 

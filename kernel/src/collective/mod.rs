@@ -52,6 +52,8 @@ mod allgather;
 mod alltoall;
 mod tree;
 
+pub(crate) use agree::Agreement;
+
 use core::{cell::Cell, ops::Range};
 
 use flagpost_link::{Link, Rank, Slot, order, point};

@@ -57,7 +57,7 @@ use super::{
     threshold::CountRequest,
 };
 use crate::{
-    Error, Unfinished, Window, World,
+    Error, Made, Making, Unfinished, Window, World,
     rma::{Request, all, atomic::nothing, prepare},
     window::Lines,
 };
@@ -84,29 +84,16 @@ impl<'w, L: Link> World<'w, L> {
     ///
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is,
-    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] if a rank does not come: then no rank may use the
-    /// world any more.
-    pub fn events(&'w self, count: u32) -> Result<Events<'w, L>, Error> {
+    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that has not come, with a [`Making`] to go
+    /// on with.
+    pub fn events(&'w self, count: u32) -> Made<'w, L, Events<'w, L>> {
         let prepared = self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
             // Ranks that agree on both have the same cells: 32 bits of the key, 16 that tell of the number.
             let count = events.count ^ events.count.wrapping_shr(u16::BITS);
             u64::from(events.key.get()).wrapping_shl(u16::BITS) | u64::from(count as u16)
         };
-        // ORDER: no peer posts before all have cleared their cells.
-        let differs = point!(
-            "events.make.agree",
-            self.agree(prepared.as_ref().ok().map(offer))?;
-            else None
-        );
-        match (prepared, differs) {
-            (Ok(events), None) => Ok(events),
-            (Ok(events), Some(rank)) => {
-                events.discard();
-                Err(Error::Asymmetric(rank))
-            }
-            (Err(error), _) => Err(error),
-        }
+        Making::same(self, prepared, offer, Events::discard).go_on()
     }
 
     /// This rank's part. Takes nothing if it fails.

@@ -1,11 +1,16 @@
 //! Making windows, and giving them back.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Place, point};
 
 use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
-    Error, Model, Unfinished, World,
+    Error, Made, Making, Model, Unfinished, World,
     epoch::{EpochSlots, Strategy},
 };
 
@@ -19,8 +24,8 @@ impl<'w, L: Link> World<'w, L> {
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
     /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming the first such rank elsewhere.
-    /// [`Error::Timeout`] if a rank does not come: then no rank may use the world any more.
-    pub fn allocate<T: Pod>(&'w self, len: usize) -> Result<Window<'w, T, L>, Error> {
+    /// [`Error::Timeout`] naming a rank that has not come, with a [`Making`] to go on with.
+    pub fn allocate<T: Pod>(&'w self, len: usize) -> Made<'w, L, Window<'w, T, L>> {
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
 
@@ -33,54 +38,21 @@ impl<'w, L: Link> World<'w, L> {
         &'w self,
         len: usize,
         options: impl Into<Options<S::Options>>,
-    ) -> Result<Window<'w, T, L, S>, Error> {
+    ) -> Made<'w, L, Window<'w, T, L, S>> {
         let Options { strategy, model } = options.into();
-        let prepared = self.prepare::<S>(len, size_of::<T>(), strategy, model);
-        self.finish_window(prepared, size_of::<T>())
-    }
-
-    /// Makes a window, if all ranks have `prepared` the same; else takes what was prepared back.
-    pub(super) fn finish_window<T: Pod, S: Strategy<'w, L>>(
-        &'w self,
-        prepared: Result<(Core<'w, L>, S), Error>,
-        element: usize,
-    ) -> Result<Window<'w, T, L, S>, Error> {
-        // Ranks that agree on this have the same keys.
-        let offer = |(core, sync): &(Core<'w, L>, S)| {
-            let element = u32::try_from(element).unwrap_or(u32::MAX);
-            digest([
-                element,
-                core.bytes,
-                core.key.get(),
-                core.cells.get(),
-                sync.offer(),
-                core.model as u32,
-            ])
-        };
-        // ORDER: no peer accesses the new memory before all have prepared theirs.
-        let differs = point!(
-            "window.allocate.agree",
-            self.agree(prepared.as_ref().ok().map(offer))?;
-            else None
-        );
-        match (prepared, differs) {
-            (Ok((core, sync)), None) => Ok(Window::new(core, sync)),
-            (Ok((core, sync)), Some(rank)) => {
-                self.discard(&core, &sync);
-                Err(Error::Asymmetric(rank))
-            }
-            (Err(error), _) => Err(error),
-        }
+        let prepared = self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
+        let offer = |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.bytes);
+        Making::same(self, prepared, offer, Window::discard).go_on()
     }
 
     /// This rank's part of making a window. Takes nothing if it fails.
-    pub(super) fn prepare<S: Strategy<'w, L>>(
+    pub(super) fn prepare<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         len: usize,
         size: usize,
         options: S::Options,
         model: Model,
-    ) -> Result<(Core<'w, L>, S), Error> {
+    ) -> Result<Window<'w, T, L, S>, Error> {
         let id = self.unused_window()?;
         let bytes = u32::try_from(len.saturating_mul(size)).map_err(|_| Error::MemoryFull {
             missing_bytes: u32::MAX,
@@ -117,7 +89,7 @@ impl<'w, L: Link> World<'w, L> {
             return Err(error);
         }
         self.windows.set(self.windows.get() | bit(id));
-        Ok((core, sync))
+        Ok(Window::new(core, sync))
     }
 
     /// Clears new cells, `bytes` bytes of them, past the cache, where they are from now on.
@@ -188,6 +160,26 @@ impl<'w, L: Link> World<'w, L> {
 }
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
+    /// What must be the same on all ranks, of elements of so many bytes in a piece of so many: ranks that agree on it have the same
+    /// keys.
+    pub(super) fn offer(&self, element: usize, bytes: u32) -> u64 {
+        let Self { core, sync, .. } = self;
+        let element = u32::try_from(element).unwrap_or(u32::MAX);
+        digest([
+            element,
+            bytes,
+            core.key.get(),
+            core.cells.get(),
+            sync.offer(),
+            core.model as u32,
+        ])
+    }
+
+    /// Gives back what it took.
+    pub(super) fn discard(&self) {
+        self.core.world.discard(&self.core, &self.sync);
+    }
+
     /// Gives the window back. Collective, and a barrier: all ranks' accesses to it have ended.
     ///
     /// Memory that it was created over is its owner's again, with
@@ -203,15 +195,10 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// or [discard](Window::discard_notifications) them; other ranks' windows are free then, and until this one is, the ranks
     /// cannot make another ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked
     /// through, since other windows' notifications fill the queue. All with the window, to try again.
-    #[allow(
-        clippy::result_large_err,
-        reason = "the window goes back to its user, without a heap"
-    )]
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         match self.leave() {
             Ok(()) => {
-                let core = &self.core;
-                core.world.discard(core, &self.sync);
+                self.discard();
                 Ok(())
             }
             Err(error) => Err(Unfinished {

@@ -1,13 +1,18 @@
 //! Windows over memory that their ranks have reserved.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Place, point};
+use flagpost_link::{Link, Place, Rank, point};
 
 use super::{Core, Memory, Options, Piece, Pieces, Window, allocate::bit, cell, core::TABLE};
 use crate::{
-    Error, World,
+    Error, Made, Making, World,
     epoch::{EpochSlots, Strategy},
 };
 
@@ -26,7 +31,7 @@ impl<'w, L: Link> World<'w, L> {
     /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`], [`Error::UnitZero`],
     /// [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
     /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere.
-    /// [`Error::Timeout`] if a rank does not come: then no rank may use the world any more.
+    /// [`Error::Timeout`] naming a rank that has not come, with a [`Making`] to go on with.
     ///
     /// [foMPI]: crate#sources
     pub fn create<T: Pod>(
@@ -34,7 +39,7 @@ impl<'w, L: Link> World<'w, L> {
         memory: &'w Memory<'w, L>,
         range: Range<usize>,
         unit: usize,
-    ) -> Result<Window<'w, T, L>, Error> {
+    ) -> Made<'w, L, Window<'w, T, L>> {
         self.create_with::<T, EpochSlots<'w>>(memory, range, unit, ())
     }
 
@@ -48,72 +53,38 @@ impl<'w, L: Link> World<'w, L> {
         range: Range<usize>,
         unit: usize,
         options: impl Into<Options<S::Options>>,
-    ) -> Result<Window<'w, T, L, S>, Error> {
-        let prepared = self.prepare_over::<S>(memory, range, unit, options.into());
-        // What must be the same everywhere (not 0 but for a failure), and where the own piece lies.
-        let mine: [u32; 8] = match &prepared {
-            Ok((core, sync)) => {
-                let element = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-                let Piece {
-                    key,
-                    base,
-                    bytes,
-                    unit,
-                } = core.own();
-                let cells = core.cells.get();
-                // Not 0.
-                let model = (core.model as u32).saturating_add(1);
-                let kind = model.wrapping_shl(u16::BITS) | u32::from(core.id);
-                [
-                    kind,
-                    element,
-                    sync.offer(),
-                    cells,
-                    key.get(),
-                    base,
-                    bytes,
-                    unit,
-                ]
-            }
-            Err(_) => [0; 8],
+    ) -> Made<'w, L, Window<'w, T, L, S>> {
+        let prepared = self.prepare_over::<T, S>(memory, range, unit, options.into());
+        // What must be the same everywhere, then where the own piece lies.
+        let row = |window: &Window<'w, T, L, S>| {
+            let Window { core, sync, .. } = window;
+            let Piece {
+                key,
+                base,
+                bytes,
+                unit,
+            } = core.own();
+            // Not 0.
+            let model = (core.model as u32).saturating_add(1);
+            let kind = model.wrapping_shl(u16::BITS) | u32::from(core.id);
+            let element = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
+            let (offer, cells) = (sync.offer(), core.cells.get());
+            [kind, element, offer, cells, key.get(), base, bytes, unit]
         };
-        let [kind, element, offer, cells, ..] = mine;
-        let mut differs = None;
-        self.allgather_with(mine, |rank, theirs| {
-            let [
-                their_kind,
-                their_element,
-                their_offer,
-                their_cells,
-                place @ ..,
-            ] = theirs;
-            if [their_kind, their_element, their_offer, their_cells]
-                != [kind, element, offer, cells]
-            {
-                differs = differs.or(Some(rank));
-            }
-            if let Ok((core, _)) = &prepared {
-                core.note(rank.index(), place);
-            }
-        })?;
-        match (prepared, differs) {
-            (Ok((core, sync)), None) => Ok(Window::new(core, sync)),
-            (Ok((core, sync)), Some(rank)) => {
-                self.discard(&core, &sync);
-                Err(Error::Asymmetric(rank))
-            }
-            (Err(error), _) => Err(error),
-        }
+        let note = |window: &Window<'w, T, L, S>, rank: Rank, place: &[u32]| {
+            window.core.note(rank, place);
+        };
+        Making::rows(self, prepared, row, note, Window::discard).go_on()
     }
 
     /// This rank's part. Takes nothing if it fails.
-    fn prepare_over<S: Strategy<'w, L>>(
+    fn prepare_over<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         memory: &'w Memory<'w, L>,
         range: Range<usize>,
         unit: usize,
         options: Options<S::Options>,
-    ) -> Result<(Core<'w, L>, S), Error> {
+    ) -> Result<Window<'w, T, L, S>, Error> {
         let id = self.unused_window()?;
         let (claimed, whole) = memory.part(self)?;
         if unit == 0 {
@@ -183,19 +154,19 @@ impl<'w, L: Link> World<'w, L> {
             self.discard(&core, &sync);
             return Err(error);
         }
-        Ok((core, sync))
+        Ok(Window::new(core, sync))
     }
 }
 
 impl<L> Core<'_, L> {
-    /// Where rank number `index` says that its piece lies: key, base, bytes, unit.
-    fn note(&self, index: usize, place: [u32; TABLE]) {
+    /// Where `rank` says that its piece lies: key, base, bytes, unit.
+    fn note(&self, rank: Rank, place: &[u32]) {
         let Pieces::Table { words, .. } = self.pieces else {
             return;
         };
         let (rows, _) = words.as_chunks::<TABLE>();
-        for (word, value) in rows.get(index).into_iter().flatten().zip(place) {
-            Cell::set(word, value);
+        for (word, value) in rows.get(rank.index()).into_iter().flatten().zip(place) {
+            Cell::set(word, *value);
         }
     }
 }

@@ -1,9 +1,14 @@
 //! Hazard 21 again: budgets that run out at any step of locks, fences, collectives and accumulates. Two ranks, through the
 //! kernel. With the remedy every call that was late goes on: everything comes out right, and nothing is done twice.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 use flagpost::epoch::{Assert, Fence, Lock};
 use flagpost::rma::Operation;
-use flagpost::{Budget, Error, Rank, Rma as _, Unfinished, Window, World};
+use flagpost::{Budget, DynamicOptions, Error, Made, Rank, Rma as _, Unfinished, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Profile, SimCore};
 
@@ -75,6 +80,55 @@ pub const ALL: &[Hazard] = &[
         expiry,
         reductions,
         &["wrong sum"],
+    ),
+    late(
+        "21j kernel: a window that is late is made anew",
+        expiries(1),
+        expiry,
+        |core, remedy| {
+            makes(core, |world| {
+                made(remedy, || world.allocate::<u32>(2)).map(drop)
+            })
+        },
+        &["a call failed", "deadlock"],
+    ),
+    late(
+        "21j kernel: events that are late are made anew",
+        expiries(1),
+        expiry,
+        |core, remedy| makes(core, |world| made(remedy, || world.events(2)).map(drop)),
+        &["a call failed", "deadlock"],
+    ),
+    late(
+        "21j kernel: a dynamic window that is late is made anew",
+        expiries(1),
+        expiry,
+        |core, remedy| {
+            let options = DynamicOptions {
+                regions: 1,
+                kept: 1,
+                ..DynamicOptions::default()
+            };
+            makes(core, |world| {
+                made(remedy, || world.dynamic(options)).map(drop)
+            })
+        },
+        &["a call failed", "deadlock"],
+    ),
+    late(
+        "21j kernel: a created window that is late is made anew",
+        expiries(1),
+        expiry,
+        |core, remedy| {
+            joined(core.clone(), |world| {
+                let memory = world.reserve(8).map_err(|_| "no memory")?;
+                world.set_budget(Budget::seconds(1));
+                go(core);
+                let windows: Shared<'_> = made(remedy, || world.create(&memory, 0..8, 4))?;
+                check(windows.len() == 2, "wrong length")
+            })
+        },
+        &["a call failed"],
     ),
 ];
 
@@ -195,6 +249,30 @@ fn fences(core: &SimCore<8>, remedy: bool) -> Outcome {
         }
         Ok(())
     })
+}
+
+/// What all ranks make, and what they do together behind it.
+fn makes(core: &SimCore<8>, make: impl FnOnce(&Living<'_>) -> Outcome) -> Outcome {
+    joined(core.clone(), |world| {
+        world.set_budget(Budget::seconds(1));
+        go(core);
+        make(world)?;
+        again(|| world.barrier())
+    })
+}
+
+fn made<'w, M>(
+    remedy: bool,
+    make: impl Fn() -> Made<'w, Mapped<SimCore<8>>, M>,
+) -> Result<M, &'static str> {
+    let mut call = make();
+    loop {
+        match unless_late(call)? {
+            Ok(made) => return Ok(made),
+            Err(Some(making)) if remedy => call = making.go_on(),
+            Err(_) => call = make(),
+        }
+    }
 }
 
 /// Two sums, one behind the other.

@@ -5,6 +5,11 @@
 //! what it must answer, and that no call takes more from the link than it needs. Per source the order is that of sending, which
 //! is checked on its own.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 mod link;
 mod model;
 mod program;

@@ -1,5 +1,10 @@
 //! Windows over their ranks' own memory; giving windows and memory back; neighbours' memory by loads and stores.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 use flagpost::epoch::Strategy;
 use flagpost::{
     EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Source, Tag, TagFilter,
@@ -352,8 +357,8 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
         refuses("one fails", create(0..8, usize::from(!odd)), error)?;
         let named = Rank::new(u16::from(odd));
         let different = match odd {
-            true => world.create::<u64>(&memory, 0..8, 4).err(),
-            false => create(0..8, 4).err(),
+            true => world.create::<u64>(&memory, 0..8, 4).err().map(Error::from),
+            false => create(0..8, 4).err().map(Error::from),
         };
         let asymmetric = Some(Error::Asymmetric(named));
         check("elements differ", different == asymmetric, true)?;

@@ -441,6 +441,13 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     handle.detach(&one)?;
     refuses("detached", handle.detach(&one), Error::NotAttached)?;
     handle.free()?;
+    for regions in [0, 257] {
+        let bad = world.dynamic(DynamicOptions {
+            regions,
+            ..DynamicOptions::default()
+        });
+        refuses("regions", bad, Error::BadRegions { regions, max: 256 })?;
+    }
     if world.size() > 1 {
         let odd = me.get() == 0;
         let validation = if odd {

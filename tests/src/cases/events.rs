@@ -197,7 +197,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let last = Rank::new(size - 1);
     for number in [u32::MAX, u32::MAX / 8, 1 << 24] {
         let asked = if me == last { number } else { 3 };
-        match world.events(asked) {
+        match world.events(asked).map_err(Error::from) {
             Err(Error::MemoryFull { .. } | Error::ArenaFull { .. }) if me == last => {}
             Err(Error::Asymmetric(rank)) if me != last => {
                 check("named", rank.get(), last.get())?;
@@ -208,7 +208,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     if size > 1 {
         let asked = 3 + u32::from(me == last);
-        match world.events(asked) {
+        match world.events(asked).map_err(Error::from) {
             Err(Error::Asymmetric(_)) => {}
             Err(other) => return Err(other.into()),
             Ok(_) => return Err(NO_ERROR),

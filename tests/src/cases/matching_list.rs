@@ -1,5 +1,10 @@
 //! What is particular to matching lists: how long they are, and that they can be full.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 use flagpost::{Budget, Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
 
 use super::timeout::{SHORT, await_go, go, timed_out};

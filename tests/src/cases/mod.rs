@@ -16,6 +16,7 @@ mod hal;
 mod link;
 mod lock;
 mod lock_timeout;
+mod making;
 mod matching_list;
 mod model;
 mod notify;

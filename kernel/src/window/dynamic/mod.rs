@@ -53,6 +53,11 @@
 //!
 //! [foMPI]: crate#sources
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 mod directory;
 mod reach;
 
@@ -65,7 +70,7 @@ use self::directory::{Change, Directory, Field};
 pub use self::reach::Attached;
 use super::{Memory, Model, Pieces, Window, core::ATTACHED};
 use crate::{
-    Error, Unfinished, World,
+    Error, Made, Making, Unfinished, World,
     arena::RankSet,
     epoch::{EpochSlots, Strategy},
 };
@@ -84,7 +89,7 @@ pub enum Validation {
 /// How a dynamic window is set up. The same on all ranks, but for `kept`.
 #[derive(Copy, Clone, Debug)]
 pub struct DynamicOptions {
-    /// How many regions each rank can have attached at a time: 1 to 256; what is outside counts as the nearest of these.
+    /// How many regions each rank can have attached at a time: 1 to 256.
     pub regions: u16,
     /// How many descriptors of peers' regions are kept.
     pub kept: u16,
@@ -199,8 +204,8 @@ impl<'w, L: Link> World<'w, L> {
     /// Makes a window with nothing attached. Collective: as [`World::allocate`].
     ///
     /// # Errors
-    /// As [`World::allocate`].
-    pub fn dynamic(&'w self, options: DynamicOptions) -> Result<DynamicWindow<'w, L>, Error> {
+    /// As [`World::allocate`]; [`Error::BadRegions`].
+    pub fn dynamic(&'w self, options: DynamicOptions) -> Made<'w, L, DynamicWindow<'w, L>> {
         self.dynamic_with::<EpochSlots<'w>>(options, ())
     }
 
@@ -212,43 +217,50 @@ impl<'w, L: Link> World<'w, L> {
         &'w self,
         options: DynamicOptions,
         strategy: S::Options,
+    ) -> Made<'w, L, DynamicWindow<'w, L, S>> {
+        let prepared = self.prepare_dynamic::<S>(options, strategy);
+        // No element has this size; the two kinds of validation must not meet.
+        let offer = |made: &DynamicWindow<'w, L, S>| {
+            let kind = u32::MAX.wrapping_sub(made.validation as u32) as usize;
+            made.window.offer(kind, made.directory.bytes())
+        };
+        let discard = |made: &DynamicWindow<'w, L, S>| made.window.discard();
+        Making::same(self, prepared, offer, discard).go_on()
+    }
+
+    /// This rank's part. Takes nothing if it fails.
+    fn prepare_dynamic<S: Strategy<'w, L>>(
+        &'w self,
+        options: DynamicOptions,
+        strategy: S::Options,
     ) -> Result<DynamicWindow<'w, L, S>, Error> {
         let DynamicOptions {
-            kept, validation, ..
+            regions,
+            kept,
+            validation,
         } = options;
-        let regions = options.regions.clamp(1, REGIONS);
+        if regions == 0 || regions > REGIONS {
+            let max = REGIONS;
+            return Err(Error::BadRegions { regions, max });
+        }
         let directory = Directory::new(regions, self.size());
         let own = usize::from(regions).saturating_mul(ATTACHED);
         let ranks = RankSet::words(self.size());
         let words = own
             .saturating_add(reach::Kept::words(kept))
             .saturating_add(ranks);
-        let prepared = self.arena.take(words).and_then(|words| {
-            let bytes = directory.bytes() as usize;
-            let prepared = self.prepare::<S>(bytes, 1, strategy, Model::Separate);
-            match prepared {
-                Ok((mut core, sync)) => {
-                    core.pieces = Pieces::Attached { words, regions };
-                    Ok((core, sync))
-                }
-                Err(error) => {
-                    self.arena.give_back(words);
-                    Err(error)
-                }
+        let words = self.arena.take(words)?;
+        let bytes = directory.bytes() as usize;
+        let mut window = match self.prepare::<u8, S>(bytes, 1, strategy, Model::Separate) {
+            Ok(window) => window,
+            Err(error) => {
+                self.arena.give_back(words);
+                return Err(error);
             }
-        });
-        let words = match &prepared {
-            Ok((core, _)) => match core.pieces {
-                Pieces::Attached { words, .. } => words,
-                _ => &[],
-            },
-            Err(_) => &[],
         };
-        // No element has this size; the two kinds of validation must not meet.
-        let kind = u32::MAX.wrapping_sub(validation as u32) as usize;
-        let mut window = self.finish_window::<u8, S>(prepared, kind)?;
-        window.core.bytes = 0;
+        window.core.pieces = Pieces::Attached { words, regions };
         // Its memory is the directory; peers have no piece.
+        window.core.bytes = 0;
         let (attached, rest) = words.split_at_checked(own).unwrap_or((words, &[]));
         let (to_tell, kept) = rest.split_at_checked(ranks).unwrap_or((rest, &[]));
         for [_, _, number] in attached.as_chunks::<ATTACHED>().0 {
@@ -439,10 +451,6 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     ///
     /// # Errors
     /// As there; [`Error::MemoryInUse`] while something is attached.
-    #[allow(
-        clippy::result_large_err,
-        reason = "the window goes back to its user, without a heap"
-    )]
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         if self
             .rows()

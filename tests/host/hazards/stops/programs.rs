@@ -1,5 +1,10 @@
 //! What the ranks do of which one stops.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "what is made goes back to its user, without a heap"
+)]
+
 use flagpost::epoch::{Assert, Strategy};
 use flagpost::rma::Operation;
 use flagpost::{

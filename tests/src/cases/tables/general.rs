@@ -1,8 +1,8 @@
 //! Cases of the world, what surrounds it, and what only load/store machines have.
 
 use crate::cases::{
-    ANY, Links, Machines, case, events, hal, join, link, lock, pscw_timeout, rma, rma_request,
-    small, stencil, timeout, window, world,
+    ANY, Links, Machines, case, events, hal, join, link, lock, making, pscw_timeout, rma,
+    rma_request, small, stencil, timeout, window, world,
 };
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector};
@@ -24,6 +24,7 @@ impl<P: Platform> Links<P> {
         }),
         case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),
         case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
+        case("timeout.making", 1, ANY, |c| making::late(&join(c)?)),
         case("timeout.ring_space", 2, ANY, |c| {
             timeout::ring_space(&join(c)?)
         }),
