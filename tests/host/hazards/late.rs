@@ -8,7 +8,9 @@
 
 use flagpost::epoch::{Assert, Fence, Lock};
 use flagpost::rma::Operation;
-use flagpost::{Budget, DynamicOptions, Error, Made, Rank, Rma as _, Unfinished, Window, World};
+use flagpost::{
+    Budget, Displacement, DynamicOptions, Error, Made, Rank, Rma as _, Unfinished, Window, World,
+};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Profile, SimCore};
 
@@ -129,6 +131,13 @@ pub const ALL: &[Hazard] = &[
             })
         },
         &["a call failed"],
+    ),
+    late(
+        "21k kernel: a detach that is late is taken for done",
+        REFUSED,
+        refused,
+        detaches,
+        &["detached memory was reached"],
     ),
 ];
 
@@ -273,6 +282,52 @@ fn made<'w, M>(
             Err(_) => call = make(),
         }
     }
+}
+
+/// Rank 1 detaches memory; behind that rank 0 does not reach it.
+fn detaches(core: &SimCore<8>, remedy: bool) -> Outcome {
+    joined(core.clone(), |world| {
+        let options = DynamicOptions {
+            regions: 1,
+            kept: 1,
+            ..DynamicOptions::default()
+        };
+        let window = world.dynamic(options).map_err(|_| "no window")?;
+        let memory = world.reserve(8).map_err(|_| "no memory")?;
+        let here = window.attach(&memory).map_err(|_| "not attached")?;
+        let mut there = [here.get()];
+        world
+            .broadcast(ONE, &mut there)
+            .map_err(|_| "not broadcast")?;
+        world.set_budget(Budget::seconds(1));
+        go(core);
+        if world.rank() == ONE {
+            if remedy {
+                again(|| window.detach(&memory))?;
+            } else {
+                // As if it had come to an end.
+                let _ = window.detach(&memory);
+            }
+        }
+        again(|| world.barrier())?;
+        if world.rank() == ZERO {
+            let lock = finish(window.window().lock_shared(ONE), true, |late| late.go_on())?;
+            let lock = lock.ok_or("no lock")?;
+            let words = window.at::<u32, _>(&lock, Displacement::new(there[0]));
+            let reached = loop {
+                match words.put(ONE, 0, &[7]) {
+                    Err(Error::Timeout(_)) => {}
+                    other => break other,
+                }
+            };
+            check(
+                reached == Err(Error::NotAttached),
+                "detached memory was reached",
+            )?;
+            finish(lock.unlock(), true, |late| late.go_on())?;
+        }
+        Ok(())
+    })
 }
 
 /// Two sums, one behind the other.

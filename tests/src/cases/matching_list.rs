@@ -117,3 +117,32 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         _ => Ok(()),
     }
 }
+
+/// The same in every schedule: the list is full from the start, and empties while the second post looks for room.
+pub(super) fn small_full<L: Link>(world: &World<'_, L>, go: impl FnOnce()) -> Result<(), Failure> {
+    let [origin, early, late] = [0, 1, 2].map(Rank::new);
+    let only_origin = [origin];
+    let origins = world.group(&only_origin)?;
+    let window = world.allocate_with::<u32, MatchingList<'_>>(1, 1)?;
+    let first = match world.rank() == early {
+        true => Some(window.post(&origins)?),
+        false => None,
+    };
+    world.barrier()?;
+    go();
+    if world.rank() == origin {
+        for target in [early, late] {
+            let targets = [target];
+            let access = window.start(&world.group(&targets)?)?;
+            access.put(target, 0, &[5])?;
+            access.complete()?;
+        }
+        return Ok(());
+    }
+    let exposure = match first {
+        Some(first) => first,
+        None => window.post(&origins)?,
+    };
+    exposure.wait()?;
+    check("put", window.local().get(0)?, 5_u32)
+}
