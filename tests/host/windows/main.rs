@@ -6,6 +6,8 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
+mod collectives;
+
 use std::sync::OnceLock;
 
 use flagpost::rma::{Gather, Layout};
@@ -323,71 +325,6 @@ fn thousands_of_windows() {
         assert_eq!(largest(), before);
         Ok(())
     });
-}
-
-/// Sums and maxima of what the ranks did more in `with` than in `without`.
-#[derive(Debug, PartialEq, Eq)]
-struct More {
-    signals: u64,
-    most_signals: u64,
-    bytes: u64,
-    locks: u64,
-    loads: u64,
-}
-
-fn more(cores: u16, with: &dyn Fn(&Worlds<'_>) -> Result<(), Error>) -> More {
-    let (with, without) = (run(cores, 4096, with), run(cores, 4096, &|_| Ok(())));
-    let sum = |count: fn(&Counters) -> u64| -> u64 {
-        let total = |all: &[Counters]| all.iter().map(count).sum::<u64>();
-        total(&with) - total(&without)
-    };
-    let signals =
-        |(with, without): (&Counters, &Counters)| with.stores_remote - without.stores_remote;
-    More {
-        signals: sum(|core| core.stores_remote),
-        most_signals: with.iter().zip(&without).map(signals).max().unwrap(),
-        bytes: sum(|core| core.bulk_bytes),
-        locks: sum(|core| core.locks),
-        loads: sum(|core| core.loads_remote),
-    }
-}
-
-/// What the table in `collective/mod.rs` says, for one chunk.
-#[test]
-fn collectives_cost_what_they_say() {
-    for p in [2_u16, 3, 5, 8, 13, 48] {
-        let log = u64::from(u16::BITS - (p - 1).leading_zeros());
-        let ranks = u64::from(p);
-        let barrier = more(p, &|world| world.barrier());
-        let expected = |signals, most_signals, bytes| More {
-            signals,
-            most_signals,
-            bytes,
-            locks: 0,
-            loads: 0,
-        };
-        assert_eq!(barrier, expected(ranks * log, log, 0), "barrier of {p}");
-        let edges = ranks - 1;
-        let broadcast = more(p, &|world| world.broadcast(Rank::new(0), &mut [1_u64; 4]));
-        let expect = expected(edges + ranks * log, 2 * log, edges * 32);
-        assert_eq!(broadcast, expect, "broadcast to {p}");
-        let last = Rank::new(p - 1);
-        let reduce = more(p, &|world| {
-            world.reduce(last, &mut [1_u64; 4], |a, b| a + b)
-        });
-        let expect = expected(edges + ranks * log, 1 + log, edges * 32);
-        assert_eq!(reduce, expect, "reduction to {p}");
-        let all = more(p, &|world| world.allreduce(&mut [1_u64; 4], |a, b| a + b));
-        assert_eq!(all.signals, 2 * edges + ranks * log, "allreduce of {p}");
-        assert!(all.most_signals <= 1 + 2 * log && all.bytes == 2 * edges * 32);
-        let alltoall = more(p, &|world| {
-            let (from, mut into) = ([1_u64; 4 * 48], [0; 4 * 48]);
-            let len = 4 * usize::from(p);
-            world.alltoall(&from[..len], &mut into[..len])
-        });
-        let expect = expected(2 * ranks * log, 2 * log, ranks * ranks * 32);
-        assert_eq!(alltoall, expect, "alltoall of {p}");
-    }
 }
 
 /// What the table in `window/dynamic` says: remote operations of accesses. A whole cell is read under a lock, half a one by
