@@ -13,15 +13,12 @@
 //! | `misses` | lines fetched into its cache |
 //! | `cycles` | of its clock, waiting included |
 
+mod accesses;
+mod epochs;
 mod notify;
 mod windows;
 
-use flagpost::{
-    Config as WorldConfig, EpochSlots, Error, MatchVector, MatchingList, Rank, Rma as _, Window,
-    World,
-    epoch::{Assert, Lock, Strategy},
-    rma::{Gather, Layout, Operation, Scatter},
-};
+use flagpost::{Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore};
 
@@ -52,7 +49,7 @@ pub struct Cost {
 pub const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
 /// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 19] = [
+pub const SIZED: [&str; 32] = [
     "rma.put",
     "rma.get",
     "rma.accumulate",
@@ -68,6 +65,19 @@ pub const SIZED: [&str; 19] = [
     "dynamic.put",
     "dynamic.put_told",
     "dynamic.get",
+    "dynamic.get_told",
+    "dynamic.get_unkept",
+    "dynamic.get_unkept_told",
+    "dynamic.accumulate",
+    "dynamic.get_accumulate",
+    "dynamic.put_layout",
+    "dynamic.get_layout",
+    "dynamic.accumulate_layout",
+    "dynamic.get_accumulate_layout",
+    "dynamic.read",
+    "dynamic.write",
+    "local.copy_out",
+    "local.copy_in",
     "notify.put_notify",
     "notify.get_notify",
     "notify.accumulate_notify",
@@ -75,9 +85,15 @@ pub const SIZED: [&str; 19] = [
 ];
 
 /// Calls that move one element.
-pub const SINGLE: [&str; 8] = [
+pub const SINGLE: [&str; 14] = [
     "rma.fetch_and_op",
     "rma.compare_and_swap",
+    "rma.test",
+    "rma.wait_any",
+    "dynamic.fetch_and_op",
+    "dynamic.compare_and_swap",
+    "local.get",
+    "local.set",
     "notify.fetch_and_op_notify",
     "notify.compare_and_swap_notify",
     "counter.put_signal",
@@ -87,7 +103,7 @@ pub const SINGLE: [&str; 8] = [
 ];
 
 /// Calls that move none.
-pub const PLAIN: [&str; 64] = [
+pub const PLAIN: [&str; 75] = [
     "notify.start",
     "notify.test",
     "counter.value",
@@ -119,19 +135,27 @@ pub const PLAIN: [&str; 64] = [
     "pscw.list.complete",
     "pscw.list.wait",
     "pscw.list.test",
+    "fence.open",
     "fence.fence",
     "fence.no_put",
     "fence.no_store",
     "fence.no_precede",
     "fence.no_succeed",
+    "fence.end",
     "lock.lock_shared",
     "lock.lock_exclusive",
+    "lock.lock_further",
     "lock.lock_queued",
     "lock.lock_all",
     "lock.unlock_shared",
     "lock.unlock_exclusive",
+    "lock.unlock_further",
     "lock.unlock_queued",
     "lock.unlock_all",
+    "lock.cancel_shared",
+    "lock.cancel_exclusive",
+    "lock.cancel_queued",
+    "lock.cancel_all",
     "flush.flush",
     "flush.flush_all",
     "flush.flush_local",
@@ -144,6 +168,8 @@ pub const PLAIN: [&str; 64] = [
     "collective.allreduce",
     "collective.alltoall",
     "window.allocate",
+    "window.allocate_vector",
+    "window.allocate_list",
     "window.create",
     "window.dynamic",
     "window.free",
@@ -152,6 +178,7 @@ pub const PLAIN: [&str; 64] = [
     "dynamic.attach",
     "dynamic.detach",
     "dynamic.detach_told",
+    "dynamic.free",
 ];
 
 /// All calls, each with its sizes.
@@ -269,8 +296,15 @@ fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failu
         Some(("window", part)) => stage.window(part),
         Some(("dynamic", part)) => stage.dynamic(part),
         Some(("peer", part)) => stage.peer(part),
+        Some(("local", part)) => stage.repeat(|| stage.local(part)),
         Some(("lock", part)) => stage.repeat(|| stage.lock(part)),
-        _ => stage.repeat(|| stage.other(call)),
+        Some(("fence", part)) => stage.repeat(|| stage.fence(part)),
+        Some(("flush", part)) => stage.repeat(|| stage.flush(part)),
+        Some(("collective", part)) => stage.repeat(|| stage.collective(part)),
+        _ => stage.repeat(|| {
+            stage.mark(true, || ());
+            Ok(())
+        }),
     }
 }
 
@@ -283,7 +317,7 @@ struct Stage<'a, 'w> {
     data: Vec<u64>,
 }
 
-impl<'w> Stage<'_, 'w> {
+impl Stage<'_, '_> {
     fn measures(&self) -> bool {
         self.world.rank() == OWN
     }
@@ -307,192 +341,32 @@ impl<'w> Stage<'_, 'w> {
         done
     }
 
-    /// Accesses of rank 0 under a lock.
-    #[allow(
-        clippy::result_large_err,
-        reason = "what accumulates give back, to go on with"
-    )]
-    fn rma(&self, part: &str) -> Result<(), Failure> {
-        if !self.measures() {
-            return Ok(());
-        }
-        let lock = self.window.lock_shared(PEER)?;
-        let mut data = self.data.clone();
-        let sum = Operation::SUM;
-        // One element of two, on both sides.
-        let stripes = Layout::Vector {
-            blocks: data.len() / 2,
-            block_len: 1,
-            stride: 2,
-        };
+    fn collective(&self, part: &str) -> Result<(), Failure> {
         match part {
-            "rput" => self.mark(true, || {
-                lock.rput(PEER, 0, &data)?.wait().map_err(Failure::from)
-            })?,
-            "rget" => self.mark(true, || {
-                lock.rget(PEER, 0, &mut data)?.wait().map_err(Failure::from)
-            })?,
-            "raccumulate" => self.mark(true, || {
-                let request = lock.raccumulate(PEER, 0, &data, sum)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "rget_accumulate" => self.mark(true, || {
-                let request = lock.rget_accumulate(PEER, 0, &self.data, sum, &mut data)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "put_layout" => {
-                let from = Gather::new(&data, stripes);
-                self.mark(true, || lock.put_layout(PEER, 0, stripes, from))?;
-            }
-            "get_layout" => {
-                let into = Scatter::new(&mut data, stripes);
-                self.mark(true, || lock.get_layout(PEER, 0, stripes, into))?;
-            }
-            "accumulate_layout" => {
-                let from = Gather::new(&data, stripes);
-                let done = self.mark(true, || lock.accumulate_layout(PEER, 0, stripes, from, sum));
-                done.map_err(|late| late.error)?;
-            }
-            "get_accumulate_layout" => {
-                let from = Gather::new(&self.data, stripes);
-                let into = Scatter::new(&mut data, stripes);
-                let done = self.mark(true, || {
-                    lock.get_accumulate_layout((PEER, 0), stripes, from, sum, into)
-                });
-                done.map_err(|late| late.error)?;
-            }
-            "put" => self.mark(true, || lock.put(PEER, 0, &data))?,
-            "get" => self.mark(true, || lock.get(PEER, 0, &mut data))?,
-            "accumulate" => {
-                let done = self.mark(true, || lock.accumulate(PEER, 0, &data, sum));
-                done.map_err(|late| late.error)?;
-            }
-            "get_accumulate" => {
-                let done = self.mark(true, || {
-                    lock.get_accumulate(PEER, 0, &self.data, sum, &mut data)
-                });
-                done.map_err(|late| late.error)?;
-            }
-            "fetch_and_op" => {
-                let done = self.mark(true, || lock.fetch_and_op(PEER, 0, 1, sum));
-                done.map_err(|late| late.error)?;
-            }
-            "compare_and_swap" => {
-                let done = self.mark(true, || lock.compare_and_swap(PEER, 0, 0, 1));
-                done.map_err(|late| late.error)?;
-            }
-            _ => return Err(Failure::Data),
-        }
-        Ok(lock.unlock()?)
-    }
-
-    fn lock(&self, part: &str) -> Result<(), Failure> {
-        if !self.measures() {
-            return Ok(());
-        }
-        let (takes, kind) = part.split_once('_').ok_or(Failure::Data)?;
-        let lock = self.mark(takes == "lock", || match kind {
-            "shared" => self.window.lock_shared(PEER),
-            "exclusive" => self.window.lock_exclusive(PEER),
-            "queued" => self.window.lock_queued(PEER),
-            _ => self.window.lock_all(),
-        })?;
-        Ok(self.mark(takes == "unlock", || lock.unlock())?)
-    }
-
-    fn other(&self, call: &str) -> Result<(), Failure> {
-        match call {
-            "nothing" => self.mark(true, || ()),
-            "fence.fence" => self.fence(Assert::empty())?,
-            "fence.no_put" => self.fence(Assert::NO_PUT)?,
-            "fence.no_store" => self.fence(Assert::NO_STORE)?,
-            "fence.no_precede" => self.fence(Assert::NO_PRECEDE)?,
-            "fence.no_succeed" => self.fence(Assert::NO_SUCCEED)?,
-            "flush.flush" => self.flush(|lock| lock.flush(PEER))?,
-            "flush.flush_all" => self.flush(|lock| lock.flush_all())?,
-            "flush.flush_local" => self.flush(|lock| lock.flush_local(PEER))?,
-            "flush.flush_local_all" => self.flush(|lock| lock.flush_local_all())?,
-            "flush.sync" => self.mark(true, || self.window.sync())?,
-            "collective.barrier" => self.mark(true, || self.world.barrier())?,
-            "collective.allgather" => {
+            "barrier" => self.mark(true, || self.world.barrier())?,
+            "allgather" => {
                 let mut all = [0_u64; 2];
                 self.mark(true, || self.world.allgather(7_u64, &mut all))?;
             }
-            "collective.broadcast" => {
+            "broadcast" => {
                 self.mark(true, || self.world.broadcast(OWN, &mut [7_u64]))?;
             }
-            "collective.reduce" => {
+            "reduce" => {
                 self.mark(true, || {
                     self.world.reduce(OWN, &mut [7_u64], u64::wrapping_add)
                 })?;
             }
-            "collective.allreduce" => {
+            "allreduce" => {
                 self.mark(true, || {
                     self.world.allreduce(&mut [7_u64], u64::wrapping_add)
                 })?;
             }
-            "collective.alltoall" => {
+            "alltoall" => {
                 let mut all = [0_u64; 2];
                 self.mark(true, || self.world.alltoall(&[7, 8], &mut all))?;
             }
-            _ => {}
+            _ => return Err(Failure::Data),
         }
         Ok(())
-    }
-
-    /// The second of two fences.
-    fn fence(&self, assert: Assert) -> Result<(), Failure> {
-        let epoch = self.window.fence(Assert::NO_PRECEDE)?;
-        self.world.barrier()?;
-        Ok(self.mark(true, || epoch.fence(assert))?.end()?)
-    }
-
-    /// A flush behind a put of one element.
-    fn flush(
-        &self,
-        flush: impl FnOnce(&Lock<'_, 'w, u64, Chip>) -> Result<(), Error>,
-    ) -> Result<(), Failure> {
-        if !self.measures() {
-            return Ok(());
-        }
-        let lock = self.window.lock_shared(PEER)?;
-        lock.put(PEER, 0, &[1])?;
-        self.mark(true, || flush(&lock))?;
-        Ok(lock.unlock()?)
-    }
-
-    /// One epoch with the peer: rank 0 is the origin of `start` and `complete`, else the target.
-    fn pscw<S: Strategy<'w, Chip>>(&self, options: S::Options, part: &str) -> Result<(), Failure> {
-        let window = self.world.allocate_with::<u64, S>(ELEMENTS, options)?;
-        let (origin, target) = match part {
-            "start" | "has_posted" | "await_posts" | "complete" => (OWN, PEER),
-            _ => (PEER, OWN),
-        };
-        let (only_origin, only_target) = ([origin], [target]);
-        let origins = self.world.group(&only_origin)?;
-        let targets = self.world.group(&only_target)?;
-        self.repeat(|| {
-            if self.world.rank() == target {
-                let mut exposure = match part {
-                    "post_range" => self.mark(true, || window.post_range(0..1, &origins))?,
-                    _ => self.mark(part == "post", || window.post(&origins))?,
-                };
-                self.world.barrier()?;
-                self.world.barrier()?;
-                if part == "test" {
-                    self.mark(true, || exposure.test())?;
-                }
-                return Ok(self.mark(part == "wait", || exposure.wait())?);
-            }
-            self.world.barrier()?;
-            let access = self.mark(part == "start", || window.start(&targets))?;
-            match part {
-                "has_posted" => self.mark(true, || access.has_posted(target)).map(drop)?,
-                "await_posts" => self.mark(true, || access.await_posts())?,
-                _ => {}
-            }
-            self.mark(part == "complete", || access.complete())?;
-            Ok(self.world.barrier()?)
-        })
     }
 }

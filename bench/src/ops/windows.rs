@@ -5,9 +5,12 @@
     reason = "what calls give back, to try again"
 )]
 
-use flagpost::{Displacement, DynamicOptions, EpochSlots, Model, Rma as _, Validation};
+use flagpost::{
+    Displacement, DynamicOptions, DynamicWindow, EpochSlots, MatchVector, MatchingList, Model,
+    Rma as _, Validation,
+};
 
-use super::{ELEMENT, ELEMENTS, PEER, Stage};
+use super::{Chip, ELEMENT, PEER, Stage};
 use crate::Failure;
 
 /// Elements of a window that comes and goes: a cache line and more.
@@ -22,6 +25,14 @@ impl Stage<'_, '_> {
             match part {
                 "create" => {
                     let made = || world.create::<u64>(&memory, 0..bytes, ELEMENT);
+                    self.mark(true, made)?.free()?;
+                }
+                "allocate_vector" => {
+                    let made = || world.allocate_with::<u64, MatchVector<'_>>(FEW, ());
+                    self.mark(true, made)?.free()?;
+                }
+                "allocate_list" => {
+                    let made = || world.allocate_with::<u64, MatchingList<'_>>(FEW, 1);
                     self.mark(true, made)?.free()?;
                 }
                 "reserve" | "release" => {
@@ -42,18 +53,29 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// Attaching, detaching what the peer has read from, and accesses whose descriptor is kept.
+    /// Attaching, detaching what the peer has read from, accesses, and giving the window back.
     pub(super) fn dynamic(&self, part: &str) -> Result<(), Failure> {
         let (part, validation) = match part.strip_suffix("_told") {
             Some(part) => (part, Validation::Invalidation),
             None => (part, Validation::Counter),
         };
-        let (world, me) = (self.world, self.world.rank());
-        let window = world.dynamic(DynamicOptions {
+        let mut options = DynamicOptions {
             validation,
             ..DynamicOptions::default()
-        })?;
-        let memory = world.reserve(ELEMENTS * ELEMENT)?;
+        };
+        let part = part.strip_suffix("_unkept").map_or(part, |part| {
+            options.kept = 0;
+            part
+        });
+        let (world, me) = (self.world, self.world.rank());
+        if part == "free" {
+            return self.repeat(|| {
+                let window = world.dynamic(options)?;
+                Ok(self.mark(true, || window.free())?)
+            });
+        }
+        let window = world.dynamic(options)?;
+        let memory = world.reserve(self.window.len() * ELEMENT)?;
         self.repeat(|| {
             let here = self.mark(part == "attach", || window.attach(&memory))?;
             let mut there = here;
@@ -65,18 +87,35 @@ impl Stage<'_, '_> {
             if self.measures() != (part == "detach") {
                 let peer = me.next(world.size());
                 let lock = window.window().lock_shared(peer)?;
-                window.at(&lock, there).get(peer, 0, &mut [0_u64])?;
-                let mut data = self.data.clone();
+                let at = window.at(&lock, there);
+                at.get(peer, 0, &mut [0_u64])?;
                 match part {
-                    "put" => self.mark(true, || window.at(&lock, there).put(peer, 0, &data))?,
-                    "get" => self.mark(true, || window.at(&lock, there).get(peer, 0, &mut data))?,
-                    _ => {}
+                    "attach" | "detach" => {}
+                    "read" | "write" => self.own(&window, here, part)?,
+                    _ => self.access(&at, part)?,
                 }
                 lock.unlock()?;
             }
             world.barrier()?;
             Ok(self.mark(part == "detach", || window.detach(&memory))?)
         })
+    }
+
+    /// Own attached memory, the second time: the first one has brought its lines.
+    fn own(
+        &self,
+        window: &DynamicWindow<'_, Chip>,
+        here: Displacement,
+        part: &str,
+    ) -> Result<(), Failure> {
+        let mut data = self.data.clone();
+        for is_second in [false, true] {
+            self.mark(is_second, || match part {
+                "read" => window.read(here, &mut data),
+                _ => window.write(here, &data),
+            })?;
+        }
+        Ok(())
     }
 
     pub(super) fn peer(&self, part: &str) -> Result<(), Failure> {
