@@ -2,10 +2,10 @@
 
 use flagpost::{Model, Validation};
 
-use super::model::{Board, Claim, Operation};
+use super::model::{Board, Claim};
 use super::{
-    Access, Between, Hold, Kind, Locked, Made, Notified, Phase, Pieces, Program, Signalling, Store,
-    What, Width,
+    Access, Between, Hold, Kind, Locked, Made, Notified, Operation, Phase, Pieces, Program, Scalar,
+    Signalling, Store, What,
 };
 
 /// Random numbers: splitmix64.
@@ -45,7 +45,7 @@ pub fn generate(seed: u64) -> Program {
     let mut maker = Maker {
         dice: Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)),
         ranks: 1,
-        width: Width::W8,
+        scalar: Scalar::U8,
         attached: false,
     };
     maker.program(seed)
@@ -54,7 +54,7 @@ pub fn generate(seed: u64) -> Program {
 struct Maker {
     dice: Dice,
     ranks: u16,
-    width: Width,
+    scalar: Scalar,
     /// The phase is on a dynamic window.
     attached: bool,
 }
@@ -62,7 +62,7 @@ struct Maker {
 impl Maker {
     fn program(&mut self, seed: u64) -> Program {
         self.ranks = [1, 2, 2, 3, 3, 4, 5][self.dice.below(7)];
-        self.width = [Width::W8, Width::W16, Width::W32, Width::W64][self.dice.below(4)];
+        self.scalar = Scalar::ALL[self.dice.below(Scalar::ALL.len())];
         let all = [Signalling::Slots, Signalling::Vector, Signalling::List];
         let signalling = all[self.dice.below(3)];
         let windows: Vec<Made> = (0..1 + self.dice.below(3))
@@ -92,7 +92,7 @@ impl Maker {
         Program {
             seed,
             ranks: self.ranks,
-            width: self.width,
+            scalar: self.scalar,
             signalling,
             windows,
             phases,
@@ -110,7 +110,7 @@ impl Maker {
     }
 
     fn phase(&mut self, before: &[Vec<u64>]) -> (Kind, Vec<Vec<u64>>) {
-        let mut board = Board::new(before);
+        let mut board = Board::new(before, self.scalar);
         let kind = match self.dice.below(13) {
             0 | 1 => self.local(&mut board),
             2 => Kind::Barrier,
@@ -127,8 +127,24 @@ impl Maker {
     }
 
     fn values(&mut self, count: usize) -> Vec<u64> {
+        (0..count).map(|_| self.value()).collect()
+    }
+
+    /// Integers of all bits, floats that are small whole numbers.
+    fn value(&mut self) -> u64 {
+        match self.scalar.is_float() {
+            true => self.scalar.whole(self.dice.below(17) as i16 - 8),
+            false => self.dice.roll() & self.scalar.mask(),
+        }
+    }
+
+    /// Operands: floats are multiplied by positive ones, so that no zero gets a sign.
+    fn operands(&mut self, operation: Operation, count: usize) -> Vec<u64> {
+        if !(self.scalar.is_float() && operation == Operation::Prod) {
+            return self.values(count);
+        }
         (0..count)
-            .map(|_| self.dice.roll() & self.width.mask())
+            .map(|_| self.scalar.whole(1 + self.dice.below(3) as i16))
             .collect()
     }
 
@@ -165,7 +181,7 @@ impl Maker {
         if !edges.is_empty() {
             for _ in 0..self.dice.below(TRIES) {
                 let (origin, target) = edges[self.dice.below(edges.len())];
-                if let Some(access) = self.access(board, target, false) {
+                if let Some(access) = self.access(board, (origin, target), false) {
                     accesses[usize::from(origin)].push(access);
                 }
             }
@@ -197,11 +213,12 @@ impl Maker {
             1 => Kind::Exchange((0..ranks).map(|_| self.values(count * ranks)).collect()),
             which => {
                 let operation = self.operation();
-                let values: Vec<Vec<u64>> = (0..ranks).map(|_| self.values(count)).collect();
+                let values = (0..ranks).map(|_| self.operands(operation, count));
+                let values: Vec<Vec<u64>> = values.collect();
                 let mut result = values[0].clone();
                 for more in &values[1..] {
                     for (all, one) in result.iter_mut().zip(more) {
-                        *all = operation.apply(*all, *one, self.width);
+                        *all = operation.apply(*all, *one, self.scalar);
                     }
                 }
                 Kind::Reduce {
@@ -214,35 +231,61 @@ impl Maker {
         }
     }
 
+    /// One for which the order does not count.
     fn operation(&mut self) -> Operation {
-        Operation::ALL[self.dice.below(Operation::ALL.len())]
+        let all = match self.scalar.is_float() {
+            true => &Operation::ANY_ORDER[..Operation::OF_FLOATS],
+            false => &Operation::ANY_ORDER,
+        };
+        all[self.dice.below(all.len())]
     }
 
-    /// An access to `target` that goes together with all before.
-    fn access(&mut self, board: &mut Board, target: u16, alone: bool) -> Option<Access> {
+    /// One of these, or one that replaces; or, for what fetches, none.
+    fn accumulates(&mut self, fetches: bool) -> Operation {
+        match self.dice.below(8) {
+            0 => Operation::Replace,
+            1 if fetches => Operation::NoOp,
+            _ => self.operation(),
+        }
+    }
+
+    /// An access of `origin` to `target` that goes together with all before.
+    fn access(
+        &mut self,
+        board: &mut Board,
+        (origin, target): (u16, u16),
+        alone: bool,
+    ) -> Option<Access> {
         let (index, mut count) = self.run(board.before[0].len());
-        let operation = self.operation();
-        let (claim, what) = match self.dice.below(if alone { 10 } else { 9 }) {
+        let kinds = if alone { 10 } else { 9 };
+        let (claim, what) = match self.dice.below(kinds) {
             0 => (Claim::Put, What::Put(self.values(count))),
             1 => (Claim::Put, What::Stripes(self.values(count))),
             2 | 3 => (Claim::Read, What::Get(board.read(target, index, count))),
-            4 => (
-                Claim::Accumulate(operation),
-                What::Accumulate(operation, self.values(count)),
-            ),
-            5 => (
-                Claim::Accumulate(operation),
-                What::Fetch(operation, self.values(count), Vec::new()),
-            ),
+            kind @ (4 | 5) => {
+                let fetches = kind == 5;
+                let operation = self.accumulates(fetches);
+                let values = self.operands(operation, count);
+                let claim = match operation {
+                    Operation::Replace => Claim::Replace(origin),
+                    _ => Claim::Accumulate(operation),
+                };
+                let what = match fetches {
+                    true => What::Fetch(operation, values, Vec::new()),
+                    false => What::Accumulate(operation, values),
+                };
+                (claim, what)
+            }
             6 => (Claim::Put, What::Scattered(self.values(count))),
-            7 => {
+            // Floats are not swapped.
+            7 if !self.scalar.is_float() => {
                 count = 1;
                 let found = board.before[usize::from(target)][index];
                 let other = self.values(2);
                 let expected = if self.dice.one_in(2) { found } else { other[0] };
                 (Claim::Put, What::Swap(expected, other[1], found))
             }
-            8 => {
+            7 | 8 => {
                 let mut found = board.read(target, index, count);
                 found
                     .iter_mut()
@@ -256,7 +299,14 @@ impl Maker {
                 What::Add(self.values(count)),
             ),
         };
-        if !board.claim(target, index, count, claim) {
+        let is_exact = match &what {
+            What::Accumulate(operation, values) | What::Fetch(operation, values, _) => {
+                board.stays_exact(target, index, *operation, values)
+            }
+            What::Add(values) => board.stays_exact(target, index, Operation::Sum, values),
+            _ => true,
+        };
+        if !(is_exact && board.claim(target, index, count, claim)) {
             return None;
         }
         match &what {
@@ -272,9 +322,9 @@ impl Maker {
                 }
             }
             What::Accumulate(operation, values) | What::Fetch(operation, values, _) => {
-                board.combine(target, index, *operation, values, self.width);
+                board.combine(target, index, *operation, values);
             }
-            What::Add(values) => board.combine(target, index, Operation::Sum, values, self.width),
+            What::Add(values) => board.combine(target, index, Operation::Sum, values),
         }
         Some(Access {
             target,
@@ -287,7 +337,7 @@ impl Maker {
     fn note_fetched(&self, board: &Board, accesses: &mut [Vec<Access>]) {
         let ranks = accesses.iter_mut();
         let mut all: Vec<Vec<&mut Access>> = ranks.map(|own| own.iter_mut().collect()).collect();
-        board.note_fetched(&mut all, self.width);
+        board.note_fetched(&mut all);
     }
 
     /// Accesses of all ranks to all ranks.
@@ -295,7 +345,7 @@ impl Maker {
         let mut accesses = vec![Vec::new(); usize::from(self.ranks)];
         for _ in 0..self.dice.below(TRIES) {
             let (origin, target) = (self.dice.rank(self.ranks), self.dice.rank(self.ranks));
-            if let Some(access) = self.access(board, target, false) {
+            if let Some(access) = self.access(board, (origin, target), false) {
                 accesses[usize::from(origin)].push(access);
             }
         }
@@ -305,7 +355,7 @@ impl Maker {
     fn fences(&mut self, board: &mut Board) -> Kind {
         let mut all = Vec::new();
         for _ in 0..1 + self.dice.below(3) {
-            let mut next = Board::new(&board.after);
+            let mut next = Board::new(&board.after, self.scalar);
             let mut accesses = self.anywhere(&mut next);
             self.note_fetched(&next, &mut accesses);
             let changed = |access: &Access| match access.what {
@@ -334,7 +384,7 @@ impl Maker {
             let alone = matches!(hold, Hold::Exclusive | Hold::Queued);
             let mut accesses = Vec::new();
             for _ in 0..1 + self.dice.below(2) {
-                accesses.extend(self.access(board, target, alone));
+                accesses.extend(self.access(board, (origin, target), alone));
             }
             let flush = self.dice.one_in(2);
             all[usize::from(origin)].push(Locked {
@@ -354,7 +404,7 @@ impl Maker {
                     .collect(),
             );
         }
-        board.note_fetched(&mut accesses, self.width);
+        board.note_fetched(&mut accesses);
         Kind::Locks(all)
     }
 

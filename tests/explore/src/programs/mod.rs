@@ -2,8 +2,10 @@
 //!
 //! A [`Program`] is made of a seed: a few ranks, a few windows, and *phases*: exposure and access epochs, fences, locks,
 //! notified puts, stores to own memory. It is valid by MPI-3's rules for the separate memory model, in which two accesses
-//! of one epoch to the same element conflict unless both only read, or both accumulate with the same operation. So there is
-//! one right outcome, and the generator knows it: it keeps what every element must hold behind every phase.
+//! of one epoch to the same element conflict unless both only read, or both accumulate with the same operation, or one of
+//! them with `NO_OP`. So there is one right outcome, and the generator knows it: it keeps what every element must hold behind
+//! every phase. Where the order would count it leaves no choice: one rank only replaces an element in an epoch; floats are
+//! whole numbers, so few and small that none is rounded in whatever order, and no zero has a sign.
 //! [`run`] lets each rank carry out its part on a link and compares all that it sees.
 //!
 //! ```text
@@ -20,39 +22,15 @@ mod model;
 mod part;
 mod pieces;
 mod run;
+mod scalar;
 
 use std::fmt;
 use std::ops::Range;
 
 use flagpost::{Model, Validation};
 pub use generate::generate;
-pub use model::Operation;
 pub use run::{Wrong, run, run_without_vectors};
-
-/// Bits of an element.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Width {
-    /// `u8`.
-    W8,
-    /// `u16`.
-    W16,
-    /// `u32`.
-    W32,
-    /// `u64`.
-    W64,
-}
-
-impl Width {
-    /// All bits of an element.
-    pub fn mask(self) -> u64 {
-        match self {
-            Self::W8 => 0xFF,
-            Self::W16 => 0xFFFF,
-            Self::W32 => 0xFFFF_FFFF,
-            Self::W64 => u64::MAX,
-        }
-    }
-}
+pub use scalar::{Operation, Scalar};
 
 /// How the epochs of the program's windows are signalled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -73,7 +51,7 @@ pub struct Program {
     /// Ranks.
     pub ranks: u16,
     /// Its elements.
-    pub width: Width,
+    pub scalar: Scalar,
     /// Its epochs.
     pub signalling: Signalling,
     /// Its windows.
@@ -270,7 +248,7 @@ impl fmt::Display for Program {
         writeln!(
             f,
             "program {}: {} ranks, {:?}, {:?}, windows of {:?}",
-            self.seed, self.ranks, self.width, self.signalling, self.windows
+            self.seed, self.ranks, self.scalar, self.signalling, self.windows
         )?;
         for (number, phase) in self.phases.iter().enumerate() {
             writeln!(f, "  {number}: window {} {:?}", phase.window, phase.kind)?;

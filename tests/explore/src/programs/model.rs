@@ -1,51 +1,6 @@
 //! The sequential model: what windows hold, and which accesses of one epoch go together.
 
-use super::{Access, What, Width};
-
-/// How an accumulate combines.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Adds, wrapping around.
-    Sum,
-    /// Multiplies, wrapping around.
-    Prod,
-    /// The smaller one.
-    Min,
-    /// The larger one.
-    Max,
-    /// Bitwise and.
-    And,
-    /// Bitwise or.
-    Or,
-    /// Bitwise exclusive or.
-    Xor,
-}
-
-impl Operation {
-    /// All: those for which the order does not count.
-    pub const ALL: [Self; 7] = [
-        Self::Sum,
-        Self::Prod,
-        Self::Min,
-        Self::Max,
-        Self::And,
-        Self::Or,
-        Self::Xor,
-    ];
-
-    /// What `old` and `new` come to.
-    pub fn apply(self, old: u64, new: u64, width: Width) -> u64 {
-        match self {
-            Self::Sum => old.wrapping_add(new) & width.mask(),
-            Self::Prod => old.wrapping_mul(new) & width.mask(),
-            Self::Min => old.min(new),
-            Self::Max => old.max(new),
-            Self::And => old & new,
-            Self::Or => old | new,
-            Self::Xor => old ^ new,
-        }
-    }
-}
+use super::{Access, Operation, Scalar, What};
 
 /// What has been done to an element in the current phase.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -56,17 +11,23 @@ pub(super) enum Claim {
     Put,
     /// Some read it.
     Read,
-    /// Some accumulate to it.
+    /// Some accumulate to it in this way, or only fetch.
     Accumulate(Operation),
+    /// This rank replaces it by accumulates; others only fetch.
+    Replace(u16),
 }
 
 impl Claim {
-    /// Whether an access that claims `new` goes together with what was done before.
-    pub(super) fn admits(self, new: Self) -> bool {
+    /// What stands for both, if an access that claims `new` goes together with what was done before.
+    fn with(self, new: Self) -> Option<Self> {
+        const FETCH: Claim = Claim::Accumulate(Operation::NoOp);
         match (self, new) {
-            (Self::Free, _) | (Self::Read, Self::Read) => true,
-            (Self::Accumulate(old), Self::Accumulate(new)) => old == new,
-            _ => false,
+            (Self::Free, _) => Some(new),
+            (Self::Put, _) | (_, Self::Put) => None,
+            (old, new) if old == new => Some(old),
+            (FETCH, Self::Accumulate(_) | Self::Replace(_)) => Some(new),
+            (Self::Accumulate(_) | Self::Replace(_), FETCH) => Some(self),
+            _ => None,
         }
     }
 }
@@ -78,10 +39,15 @@ pub(super) struct Board {
     /// And at its end.
     pub(super) after: Vec<Vec<u64>>,
     claims: Vec<Vec<Claim>>,
+    /// How large floats may get on the way, in whatever order.
+    sizes: Vec<Vec<f64>>,
+    scalar: Scalar,
 }
 
 impl Board {
-    pub(super) fn new(before: &[Vec<u64>]) -> Self {
+    pub(super) fn new(before: &[Vec<u64>], scalar: Scalar) -> Self {
+        let size = |&value: &u64| scalar.size(value);
+        let sizes = before.iter().map(|piece| piece.iter().map(size).collect());
         Self {
             before: before.to_vec(),
             after: before.to_vec(),
@@ -89,17 +55,42 @@ impl Board {
                 .iter()
                 .map(|piece| vec![Claim::Free; piece.len()])
                 .collect(),
+            sizes: sizes.collect(),
+            scalar,
         }
     }
 
     /// Claims a run of elements of `rank`'s piece, if that goes together with all before.
     pub(super) fn claim(&mut self, rank: u16, index: usize, count: usize, claim: Claim) -> bool {
         let run = &mut self.claims[usize::from(rank)][index..index + count];
-        let admits = run.iter().all(|old| old.admits(claim));
-        if admits {
-            run.fill(claim);
+        let both: Option<Vec<Claim>> = run.iter().map(|old| old.with(claim)).collect();
+        if let Some(both) = &both {
+            run.copy_from_slice(both);
         }
-        admits
+        both.is_some()
+    }
+
+    /// Whether floats stay exact if `values` are combined with them.
+    pub(super) fn stays_exact(
+        &self,
+        rank: u16,
+        index: usize,
+        operation: Operation,
+        values: &[u64],
+    ) -> bool {
+        let sizes = &self.sizes[usize::from(rank)][index..];
+        let mut all = sizes.iter().zip(values);
+        all.all(|(&size, &value)| self.grown(size, operation, value) <= self.scalar.exact())
+    }
+
+    /// How large a float of at most this size gets.
+    fn grown(&self, size: f64, operation: Operation, value: u64) -> f64 {
+        let more = self.scalar.size(value);
+        match operation {
+            Operation::Sum => size + more,
+            Operation::Prod => size * more.max(1.0),
+            _ => size.max(more),
+        }
     }
 
     /// Stores to the end of the phase.
@@ -114,25 +105,26 @@ impl Board {
         index: usize,
         operation: Operation,
         values: &[u64],
-        width: Width,
     ) {
-        let run = &mut self.after[usize::from(rank)][index..index + values.len()];
-        for (place, &value) in run.iter_mut().zip(values) {
-            *place = operation.apply(*place, value, width);
+        let rank = usize::from(rank);
+        for (index, &value) in (index..).zip(values) {
+            let place = &mut self.after[rank][index];
+            *place = operation.apply(*place, value, self.scalar);
+            self.sizes[rank][index] = self.grown(self.sizes[rank][index], operation, value);
         }
     }
 
     /// Notes in the accesses of an epoch, of each rank in its order, what those that fetch may find.
-    pub(super) fn note_fetched(&self, all: &mut [Vec<&mut Access>], width: Width) {
+    pub(super) fn note_fetched(&self, all: &mut [Vec<&mut Access>]) {
         for rank in 0..all.len() {
             for number in 0..all[rank].len() {
                 let access = &*all[rank][number];
-                let What::Fetch(operation, values, _) = &access.what else {
+                let What::Fetch(_, values, _) = &access.what else {
                     continue;
                 };
                 let run = access.index..access.index + values.len();
                 let possible = run
-                    .map(|index| self.fetched(all, (rank, number), *operation, index, width))
+                    .map(|index| self.fetched(all, (rank, number), index))
                     .collect();
                 if let What::Fetch(_, _, noted) = &mut all[rank][number].what {
                     *noted = possible;
@@ -146,9 +138,7 @@ impl Board {
         &self,
         all: &[Vec<&mut Access>],
         (rank, number): (usize, usize),
-        operation: Operation,
         index: usize,
-        width: Width,
     ) -> Vec<u64> {
         const MOST: usize = 1 << 10;
         let target = all[rank][number].target;
@@ -156,12 +146,12 @@ impl Board {
         for (other, accesses) in all.iter().enumerate() {
             let to = accesses.iter().enumerate();
             for (_, access) in to.filter(|(at, _)| other != rank || *at < number) {
-                let Some(value) = access.accumulates(target, index) else {
+                let Some((operation, value)) = access.accumulates(target, index) else {
                     continue;
                 };
                 let then = possible
                     .iter()
-                    .map(|&old| operation.apply(old, value, width));
+                    .map(|&old| operation.apply(old, value, self.scalar));
                 let then: Vec<u64> = then.collect();
                 if other == rank {
                     // Its own are in order.
@@ -210,14 +200,17 @@ impl Access {
         self.target == other.target && own.start < others.end && others.start < own.end
     }
 
-    /// What it accumulates to element `index` of `target`.
-    fn accumulates(&self, target: u16, index: usize) -> Option<u64> {
-        let (What::Accumulate(_, values) | What::Fetch(_, values, _) | What::Add(values)) =
-            &self.what
-        else {
-            return None;
+    /// What it accumulates to element `index` of `target`, and how.
+    fn accumulates(&self, target: u16, index: usize) -> Option<(Operation, u64)> {
+        let (operation, values) = match &self.what {
+            What::Accumulate(operation, values) | What::Fetch(operation, values, _) => {
+                (*operation, values)
+            }
+            What::Add(values) => (Operation::Sum, values),
+            _ => return None,
         };
         let place = index.checked_sub(self.index)?;
-        values.get(place).copied().filter(|_| self.target == target)
+        let value = values.get(place).filter(|_| self.target == target)?;
+        Some((operation, *value))
     }
 }

@@ -7,7 +7,7 @@ use flagpost::{Link, Rank, Rma, Source, Tag, World, epoch::Assert};
 
 use super::pieces::{Element, Windowed, elements, values_of};
 use super::run::Wrong;
-use super::{Access, Between, Hold, Kind, Locked, Notified, Phase, Store, What, Width};
+use super::{Access, Between, Hold, Kind, Locked, Notified, Phase, Store, What};
 
 /// One rank in one phase.
 pub(super) struct Part<'a, 'w, W, L> {
@@ -100,7 +100,8 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
                 result,
             } => {
                 let combine = |a: W::Element, b: W::Element| {
-                    W::Element::of(operation.apply(a.value(), b.value(), Width::W64))
+                    let both = operation.apply(a.value(), b.value(), W::Element::SCALAR);
+                    W::Element::of(both)
                 };
                 let mut data = elements::<W::Element>(&values[own]);
                 match root {

@@ -7,45 +7,118 @@ use std::marker::PhantomData;
 use flagpost::{
     Displacement, DynamicWindow, Error, Link, Memory, Rank, Rma, Window, World,
     epoch::Strategy,
-    rma::{self, Block, Gather, Integer, Layout, Scatter},
+    rma::{self, Block, Gather, Layout, Scatter},
 };
 
 use super::run::Wrong;
-use super::{Access, Operation, What};
+use super::{Access, Operation, Scalar, What};
 
-/// Elements of a width.
-pub(super) trait Element: Integer {
+/// What elements are.
+pub(super) trait Element: rma::Element {
+    const SCALAR: Scalar;
+
     fn of(value: u64) -> Self;
     fn value(self) -> u64;
+    fn operation(operation: Operation) -> rma::Operation<Self>;
 
-    fn operation(operation: Operation) -> rma::Operation<Self> {
-        match operation {
-            Operation::Sum => rma::Operation::SUM,
-            Operation::Prod => rma::Operation::PROD,
-            Operation::Min => rma::Operation::MIN,
-            Operation::And => rma::Operation::AND,
-            Operation::Or => rma::Operation::OR,
-            Operation::Xor => rma::Operation::XOR,
-            Operation::Max => rma::Operation::MAX,
-        }
-    }
+    /// Swaps an integer.
+    fn swap<'w, L: Link + 'w>(
+        epoch: &impl Rma<'w, Self, L>,
+        place: (Rank, usize),
+        expected: Self,
+        new: Self,
+    ) -> Result<Self, Wrong>;
 }
 
 macro_rules! elements {
-    ($($of:ty)*) => {
+    ($($of:ty: $scalar:ident, $bits:ty, $kind:ident;)*) => {
         $(impl Element for $of {
-            fn of(value: u64) -> Self {
-                value as Self
-            }
+            const SCALAR: Scalar = Scalar::$scalar;
 
-            fn value(self) -> u64 {
-                u64::from(self)
-            }
+            $kind!($bits);
         })*
     };
 }
 
-elements!(u8 u16 u32 u64);
+/// The operations that all have.
+macro_rules! of_all {
+    ($operation:ident, $others:expr) => {
+        match $operation {
+            Operation::Sum => rma::Operation::SUM,
+            Operation::Prod => rma::Operation::PROD,
+            Operation::Min => rma::Operation::MIN,
+            Operation::Max => rma::Operation::MAX,
+            Operation::Replace => rma::Operation::REPLACE,
+            Operation::NoOp => rma::Operation::NO_OP,
+            bits => $others(bits),
+        }
+    };
+}
+
+macro_rules! integer {
+    ($bits:ty) => {
+        fn of(value: u64) -> Self {
+            value as Self
+        }
+
+        fn value(self) -> u64 {
+            u64::from(self as $bits)
+        }
+
+        fn operation(operation: Operation) -> rma::Operation<Self> {
+            of_all!(operation, |bits| match bits {
+                Operation::And => rma::Operation::AND,
+                Operation::Or => rma::Operation::OR,
+                _ => rma::Operation::XOR,
+            })
+        }
+
+        fn swap<'w, L: Link + 'w>(
+            epoch: &impl Rma<'w, Self, L>,
+            (target, index): (Rank, usize),
+            expected: Self,
+            new: Self,
+        ) -> Result<Self, Wrong> {
+            Ok(epoch.compare_and_swap(target, index, expected, new)?)
+        }
+    };
+}
+
+macro_rules! float {
+    ($bits:ty) => {
+        fn of(value: u64) -> Self {
+            Self::from_bits(value as $bits)
+        }
+
+        fn value(self) -> u64 {
+            u64::from(self.to_bits())
+        }
+
+        fn operation(operation: Operation) -> rma::Operation<Self> {
+            of_all!(operation, |bits| unreachable!("{bits:?} of floats"))
+        }
+
+        fn swap<'w, L: Link + 'w>(
+            _: &impl Rma<'w, Self, L>,
+            _: (Rank, usize),
+            _: Self,
+            _: Self,
+        ) -> Result<Self, Wrong> {
+            unreachable!("floats are not swapped")
+        }
+    };
+}
+
+elements! {
+    u8: U8, u8, integer;
+    u16: U16, u16, integer;
+    u32: U32, u32, integer;
+    u64: U64, u64, integer;
+    i32: I32, u32, integer;
+    i64: I64, u64, integer;
+    f32: F32, u32, float;
+    f64: F64, u64, float;
+}
 
 /// Elements of `values`.
 pub(super) fn elements<T: Element>(values: &[u64]) -> Vec<T> {
@@ -223,12 +296,13 @@ fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
         }
         What::Swap(expected, new, _) => {
             let (expected, new) = (T::of(*expected), T::of(*new));
-            found[0] = epoch.compare_and_swap(target, index, expected, new)?;
+            found[0] = T::swap(epoch, (target, index), expected, new)?;
         }
         What::Add(_) => {
             epoch.get(target, index, found)?;
             for (place, value) in found.iter_mut().zip(values) {
-                *place = T::of(place.value().wrapping_add(value.value()));
+                let sum = Operation::Sum.apply(place.value(), value.value(), T::SCALAR);
+                *place = T::of(sum);
             }
             epoch.put(target, index, found)?;
         }

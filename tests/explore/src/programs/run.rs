@@ -7,7 +7,7 @@ use flagpost::{
 
 use super::part::Part;
 use super::pieces::{Attached, Element, Elements};
-use super::{Made, Pieces, Program, Signalling, Width};
+use super::{Made, Pieces, Program, Scalar, Signalling};
 
 /// Why a rank's part did not come out as it must.
 #[derive(Debug)]
@@ -103,11 +103,15 @@ fn with_strategy<'w, L: Link, S: Strategy<'w, L>>(
     memories: &'w [Memory<'w, L>],
     options: S::Options,
 ) -> Result<(), Wrong> {
-    match program.width {
-        Width::W8 => with_elements::<u8, L, S>(program, world, memories, options),
-        Width::W16 => with_elements::<u16, L, S>(program, world, memories, options),
-        Width::W32 => with_elements::<u32, L, S>(program, world, memories, options),
-        Width::W64 => with_elements::<u64, L, S>(program, world, memories, options),
+    match program.scalar {
+        Scalar::U8 => with_elements::<u8, L, S>(program, world, memories, options),
+        Scalar::U16 => with_elements::<u16, L, S>(program, world, memories, options),
+        Scalar::U32 => with_elements::<u32, L, S>(program, world, memories, options),
+        Scalar::U64 => with_elements::<u64, L, S>(program, world, memories, options),
+        Scalar::I32 => with_elements::<i32, L, S>(program, world, memories, options),
+        Scalar::I64 => with_elements::<i64, L, S>(program, world, memories, options),
+        Scalar::F32 => with_elements::<f32, L, S>(program, world, memories, options),
+        Scalar::F64 => with_elements::<f64, L, S>(program, world, memories, options),
     }
 }
 
