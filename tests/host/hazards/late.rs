@@ -284,7 +284,7 @@ fn made<'w, M>(
     }
 }
 
-/// Rank 1 detaches memory; behind that rank 0 does not reach it.
+/// Rank 1 detaches memory while rank 0 looks where it lies; behind that rank 0 does not reach it.
 fn detaches(core: &SimCore<8>, remedy: bool) -> Outcome {
     joined(core.clone(), |world| {
         let options = DynamicOptions {
@@ -299,31 +299,31 @@ fn detaches(core: &SimCore<8>, remedy: bool) -> Outcome {
         world
             .broadcast(ONE, &mut there)
             .map_err(|_| "not broadcast")?;
+        let lock = match world.rank() {
+            ZERO => Some(window.window().lock_all().map_err(|_| "no lock")?),
+            _ => None,
+        };
+        let reached = |lock: &Lock<'_, '_, u8, Mapped<SimCore<8>>>| {
+            let words = window.at::<u32, _>(lock, Displacement::new(there[0]));
+            again(|| match words.get(ONE, 0, &mut [0]) {
+                Ok(()) => Ok(true),
+                Err(Error::NotAttached) => Ok(false),
+                Err(other) => Err(other),
+            })
+        };
         world.set_budget(Budget::seconds(1));
         go(core);
-        if world.rank() == ONE {
-            if remedy {
-                again(|| window.detach(&memory))?;
-            } else {
-                // As if it had come to an end.
-                let _ = window.detach(&memory);
-            }
+        if let Some(lock) = &lock {
+            reached(lock)?;
+        } else if remedy {
+            again(|| window.detach(&memory))?;
+        } else {
+            // As if it had come to an end.
+            let _ = window.detach(&memory);
         }
         again(|| world.barrier())?;
-        if world.rank() == ZERO {
-            let lock = finish(window.window().lock_shared(ONE), true, |late| late.go_on())?;
-            let lock = lock.ok_or("no lock")?;
-            let words = window.at::<u32, _>(&lock, Displacement::new(there[0]));
-            let reached = loop {
-                match words.put(ONE, 0, &[7]) {
-                    Err(Error::Timeout(_)) => {}
-                    other => break other,
-                }
-            };
-            check(
-                reached == Err(Error::NotAttached),
-                "detached memory was reached",
-            )?;
+        if let Some(lock) = lock {
+            check(!reached(&lock)?, "detached memory was reached")?;
             finish(lock.unlock(), true, |late| late.go_on())?;
         }
         Ok(())
