@@ -49,7 +49,7 @@ pub struct Cost {
 pub const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
 /// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 32] = [
+pub const SIZED: [&str; 34] = [
     "rma.put",
     "rma.get",
     "rma.accumulate",
@@ -79,8 +79,10 @@ pub const SIZED: [&str; 32] = [
     "local.copy_out",
     "local.copy_in",
     "notify.put_notify",
+    "notify.rput_notify",
     "notify.get_notify",
     "notify.accumulate_notify",
+    "notify.get_accumulate_notify",
     "counter.put_notify",
 ];
 
@@ -103,16 +105,26 @@ pub const SINGLE: [&str; 14] = [
 ];
 
 /// Calls that move none.
-pub const PLAIN: [&str; 75] = [
+pub const PLAIN: [&str; 85] = [
+    "notify.notify",
     "notify.start",
+    "notify.cancel",
     "notify.test",
+    "notify.wait",
+    "notify.wait_any",
+    "notify.probe",
+    "notify.discard",
     "counter.value",
+    "counter.set",
     "counter.reset",
     "counter.test",
+    "counter.cancel",
     "counter.wait_until",
+    "event.make",
     "event.post",
     "event.query",
     "event.wait",
+    "event.free",
     "pscw.slots.post",
     "pscw.slots.post_range",
     "pscw.slots.start",

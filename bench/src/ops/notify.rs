@@ -1,14 +1,14 @@
 //! Calls that tell their target, and those by which it learns of that.
 //!
-//! Rank 0 accesses rank 1's piece; or it looks at what rank 1 has told it, which is there before the first mark. One
-//! counter, one event; one element, unless a size is given.
+//! Rank 0 accesses rank 1's piece; or it looks at what rank 1 has told it, which is there before the first mark, whether a
+//! request has been started for it or not. One counter, one event; one element, unless a size is given.
 
 #![allow(
     clippy::result_large_err,
     reason = "what accesses give back, to go on with"
 )]
 
-use flagpost::{Compare, Counter, Signal, Tag, rma::Operation};
+use flagpost::{Compare, Counter, Signal, Tag, notify::wait_any, rma::Operation};
 
 use super::{OWN, PEER, Stage};
 use crate::Failure;
@@ -23,15 +23,39 @@ impl Stage<'_, '_> {
     pub(super) fn notify(&self, part: &str) -> Result<(), Failure> {
         let window = self.window;
         let (puts, requests) = match part {
-            "start" | "test" => (PEER, OWN),
+            "start" | "cancel" | "test" | "wait" | "wait_any" | "probe" | "discard" => (PEER, OWN),
             _ => (OWN, PEER),
         };
         if self.world.rank() == requests {
             let mut request = window.expect(0..self.data.len(), puts, TAG, 1)?;
-            self.mark(part == "start", || request.start())?;
+            if part == "cancel" {
+                request.start()?;
+                self.mark(true, || request.cancel())?;
+            }
+            let is_unexpected = matches!(part, "probe" | "discard");
+            if !is_unexpected {
+                self.mark(part == "start", || request.start())?;
+            }
             self.world.barrier()?;
             self.world.barrier()?;
             // What it waits for is there: one turn.
+            match part {
+                "discard" => {
+                    let count = self.mark(true, || window.discard_notifications())?;
+                    return (count == 1).then_some(()).ok_or(Failure::Data);
+                }
+                "wait" => return Ok(self.mark(true, || request.wait()).map(drop)?),
+                "wait_any" => {
+                    let mut requests = [request];
+                    return Ok(self.mark(true, || wait_any(&mut requests)).map(drop)?);
+                }
+                "probe" => {
+                    let found = self.mark(true, || window.probe(puts, TAG))?;
+                    found.ok_or(Failure::Data)?;
+                    request.start()?;
+                }
+                _ => {}
+            }
             let done = self.mark(part == "test", || request.test())?;
             return done.map(|_| ()).ok_or(Failure::Data);
         }
@@ -40,6 +64,16 @@ impl Stage<'_, '_> {
         let mut into = data.clone();
         match part {
             "get_notify" => self.mark(true, || window.get_notify(to, 0, &mut into, TAG))?,
+            "notify" => self.mark(true, || window.notify(to, TAG))?,
+            "rput_notify" => self.mark(true, || {
+                let request = window.rput_notify(to, 0, data, TAG)?;
+                request.wait().map_err(Failure::from)
+            })?,
+            "get_accumulate_notify" => {
+                self.mark(true, || {
+                    window.get_accumulate_notify((to, 0), data, SUM, &mut into, TAG)
+                })?;
+            }
             "accumulate_notify" => {
                 self.mark(true, || window.accumulate_notify(to, 0, data, SUM, TAG))?;
             }
@@ -73,11 +107,13 @@ impl Stage<'_, '_> {
             return Ok(self.world.barrier()?);
         }
         let mut request = window.expect_count(0..1, INDEX, 1)?;
-        if part == "test" {
+        if matches!(part, "test" | "cancel") {
             request.start()?;
         }
         self.world.barrier()?;
         match part {
+            "cancel" => self.mark(true, || request.cancel())?,
+            "set" => self.mark(true, || window.set_notify_value(INDEX, 7))?,
             "value" => {
                 self.mark(true, || window.notify_value(INDEX))?;
             }
@@ -98,6 +134,12 @@ impl Stage<'_, '_> {
 
     /// Posts of an event, with data and without, and the calls that look at one.
     pub(super) fn event(&self, part: &str) -> Result<(), Failure> {
+        if matches!(part, "make" | "free") {
+            return self.repeat(|| {
+                let events = self.mark(part == "make", || self.world.events(1))?;
+                Ok(self.mark(part == "free", || events.free())?)
+            });
+        }
         let events = self.world.events(1)?;
         let bound = events.bind(self.window, 0..1, INDEX)?;
         self.repeat(|| {
