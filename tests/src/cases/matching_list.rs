@@ -118,29 +118,27 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
 }
 
-/// The same in every schedule: the list is full from the start, and empties while the second post looks for room.
+/// The same in every schedule: what rank 0 posts to itself fills its list from the start, and goes while the other's post looks
+/// for room.
 pub(super) fn small_full<L: Link>(world: &World<'_, L>, go: impl FnOnce()) -> Result<(), Failure> {
-    let [origin, early, late] = [0, 1, 2].map(Rank::new);
-    let only_origin = [origin];
-    let origins = world.group(&only_origin)?;
+    let all = [0, 1].map(Rank::new);
+    let [origin, late] = all;
+    let origins = world.group(&all[..1])?;
     let window = world.allocate_with::<u32, MatchingList<'_>>(1, 1)?;
-    let first = match world.rank() == early {
+    let first = match world.rank() == origin {
         true => Some(window.post(&origins)?),
         false => None,
     };
     world.barrier()?;
     go();
-    if world.rank() == origin {
-        for target in [early, late] {
-            let targets = [target];
-            let access = window.start(&world.group(&targets)?)?;
-            access.put(target, 0, &[5])?;
-            access.complete()?;
-        }
-        return Ok(());
-    }
     let exposure = match first {
-        Some(first) => first,
+        Some(first) => {
+            window.start(&origins)?.complete()?;
+            let access = window.start(&world.group(&all[1..])?)?;
+            access.put(late, 0, &[5])?;
+            access.complete()?;
+            return Ok(first.wait()?);
+        }
         None => window.post(&origins)?,
     };
     exposure.wait()?;
