@@ -360,7 +360,8 @@ impl core::error::Error for Error {}
 
 /// A call that could not finish, with the handle to go on with.
 ///
-/// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch.
+/// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch; a [`Making`](crate::Making), the world's collective
+/// calls.
 #[derive(Debug)]
 #[must_use = "dropping the handle abandons its epoch"]
 pub struct Unfinished<H> {

@@ -20,17 +20,28 @@ pub type Made<'w, L, M> = Result<M, Unfinished<Option<Making<'w, L, M>>>>;
 
 /// A window, or events, that not all ranks have come to make yet.
 ///
-/// Other collective calls of the world come behind it: [go on](Self::go_on) first. Dropped, it keeps what it has taken, and the world
-/// makes nothing more: other ranks may have begun to use it.
+/// Other collective calls of the world come behind it: [go on](Self::go_on) first. It cannot be given up, since other ranks may have begun
+/// to use what is made: dropped, or with a rank that is [lost](Error::PeerLost), it keeps all that it has taken, and no collective call
+/// of this world comes right any more.
 #[derive(Debug)]
 #[must_use = "dropped, it can never be made"]
 pub struct Making<'w, L, M> {
     world: &'w World<'w, L>,
     /// This rank's part, or why there is none.
     part: Result<M, Error>,
-    /// Takes the part back.
-    discard: fn(&M),
+    ways: Ways<M>,
+    /// It is clear.
+    cleared: bool,
     hearing: Hearing<M>,
+}
+
+/// What is done to a part.
+#[derive(Debug)]
+pub(crate) struct Ways<M> {
+    /// Clears it, past the cache: again, if a budget ran out.
+    pub(crate) clear: fn(&M) -> Result<(), Error>,
+    /// Takes it back.
+    pub(crate) discard: fn(&M),
 }
 
 /// What ranks tell each other, and what this one has heard.
@@ -55,18 +66,19 @@ pub(crate) type Row = [u32; 8];
 pub(crate) const SAME: usize = 4;
 
 impl<'w, L: Link, M> Making<'w, L, M> {
-    /// Of a part of which `offer`, 48 bits, tells what must be the same on all ranks; `discard` takes it back.
+    /// Of a part of which `offer`, 48 bits, tells what must be the same on all ranks.
     pub(crate) fn same(
         world: &'w World<'w, L>,
         part: Result<M, Error>,
         offer: impl FnOnce(&M) -> u64,
-        discard: fn(&M),
+        ways: Ways<M>,
     ) -> Self {
         let offer = part.as_ref().ok().map(offer);
         Self {
             world,
             part,
-            discard,
+            ways,
+            cleared: false,
             hearing: Hearing::Agreement(Agreement::new(world.rank(), offer)),
         }
     }
@@ -77,14 +89,15 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         part: Result<M, Error>,
         row: impl FnOnce(&M) -> Row,
         note: fn(&M, Rank, &[u32]),
-        discard: fn(&M),
+        ways: Ways<M>,
     ) -> Self {
         let mine = part.as_ref().map_or(Row::default(), row);
         let differs = None;
         Self {
             world,
             part,
-            discard,
+            ways,
+            cleared: false,
             hearing: Hearing::Rows {
                 mine,
                 note,
@@ -111,7 +124,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         let error = match (self.part, differs) {
             (Ok(made), None) => return Ok(made),
             (Ok(part), Some(rank)) => {
-                (self.discard)(&part);
+                (self.ways.discard)(&part);
                 Error::Asymmetric(rank)
             }
             (Err(error), _) => error,
@@ -122,8 +135,13 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         })
     }
 
-    /// Waits for all ranks. The first that has something else, or nothing.
+    /// Clears this rank's part, and waits for all ranks. The first that has something else, or nothing.
     fn hear(&mut self) -> Result<Option<Rank>, Error> {
+        if let (Ok(part), false) = (&self.part, self.cleared) {
+            (self.ways.clear)(part)?;
+        }
+        // BUDGET: once others have heard of it, they may use it.
+        point!("making.cleared", self.cleared = true);
         match &mut self.hearing {
             Hearing::Agreement(agreement) => self.world.agree(agreement),
             Hearing::Rows {

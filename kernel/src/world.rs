@@ -345,10 +345,12 @@ impl<'a, L: Link> World<'a, L> {
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         // As a rule there is nothing to wait for; and where a look costs next to nothing, what is refused is asked for again.
-        if L::LOOKS > 0
-            && let Ok(done) = operation()
-        {
-            return Ok(done);
+        if L::LOOKS > 0 {
+            match operation() {
+                Ok(done) => return Ok(done),
+                Err(refusal) if refusal.is_transient() => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
         }
         self.retry_long(full, operation)
     }

@@ -231,13 +231,6 @@ pub trait Link {
         false
     }
 
-    /// [`flush_at_once`](Self::flush_at_once), for a rank whose next access is an atomic operation that lets others in: own loads are ordered by
-    /// that.
-    #[inline]
-    fn release_at_once(&self) -> bool {
-        false
-    }
-
     // ---- Telling, and being told ----
 
     /// Sets `to`'s slot to `value`, one more (wrapping) than the last value this rank gave it; the first

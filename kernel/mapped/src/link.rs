@@ -257,13 +257,13 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Places what this rank has stored; false if inline payload is under way. `before_loads`: before its later loads, too.
+    /// Places what this rank has stored; false if inline payload is under way.
     #[inline]
-    fn has_settled(&self, before_loads: bool) -> bool {
+    fn has_settled(&self) -> bool {
         // DRAIN: stores that have arrived are in memory, which is where peers look.
         point!("mapped.flush.drain", {
-            if M::COHERENT && before_loads {
-                // Two ranks that put, flush and get do not both miss the other's.
+            if M::COHERENT {
+                // Before later loads, too: two ranks that put, flush and get do not both miss the other's.
                 self.machine.settle();
             } else {
                 self.machine.drain();
@@ -513,7 +513,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         if let Some(rank) = to {
             self.region_of(rank)?;
         }
-        if self.has_settled(true) {
+        if self.has_settled() {
             Ok(())
         } else {
             self.inline_placed(to)
@@ -522,12 +522,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     #[inline]
     fn flush_at_once(&self) -> bool {
-        M::COHERENT && self.has_settled(true)
-    }
-
-    #[inline]
-    fn release_at_once(&self) -> bool {
-        M::COHERENT && self.has_settled(false)
+        M::COHERENT && self.has_settled()
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {

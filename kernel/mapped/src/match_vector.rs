@@ -120,7 +120,10 @@ impl<M: Machine, A: Atomics<M>> VectorLink for Mapped<M, A> {
             site!("mapped.match_vector.posted.acquire"),
         ];
         let at = self.own(sync.get().saturating_add(offset));
-        self.poll_for(at, |bits| bits != 0, sites)
+        let bits = self.poll_for(at, |bits| bits != 0, sites);
+        // Another one's bit may be waited for, though some are there.
+        self.polled.note(at, bits);
+        bits
     }
 
     fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal> {

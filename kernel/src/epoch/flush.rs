@@ -59,12 +59,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     fn place(&self, target: Option<Rank>) -> Result<(), Error> {
         let world = self.core().world;
         // FLUSH: that is all.
-        point!("flush.place", {
-            // At once, as a rule: then nothing of a wait is begun.
-            if world.link().flush(target).is_err() {
-                world.retry(|| world.link().flush(target))?;
-            }
-        });
+        point!("flush.place", world.retry(|| world.link().flush(target))?);
         Ok(())
     }
 

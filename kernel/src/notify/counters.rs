@@ -105,6 +105,8 @@ pub(crate) struct Counters<'w> {
 struct Coming<'w> {
     /// What this rank has taken for it.
     taken: Result<Taken<'w>, Error>,
+    /// These counters are 0.
+    cleared: bool,
     /// The first rank that has none, or called for another window.
     differs: Option<Rank>,
 }
@@ -142,7 +144,7 @@ fn row(table: &[Cell<u32>], rank: Rank) -> (Key, u32) {
 }
 
 impl<'w, L: Link> World<'w, L> {
-    /// Takes memory for `count` counters of this rank, all 0, and for a table. Takes nothing if it fails.
+    /// Takes memory for `count` counters of this rank, and for a table. Takes nothing if it fails.
     fn take_counters(&'w self, count: u32) -> Result<Taken<'w>, Error> {
         let bytes = count.checked_mul(CELL).ok_or(Error::MemoryFull {
             missing_bytes: u32::MAX,
@@ -159,16 +161,7 @@ impl<'w, L: Link> World<'w, L> {
                 }
             },
         };
-        let taken = Taken { table, key, count };
-        // CLEAR: G2: what this memory was.
-        let cleared = point!("counters.set.clear", self.clear_cells(key, bytes); else Ok(()));
-        match cleared {
-            Ok(()) => Ok(taken),
-            Err(error) => {
-                self.give_counters_back(taken);
-                Err(error)
-            }
-        }
+        Ok(Taken { table, key, count })
     }
 
     fn give_counters_back(&self, Taken { table, key, count }: Taken<'_>) {
@@ -255,8 +248,19 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let world = core.world;
         let mut coming = core.counters.coming.unwrap_or_else(|| Coming {
             taken: world.take_counters(count),
+            cleared: false,
             differs: None,
         });
+        if let (Ok(Taken { key, count, .. }), false) = (coming.taken, coming.cleared) {
+            // CLEAR: G2: what this memory was.
+            let bytes = count.saturating_mul(CELL);
+            let cleared = point!("counters.set.clear", world.clear_cells(key, bytes); else Ok(()));
+            if let Err(error) = cleared {
+                core.counters.coming = Some(coming);
+                return Err(error);
+            }
+            coming.cleared = true;
+        }
         // Not 0 but for a failure.
         let window = u32::from(core.id).saturating_add(1);
         let mine = match coming.taken {

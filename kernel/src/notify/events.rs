@@ -58,6 +58,7 @@ use super::{
 };
 use crate::{
     Error, Made, Making, Unfinished, Window, World,
+    making::Ways,
     rma::{Request, all, atomic::nothing, prepare},
     window::Lines,
 };
@@ -84,8 +85,8 @@ impl<'w, L: Link> World<'w, L> {
     ///
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is,
-    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that has not come, with a [`Making`] to go
-    /// on with.
+    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that has not come, or did not let this
+    /// one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
     pub fn events(&'w self, count: u32) -> Made<'w, L, Events<'w, L>> {
         let prepared = self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
@@ -93,7 +94,11 @@ impl<'w, L: Link> World<'w, L> {
             let count = events.count ^ events.count.wrapping_shr(u16::BITS);
             u64::from(events.key.get()).wrapping_shl(u16::BITS) | u64::from(count as u16)
         };
-        Making::same(self, prepared, offer, Events::discard).go_on()
+        let ways = Ways {
+            clear: Events::clear,
+            discard: Events::discard,
+        };
+        Making::same(self, prepared, offer, ways).go_on()
     }
 
     /// This rank's part. Takes nothing if it fails.
@@ -115,17 +120,8 @@ impl<'w, L: Link> World<'w, L> {
             count,
             taken,
         };
-        // CLEAR: what this memory was.
         taken.iter().for_each(|taken| taken.set(FIRST));
-        let cleared =
-            point!("events.make.clear", self.set_cells(key, bytes, FIRST.into()); else Ok(()));
-        match cleared {
-            Ok(()) => Ok(events),
-            Err(error) => {
-                events.discard();
-                Err(error)
-            }
-        }
+        Ok(events)
     }
 }
 
@@ -229,6 +225,12 @@ impl<'w, L: Link> Events<'w, L> {
     fn own(&self, index: u32) -> Result<(Awaited<'w, L>, &'w Cell<u32>), Error> {
         let place = self.place(self.world.rank(), index)?;
         Ok((Awaited::new(self.world, place), self.taken(index)?))
+    }
+
+    fn clear(&self) -> Result<(), Error> {
+        // CLEAR: what this memory was.
+        let bytes = self.count.saturating_mul(CELL);
+        point!("events.make.clear", self.world.set_cells(self.key, bytes, FIRST.into()); else Ok(()))
     }
 
     fn discard(&self) {

@@ -12,6 +12,7 @@ use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
     Error, Made, Making, Model, Unfinished, World,
     epoch::{EpochSlots, Strategy},
+    making::Ways,
 };
 
 impl<'w, L: Link> World<'w, L> {
@@ -24,7 +25,7 @@ impl<'w, L: Link> World<'w, L> {
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
     /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming the first such rank elsewhere.
-    /// [`Error::Timeout`] naming a rank that has not come, with a [`Making`] to go on with.
+    /// [`Error::Timeout`] naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
     pub fn allocate<T: Pod>(&'w self, len: usize) -> Made<'w, L, Window<'w, T, L>> {
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
@@ -42,7 +43,7 @@ impl<'w, L: Link> World<'w, L> {
         let Options { strategy, model } = options.into();
         let prepared = self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
         let offer = |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.bytes);
-        Making::same(self, prepared, offer, Window::discard).go_on()
+        Making::same(self, prepared, offer, Window::WAYS).go_on()
     }
 
     /// This rank's part of making a window. Takes nothing if it fails.
@@ -81,10 +82,7 @@ impl<'w, L: Link> World<'w, L> {
             unit: u32::try_from(size.max(1)).unwrap_or(u32::MAX),
         };
         let core = Core::new(self, id, piece, Pieces::Same, cells, model);
-        let cleared = self
-            .zero(key, bytes)
-            .and_then(|()| self.clear_cells(cells, cell::BYTES));
-        if let Err(error) = cleared {
+        if let Err(error) = self.zero(key, bytes) {
             self.discard(&core, &sync);
             return Err(error);
         }
@@ -173,6 +171,18 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             sync.offer(),
             core.model as u32,
         ])
+    }
+
+    pub(super) const WAYS: Ways<Self> = Ways {
+        clear: Self::clear,
+        discard: Self::discard,
+    };
+
+    /// Clears what it has taken but its elements.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        let Self { core, sync, .. } = self;
+        core.world.clear_cells(core.cells, cell::BYTES)?;
+        sync.clear(core.world)
     }
 
     /// Gives back what it took.

@@ -31,7 +31,7 @@ impl<'w, L: Link> World<'w, L> {
     /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`], [`Error::UnitZero`],
     /// [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
     /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere.
-    /// [`Error::Timeout`] naming a rank that has not come, with a [`Making`] to go on with.
+    /// [`Error::Timeout`] naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
     ///
     /// [foMPI]: crate#sources
     pub fn create<T: Pod>(
@@ -74,7 +74,7 @@ impl<'w, L: Link> World<'w, L> {
         let note = |window: &Window<'w, T, L, S>, rank: Rank, place: &[u32]| {
             window.core.note(rank, place);
         };
-        Making::rows(self, prepared, row, note, Window::discard).go_on()
+        Making::rows(self, prepared, row, note, Window::WAYS).go_on()
     }
 
     /// This rank's part. Takes nothing if it fails.
@@ -149,10 +149,9 @@ impl<'w, L: Link> World<'w, L> {
             self.link().publish(key, base, bytes);
             else Ok(())
         );
-        let published = published.map_err(Error::from);
-        if let Err(error) = published.and_then(|()| self.clear_cells(cells, cell::BYTES)) {
+        if let Err(refusal) = published {
             self.discard(&core, &sync);
-            return Err(error);
+            return Err(refusal.into());
         }
         Ok(Window::new(core, sync))
     }

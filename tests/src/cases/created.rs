@@ -22,7 +22,7 @@ use crate::{Failure, context::check};
 const HUGE: usize = 1 << 30;
 
 /// How many bytes could be had at once.
-fn largest<L: Link>(world: &World<'_, L>) -> Result<usize, Failure> {
+pub(super) fn largest<L: Link>(world: &World<'_, L>) -> Result<usize, Failure> {
     match world.reserve(HUGE) {
         Err(Error::MemoryFull { missing_bytes }) => Ok(HUGE - missing_bytes as usize),
         Err(other) => Err(other.into()),

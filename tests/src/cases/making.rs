@@ -5,8 +5,12 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
-use flagpost::{Budget, DynamicOptions, Error, Link, Made, Rma as _, Unfinished, Window, World};
+use flagpost::{
+    Budget, DynamicOptions, Error, Link, Made, MatchingList, Rank, Rma as _, Tag, Unfinished,
+    Window, World,
+};
 
+use super::{created::largest, world::refused as refuses};
 use crate::{Failure, context::check};
 
 /// Each is made by going on until it is there. Peers use it at once: nothing of it is prepared a second time.
@@ -33,19 +37,82 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(memory.release()?)
 }
 
+/// The ranks do not ask for the same, or one cannot have it: all are told in the end, and nothing is taken.
+pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let first = Rank::new(0);
+    let odd = world.rank() == first;
+    let named = if odd { Rank::new(1) } else { first };
+    let differs = Error::Asymmetric(named);
+    let memory = world.reserve(64)?;
+    let room = largest(world)?;
+    for _ in 0..2 {
+        let window = made(world, || world.allocate::<u32>(if odd { 4 } else { 40 }));
+        refuses("lengths differ", window, differs)?;
+        let unit = if odd { 0 } else { 4 };
+        let window = made(world, || world.create::<u32>(&memory, 0..64, unit));
+        let zero = if odd { Error::UnitZero } else { differs };
+        refuses("unit 0", window, zero)?;
+        let window = made(world, || {
+            world.dynamic(DynamicOptions {
+                regions: 1 + u16::from(odd),
+                kept: 2,
+                ..DynamicOptions::default()
+            })
+        });
+        refuses("regions differ", window, differs)?;
+        let events = made(world, || world.events(2 + u32::from(odd)));
+        refuses("numbers differ", events, differs)?;
+        check("room", largest(world)? as u64, room as u64)?;
+        // Its memory is in no window.
+        memory.write(0, &[1_u8])?;
+    }
+    used_at_once(made(world, || world.allocate::<u32>(4))?, 7)?;
+    Ok(memory.release()?)
+}
+
+/// Rank 0 makes windows while what it has sent to rank 1, which has answered, may not be in its place yet.
+pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const WORDS: usize = 600;
+    let [zero, one] = [0, 1].map(Rank::new);
+    let window = world.allocate::<u32>(WORDS)?;
+    for round in 1..=2 {
+        let peer = match world.rank() {
+            rank if rank == zero => Some(one),
+            rank if rank == one => Some(zero),
+            _ => None,
+        };
+        if let Some(peer) = peer {
+            let mut told = window.expect(0..WORDS, peer, Tag(1), 1)?;
+            told.start()?;
+            if world.rank() == zero {
+                window.put_notify(one, 0, &[round; WORDS], Tag(1))?;
+                told.wait()?;
+            } else {
+                told.wait()?;
+                window.notify(zero, Tag(1))?;
+            }
+        }
+        used_at_once(made(world, || world.allocate::<u32>(4))?, round)?;
+        made(world, || world.events(1))?.free()?;
+        let list = made(world, || world.allocate_with::<u32, MatchingList<'_>>(1, 2))?;
+        list.free()?;
+        if world.rank() == one {
+            check("payload", window.local().get(WORDS - 1)?, round)?;
+        }
+        world.barrier()?;
+    }
+    Ok(window.free()?)
+}
+
 /// Goes on with a budget of nothing, then has what it takes.
 fn made<'w, L: Link + 'w, M>(
     world: &World<'_, L>,
     make: impl FnOnce() -> Made<'w, L, M>,
-) -> Result<M, Failure> {
+) -> Result<M, Error> {
     world.set_budget(Budget::microseconds(0));
     let mut call = make();
-    loop {
+    let made = loop {
         call = match call {
-            Ok(made) => {
-                world.set_budget(Budget::UNLIMITED);
-                return Ok(made);
-            }
             Err(Unfinished {
                 handle: Some(making),
                 error: Error::Timeout(_),
@@ -53,9 +120,11 @@ fn made<'w, L: Link + 'w, M>(
                 world.link().relax();
                 making.go_on()
             }
-            Err(failed) => return Err(failed.error.into()),
+            other => break other,
         };
-    }
+    };
+    world.set_budget(Budget::UNLIMITED);
+    made.map_err(Error::from)
 }
 
 fn used_at_once<L: Link>(window: Window<'_, u32, L>, round: u32) -> Result<(), Failure> {

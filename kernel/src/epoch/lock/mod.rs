@@ -241,7 +241,7 @@ impl<'w, L: Link> Hold<'_, 'w, L> {
                     // FLUSH: G2.
                     point!("lock.unlock.flush", {
                         let link = world.link();
-                        if !link.release_at_once() {
+                        if !link.flush_at_once() {
                             world.retry(|| link.flush(to))?;
                         }
                     });

@@ -139,18 +139,6 @@ impl MatchingList<'_> {
         };
         entry.unwrap_or(0)
     }
-
-    fn prepared<L: Link>(&self, world: &World<'_, L>) -> Result<(), Error> {
-        let link = world.link();
-        let put = |at, value: u64| {
-            // What this rank has heard of may have to come first.
-            world.retry(|| link.put(link.rank(), self.cells, at, &value.to_le_bytes()))
-        };
-        for entry in 0..self.entries() {
-            put(offset(entry), 0)?;
-        }
-        put(self.counter(), FIRST.into())
-    }
 }
 
 impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
@@ -176,7 +164,7 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
         let (found, places) = words
             .split_at_checked(usize::from(entries))
             .unwrap_or((words, &[]));
-        let list = Self {
+        Ok(Self {
             cells,
             found,
             places,
@@ -189,15 +177,23 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
             freeing: Op::new(),
             completing: Op::new(),
             counting: Op::new(),
+        })
+    }
+
+    fn clear(&self, world: &World<'w, L>) -> Result<(), Error> {
+        let link = world.link();
+        let put = |at, value: u64| {
+            // What this rank has heard of may have to come first.
+            world.retry(|| link.put(link.rank(), self.cells, at, &value.to_le_bytes()))
+        };
+        let clear = || {
+            for entry in 0..self.entries() {
+                put(offset(entry), 0)?;
+            }
+            put(self.counter(), FIRST.into())
         };
         // CLEAR: before all ranks agree on the window, nobody claims an entry.
-        match point!("pscw.matching_list.clear", list.prepared(world); else Ok(())) {
-            Ok(()) => Ok(list),
-            Err(error) => {
-                list.discard(world);
-                Err(error)
-            }
-        }
+        point!("pscw.matching_list.clear", clear(); else Ok(()))
     }
 
     fn discard(&self, world: &World<'w, L>) {

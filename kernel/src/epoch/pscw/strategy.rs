@@ -17,11 +17,20 @@ pub trait Strategy<'w, L: Link>: Sized + Debug {
     /// What a post waits for that is refused as [`Refusal::Full`].
     const FULL: Waiting = Waiting::RingSpace;
 
-    /// Takes and clears what the window needs. On failure nothing is taken.
+    /// Takes what the window needs. Does not wait. On failure nothing is taken.
     ///
     /// # Errors
     /// Of memory: see [`World::allocate`].
     fn prepare(world: &'w World<'w, L>, options: Self::Options) -> Result<Self, Error>;
+
+    /// Clears it, where that may have to wait: repeated, if a budget runs out, before any peer accesses it.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`].
+    fn clear(&self, world: &World<'w, L>) -> Result<(), Error> {
+        let _ = world;
+        Ok(())
+    }
 
     /// Gives back what [`Strategy::prepare`] took.
     fn discard(&self, world: &World<'w, L>);

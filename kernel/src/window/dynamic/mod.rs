@@ -73,6 +73,7 @@ use crate::{
     Error, Made, Making, Unfinished, World,
     arena::RankSet,
     epoch::{EpochSlots, Strategy},
+    making::Ways,
 };
 
 /// How origins find out that a descriptor they keep is out of date.
@@ -224,8 +225,11 @@ impl<'w, L: Link> World<'w, L> {
             let kind = u32::MAX.wrapping_sub(made.validation as u32) as usize;
             made.window.offer(kind, made.directory.bytes())
         };
-        let discard = |made: &DynamicWindow<'w, L, S>| made.window.discard();
-        Making::same(self, prepared, offer, discard).go_on()
+        let ways = Ways::<DynamicWindow<'w, L, S>> {
+            clear: |made| made.window.clear(),
+            discard: |made| made.window.discard(),
+        };
+        Making::same(self, prepared, offer, ways).go_on()
     }
 
     /// This rank's part. Takes nothing if it fails.

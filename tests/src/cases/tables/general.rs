@@ -25,6 +25,8 @@ impl<P: Platform> Links<P> {
         case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),
         case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
         case("timeout.making", 1, ANY, |c| making::late(&join(c)?)),
+        case("timeout.making_fails", 2, ANY, |c| making::fails(&join(c)?)),
+        case("timeout.making_heard", 2, ANY, |c| making::heard(&join(c)?)),
         case("timeout.ring_space", 2, ANY, |c| {
             timeout::ring_space(&join(c)?)
         }),
