@@ -111,8 +111,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
     /// # Errors
     /// As the call that began it.
     pub fn go_on(mut self) -> Made<'w, L, M> {
-        // ORDER: no peer accesses it before all have prepared theirs.
-        let differs = match point!("making.agree", self.hear(); else Ok(None)) {
+        let differs = match self.hear() {
             Ok(differs) => differs,
             Err(error) => {
                 return Err(Unfinished {
@@ -143,7 +142,10 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         // BUDGET: once others have heard of it, they may use it.
         point!("making.cleared", self.cleared = true);
         match &mut self.hearing {
-            Hearing::Agreement(agreement) => self.world.agree(agreement),
+            // ORDER: no peer accesses it before all have prepared theirs.
+            Hearing::Agreement(agreement) => {
+                point!("making.agree", self.world.agree(agreement); else Ok(None))
+            }
             Hearing::Rows {
                 mine,
                 note,

@@ -28,7 +28,7 @@ const SOURCES: [&str; 4] = [
 ];
 
 /// Calls that move cache lines, order accesses, lock, or wait for what must come first.
-const STEPS: [&str; 30] = [
+const STEPS: [&str; 31] = [
     // The machine's.
     "write_back",
     "invalidate",
@@ -47,6 +47,7 @@ const STEPS: [&str; 30] = [
     "refresh",
     "connect",
     "flush",
+    "flush_at_once",
     "expect",
     "reset",
     "clear_rings",

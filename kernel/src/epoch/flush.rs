@@ -28,10 +28,13 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
     #[inline]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
-        if self.is_of(target) && self.is_placed() {
-            return Ok(());
-        }
-        self.flush_one(target)
+        // FLUSH: that is all. At once, as a rule.
+        point!("flush.place", {
+            if self.is_of(target) && self.core().world.link().flush_at_once() {
+                return Ok(());
+            }
+            self.flush_one(target)
+        }; else Ok(()))
     }
 
     #[cold]
@@ -40,12 +43,6 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
         self.admit(target)?;
         self.core().world.check_rank(target)?;
         self.place(Some(target))
-    }
-
-    /// Whether all that was put is placed, and the link knows it at once.
-    #[inline]
-    fn is_placed(&self) -> bool {
-        self.core().world.link().flush_at_once()
     }
 
     /// [`flush`](Lock::flush), for all targets of the epoch.
@@ -58,8 +55,11 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
 
     fn place(&self, target: Option<Rank>) -> Result<(), Error> {
         let world = self.core().world;
-        // FLUSH: that is all.
-        point!("flush.place", world.retry(|| world.link().flush(target))?);
+        // FLUSH: as it takes longer, and of all targets.
+        point!(
+            "flush.place.wait",
+            world.retry(|| world.link().flush(target))?
+        );
         Ok(())
     }
 
