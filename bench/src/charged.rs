@@ -50,6 +50,10 @@ impl<'w, S: Strategy<'w, Link>> Strategy<'w, Link> for Charged<S> {
         })
     }
 
+    fn clear(&self, world: &World<'w, Link>) -> Result<(), Error> {
+        self.strategy.clear(world)
+    }
+
     fn discard(&self, world: &World<'w, Link>) {
         self.strategy.discard(world);
     }

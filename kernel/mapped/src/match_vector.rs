@@ -122,7 +122,9 @@ impl<M: Machine, A: Atomics<M>> VectorLink for Mapped<M, A> {
         let at = self.own(sync.get().saturating_add(offset));
         let bits = self.poll_for(at, |bits| bits != 0, sites);
         // Another one's bit may be waited for, though some are there.
-        self.polled.note(at, bits);
+        if M::COHERENT && bits != 0 {
+            self.polled.note(at, bits);
+        }
         bits
     }
 

@@ -96,6 +96,10 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
         })
     }
 
+    fn clear(&self, _: &World<'w, L>) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn discard(&self, world: &World<'w, L>) {
         world.link().withdraw_slots(self.slots);
         world.arena.give_back(self.accessed);

@@ -59,6 +59,10 @@ impl<'w, L: VectorLink> Strategy<'w, L> for MatchVector<'w> {
         }
     }
 
+    fn clear(&self, _: &World<'w, L>) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn discard(&self, world: &World<'w, L>) {
         world.link().withdraw(self.words);
         world.arena.give_back(self.admitted.into_words());

@@ -27,10 +27,7 @@ pub trait Strategy<'w, L: Link>: Sized + Debug {
     ///
     /// # Errors
     /// [`Error::Timeout`].
-    fn clear(&self, world: &World<'w, L>) -> Result<(), Error> {
-        let _ = world;
-        Ok(())
-    }
+    fn clear(&self, world: &World<'w, L>) -> Result<(), Error>;
 
     /// Gives back what [`Strategy::prepare`] took.
     fn discard(&self, world: &World<'w, L>);
