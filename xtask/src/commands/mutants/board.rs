@@ -54,7 +54,7 @@ const SUBSET: [(&str, &str); 30] = [
     ("pscw.post.publish", "pscw.ring"),
     ("pscw.wait.refresh", "pscw.ring"),
     ("pscw.wait.wait", "pscw.ring"),
-    ("window.allocate.agree", "pscw.ring"),
+    ("making.agree", "pscw.ring"),
     ("pscw.match_vector.reset", "pscw.vector.ring"),
     ("window.zero.publish", "window.zero_again"),
     ("world.progress.room", "pscw.full_ring"),
@@ -87,11 +87,7 @@ pub(super) fn sweep(
     table: &Table,
 ) -> Result<Sweep> {
     let mut sweep = Sweep::default();
-    let unknown = names().find(|name| !sources.names.iter().any(|known| known == name));
-    if let Some(name) = unknown {
-        console.error(&format!(
-            "{name}: the board's list names this, but the sources do not"
-        ));
+    if sources.errors > 0 {
         return Ok(sweep);
     }
     let session = Session::mutants(console)?;

@@ -168,6 +168,13 @@ impl Sources {
                 ));
             }
         }
+        for name in board::names() {
+            if !names.iter().any(|known| known == name) {
+                errors.push(format!(
+                    "{name}: the board's list names this, but the sources do not"
+                ));
+            }
+        }
         errors.iter().for_each(|error| console.error(error));
         Ok(Self {
             names,
