@@ -1,6 +1,6 @@
 //! Ping-pong: half of the time that a message takes there and back, four ways.
 //!
-//! Two cores on neighbouring tiles of an SCC, in simulated time. In each round rank 0 sends `bytes` bytes to rank 1, which
+//! Two cores on neighbouring tiles of an SCC, alone or in a larger world, in simulated time. In each round rank 0 sends `bytes` bytes to rank 1, which
 //! reads all of them, and sends as many back, which rank 0 reads. Nothing else happens: no barrier, no computing.
 //!
 //! | variant | sends by | waits by | reads from |
@@ -43,6 +43,12 @@ pub const SIZES: [usize; 14] = [
 
 /// Largest message.
 pub const BYTES_MAX: usize = 256 << 10;
+
+/// Most cores.
+pub const CORES_MAX: u16 = 48;
+
+/// Tiles in a row, at most.
+const COLUMNS: u16 = 8;
 
 /// Bytes of a core's message buffer.
 const BUFFER: u32 = 8 << 10;
@@ -98,6 +104,8 @@ pub struct Setup {
     pub bytes: usize,
     /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones.
     pub hops: u16,
+    /// Cores of the world: two, or more that do nothing but fence with them.
+    pub cores: u16,
     /// What accesses cost.
     pub latencies: Latencies,
     /// Rounds that count.
@@ -111,6 +119,7 @@ impl Setup {
             variant,
             bytes,
             hops: 1,
+            cores: 2,
             latencies: Latencies::SccEas,
             rounds: SPREAD,
         }
@@ -141,21 +150,27 @@ impl Measured {
 /// # Panics
 /// If the setup is none.
 pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
-    let &Setup { bytes, hops, .. } = setup;
+    let &Setup {
+        bytes, hops, cores, ..
+    } = setup;
     assert!(bytes > 0 && bytes.is_multiple_of(8) && bytes <= BYTES_MAX && hops <= 1);
+    assert!((2..=CORES_MAX).contains(&cores));
+    let cores_per_tile = 2 - hops;
+    let tiles = cores.div_ceil(cores_per_tile);
     let mesh = Mesh {
-        columns: 1 + hops,
-        rows: 1,
-        cores_per_tile: 2 - hops,
+        columns: tiles.min(COLUMNS),
+        rows: tiles.div_ceil(COLUMNS),
+        cores_per_tile,
     };
-    between(2, mesh, setup.latencies, bytes, |core| {
+    between(cores, mesh, setup.latencies, bytes, |core| {
         let rounds = Rounds {
             core,
             bytes,
             count: WARM + setup.rounds,
         };
         match setup.variant {
-            Variant::TwoSided => rounds.two_sided(Way::Push, Shape::PAIR),
+            Variant::TwoSided if rounds.core.core().get() > 1 => Ok(()),
+            Variant::TwoSided => rounds.two_sided(1, Way::Push, Shape::PAIR),
             variant => rounds.in_world(variant),
         }
     })
@@ -184,7 +199,7 @@ pub fn measure_way(
             count: WARM + SPREAD,
         };
         match rounds.core.core().get() {
-            number if number == 0 || number + 1 == cores => rounds.two_sided(way, shape),
+            number if number == 0 || number + 1 == cores => rounds.two_sided(cores - 1, way, shape),
             _ => Ok(()),
         }
     })
@@ -288,9 +303,9 @@ impl Rounds {
         Ok(())
     }
 
-    fn two_sided(&self, way: Way, shape: Shape) -> Result<(), Failure> {
+    /// Between core 0 and core `last`.
+    fn two_sided(&self, last: u16, way: Way, shape: Shape) -> Result<(), Failure> {
         let core = &self.core;
-        let last = core.cores() - 1;
         let peer = CoreId::new(last - core.core().get());
         let channel = Channel::open_way(core, peer, way, shape, [0, 0]);
         let buffer = Region::memory(core.core()).at(0);
@@ -317,6 +332,8 @@ impl Rounds {
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(self.bytes / 8)?;
         match variant {
+            Variant::Fence if world.rank().get() > 1 => self.fences_of_others(&window),
+            _ if world.rank().get() > 1 => Ok(()),
             Variant::Notified => self.notified(&window),
             Variant::Pscw => self.pscw(&window),
             _ => self.fences(&window),
@@ -396,6 +413,15 @@ impl Rounds {
         )?;
         let open = epoch.borrow_mut().take().ok_or(Failure::Data)?;
         Ok(open.end()?)
+    }
+
+    fn fences_of_others(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+        let nothing = Assert::NO_STORE | Assert::NO_PUT;
+        let mut epoch = window.fence(nothing | Assert::NO_PRECEDE)?;
+        for _ in 0..2 * self.count {
+            epoch = epoch.fence(nothing)?;
+        }
+        Ok(epoch.end()?)
     }
 
     fn peer(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Rank {

@@ -37,8 +37,8 @@ fn start_and_post_are_flat_complete_and_wait_linear() {
             rows.iter()
                 .all(|row| row.post.count < 2 * rows[0].post.count)
         );
-        // From 13 targets on, where posts have begun to find each other's locks: 31 cost less than a tenth more.
-        assert!(last.post.count * 10 < rows[12].post.count * 11);
+        // From 16 targets on, where posts have begun to find each other's locks: 31 cost less than a tenth more.
+        assert!(last.post.count * 10 < rows[15].post.count * 11);
         for call in [
             |row: &Measured| row.complete.nanoseconds(),
             |row: &Measured| row.wait.nanoseconds(),
@@ -73,8 +73,8 @@ fn thirteen_targets_take_what_was_published() {
     let formulas = run(0).origin().nanoseconds();
     let fitted = run(SOFTWARE).origin().nanoseconds();
     assert!(fitted.abs_diff(PUBLISHED) * 5 <= PUBLISHED, "{fitted} ns");
-    // The formulas explain two thirds.
-    assert_eq!(formulas * 100 / PUBLISHED, 66);
+    // The formulas explain nearly two thirds.
+    assert_eq!(formulas * 100 / PUBLISHED, 63);
     // One number is a weak test: half and double the value miss it, or nearly.
     assert!(run(SOFTWARE / 4).origin().nanoseconds() * 5 < PUBLISHED * 4);
     assert!(run(SOFTWARE * 2).origin().nanoseconds() * 5 > PUBLISHED * 6);
@@ -139,7 +139,7 @@ fn cycles_are_exact() {
         ]
     };
     let one = run(Setup::new(13));
-    assert_eq!(cycles(&one), [561, 14, 9_083, 8_525]);
+    assert_eq!(cycles(&one), [447, 14, 8_784, 8_376]);
     let again = run(Setup::new(13));
     assert_eq!(one.cycles, again.cycles);
     assert_eq!(EPOCHS, 1001);
@@ -148,5 +148,5 @@ fn cycles_are_exact() {
         software_cycles: SOFTWARE,
         ..Setup::new(4)
     });
-    assert_eq!(cycles(&measured), [660, 14, 4_550, 3_959]);
+    assert_eq!(cycles(&measured), [656, 14, 4_569, 3_875]);
 }

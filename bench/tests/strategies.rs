@@ -39,23 +39,23 @@ fn slots_take_less_than_a_quarter_of_the_time_of_match_vectors() {
     }
 }
 
-/// On the whole chip. With one target the loop is a ping-pong, in which the origin waits for the next post: three times.
+/// On the whole chip.
 #[test]
-fn slots_are_four_times_faster_from_two_targets_on() {
+fn slots_are_four_times_faster() {
     for targets in [1, 2, 6, 13, 24, 47] {
         let time = |strategy| origin(strategy, targets, 48);
         let (slots, vector) = (time(Strategy::EpochSlots), time(Strategy::MatchVector));
-        let factor = if targets == 1 { 3 } else { 4 };
-        assert!(factor * slots < vector, "{targets}: {slots} {vector}");
+        assert!(4 * slots < vector, "{targets}: {slots} {vector}");
     }
 }
 
 /// Six neighbours cost what they cost, however many ranks there are: but for how attempts at locks happen to meet, which a
-/// start-up of another length changes.
+/// start-up of another length changes, and turns of another length: notifications are looked for by bells, in a shared ring nearby, or in one in
+/// memory.
 #[test]
 fn six_neighbours_are_flat() {
     use Strategy::{EpochSlots, MatchVector, MatchingList};
-    for (strategy, percent) in [(EpochSlots, 1), (MatchVector, 4), (MatchingList, 4)] {
+    for (strategy, percent) in [(EpochSlots, 1), (MatchVector, 7), (MatchingList, 8)] {
         let times = [48, 256, 1024].map(|cores| origin(strategy, 6, cores));
         let (least, most) = (times.iter().min(), times.iter().max());
         let (&least, &most) = (least.unwrap(), most.unwrap());

@@ -134,10 +134,15 @@ impl<'a, L: Link> World<'a, L> {
 
     /// Takes what has arrived from the link, as long as there is room. True if anything came.
     pub(crate) fn progress(&self) -> bool {
+        self.take_all(false)
+    }
+
+    /// [`progress`](Self::progress), or that of a rank that waits for something else.
+    fn take_all(&self, aside: bool) -> bool {
         let mut any = false;
         // ROOM: what is taken from the link must be kept.
         while point!("world.progress.room", !self.queue.is_full(); else true) {
-            let Some(immediate) = self.next_notification(None) else {
+            let Some(immediate) = self.take_next(None, aside) else {
                 return any;
             };
             self.queue.push(immediate);
@@ -151,8 +156,18 @@ impl<'a, L: Link> World<'a, L> {
     /// The next notification of the link, for which the caller has room. Drops strange ones. `like` is one of a window that there is,
     /// if the caller wants such: then matching touches nothing to find that out.
     pub(crate) fn next_notification(&self, like: Option<u32>) -> Option<u32> {
+        self.take_next(like, false)
+    }
+
+    fn take_next(&self, like: Option<u32>, aside: bool) -> Option<u32> {
         for _ in 0..STRANGE {
-            let immediate = point!("world.next.progress", self.link.progress(); else None)?;
+            let immediate = point!("world.next.progress", {
+                if aside {
+                    self.link.progress_aside()
+                } else {
+                    self.link.progress()
+                }
+            }; else None)?;
             if !self.is_strange(immediate, like) {
                 return Some(immediate);
             }
@@ -238,7 +253,7 @@ impl<'a, L: Link> World<'a, L> {
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
         // PROGRESS: G2.
-        let take = || point!("world.wait.progress", self.progress(); else false);
+        let take = || point!("world.wait.progress", self.take_all(true); else false);
         self.wait_with(deadline, poll, take, missing)
     }
 

@@ -2,8 +2,10 @@
 
 mod groups;
 
+use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, World};
 use flagpost_explore::{coherent, config_for, sizes};
-use flagpost_sim::{Bounds, Config, Method, Profile, Sim, sweep};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Bounds, Config, Method, Profile, Sim, SimCore, sweep};
 
 /// Seeds per case, size and profile.
 const SEEDS: u64 = 5;
@@ -49,4 +51,38 @@ fn notifications_in_all_schedules() {
         }
     }
     assert_eq!(tried, 2 * names.len());
+}
+
+/// Fails if a rank that waits for one post does not watch the match vector's word while another post is in it.
+#[test]
+fn a_post_is_awaited_beside_another_one() {
+    let program = |core: SimCore| {
+        let mut arena = [0; 512];
+        let link = Mapped::start(coherent::Coherent(core), 1)?;
+        let world = World::start(link, &mut arena, WorldConfig::default())?;
+        let [origin, early, late] = [0, 1, 2].map(Rank::new);
+        let window = world.allocate_with::<u32, MatchVector<'_>>(1, ())?;
+        if world.rank() == origin {
+            for target in [late, early] {
+                let targets = [target];
+                let access = window.start(&world.group(&targets)?)?;
+                access.await_posts()?;
+                access.complete().map_err(|late| late.error)?;
+            }
+        } else {
+            let origins = [origin];
+            let exposure = window.post(&world.group(&origins)?)?;
+            exposure.wait().map_err(|late| late.error)?;
+        }
+        Ok::<_, Error>(())
+    };
+    let config = Config {
+        cores: 3,
+        memory_size: 16 << 10,
+        ..Config::default()
+    };
+    sweep(0..300)
+        .case("awaits", config, program)
+        .run()
+        .assert_done();
 }

@@ -175,6 +175,10 @@ impl Link for Given {
         immediate
     }
 
+    fn progress_aside(&self) -> Option<u32> {
+        self.progress()
+    }
+
     fn relax(&self) {}
 
     fn now(&self) -> u64 {

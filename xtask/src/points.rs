@@ -28,7 +28,7 @@ const SOURCES: [&str; 4] = [
 ];
 
 /// Calls that move cache lines, order accesses, lock, or wait for what must come first.
-const STEPS: [&str; 31] = [
+const STEPS: [&str; 32] = [
     // The machine's.
     "write_back",
     "invalidate",
@@ -63,6 +63,7 @@ const STEPS: [&str; 31] = [
     "barrier",
     "meet",
     "progress",
+    "progress_aside",
 ];
 
 /// The macros that are points.

@@ -1,7 +1,7 @@
 //! `cargo xtask bench pingpong`.
 
 use clap::Args;
-use flagpost_bench::pingpong::{BYTES_MAX, SIZES, Setup, Variant, measure};
+use flagpost_bench::pingpong::{BYTES_MAX, CORES_MAX, SIZES, Setup, Variant, measure};
 use flagpost_sim::{Latencies, Report};
 
 use crate::Machine;
@@ -22,6 +22,9 @@ pub(crate) struct Pingpong {
     /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones
     #[arg(long, value_name = "HOPS", default_value = "1", value_parser = clap::value_parser!(u16).range(..=1), allow_negative_numbers = true)]
     hops: u16,
+    /// Cores of the world: 2 to 48, of which all but two do nothing, or fence
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(2..=i64::from(CORES_MAX)), allow_negative_numbers = true)]
+    cores: u16,
     /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
     #[arg(long, value_name = "NAME", default_value = "scc-eas")]
     latencies: Latencies,
@@ -49,6 +52,7 @@ impl Pingpong {
             for variant in Variant::ALL {
                 let setup = Setup {
                     hops: self.hops,
+                    cores: self.cores,
                     latencies: self.latencies,
                     ..Setup::new(variant, bytes)
                 };
@@ -66,8 +70,8 @@ impl Pingpong {
         }
         if !self.json {
             out(&format!(
-                "half of a round trip in core cycles, latencies {}, {} hops, means",
-                self.latencies, self.hops
+                "half of a round trip in core cycles, latencies {}, {} hops, {} cores, means",
+                self.latencies, self.hops, self.cores
             ));
             let names = Variant::ALL.map(|variant| variant.to_string());
             let head: Vec<&str> = std::iter::once("bytes")

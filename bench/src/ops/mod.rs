@@ -46,10 +46,10 @@ pub struct Cost {
 }
 
 /// Sizes of calls that move data, in bytes.
-pub const SIZES: [usize; 4] = [8, 32, 256, 4096];
+pub const SIZES: [usize; 5] = [8, 32, 64, 256, 4096];
 
 /// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 34] = [
+pub const SIZED: [&str; 41] = [
     "rma.put",
     "rma.get",
     "rma.accumulate",
@@ -70,6 +70,10 @@ pub const SIZED: [&str; 34] = [
     "dynamic.get_unkept_told",
     "dynamic.accumulate",
     "dynamic.get_accumulate",
+    "dynamic.rput",
+    "dynamic.rget",
+    "dynamic.raccumulate",
+    "dynamic.rget_accumulate",
     "dynamic.put_layout",
     "dynamic.get_layout",
     "dynamic.accumulate_layout",
@@ -81,8 +85,11 @@ pub const SIZED: [&str; 34] = [
     "notify.put_notify",
     "notify.rput_notify",
     "notify.get_notify",
+    "notify.rget_notify",
     "notify.accumulate_notify",
+    "notify.raccumulate_notify",
     "notify.get_accumulate_notify",
+    "notify.rget_accumulate_notify",
     "counter.put_notify",
 ];
 
@@ -105,7 +112,7 @@ pub const SINGLE: [&str; 14] = [
 ];
 
 /// Calls that move none.
-pub const PLAIN: [&str; 85] = [
+pub const PLAIN: [&str; 87] = [
     "notify.notify",
     "notify.start",
     "notify.cancel",
@@ -115,6 +122,7 @@ pub const PLAIN: [&str; 85] = [
     "notify.probe",
     "notify.discard",
     "counter.value",
+    "counter.fetch",
     "counter.set",
     "counter.reset",
     "counter.test",
@@ -184,6 +192,7 @@ pub const PLAIN: [&str; 85] = [
     "window.allocate_list",
     "window.create",
     "window.dynamic",
+    "window.set_num_notify",
     "window.free",
     "window.reserve",
     "window.release",

@@ -69,6 +69,18 @@ impl Stage<'_, '_> {
                 let request = window.rput_notify(to, 0, data, TAG)?;
                 request.wait().map_err(Failure::from)
             })?,
+            "rget_notify" => self.mark(true, || {
+                let request = window.rget_notify(to, 0, &mut into, TAG)?;
+                request.wait().map_err(Failure::from)
+            })?,
+            "raccumulate_notify" => self.mark(true, || {
+                let request = window.raccumulate_notify(to, 0, data, SUM, TAG)?;
+                request.wait().map_err(Failure::from)
+            })?,
+            "rget_accumulate_notify" => self.mark(true, || {
+                let request = window.rget_accumulate_notify((to, 0), data, SUM, &mut into, TAG)?;
+                request.wait().map_err(Failure::from)
+            })?,
             "get_accumulate_notify" => {
                 self.mark(true, || {
                     window.get_accumulate_notify((to, 0), data, SUM, &mut into, TAG)
@@ -114,6 +126,9 @@ impl Stage<'_, '_> {
         match part {
             "cancel" => self.mark(true, || request.cancel())?,
             "set" => self.mark(true, || window.set_notify_value(INDEX, 7))?,
+            "fetch" => {
+                self.mark(true, || window.signal_fetch(INDEX))?;
+            }
             "value" => {
                 self.mark(true, || window.notify_value(INDEX))?;
             }

@@ -16,6 +16,9 @@ use crate::Failure;
 /// Elements of a window that comes and goes: a cache line and more.
 const FEW: usize = 8;
 
+/// Counters of one.
+const COUNTERS: u32 = 8;
+
 impl Stage<'_, '_> {
     /// Making a window in each way, and giving an allocated one back.
     pub(super) fn window(&self, part: &str) -> Result<(), Failure> {
@@ -42,6 +45,11 @@ impl Stage<'_, '_> {
                 "dynamic" => {
                     let made = || world.dynamic(DynamicOptions::default());
                     self.mark(true, made)?.free()?;
+                }
+                "set_num_notify" => {
+                    let mut window = world.allocate::<u64>(FEW)?;
+                    self.mark(true, || window.set_num_notify(COUNTERS))?;
+                    window.free()?;
                 }
                 _ => {
                     let made = || world.allocate::<u64>(FEW);

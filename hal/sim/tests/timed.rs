@@ -217,6 +217,60 @@ fn who_waits_goes_on_at_the_end_of_a_turn() {
     assert!(turns > 150);
 }
 
+/// Fails if words of a line that is loaded at once are charged one by one, or words that are not, at once.
+#[test]
+fn a_turn_loads_a_line_once_if_its_poller_does() {
+    // When core 0 has seen the last of eight words change, by when core 1 stores it.
+    let seen = |line: bool, delay: u32| {
+        let seen = Cell::new(0);
+        run(scc(2), |core| {
+            let at = |number: u32| buffer(0).plus(4 * number);
+            if core.core() == CoreId::new(0) {
+                let load = || {
+                    if line {
+                        core.load_bytes(at(0), &mut [0; 32]);
+                    } else {
+                        (0..8).for_each(|number| {
+                            core.load_u32(at(number));
+                        });
+                    }
+                };
+                load();
+                let before = core.load_u32(at(7));
+                let watched: [Watch; 8] = std::array::from_fn(|number| Watch {
+                    at: at(number as u32),
+                    seen: if number < 7 {
+                        core.load_u32(at(number as u32))
+                    } else {
+                        before
+                    },
+                });
+                if line {
+                    load();
+                }
+                core.relax(&watched);
+                seen.set(core.cycles());
+            } else {
+                core.spend(10_000 + delay);
+                core.store_u32(at(7), 1);
+            }
+        });
+        seen.get()
+    };
+    let turn = |line| {
+        let times: std::collections::BTreeSet<u64> = (0..1500)
+            .step_by(7)
+            .map(|delay| seen(line, delay))
+            .collect();
+        let times: Vec<u64> = times.into_iter().collect();
+        let turns = times.windows(2).map(|two| two[1] - two[0]);
+        turns.min().expect("several turns")
+    };
+    // The clock and the pause, 22; and a trip to the own buffer, 50 and a third. The least difference is rounded down.
+    assert_eq!(turn(true), 22 + 50);
+    assert_eq!(turn(false), 22 + 8 * 50 + 2);
+}
+
 #[test]
 fn a_bell_wakes_its_owner_612_cycles_later() {
     let report = run(scc(2), |core| match core.core().get() {

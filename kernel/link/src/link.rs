@@ -264,6 +264,10 @@ pub trait Link {
     /// Takes the oldest immediate from this rank's queue, with its data in place.
     fn progress(&self) -> Option<u32>;
 
+    /// [`progress`](Self::progress) of a rank that waits for something else, turn by turn: it may leave out places where an immediate can be, if
+    /// each has its turn.
+    fn progress_aside(&self) -> Option<u32>;
+
     /// Whose immediate [`progress`](Self::progress) gave last, where the link knows that without a look at it.
     fn sender(&self) -> Option<Rank> {
         None

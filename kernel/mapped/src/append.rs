@@ -4,7 +4,7 @@ use flagpost_hal::{Address, Atomic, Machine, Region};
 use flagpost_link::{Key, Link as _, Op, Rank, Refusal, order, point, site};
 
 use crate::{
-    Atomics, Mapped, Ring,
+    Atomics, Mapped,
     atomics::ATTEMPTS,
     entry::{self, DATA, Entry, SECOND, word},
     layout::PAIRS,
@@ -21,7 +21,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Takes a ticket of the ring at `to` that this rank fills.
     #[inline]
     pub(crate) fn claim(&self, to: Rank) -> Result<u32, Refusal> {
-        if let (Ring::Pairs { .. }, Some(peer)) = (self.layout.ring, self.peer(to)) {
+        if let (true, Some(peer)) = (self.layout.ring.of_pairs(), self.peer(to)) {
             let ticket = peer.sent.get();
             if self.is_full(ticket, peer.credit.get()) {
                 self.find_room(to, peer, ticket)?;
@@ -115,7 +115,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Whether data may travel in an entry to `to`: short ones, of a pair.
     #[inline]
     fn travels_inline(&self, to: Rank, data: &[u8]) -> bool {
-        let pairs = matches!(self.layout.ring, Ring::Pairs { .. });
+        let pairs = self.layout.ring.of_pairs();
         pairs && (1..=DATA).contains(&data.len()) && to != self.rank()
     }
 
@@ -167,7 +167,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     ) {
         let lap = self.lap(ticket);
         let at = self.entry(rings, self.ring_number(self.rank()), ticket);
-        let pairs = matches!(self.layout.ring, Ring::Pairs { .. });
+        let pairs = self.layout.ring.of_pairs();
         order!(
             "mapped.ring.append.drain<entry",
             if M::COHERENT || self.unordered.take() {
@@ -183,6 +183,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             } else if pairs {
                 let entry = Entry::new(immediate, place, payload);
                 self.enter_entry(rings, to, ticket, entry);
+                self.ring_bell(rings, ticket.wrapping_add(1));
                 self.leave();
             } else {
                 self.machine.store_u32(at, word(immediate, lap));

@@ -11,6 +11,9 @@ pub(crate) const MOST_ENTRIES: u32 = 1 << 15;
 /// Scratch bytes per rank.
 pub(crate) const SCRATCH_PER_RANK: u32 = 32;
 
+/// Bytes that the slots of two windows take for each rank.
+const SLOTS_OF_WINDOWS: u32 = 16;
+
 /// Most peers of which something is remembered: most ranks with a ring per pair.
 pub(crate) const PAIRS: usize = 64;
 
@@ -29,6 +32,8 @@ pub(crate) struct Layout {
     pub(crate) in_buffer: bool,
     pub(crate) tail: u32,
     pub(crate) heads: u32,
+    /// Where the ring has any.
+    pub(crate) bells: u32,
     pub(crate) entries: u32,
     /// For rings of pairs: [`entries`](Self::entries) in entries, how many of a ring are behind its first, and the places from a
     /// ticket's bit that tells laps apart to the top one.
@@ -49,12 +54,23 @@ impl Layout {
         let rings = ring.rings(ranks);
         let lines = rings.saturating_mul(ring.entries());
         let heads = round_up(rings.saturating_mul(8), line);
+        let bells = match ring {
+            Ring::Bells { .. } => round_up(rings, line),
+            _ => 0,
+        };
+        let before = line.saturating_add(heads).saturating_add(bells);
         let bytes_of_entries = lines.saturating_mul(entry);
-        let bytes = line.saturating_add(heads).saturating_add(bytes_of_entries);
-        let pairs = matches!(ring, Ring::Pairs { .. });
-        let in_buffer = pairs && bytes_of_entries <= buffer.wrapping_shr(1) && bytes <= buffer;
+        let bytes = before.saturating_add(bytes_of_entries);
+        // Many ranks' slots of windows need the room more than a ring that all share.
+        let others = if ring.of_pairs() {
+            0
+        } else {
+            SLOTS_OF_WINDOWS.saturating_mul(ranks as u32)
+        };
+        let in_buffer =
+            bytes_of_entries <= buffer.wrapping_shr(1) && bytes.saturating_add(others) <= buffer;
         let tail = if in_buffer { 0 } else { fixed };
-        let entries = tail.saturating_add(line).saturating_add(heads);
+        let entries = tail.saturating_add(before);
         let rings_end = tail.saturating_add(bytes);
         Self {
             ready: 0,
@@ -66,6 +82,7 @@ impl Layout {
             in_buffer,
             tail,
             heads: tail.saturating_add(line),
+            bells: tail.saturating_add(line).saturating_add(heads),
             entries,
             first: entries.wrapping_shr(entry.trailing_zeros()),
             mask: ring.entries().wrapping_sub(1),
@@ -112,7 +129,8 @@ mod tests {
                 (48, 8 << 10),
                 (1024, 0),
             ] {
-                let l = Layout::new(line, entry, ranks, Ring::for_ranks(ranks, buffer), buffer);
+                let ring = Ring::for_ranks(ranks, buffer, entry);
+                let l = Layout::new(line, entry, ranks, ring, buffer);
                 assert!(l.ready + 4 <= l.slots);
                 assert!(l.slots + 4 * SLOTS <= l.scratch);
                 let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
@@ -121,19 +139,30 @@ mod tests {
                 assert!(l.in_buffer || l.buffer_end == 0);
                 assert!(scratch_end <= l.end);
                 let rings = l.ring.rings(ranks);
-                assert!(l.tail + 4 <= l.heads && l.heads + 8 * rings <= l.entries);
+                assert!(l.tail + 4 <= l.heads && l.heads + 8 * rings <= l.bells);
+                let bells = if let Ring::Bells { .. } = ring {
+                    rings
+                } else {
+                    0
+                };
+                assert!(l.bells + bells <= l.entries);
                 assert_eq!(end - l.entries, rings * l.ring.entries() * entry);
                 assert!(l.buffer_end <= buffer);
-                for part in [l.slots, l.scratch, l.tail, l.heads, l.entries, l.end] {
+                for part in [
+                    l.slots, l.scratch, l.tail, l.heads, l.bells, l.entries, l.end,
+                ] {
                     assert_eq!(part % line, 0);
                 }
             }
         }
         let in_buffer = |ranks, buffer| {
-            Layout::new(32, 32, ranks, Ring::for_ranks(ranks, buffer), buffer).in_buffer
+            let ring = Ring::for_ranks(ranks, buffer, 32);
+            Layout::new(32, 32, ranks, ring, buffer).in_buffer
         };
         assert!(in_buffer(2, 8 << 10) && in_buffer(4, 4 << 10));
-        assert!(!in_buffer(4, (4 << 10) - 1) && !in_buffer(5, 8 << 10) && !in_buffer(1, 0));
+        assert!(in_buffer(5, 8 << 10) && in_buffer(64, 8 << 10) && in_buffer(8, 1 << 10));
+        assert!(in_buffer(65, 8 << 10) && in_buffer(379, 8 << 10));
+        assert!(!in_buffer(4, (4 << 10) - 1) && !in_buffer(381, 8 << 10) && !in_buffer(1, 0));
     }
 
     #[test]

@@ -21,12 +21,14 @@
 //!   ├───────────────┤
 //!   │ heads         │ tickets taken of each ring  owner
 //!   ├───────────────┤
+//!   │ bells         │ a byte per ring, or none    per bell: the producer of its ring
+//!   ├───────────────┤
 //!   │ entries       │ a line each                 per entry: the holder of its ticket
 //!   ├───────────────┤
 //!   │ allocations   │ windows and their words     see their users
 //!   └───────────────┘
 //! ```
-//! Heads and entries of rings of pairs lie in the message buffer instead, where it is large enough ([`ring`]). Everything up to the
+//! Tail, heads, bells and entries lie in the message buffer instead, where that is large enough ([`ring`]). Everything up to the
 //! allocations is only accessed past the caches. In the allocations, the owner caches window data; each allocation has its
 //! lines for itself.
 //!
@@ -45,6 +47,7 @@
 
 mod append;
 pub mod atomics;
+pub mod bells;
 pub mod cells;
 mod edges;
 mod entry;

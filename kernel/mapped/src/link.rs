@@ -9,6 +9,7 @@ use flagpost_link::{
 
 use crate::{
     Atomics, Native, UnderLock,
+    bells::Bells,
     cells::UPDATE,
     held::Pending,
     layout::{Layout, PAIRS, SCRATCH_PER_RANK, SLOTS},
@@ -34,6 +35,8 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) polled: Polled,
     /// What is remembered of the rings between this rank and each peer.
     pub(crate) peers: [Peer; PAIRS],
+    /// Which of them have rung.
+    pub(crate) bells: Bells,
     /// Whose ring is looked at first.
     pub(crate) turn: Cell<Rank>,
     /// Pairs: whose entry was taken last, but for those that are taken at once.
@@ -74,7 +77,7 @@ impl<M: Machine> Mapped<M> {
     ///
     /// # Errors
     /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and for a ring per pair of more than
-    /// 64 ranks; [`Refusal::NoMemory`].
+    /// 64 ranks, or with bells of more than 128 entries; [`Refusal::NoMemory`].
     pub fn start_with_ring(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
         Self::begin(machine, session, ring)
     }
@@ -105,7 +108,11 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     };
 
     fn default_ring(machine: &M) -> Ring {
-        Ring::for_ranks(machine.cores(), Self::buffer_for_rings(machine))
+        Ring::for_ranks(
+            machine.cores(),
+            Self::buffer_for_rings(machine),
+            Self::ENTRY,
+        )
     }
 
     /// Bytes of the message buffers that rings may lie in.
@@ -121,8 +128,16 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     fn begin(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
         let () = Self::LINE_FITS;
         ring.check(machine.cores())?;
+        let ring = match ring {
+            Ring::Bells { entries } if M::COHERENT => Ring::Pairs { entries },
+            _ => ring,
+        };
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
-        let for_rings = Self::buffer_for_rings(&machine);
+        let for_rings = match ring {
+            // Atomic operations are for words of memory.
+            Ring::Shared { .. } if A::NATIVE => 0,
+            _ => Self::buffer_for_rings(&machine),
+        };
         let layout = Layout::new(
             M::LINE as u32,
             Self::ENTRY,
@@ -142,10 +157,11 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             layout,
             polled: Polled::new(),
             peers: [const { Peer::new() }; PAIRS],
+            bells: Bells::new(),
             turn: Cell::new(Rank::new(0)),
             sender: Cell::new(Rank::new(0)),
             out: Cell::new(0),
-            at_once: Cell::new(matches!(ring, Ring::Pairs { .. })),
+            at_once: Cell::new(ring.of_pairs()),
             held: Pending::new(),
             longs: [const { Long::new() }; FEW],
             takes_long,
@@ -534,11 +550,15 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     }
 
     fn progress(&self) -> Option<u32> {
-        self.take()
+        self.take(false)
+    }
+
+    fn progress_aside(&self) -> Option<u32> {
+        self.take(true)
     }
 
     fn sender(&self) -> Option<Rank> {
-        matches!(self.layout.ring, Ring::Pairs { .. }).then(|| self.sender.get())
+        self.layout.ring.of_pairs().then(|| self.sender.get())
     }
 
     fn catch_up(&self) {

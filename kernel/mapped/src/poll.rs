@@ -11,8 +11,8 @@ use core::cell::Cell;
 
 use flagpost_hal::{Address, CoreId, Machine, Region, Relax, Watch};
 
-/// How many words are remembered. A loop that polls more only yields.
-const WORDS: usize = 12;
+/// How many words are remembered, bells of 64 ranks among them. A loop that polls more only yields.
+const WORDS: usize = 24;
 
 /// The words polled since the last [`Polled::relax`].
 #[derive(Debug)]

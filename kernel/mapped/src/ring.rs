@@ -11,12 +11,16 @@
 //! # Which ring
 //! [`Ring::Pairs`]: every rank has one ring per peer, which only that peer fills. No lock, but a line for each entry of each
 //! peer, and a word to poll per peer. [`Ring::Shared`]: every rank has one ring, and producers take tickets under the
-//! owner's lock, or by a native atomic where the machine has them. The default is 64 lines per rank (128 for two with large message
-//! buffers): pairs for up to 4
-//! ranks, shared beyond, where pairs would be short and the words to poll many ([`Ring::for_ranks`]).
+//! owner's lock, or by a native atomic where the machine has them. [`Ring::Bells`]: pairs, and a byte per peer to poll instead of a
+//! word ([`bells`](crate::bells)).
 //!
-//! Pairs lie in the message buffer if their entries fill no more than half of it, since a core polls its own buffer fastest; else in
-//! memory. A shared ring lies in memory: where there are many ranks, the buffer is for their slots.
+//! The default ([`Ring::for_ranks`]): for up to 4 ranks pairs, of 64 lines per rank (128 for two, where half of the message buffer has room for
+//! them). For up to 64 ranks bells, of up to 128 lines per rank, where half of the message buffer has room for 2 lines per peer:
+//! on the SCC 2 lines for each of 48 ranks. Else, and where there are no message buffers, a shared ring of 64 lines.
+//!
+//! Rings of pairs lie in the message buffer if their entries fill no more than half of it, since a core polls its own buffer fastest; else in
+//! memory. So does a shared ring, if the slots of two windows have room beside it (on the SCC: up to 380 ranks), and tickets are not taken by native
+//! atomics.
 //!
 //! # Memory layout (an entry: the first 32 bytes of a line of its own; where caches are kept in step, just these)
 //! ```text
@@ -71,14 +75,16 @@
 //! | `put_immediate` | producer | pairs: load head (room), if the last view says full. Shared: lock(owner),   |
 //! |                 |          | acquire; load tail (and head); store tail; drain; unlock. Then bulk store  |
 //! |                 |          | of longer data; drain, if anything was put or read since the last; bulk    |
-//! |                 |          | store of the entry; drain                                                  |
-//! | `progress`      | owner    | load word 0 of the next entry of each ring: another phase: nothing there.  |
+//! |                 |          | store of the entry; its bell; drain                                        |
+//! | `progress`      | owner    | load word 0 of the next entry of each ring (bells: load all bells, then    |
+//! |                 |          | that word where one differs): another phase: nothing there.                |
 //! |                 |          | Else acquire; load the others; hold the payload (`held`),                  |
 //! |                 |          | or, if there is none, store head                                           |
 //! | `flush`         | producer | load head, if payload of the own is under way                              |
 //!
-//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; shared: the data, 1 lock, 1 load, 2 stores,
-//! 1 unlock, and 1 load per lap. An idle `progress`: one load of own memory per ring; none of the own.
+//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; bells: 1 byte more; shared: the data, 1 lock, 1 load, 2 stores,
+//! 1 unlock, and 1 load per lap. An idle `progress`: one load of own memory per ring, none of the own; bells: a line (or the words) per
+//! 32 ranks.
 //!
 //! On coherent machines: `put_immediate` stores the entry's body; drains; stores its word. `progress` loads the word; acquires;
 //! loads the body; stores the payload; drains; stores head. Most take [one step](flagpost_hal::UncachedMemory::take_record) of the machine for
@@ -113,7 +119,7 @@ const PATIENCE: u8 = 8;
 const MOST_UNPLACED: u32 = 1 << 30;
 
 /// The first ticket: 16 before the numbers wrap around.
-const FIRST: u32 = 0_u32.wrapping_sub(16);
+pub(crate) const FIRST: u32 = 0_u32.wrapping_sub(16);
 
 /// How notifications reach a rank; the same on all ranks. See the [module](self).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -129,44 +135,70 @@ pub enum Ring {
         /// A power of two from 1 to 32,768.
         entries: u32,
     },
+    /// [`Pairs`](Self::Pairs), and a byte per peer that says whether there is anything in its ring ([`bells`](crate::bells)). On machines
+    /// that keep their caches in step the same as `Pairs`.
+    Bells {
+        /// A power of two from 1 to 128.
+        entries: u32,
+    },
 }
 
 impl Ring {
     /// Lines per rank, unless asked for otherwise.
     const LINES: u32 = 64;
-    /// And in a buffer of so many bytes, half of which they fill: long payload waits for room half as often.
+    /// And where half of the message buffer has room for so many: between two ranks, so that long payload waits for room half as often,
+    /// and among more than a word each can be looked at.
     const MOST_LINES: u32 = 128;
-    const LARGE: u32 = 8 << 10;
-    /// Least lines of a pair's ring: a producer looks at `head` once in so many puts. And a rank that waits looks at a
+    /// Least lines of a pair's ring without bells: a producer looks at `head` once in so many puts. And a rank that waits looks at a
     /// word of each of its rings, which are four then at most.
     const LEAST: u32 = 16;
+    /// Least lines with bells.
+    const LEAST_BELLED: u32 = 2;
+    /// Most lines with bells: a bell of 8 bits is ahead then, never behind.
+    const MOST_BELLED: u32 = 128;
 
-    /// The default for so many ranks, with message buffers of so many bytes (0: none): 64 lines per rank, or 128 where there are
-    /// two whose buffers have 8 KiB; in pairs of at least 16 lines, or shared.
-    pub const fn for_ranks(ranks: u16, buffer: u32) -> Self {
-        let lines = if ranks == 2 && buffer >= Self::LARGE {
+    /// The default for so many ranks, with message buffers of so many bytes (0: none) and entries of `entry` bytes: see [there](self#which-ring).
+    pub const fn for_ranks(ranks: u16, buffer: u32, entry: u32) -> Self {
+        let near = match buffer.wrapping_shr(1).checked_div(entry) {
+            Some(lines) => lines,
+            None => 0,
+        };
+        let is_large = near >= Self::MOST_LINES;
+        let lines = if ranks == 2 && is_large {
             Self::MOST_LINES
         } else {
             Self::LINES
         };
-        let entries = match lines.checked_div(ranks as u32) {
+        let pairs = Self::share(lines, ranks);
+        if pairs >= Self::LEAST {
+            return Self::Pairs { entries: pairs };
+        }
+        let near = if is_large { Self::MOST_LINES } else { near };
+        let belled = Self::share(near, ranks);
+        if belled >= Self::LEAST_BELLED && ranks as usize <= PAIRS {
+            return Self::Bells { entries: belled };
+        }
+        Self::Shared {
+            entries: Self::LINES,
+        }
+    }
+
+    /// What each of so many ranks has of `lines`, rounded down to a power of two; or 0.
+    const fn share(lines: u32, ranks: u16) -> u32 {
+        let share = match lines.checked_div(ranks as u32) {
             Some(share) => share,
-            None => Self::LINES,
+            None => lines,
         };
-        match entries.checked_ilog2() {
-            Some(log) if entries >= Self::LEAST => Self::Pairs {
-                entries: 1_u32.wrapping_shl(log),
-            },
-            _ => Self::Shared {
-                entries: Self::LINES,
-            },
+        match share.checked_ilog2() {
+            Some(log) => 1_u32.wrapping_shl(log),
+            None => 0,
         }
     }
 
     /// Entries of a ring.
     pub const fn entries(self) -> u32 {
         match self {
-            Self::Shared { entries } | Self::Pairs { entries } => entries,
+            Self::Shared { entries } | Self::Pairs { entries } | Self::Bells { entries } => entries,
         }
     }
 
@@ -174,14 +206,20 @@ impl Ring {
     pub(crate) const fn rings(self, ranks: u16) -> u32 {
         match self {
             Self::Shared { .. } => 1,
-            Self::Pairs { .. } => ranks as u32,
+            Self::Pairs { .. } | Self::Bells { .. } => ranks as u32,
         }
+    }
+
+    /// Whether each has one producer.
+    pub(crate) const fn of_pairs(self) -> bool {
+        !matches!(self, Self::Shared { .. })
     }
 
     /// Whether a world of so many ranks can have such rings.
     pub(crate) fn check(self, ranks: u16) -> Result<(), Refusal> {
         let entries = self.entries();
-        let fits = self.rings(ranks) <= PAIRS as u32;
+        let fits = self.rings(ranks) <= PAIRS as u32
+            && !matches!(self, Self::Bells { entries } if entries > Self::MOST_BELLED);
         if entries.is_power_of_two() && entries <= MOST_ENTRIES && fits {
             Ok(())
         } else {
@@ -356,7 +394,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     pub(crate) fn ring_number(&self, producer: Rank) -> u32 {
         match self.layout.ring {
             Ring::Shared { .. } => 0,
-            Ring::Pairs { .. } => producer.get().into(),
+            Ring::Pairs { .. } | Ring::Bells { .. } => producer.get().into(),
         }
     }
 
@@ -404,6 +442,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let (layout, rings) = (self.layout, self.rings_of(self.rank())?);
         let entries = layout.ring.entries();
         self.machine.store_u32(rings.at(layout.tail), FIRST);
+        self.clear_bells(rings);
         for number in 0..layout.ring.rings(self.size()) {
             self.machine.store_u32(self.head(rings, number), FIRST);
             if self.takes_long {
@@ -445,13 +484,38 @@ mod tests {
             (u16::MAX, shared),
         ];
         for (ranks, ring) in expected {
-            assert_eq!(Ring::for_ranks(ranks, 0), ring, "{ranks}");
+            assert_eq!(Ring::for_ranks(ranks, 0, 32), ring, "{ranks}");
             assert_eq!(ring.check(ranks), Ok(()));
         }
-        assert_eq!(Ring::for_ranks(2, 8 << 10), pairs(64));
-        for (ranks, buffer) in [(2, (8 << 10) - 1), (3, 8 << 10), (8, u32::MAX)] {
-            assert_eq!(Ring::for_ranks(ranks, buffer), Ring::for_ranks(ranks, 0));
+        let near = |ranks, buffer| Ring::for_ranks(ranks, buffer, 32);
+        assert_eq!(near(2, 8 << 10), pairs(64));
+        for (ranks, buffer) in [(2, (8 << 10) - 1), (3, 8 << 10), (4, u32::MAX)] {
+            assert_eq!(near(ranks, buffer), near(ranks, 0));
         }
+    }
+
+    #[test]
+    fn more_ranks_have_bells_where_half_of_the_buffer_has_room() {
+        let bells = |entries| Ring::Bells { entries };
+        let shared = Ring::Shared { entries: 64 };
+        let expected = [
+            (5, 8 << 10, bells(16)),
+            (8, 8 << 10, bells(16)),
+            (8, u32::MAX, bells(16)),
+            (9, 8 << 10, bells(8)),
+            (32, 8 << 10, bells(4)),
+            (48, 8 << 10, bells(2)),
+            (64, 8 << 10, bells(2)),
+            (65, 8 << 10, shared),
+            (65, u32::MAX, shared),
+            (48, 6 << 10, bells(2)),
+            (48, (6 << 10) - 1, shared),
+        ];
+        for (ranks, buffer, ring) in expected {
+            assert_eq!(Ring::for_ranks(ranks, buffer, 32), ring, "{ranks}");
+            assert_eq!(ring.check(ranks), Ok(()));
+        }
+        assert_eq!(Ring::for_ranks(48, 8 << 10, 64), shared);
     }
 
     #[test]
@@ -479,11 +543,14 @@ mod tests {
             Ring::Pairs {
                 entries: MOST_ENTRIES * 2,
             },
+            Ring::Bells { entries: 256 },
         ] {
             let entries = ring.entries();
             assert_eq!(ring.check(2), Err(Refusal::BadRing { entries }));
         }
-        assert!(Ring::Pairs { entries: 8 }.check(64).is_ok());
-        assert!(Ring::Pairs { entries: 8 }.check(65).is_err());
+        for ring in [Ring::Pairs { entries: 8 }, Ring::Bells { entries: 128 }] {
+            assert!(ring.check(64).is_ok());
+            assert!(ring.check(65).is_err());
+        }
     }
 }

@@ -8,6 +8,7 @@ use flagpost_link::{Link as _, Rank, point, site};
 use crate::{
     Atomics, Mapped, Ring,
     entry::{self, BODY, Entry, Line, WORDS, phase},
+    ring::Peer,
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
@@ -61,12 +62,19 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         taken
     }
 
-    /// Takes the next entry of some ring. Rings take turns.
+    /// Takes the next entry of some ring. Rings take turns; and so do lines of bells, if this is done `aside`.
     #[inline(never)]
-    pub(crate) fn take(&self) -> Option<u32> {
+    pub(crate) fn take(&self, aside: bool) -> Option<u32> {
         let rings = self.rings_of(self.rank()).ok()?;
-        if let Ring::Shared { .. } = self.layout.ring {
+        if !self.layout.ring.of_pairs() {
             return self.take_of(rings, 0, &self.peers.first()?.taken);
+        }
+        if let Ring::Bells { .. } = self.layout.ring {
+            let taken = self.take_rung(rings, aside);
+            if taken.is_none() {
+                self.is_idle();
+            }
+            return taken;
         }
         let count = self.size();
         let mut next = self.turn.get();
@@ -81,26 +89,37 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             }
             let number = self.ring_number(source);
             if let Some(immediate) = self.take_of(rings, number, &peer.taken) {
-                self.sender.set(source);
                 let at_once = M::COHERENT && self.at_once.get();
-                self.turn.set(if at_once { peer.next.get() } else { next });
-                if !M::COHERENT && peer.hears() {
-                    self.hear(source);
-                }
+                self.took(source, peer, if at_once { peer.next.get() } else { next });
                 return Some(immediate);
             }
         }
-        // PLACE: a flush waits for it.
-        point!("mapped.ring.take.idle", self.place_entry());
+        self.is_idle();
         if self.takes_long {
             (0..count.into()).for_each(|number| self.tell_idle(rings, number));
         }
         None
     }
 
+    /// An entry of `source` was taken; `next` is whose turn it is.
+    #[inline]
+    pub(crate) fn took(&self, source: Rank, peer: &Peer, next: Rank) {
+        self.sender.set(source);
+        self.turn.set(next);
+        if !M::COHERENT && peer.hears() {
+            self.hear(source);
+        }
+    }
+
+    /// There is nothing to take.
+    fn is_idle(&self) {
+        // PLACE: a flush waits for it.
+        point!("mapped.ring.take.idle", self.place_entry());
+    }
+
     /// Takes the next entry of ring `number`.
     #[inline]
-    fn take_of(&self, rings: Region, number: u32, taken: &Cell<u32>) -> Option<u32> {
+    pub(crate) fn take_of(&self, rings: Region, number: u32, taken: &Cell<u32>) -> Option<u32> {
         if M::COHERENT {
             return self.take_announced(rings, number, taken);
         }
@@ -162,7 +181,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let at = self.entry(rings, number, ticket);
         let first = self.look_first(|| self.machine.load_u32(at), at, phase(self.lap(ticket)))?;
         let mut body = [[0; 8]; 3];
-        if let Ring::Pairs { .. } = self.layout.ring {
+        if self.layout.ring.of_pairs() {
             self.machine
                 .load_bytes(at.plus(BODY), body.as_flattened_mut());
         }
@@ -211,7 +230,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     fn look(&self, words: &Words, phase: u32, room: bool) -> Option<Entry> {
         let here = |word: u32| Entry::is_of(word, phase);
         let first = self.look_first(|| self.load_first(words), words.at, phase)?;
-        if let Ring::Shared { .. } = self.layout.ring {
+        if !self.layout.ring.of_pairs() {
             return Some(Entry::of_word(first));
         }
         let word = |number: u32| {
@@ -233,7 +252,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// Those of the line at `at`.
     pub(crate) fn words(&self, at: Address) -> Words {
-        let pairs = matches!(self.layout.ring, Ring::Pairs { .. });
+        let pairs = self.layout.ring.of_pairs();
         Words {
             at,
             at_once: pairs && self.machine.loads_lines(at.region),

@@ -159,6 +159,20 @@ impl<F: Fabric> Networked<F> {
     fn is_own(&self, rank: Rank) -> bool {
         rank == self.fabric.rank()
     }
+
+    /// Takes the oldest immediate that has arrived.
+    fn take(&self) -> Option<u32> {
+        self.look();
+        let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
+        self.sender.set(Some(from));
+        if !self.is_own(from)
+            && let Ok(peer) = self.peer(from)
+        {
+            count(&peer.taken, 1);
+            self.give_back(from, peer);
+        }
+        Some(immediate)
+    }
 }
 
 /// What a [`Heap`] could not give.
@@ -474,16 +488,11 @@ impl<F: Fabric> Link for Networked<F> {
     }
 
     fn progress(&self) -> Option<u32> {
-        self.look();
-        let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
-        self.sender.set(Some(from));
-        if !self.is_own(from)
-            && let Ok(peer) = self.peer(from)
-        {
-            count(&peer.taken, 1);
-            self.give_back(from, peer);
-        }
-        Some(immediate)
+        self.take()
+    }
+
+    fn progress_aside(&self) -> Option<u32> {
+        self.take()
     }
 
     fn relax(&self) {

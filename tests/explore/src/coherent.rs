@@ -47,7 +47,7 @@ pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
 
 /// A simulated core that looks at nothing through its cache.
 #[derive(Clone, Debug)]
-pub struct Coherent(SimCore);
+pub struct Coherent(pub SimCore);
 
 impl UncachedMemory for Coherent {
     const PUBLISH: usize = <SimCore as UncachedMemory>::PUBLISH;

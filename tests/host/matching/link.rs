@@ -152,6 +152,12 @@ impl<L: Link> Link for Recorded<'_, L> {
         immediate
     }
 
+    fn progress_aside(&self) -> Option<u32> {
+        let immediate = self.link.progress_aside();
+        self.log.borrow_mut().push(immediate);
+        immediate
+    }
+
     fn sender(&self) -> Option<Rank> {
         self.link.sender()
     }

@@ -22,7 +22,7 @@ use flagpost::{
     Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request, Source,
     Status, Tag, TagFilter, Window, World, notify::test_any,
 };
-use flagpost_mapped::{Mapped, Ring};
+use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
 
 use link::{Log, Recorded};
@@ -282,13 +282,7 @@ fn receive<'w, L: Link>(
 /// One rank's part.
 fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result<(), Error> {
     let log = Log::default();
-    let entries = program.ring;
-    let ring = if program.pairs {
-        Ring::Pairs { entries }
-    } else {
-        Ring::Shared { entries }
-    };
-    let link = Mapped::start_with_ring(core, 1, ring)?;
+    let link = Mapped::start_with_ring(core, 1, program.ring)?;
     let link = Recorded { link, log: &log };
     let config = WorldConfig {
         unexpected: program.unexpected,

@@ -1,5 +1,7 @@
 //! Random programs: what the senders send, and what the receiver, rank 0, calls.
 
+use flagpost_mapped::Ring;
+
 use super::model::{Filter, Wanted};
 
 /// Windows of a program.
@@ -37,10 +39,8 @@ pub(crate) enum Call {
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) ranks: u16,
-    /// A ring for each pair of ranks, in message buffers, instead of one that all share: payload travels in it.
-    pub(crate) pairs: bool,
-    /// Its entries.
-    pub(crate) ring: u32,
+    /// A ring for each pair of ranks, in message buffers, with bells or without: payload travels in it. Or one that all share.
+    pub(crate) ring: Ring,
     pub(crate) unexpected: u16,
     /// Of ranks 1 and up.
     pub(crate) sends: Vec<Vec<Send>>,
@@ -111,11 +111,16 @@ pub(crate) fn generate(seed: u64) -> Program {
             }
         })
         .collect();
+    let entries = [1, 2, 4, 16][dice.below(4)];
+    let ring = match dice.below(3) {
+        0 => Ring::Pairs { entries },
+        1 => Ring::Bells { entries },
+        _ => Ring::Shared { entries },
+    };
     Program {
         ranks,
-        ring: [1, 2, 4, 16][dice.below(4)],
+        ring,
         unexpected: [0, 1, 2, 3, 5, 12][dice.below(6)],
-        pairs: dice.below(2) == 0,
         sends,
         requests,
         calls,

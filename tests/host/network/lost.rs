@@ -103,6 +103,46 @@ fn locks_the_lost(world: &World<'_, Mock>, is_known: bool) -> Result<(), Error> 
     window.lock_all().map_err(error)?.unlock().map_err(error)
 }
 
+/// Whoever flushes learns that what it has put is nowhere, whether it flushes the target or all of them.
+#[test]
+fn a_flush_tells_of_a_lost_target() {
+    for all in [false, true] {
+        runs(300, Wire::default(), |world| {
+            let [first, lost, third] = [0, 1, 2].map(Rank::new);
+            let window = world.allocate::<u32>(1)?;
+            if world.rank() == third {
+                return Ok(());
+            }
+            if world.rank() == lost {
+                let mut told = window.expect(0..0, first, Tag(1), 1)?;
+                told.start()?;
+                told.wait()?;
+                world.link().fabric().drop_out();
+                return Ok(());
+            }
+            let lock = window.lock_shared(lost).map_err(error)?;
+            window.notify(lost, Tag(1))?;
+            let told = loop {
+                // Nothing else is under way: the flush is the first that can know.
+                lock.put(lost, 0, &[1])?;
+                let flushed = if all {
+                    lock.flush_all()
+                } else {
+                    lock.flush(lost)
+                };
+                match flushed {
+                    Ok(()) => world.link().relax(),
+                    Err(told) => break told,
+                }
+            };
+            assert_eq!(told, Error::PeerLost(lost));
+            let unlocked = lock.unlock().map_err(error);
+            assert_eq!(unlocked, Err(Error::PeerLost(lost)));
+            Ok(())
+        });
+    }
+}
+
 /// A post that comes with the news of the loss is seen by who does not wait.
 #[test]
 fn what_a_lost_peer_did_before_counts_for_who_only_looks() {

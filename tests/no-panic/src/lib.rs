@@ -48,6 +48,7 @@ fn ring() -> Ring {
     let entries = any();
     match any() {
         0 => Ring::Pairs { entries },
+        1 => Ring::Bells { entries },
         _ => Ring::Shared { entries },
     }
 }

@@ -63,6 +63,7 @@ impl<P: Platform> Links<P> {
         Self::NOTIFY_SHARED,
         Self::SMALL_NOTIFY,
         Self::SMALL_NOTIFY_SHARED,
+        Self::SMALL_NOTIFY_BELLS,
         Self::NOTIFY_FULL,
         Self::SLOTS,
         Self::LIST,

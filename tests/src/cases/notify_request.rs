@@ -246,7 +246,7 @@ pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
 
 /// More of one window's notifications than the queue holds, when it is freed.
 pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const SENT: u32 = 70; // the queue holds 64, and a spare one
+    const SENT: u32 = 65; // the queue holds 64, and a spare one
     let next = world.rank().next(world.size());
     let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
     for number in 0..SENT {

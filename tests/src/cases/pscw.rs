@@ -363,7 +363,7 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
 ) -> Result<(), Failure> {
-    const MANY: u16 = 70; // more than any ring, less than a ring and the unexpected queue
+    const MANY: u16 = 65; // more than any ring, less than the shortest ring and the unexpected queue
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);

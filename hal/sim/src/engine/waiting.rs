@@ -54,7 +54,7 @@ impl Run<'_, '_> {
             self.polls_in_vain(core);
             self.machine.waits.block(core);
             if let Some(clocks) = &mut self.clocks {
-                clocks.park(core, self.machine.waits.words(core), &self.machine.shape);
+                clocks.park(core, self.machine);
             }
             self.block(core, State::Waits);
             None

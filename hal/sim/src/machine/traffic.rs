@@ -60,6 +60,11 @@ impl Machine {
         }
     }
 
+    /// Whether the core's cache has it.
+    pub(crate) fn has_line(&self, core: u16, line: u32) -> bool {
+        self.caches.find(core, line).is_some()
+    }
+
     /// The line that an action found first, if it is dirty.
     fn saved(&self, found: Option<(usize, u32)>) -> Traffic {
         let line = found.map(|(slot, _)| self.caches.get(slot));

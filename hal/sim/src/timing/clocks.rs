@@ -35,12 +35,17 @@ struct Parked {
     turn: u64,
 }
 
+/// Most lines that a turn of a loop fetches.
+const FETCHED: usize = 64;
+
 /// A core: its time, its place, and what it is doing.
 struct Core {
     /// When its last access came back.
     time: u64,
     flight: Flight,
     parked: Parked,
+    /// Bytes of message buffers whose lines it has fetched since it paused last; and between the two pauses before.
+    fetched: [Vec<u32>; 2],
     position: Position,
     /// The servers of its tile and of its memory.
     tile: u32,
@@ -89,6 +94,7 @@ impl Clocks {
                 back: 0,
             },
             parked: Parked { since: 0, turn: 1 },
+            fetched: [const { Vec::new() }; 2],
             position: plan.position(core),
             tile: u32::from(plan.tile(core)),
             controller: tiles + u32::from(plan.controller(core)),
@@ -125,7 +131,21 @@ impl Clocks {
                 back: trip.unloaded(hops) - trip.service - out,
             };
         }
-        self.cores[usize::from(core)].flight = flight;
+        let asking = &mut self.cores[usize::from(core)];
+        asking.flight = flight;
+        match (op.access, traffic) {
+            (Access::Relax, _) => {
+                asking.fetched.swap(0, 1);
+                asking.fetched[0].clear();
+            }
+            (_, Traffic::Fetch(at)) if machine.shape.address(at).region.kind != Kind::Memory => {
+                let [fetched, _] = &mut asking.fetched;
+                if fetched.len() < FETCHED && !fetched.contains(&at) {
+                    fetched.push(at);
+                }
+            }
+            _ => {}
+        }
         self.agenda.enter(arrival, core);
     }
 
@@ -203,11 +223,25 @@ impl Clocks {
         }
     }
 
-    /// `core` waits from now on, polling `words`.
-    pub(crate) fn park(&mut self, core: u16, words: &[Watched], shape: &Shape) {
+    /// `core` waits from now on, polling its watched words one by one; but those of lines of message buffers that it has, by fetching the
+    /// lines that it fetched in the turn before.
+    pub(crate) fn park(&mut self, core: u16, machine: &Machine) {
+        let shape = &machine.shape;
         let mut turn = self.costs.clock + self.costs.relax;
-        for watched in words {
-            if let Some((trip, server)) = self.route(core, Traffic::Word(watched.at), shape) {
+        let of_line = |at| {
+            let is_near = shape.address(at).region.kind == Kind::MessageBuffer;
+            is_near && machine.has_line(core, shape.split(at).0)
+        };
+        let watched = machine.waits.words(core).iter().map(|watched| watched.at);
+        let words = watched.filter(|at| !of_line(*at)).map(Traffic::Word);
+        let [_, fetched] = &self.cores[usize::from(core)].fetched;
+        let is_watched = |at: &u32| {
+            let same = |watched: &Watched| shape.split(watched.at).0 == shape.split(*at).0;
+            machine.waits.words(core).iter().any(same)
+        };
+        let lines = fetched.iter().copied().filter(is_watched);
+        for traffic in words.chain(lines.map(Traffic::Fetch)) {
+            if let Some((trip, server)) = self.route(core, traffic, shape) {
                 let here = self.cores[usize::from(core)].position;
                 turn += trip.unloaded(hops(here, self.servers[server as usize].position));
             }

@@ -17,6 +17,9 @@ impl<P: Platform> Links<P> {
     pub(crate) const SMALL_NOTIFY_SHARED: &'static [Case<P>] =
         small_notify_cases!("shared.", Ring::Shared { entries: 1 });
 
+    pub(crate) const SMALL_NOTIFY_BELLS: &'static [Case<P>] =
+        small_notify_cases!("bells.", Ring::Bells { entries: 2 });
+
     /// Each put fills the ring; an answer comes before the next. A pair's have too many schedules for an exhaustive search each time.
     pub(crate) const NOTIFY_FULL: &'static [Case<P>] = &[
         case("small.shared.notify_full", 2, 2, |c| {
@@ -24,6 +27,9 @@ impl<P: Platform> Links<P> {
         }),
         case("notify.one_entry", 2, 2, |c| {
             small_ring!(c, Ring::Pairs { entries: 1 }, small::notify::<_, _, 4>)
+        }),
+        case("notify.one_entry_belled", 2, 2, |c| {
+            small_ring!(c, Ring::Bells { entries: 1 }, small::notify::<_, _, 4>)
         }),
         case("small.shared.notify_answered", 2, 2, |c| {
             let ring = Ring::Shared { entries: 1 };

@@ -36,7 +36,7 @@ impl<P: Platform> Links<P> {
         case("timeout.list.full", 3, ANY, |c| {
             matching_list::full(&join(c)?)
         }),
-        case("small.list.full", 2, 2, |c| {
+        case("pscw.list.one_entry", 2, 2, |c| {
             let machine = c.machine.clone();
             matching_list::small_full(&small::join(c)?, || P::go(&machine))
         }),
