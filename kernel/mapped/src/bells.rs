@@ -2,7 +2,8 @@
 //!
 //! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`](crate::Ring::Bells) it looks at one byte
 //! per peer instead, 32 of them in a line: whoever stores an entry stores its *bell* behind it, the lower 8 bits of the ticket behind that
-//! entry. A ring whose bell differs from what was taken of it is looked at.
+//! entry. A ring whose bell differs from what was taken of it is looked at. So is the one that was taken from last, whose next entry comes
+//! before its bell; behind the bells, if that has just found something: no producer keeps another one waiting.
 //!
 //! # Guarantee
 //! G1. A ring in which there is an entry whose producer has told this rank anything since is found.
@@ -36,7 +37,8 @@ const WARM: u8 = 16;
 /// What a rank knows of its bells, in words of four bytes, the first rank's the lowest.
 #[derive(Debug)]
 pub(crate) struct Bells {
-    /// What they were when they were looked at last: never behind `answered`.
+    /// What they were when they were looked at last. Behind `answered` while the bell of an entry that was taken early is under way: then
+    /// a look at its ring finds nothing.
     heard: [Cell<u32>; PAIRS / BELLS as usize],
     /// What was taken.
     answered: [Cell<u32>; PAIRS / BELLS as usize],
@@ -44,6 +46,8 @@ pub(crate) struct Bells {
     turn: Cell<u16>,
     /// How many looks more the ring that was taken from last is worth, before its bell.
     warm: Cell<u8>,
+    /// That look has found something: bells come next, or one producer could keep all others waiting.
+    early: Cell<bool>,
 }
 
 /// The bell of a ring of which the ticket before `ticket` was stored.
@@ -74,15 +78,18 @@ impl Bells {
             answered: [const { Cell::new(EMPTY) }; PAIRS / BELLS as usize],
             turn: Cell::new(0),
             warm: Cell::new(0),
+            early: Cell::new(false),
         }
     }
 
-    /// The ring of `of` was taken as far as `ticket`; without a bell, if `is_early`.
+    /// The ring of `of` was taken as far as `ticket`; without a look at its bell, if `is_early`.
     fn answer(&self, of: Rank, ticket: u32, is_early: bool) {
         set(&self.answered, of, bell(ticket));
         if is_early {
             set(&self.heard, of, bell(ticket));
         }
+        self.early.set(is_early);
+        self.warm.set(WARM);
     }
 
     /// The first of `left` ranks from `from` on, round a world of `size`, that has rung, and how many of them are behind it.
@@ -138,15 +145,26 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if let Some(immediate) = self.take_heard(rings) {
             return Some(immediate);
         }
-        // Who told something last may go on: its entry comes before its bell.
-        if let (false, Some(left)) = (aside, self.bells.warm.get().checked_sub(1)) {
-            self.bells.warm.set(left);
-            if let Some(immediate) = self.take_from(rings, self.sender.get(), true) {
-                return Some(immediate);
-            }
+        let bells_first = aside || self.bells.early.get();
+        if !bells_first && let Some(immediate) = self.take_early(rings) {
+            return Some(immediate);
         }
         self.listen(rings, aside);
-        self.take_heard(rings)
+        if let Some(immediate) = self.take_heard(rings) {
+            return Some(immediate);
+        }
+        if !aside && bells_first {
+            self.bells.early.set(false);
+            return self.take_early(rings);
+        }
+        None
+    }
+
+    /// Takes the next entry of who told something last, and may go on: it comes before its bell.
+    fn take_early(&self, rings: Region) -> Option<u32> {
+        let left = self.bells.warm.get().checked_sub(1)?;
+        self.bells.warm.set(left);
+        self.take_from(rings, self.sender.get(), true)
     }
 
     /// Takes the next entry of a ring whose bell was heard.
@@ -167,7 +185,6 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let peer = self.peer(source)?;
         let immediate = self.take_of(rings, source.get().into(), &peer.taken)?;
         self.bells.answer(source, peer.taken.get(), is_early);
-        self.bells.warm.set(WARM);
         self.took(source, peer, source.next(self.size()));
         Some(immediate)
     }

@@ -284,6 +284,62 @@ fn rings_are_full_each_for_itself() {
     report.assert_done();
 }
 
+/// Fails if a rank that always finds the next entry of one producer never looks at the bells of the others.
+#[test]
+fn one_producer_does_not_keep_another_waiting() {
+    const TAKEN: u32 = 8;
+    let [owner, many, one] = [0, 1, 2].map(Rank::new);
+    for seed in 0..20 {
+        let chip = Chip {
+            memory_size: 32 << 10,
+            seed,
+            ..Chip::quiet(3)
+        };
+        let report = Sim::new(chip).run(|core| {
+            let mut arena = vec![0; 256];
+            let link = Mapped::start_with_ring(core, 1, Ring::Bells { entries: 4 })?;
+            let world = World::start(link, &mut arena, PATIENT)?;
+            let window = world.allocate::<u32>(1)?;
+            let link = world.link();
+            let [put, taken, go, gone] = [(); 4].map(|()| link.allocate_slots(1));
+            let (put, taken, go, gone) = (put?, taken?, go?, gone?);
+            world.barrier()?;
+            let reached = |slot, value| -> Result<(), Error> {
+                while !link.reached(slot, value)? {
+                    link.relax();
+                }
+                Ok(())
+            };
+            if world.rank() == many {
+                for number in 1..=TAKEN {
+                    window.notify(owner, Tag(1))?;
+                    link.signal(owner, put, number)?;
+                    reached(taken, number)?;
+                }
+            } else if world.rank() == one {
+                reached(go, 1)?;
+                window.notify(owner, Tag(1))?;
+                link.signal(owner, gone, 1)?;
+            } else {
+                let mut from = Vec::new();
+                for number in 1..=TAKEN {
+                    reached(put, number)?;
+                    assert!(link.progress().is_some());
+                    from.extend(link.sender());
+                    if number == 1 {
+                        link.signal(one, go, 1)?;
+                        reached(gone, 1)?;
+                    }
+                    link.signal(many, taken, number)?;
+                }
+                assert!(from[..4].contains(&one), "{from:?}");
+            }
+            world.barrier()
+        });
+        report.assert_done();
+    }
+}
+
 /// Waits for notifications of `from`.
 fn take(window: &Window<'_, u32, Mapped<SimCore>>, from: Rank, count: u16) -> Result<(), Error> {
     let mut request = window.expect(0..0, from, Tag(1), count)?;
