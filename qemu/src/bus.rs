@@ -28,7 +28,7 @@ use crate::registers::Register;
 const TURNS: u32 = 64;
 
 /// Words that a relaxing hart looks at, at most; if there are more, the others end its wait by R3.
-const WATCHED: usize = 8;
+const WATCHED: usize = 24;
 
 /// What an uncached access reaches.
 enum Behind {

@@ -265,7 +265,7 @@ pub trait Link {
     fn progress(&self) -> Option<u32>;
 
     /// [`progress`](Self::progress) of a rank that waits for something else, turn by turn: it may leave out places where an immediate can be, if
-    /// each has its turn.
+    /// each has its turn, and if one that comes there ends the next [`relax`](Self::relax), too.
     fn progress_aside(&self) -> Option<u32>;
 
     /// Whose immediate [`progress`](Self::progress) gave last, where the link knows that without a look at it.

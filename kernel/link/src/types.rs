@@ -254,7 +254,8 @@ pub enum Refusal {
         /// Where it was to lie.
         offset: u32,
     },
-    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768, and for one per pair only up to 64 ranks.
+    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768, for one per pair only up to 64 ranks, and with bells only up to
+    /// 128 entries.
     BadRing {
         /// How many were asked for.
         entries: u32,

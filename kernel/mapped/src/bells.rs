@@ -14,8 +14,9 @@
 //!     words are what the owner waits for, and the bell stays ahead until they have been taken.
 //!
 //! # Cost
-//! The producer: one byte stored, in the drain that its entry has anyway. The owner: a line per 32 ranks while there is nothing to
-//! take (words, where lines cannot be loaded at once), or one line per turn while it waits for something else; what several producers have rung for is taken without another look.
+//! The producer: one byte stored, in the drain that its entry has anyway. The owner, while there is nothing to take: a line per 32 ranks (words,
+//! where lines cannot be loaded at once), and for up to 16 looks one of the ring that was taken from last; or one line per turn while it waits
+//! for something else. What several producers have rung for is taken without another look.
 //!
 //! [NA] IV-C polls one queue; bells stand for it where the machine has no atomic operation to share one by.
 //!
@@ -46,7 +47,7 @@ pub(crate) struct Bells {
     turn: Cell<u16>,
     /// How many looks more the ring that was taken from last is worth, before its bell.
     warm: Cell<u8>,
-    /// That look has found something: bells come next, or one producer could keep all others waiting.
+    /// What was taken last was taken before its bell was heard: bells come next, or one producer could keep all others waiting.
     early: Cell<bool>,
 }
 
@@ -69,6 +70,13 @@ fn set(words: &[Cell<u32>], rank: Rank, bell: u8) {
     }
 }
 
+fn get(words: &[Cell<u32>], rank: Rank) -> u8 {
+    let word = words.get(usize::from(rank.get() / BELLS));
+    let bells = word.map_or([0; BELLS as usize], |word| word.get().to_le_bytes());
+    let bell = bells.get(usize::from(rank.get() % BELLS));
+    bell.copied().unwrap_or_default()
+}
+
 impl Bells {
     /// All rings are empty.
     pub(crate) const fn new() -> Self {
@@ -82,11 +90,14 @@ impl Bells {
         }
     }
 
-    /// The ring of `of` was taken as far as `ticket`; without a look at its bell, if `is_early`.
-    fn answer(&self, of: Rank, ticket: u32, is_early: bool) {
-        set(&self.answered, of, bell(ticket));
+    /// The ring of `of` was taken as far as `ticket`. Where that is further than its bell was heard, bells come next.
+    fn answer(&self, of: Rank, ticket: u32) {
+        let answered = bell(ticket);
+        set(&self.answered, of, answered);
+        // Ahead by 127 at most.
+        let is_early = get(&self.heard, of).wrapping_sub(answered) > 127;
         if is_early {
-            set(&self.heard, of, bell(ticket));
+            set(&self.heard, of, answered);
         }
         self.early.set(is_early);
         self.warm.set(WARM);
@@ -164,7 +175,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     fn take_early(&self, rings: Region) -> Option<u32> {
         let left = self.bells.warm.get().checked_sub(1)?;
         self.bells.warm.set(left);
-        self.take_from(rings, self.sender.get(), true)
+        self.take_from(rings, self.sender.get())
     }
 
     /// Takes the next entry of a ring whose bell was heard.
@@ -172,7 +183,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let size = self.size();
         let mut at = (self.turn.get(), size);
         while let Some((source, left)) = self.bells.next(at.0, at.1, size) {
-            if let Some(immediate) = self.take_from(rings, source, false) {
+            if let Some(immediate) = self.take_from(rings, source) {
                 return Some(immediate);
             }
             at = (source.next(size), left);
@@ -181,10 +192,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// Takes the next entry of `source`, if there is one.
-    fn take_from(&self, rings: Region, source: Rank, is_early: bool) -> Option<u32> {
+    fn take_from(&self, rings: Region, source: Rank) -> Option<u32> {
         let peer = self.peer(source)?;
         let immediate = self.take_of(rings, source.get().into(), &peer.taken)?;
-        self.bells.answer(source, peer.taken.get(), is_early);
+        self.bells.answer(source, peer.taken.get());
         self.took(source, peer, source.next(self.size()));
         Some(immediate)
     }
@@ -248,7 +259,7 @@ mod tests {
                 }
                 for rank in 0..size {
                     let ticket = if has(rank) { FIRST ^ 0x80 } else { FIRST };
-                    bells.answer(Rank::new(rank), ticket, false);
+                    bells.answer(Rank::new(rank), ticket);
                 }
                 assert_eq!(bells.next(Rank::new(0), size, size), None);
             }

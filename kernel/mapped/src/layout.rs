@@ -1,6 +1,6 @@
 //! Where things are in each rank's region: see the crate documentation.
 
-use crate::ring::Ring;
+use crate::ring::{Ring, half};
 
 /// Words of the slots.
 pub(crate) const SLOTS: u32 = 32;
@@ -67,8 +67,7 @@ impl Layout {
         } else {
             SLOTS_OF_WINDOWS.saturating_mul(ranks as u32)
         };
-        let in_buffer =
-            bytes_of_entries <= buffer.wrapping_shr(1) && bytes.saturating_add(others) <= buffer;
+        let in_buffer = bytes_of_entries <= half(buffer) && bytes.saturating_add(others) <= buffer;
         let tail = if in_buffer { 0 } else { fixed };
         let entries = tail.saturating_add(before);
         let rings_end = tail.saturating_add(bytes);
@@ -162,7 +161,7 @@ mod tests {
         assert!(in_buffer(2, 8 << 10) && in_buffer(4, 4 << 10));
         assert!(in_buffer(5, 8 << 10) && in_buffer(64, 8 << 10) && in_buffer(8, 1 << 10));
         assert!(in_buffer(65, 8 << 10) && in_buffer(379, 8 << 10));
-        assert!(!in_buffer(4, (4 << 10) - 1) && !in_buffer(381, 8 << 10) && !in_buffer(1, 0));
+        assert!(!in_buffer(4, 2 << 10) && !in_buffer(381, 8 << 10) && !in_buffer(1, 0));
     }
 
     #[test]

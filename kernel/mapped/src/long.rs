@@ -11,7 +11,7 @@
 //! when somebody else may look.
 //!
 //! # Which payload
-//! More than [`DATA`](crate::entry::DATA) bytes; between up to [`FEW`] ranks whose rings lie in their message buffers, on machines
+//! More than [`DATA`](crate::entry::DATA) bytes; between up to [`FEW`] ranks whose rings, of pairs without bells, lie in their message buffers, on machines
 //! with lines of [`LINE`] bytes. Of any length: what the ring has no room for waits. A producer that is refused in the middle knows
 //! how far it has come, and goes on there. Other entries may come between. Other long payload to the same rank waits until that is through, unless there was
 //! room for it [some times](crate::ring) and it did not go on (its handle may have been dropped): then the owner drops what came, and whoever goes on with that

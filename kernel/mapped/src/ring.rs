@@ -19,7 +19,7 @@
 //! on the SCC 2 lines for each of 48 ranks. Else, and where there are no message buffers, a shared ring of 64 lines.
 //!
 //! Rings of pairs lie in the message buffer if their entries fill no more than half of it, since a core polls its own buffer fastest; else in
-//! memory. So does a shared ring, if the slots of two windows have room beside it (on the SCC: up to 380 ranks), and tickets are not taken by native
+//! memory. So does a shared ring, if the slots of two windows have room beside it (on the SCC: up to 378 ranks), and tickets are not taken by native
 //! atomics.
 //!
 //! # Memory layout (an entry: the first 32 bytes of a line of its own; where caches are kept in step, just these)
@@ -77,7 +77,8 @@
 //! |                 |          | of longer data; drain, if anything was put or read since the last; bulk    |
 //! |                 |          | store of the entry; its bell; drain                                        |
 //! | `progress`      | owner    | load word 0 of the next entry of each ring (bells: load all bells, then    |
-//! |                 |          | that word where one differs): another phase: nothing there.                |
+//! |                 |          | that word where one differs, and of the ring that was taken from last,     |
+//! |                 |          | before or behind them): another phase: nothing there.                      |
 //! |                 |          | Else acquire; load the others; hold the payload (`held`),                  |
 //! |                 |          | or, if there is none, store head                                           |
 //! | `flush`         | producer | load head, if payload of the own is under way                              |
@@ -136,7 +137,7 @@ pub enum Ring {
         entries: u32,
     },
     /// [`Pairs`](Self::Pairs), and a byte per peer that says whether there is anything in its ring ([`bells`](crate::bells)). On machines
-    /// that keep their caches in step the same as `Pairs`.
+    /// that keep their caches in step the same as `Pairs`. Payload of more than 16 bytes does not travel in such rings.
     Bells {
         /// A power of two from 1 to 128.
         entries: u32,
@@ -159,7 +160,7 @@ impl Ring {
 
     /// The default for so many ranks, with message buffers of so many bytes (0: none) and entries of `entry` bytes: see [there](self#which-ring).
     pub const fn for_ranks(ranks: u16, buffer: u32, entry: u32) -> Self {
-        let near = match buffer.wrapping_shr(1).checked_div(entry) {
+        let near = match half(buffer).checked_div(entry) {
             Some(lines) => lines,
             None => 0,
         };
@@ -225,6 +226,14 @@ impl Ring {
         } else {
             Err(Refusal::BadRing { entries })
         }
+    }
+}
+
+/// Half of a message buffer, of which a port may have kept a little for itself.
+pub(crate) const fn half(buffer: u32) -> u32 {
+    match buffer.checked_next_power_of_two() {
+        Some(whole) => whole.wrapping_shr(1),
+        None => buffer.wrapping_shr(1),
     }
 }
 
@@ -489,7 +498,8 @@ mod tests {
         }
         let near = |ranks, buffer| Ring::for_ranks(ranks, buffer, 32);
         assert_eq!(near(2, 8 << 10), pairs(64));
-        for (ranks, buffer) in [(2, (8 << 10) - 1), (3, 8 << 10), (4, u32::MAX)] {
+        assert_eq!(near(2, (8 << 10) - 32), pairs(64));
+        for (ranks, buffer) in [(2, 4 << 10), (3, 8 << 10), (4, u32::MAX)] {
             assert_eq!(near(ranks, buffer), near(ranks, 0));
         }
     }
@@ -501,6 +511,9 @@ mod tests {
         let expected = [
             (5, 8 << 10, bells(16)),
             (8, 8 << 10, bells(16)),
+            (8, (8 << 10) - 32, bells(16)),
+            (32, (8 << 10) - 32, bells(4)),
+            (64, (8 << 10) - 32, bells(2)),
             (8, u32::MAX, bells(16)),
             (9, 8 << 10, bells(8)),
             (32, 8 << 10, bells(4)),
@@ -508,8 +521,8 @@ mod tests {
             (64, 8 << 10, bells(2)),
             (65, 8 << 10, shared),
             (65, u32::MAX, shared),
-            (48, 6 << 10, bells(2)),
-            (48, (6 << 10) - 1, shared),
+            (48, (4 << 10) + 1, bells(2)),
+            (48, 4 << 10, shared),
         ];
         for (ranks, buffer, ring) in expected {
             assert_eq!(Ring::for_ranks(ranks, buffer, 32), ring, "{ranks}");
