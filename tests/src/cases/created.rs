@@ -89,11 +89,11 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A window whose rank is full of another's notifications can be freed once these are matched; none is lost.
 pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const SENT: u16 = 65; // the queue holds 64
     let (me, size) = (world.rank(), world.size());
+    let sent = super::crowd(size);
     let other = world.allocate::<u32>(1)?;
     let window = world.allocate::<u32>(1)?;
-    for _ in 0..SENT {
+    for _ in 0..sent {
         other.put_notify(me.next(size), 0, &[], Tag(2))?;
     }
     let Err(Unfinished { handle, error }) = window.free() else {
@@ -103,7 +103,7 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let group = [me];
     let closed = handle.start(&world.group(&group)?).err();
     check("no epochs", closed == Some(Error::EpochAbandoned), true)?;
-    let mut all = other.expect(0..0, me.prev(size), Tag(2), SENT)?;
+    let mut all = other.expect(0..0, me.prev(size), Tag(2), sent)?;
     all.start()?;
     all.wait()?;
     handle.free()?;

@@ -138,36 +138,36 @@ pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// Everybody sends its neighbour more than a ring holds before it takes anything: ranks that wait for room
 /// make room themselves.
 pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const MANY: u32 = 65; // more than any ring, less than the shortest ring and the unexpected queue
     let (me, size) = (world.rank(), world.size());
+    let many = u32::from(super::crowd(size));
     let window = world.allocate::<u32>(1)?;
-    for number in 1..=MANY {
+    for number in 1..=many {
         window.put_notify(me.next(size), 0, &[number], Tag(number))?;
     }
     let mut any = window.expect(0..1, me.prev(size), TagFilter::Any, 1)?;
-    for number in 1..=MANY {
+    for number in 1..=many {
         any.start()?;
         check("in order", any.wait()?.tag.0, number)?;
     }
-    check("the last one", window.local().get(0)?, MANY)
+    check("the last one", window.local().get(0)?, many)
 }
 
 /// [`mutual`], by requests that are tested until they are done.
 pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const MANY: u32 = 65;
     let (me, size) = (world.rank(), world.size());
+    let many = u32::from(super::crowd(size));
     let window = world.allocate::<u32>(1)?;
-    for number in 1..=MANY {
+    for number in 1..=many {
         let data = [number];
         let mut put = window.rput_notify(me.next(size), 0, &data, Tag(1))?;
         while !put.test()? {
             world.link().relax();
         }
     }
-    let mut all = window.expect(0..1, me.prev(size), Tag(1), MANY as u16)?;
+    let mut all = window.expect(0..1, me.prev(size), Tag(1), super::crowd(size))?;
     all.start()?;
     all.wait()?;
-    check("the last one", window.local().get(0)?, MANY)
+    check("the last one", window.local().get(0)?, many)
 }
 
 /// Everybody sends rank 0 more than its ring holds. Nothing is lost, in order per source.

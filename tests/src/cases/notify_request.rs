@@ -246,10 +246,10 @@ pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
 
 /// More of one window's notifications than the queue holds, when it is freed.
 pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const SENT: u32 = 65; // the queue holds 64, and a spare one
+    let sent = u32::from(super::crowd(world.size()));
     let next = world.rank().next(world.size());
     let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
-    for number in 0..SENT {
+    for number in 0..sent {
         window.notify(next, Tag(number))?;
     }
     other.notify(next, Tag(1))?;
@@ -257,7 +257,7 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         return Err(NO_ERROR);
     };
     match error {
-        Error::Unmatched { count } => check("that many", (64..=SENT).contains(&count), true)?,
+        Error::Unmatched { count } => check("that many", (64..=sent).contains(&count), true)?,
         error => return Err(error.into()),
     }
     // It can still be matched, in order.
@@ -265,7 +265,7 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     first.start()?;
     check("second", first.wait()?.tag.0, 1_u32)?;
     first.free()?;
-    check("dropped", handle.discard_notifications()?, SENT - 2)?;
+    check("dropped", handle.discard_notifications()?, sent - 2)?;
     handle.free()?;
     free_unmatched(other, 1)
 }

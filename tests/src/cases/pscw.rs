@@ -363,16 +363,16 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
 ) -> Result<(), Failure> {
-    const MANY: u16 = 65; // more than any ring, less than the shortest ring and the unexpected queue
+    let many = super::crowd(world.size());
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
     let window = world.allocate_with::<u64, S>(1, options)?;
-    let mut all = window.expect(0..0, origin, Tag(1), MANY)?;
+    let mut all = window.expect(0..0, origin, Tag(1), many)?;
     for with_test in [false, true] {
         if me == origin {
             let access = window.start(&targets)?;
-            for _ in 0..MANY {
+            for _ in 0..many {
                 window.put_notify(target, 0, &[], Tag(1))?;
             }
             access.complete()?;
