@@ -106,9 +106,9 @@ const fn case<P: Platform>(
 }
 
 /// How many notifications to one rank, of which none is matched, are more than the unexpected queue and its spare place hold, and more than any ring;
-/// and less than the queue and the ring of one sender. Where there are more than 16 ranks, a ring may have 2 entries.
+/// and less than the queue and the ring of one sender. Where there are more than 8 ranks, a ring may have 2 entries.
 const fn crowd(size: u16) -> u16 {
-    if size > 16 { 65 } else { 70 }
+    if size > 8 { 65 } else { 70 }
 }
 
 /// Repeats `operation` while the link refuses it for the moment only.
