@@ -114,8 +114,8 @@ impl<const LINE: usize> Slot<LINE> {
 /// A private write-back cache of `LINES` lines of `LINE` bytes (a power of two). See the [module](self).
 pub struct PrivateImage<const LINES: usize, const LINE: usize> {
     slots: [Slot<LINE>; LINES],
-    /// Whether any line may be tagged as message data.
-    messages: bool,
+    /// The slots in which lines may be tagged as message data: the first, and the one behind the last.
+    messages: (usize, usize),
 }
 
 impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
@@ -124,7 +124,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         assert!(LINES > 0 && LINE.is_power_of_two() && LINE <= 1 << 16);
         Self {
             slots: [Slot::EMPTY; LINES],
-            messages: false,
+            messages: (0, 0),
         }
     };
 
@@ -135,7 +135,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
 
     /// [`read`](Self::read), of message data: tags the lines.
     pub fn read_message(&mut self, memory: &impl Backing<LINE>, at: Address, into: &mut [u8]) {
-        self.messages = true;
+        self.note_messages(at, into.len());
         self.read_tagged(memory, at, into, Tag::MESSAGE);
     }
 
@@ -188,12 +188,24 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         self.slots[Self::slot_of(line)].tag.holds(line)
     }
 
+    /// Notes that the lines of these bytes may be tagged.
+    fn note_messages(&mut self, at: Address, len: usize) {
+        let (line, start, _) = Self::first_part(at, len);
+        let first = Self::slot_of(line);
+        let behind = first + (start + len).div_ceil(LINE);
+        self.messages = match self.messages {
+            (0, 0) => (first, behind),
+            (from, to) => (from.min(first), to.max(behind)),
+        };
+        if behind > LINES {
+            self.messages = (0, LINES); // they begin again at the first slot
+        }
+    }
+
     /// Drops all lines that are tagged as message data, dirty or not.
     pub fn invalidate_messages(&mut self) {
-        if !core::mem::replace(&mut self.messages, false) {
-            return;
-        }
-        for slot in &mut self.slots {
+        let (first, behind) = core::mem::take(&mut self.messages);
+        for slot in self.slots.get_mut(first..behind).unwrap_or_default() {
             if slot.tag.0 & Tag::MESSAGE != 0 {
                 slot.tag = Tag::EMPTY;
             }

@@ -24,7 +24,7 @@
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, Machine, Region};
+use flagpost_hal::{Address, Machine, Region, Watch};
 use flagpost_link::{Link as _, Rank, point};
 
 use crate::{Atomics, Mapped, Ring, entry::WORDS, layout::PAIRS, ring::FIRST};
@@ -43,6 +43,8 @@ pub(crate) struct Bells {
     heard: [Cell<u32>; PAIRS / BELLS as usize],
     /// What was taken.
     answered: [Cell<u32>; PAIRS / BELLS as usize],
+    /// Where the two differ: a bit per rank, the first rank's the lowest.
+    rung: Cell<u64>,
     /// Which line is looked at next, where they take turns.
     turn: Cell<u16>,
     /// How many looks more the ring that was taken from last is worth, before its bell.
@@ -77,6 +79,23 @@ fn get(words: &[Cell<u32>], rank: Rank) -> u8 {
     bell.copied().unwrap_or_default()
 }
 
+/// The bit of `rank`.
+const fn bit(rank: Rank) -> u64 {
+    1_u64.wrapping_shl(rank.get() as u32)
+}
+
+/// The bits of `size` ranks.
+const fn bits(size: u16) -> u64 {
+    u64::MAX.wrapping_shr(64_u32.saturating_sub(size as u32))
+}
+
+/// The first of `rung` from `from` on, round the ranks.
+fn first(rung: u64, from: Rank) -> Option<Rank> {
+    let ahead = rung & bit(from).wrapping_neg();
+    let some = if ahead == 0 { rung } else { ahead };
+    (some != 0).then(|| Rank::new(some.trailing_zeros() as u16))
+}
+
 impl Bells {
     /// All rings are empty.
     pub(crate) const fn new() -> Self {
@@ -84,45 +103,50 @@ impl Bells {
         Self {
             heard: [const { Cell::new(EMPTY) }; PAIRS / BELLS as usize],
             answered: [const { Cell::new(EMPTY) }; PAIRS / BELLS as usize],
+            rung: Cell::new(0),
             turn: Cell::new(0),
             warm: Cell::new(0),
             early: Cell::new(false),
         }
     }
 
+    /// Word `number` is `bells` now.
+    fn hear(&self, number: usize, bells: u32) {
+        let Some((heard, answered)) = self.heard.get(number).zip(self.answered.get(number)) else {
+            return;
+        };
+        if heard.replace(bells) == bells {
+            return;
+        }
+        let differ = bells ^ answered.get();
+        let mut ring = bit(Rank::new(BELLS.wrapping_mul(number as u16)));
+        let mut rung = self.rung.get();
+        for differs in differ.to_le_bytes() {
+            rung = if differs == 0 {
+                rung & !ring
+            } else {
+                rung | ring
+            };
+            ring = ring.wrapping_shl(1);
+        }
+        self.rung.set(rung);
+    }
+
     /// The ring of `of` was taken as far as `ticket`. Where that is further than its bell was heard, bells come next.
     fn answer(&self, of: Rank, ticket: u32) {
         let answered = bell(ticket);
         set(&self.answered, of, answered);
+        let heard = get(&self.heard, of);
         // Ahead by 127 at most.
-        let is_early = get(&self.heard, of).wrapping_sub(answered) > 127;
+        let is_early = heard.wrapping_sub(answered) > 127;
         if is_early {
             set(&self.heard, of, answered);
         }
+        if is_early || heard == answered {
+            self.rung.set(self.rung.get() & !bit(of));
+        }
         self.early.set(is_early);
         self.warm.set(WARM);
-    }
-
-    /// The first of `left` ranks from `from` on, round a world of `size`, that has rung, and how many of them are behind it.
-    fn next(&self, mut from: Rank, mut left: u16, size: u16) -> Option<(Rank, u16)> {
-        while left > 0 {
-            let word = usize::from(from.get() / BELLS);
-            let place = from.get() % BELLS;
-            let (heard, answered) = (self.heard.get(word)?, self.answered.get(word)?);
-            let differ = (heard.get() ^ answered.get()).wrapping_shr(u32::from(place) * 8);
-            // Bells to the next one that differs, or to the end of the word or of the ranks.
-            let quiet = (differ.trailing_zeros() / 8) as u16;
-            let here = BELLS
-                .wrapping_sub(place)
-                .min(size.saturating_sub(from.get()));
-            let skipped = quiet.min(here).min(left);
-            from = from.ahead(skipped, size);
-            left = left.wrapping_sub(skipped);
-            if quiet < here && left > 0 {
-                return Some((from, left.wrapping_sub(1)));
-            }
-        }
-        None
     }
 }
 
@@ -180,13 +204,12 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// Takes the next entry of a ring whose bell was heard.
     fn take_heard(&self, rings: Region) -> Option<u32> {
-        let size = self.size();
-        let mut at = (self.turn.get(), size);
-        while let Some((source, left)) = self.bells.next(at.0, at.1, size) {
+        let mut rung = self.bells.rung.get() & bits(self.size());
+        while let Some(source) = first(rung, self.turn.get()) {
             if let Some(immediate) = self.take_from(rings, source) {
                 return Some(immediate);
             }
-            at = (source.next(size), left);
+            rung &= !bit(source);
         }
         None
     }
@@ -202,33 +225,50 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// Looks at all bells, or those of a line; a rank that waits waits for all.
     fn listen(&self, rings: Region, aside: bool) {
-        let words = usize::from(self.size().div_ceil(BELLS));
-        let lines = self.bells.heard.get(..words).unwrap_or(&[]).chunks(WORDS);
+        let words = self.size().div_ceil(BELLS);
+        let lines = words.div_ceil(WORDS as u16);
         let turn = self.bells.turn.get();
-        if aside {
+        let looks = if aside {
             let next = turn.wrapping_add(1);
-            let is_one = usize::from(next) < lines.len();
-            self.bells.turn.set(if is_one { next } else { 0 });
+            self.bells.turn.set(if next < lines { next } else { 0 });
+            turn..next
+        } else {
+            0..lines
+        };
+        for line in looks {
+            let from = line.wrapping_mul(WORDS as u16);
+            let behind = from.saturating_add(WORDS as u16).min(words);
+            let mut line = self.words(self.bells_at(rings, from));
+            // LISTEN: G1.
+            point!(
+                "mapped.bells.listen",
+                for (number, word) in (0..).zip(from..behind) {
+                    let bells = match number {
+                        0 => self.load_first(&mut line),
+                        _ => self.load(&line, number),
+                    };
+                    self.bells.hear(word.into(), bells);
+                }
+            );
         }
-        for (line, heard) in (0..).zip(lines) {
-            let looks = !aside || line == turn;
-            let first = Rank::new(BELLS.wrapping_mul(WORDS as u16).wrapping_mul(line));
-            let words = self.words(self.bell_of(rings, first));
-            for (number, heard) in (0..).zip(heard) {
-                let load = || match number {
-                    0 => self.load_first(&words),
-                    _ => self.load(&words, number),
-                };
-                let bells = if looks {
-                    // LISTEN: G1.
-                    point!("mapped.bells.listen", load(); else heard.get())
-                } else {
-                    heard.get()
-                };
-                self.polled.note(words.of(number), bells);
-                heard.set(bells);
-            }
-        }
+        self.polled.note_bells();
+    }
+
+    /// Where word `number` of the bells is.
+    fn bells_at(&self, rings: Region, number: u16) -> Address {
+        self.bell_of(rings, Rank::new(BELLS.wrapping_mul(number)))
+    }
+
+    /// The own bells as words to wait for.
+    pub(crate) fn watched_bells(&self) -> impl ExactSizeIterator<Item = Watch> {
+        let first = self.bells_at(self.rings_in(self.machine.core()), 0);
+        let words = self.size().div_ceil(BELLS);
+        (0..words)
+            .zip(&self.bells.heard)
+            .map(move |(number, heard)| Watch {
+                at: first.plus(u32::from(number).wrapping_mul(4)),
+                seen: heard.get(),
+            })
     }
 }
 
@@ -238,31 +278,56 @@ mod tests {
 
     #[test]
     fn who_has_rung_is_found_in_turn() {
-        let sizes = [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 48, 63, 64];
+        let sizes = [1_u16, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 48, 63, 64];
         for size in sizes {
             for some in [0, 1, 2, 3, 5, 7] {
                 let bells = Bells::new();
                 let has = |rank: u16| some != 0 && rank.is_multiple_of(some);
-                for rank in (0..size).filter(|rank| has(*rank)) {
-                    set(&bells.heard, Rank::new(rank), bell(FIRST) ^ 0x80);
+                for word in 0..size.div_ceil(BELLS) {
+                    // What lies behind the last rank's bell may be anything.
+                    let of = |place| BELLS * word + place;
+                    let rung = [0, 1, 2, 3].map(|place| has(of(place)) || of(place) >= size);
+                    let bells_now = rung.map(|rung| bell(FIRST) ^ if rung { 0x80 } else { 0 });
+                    bells.hear(word.into(), u32::from_le_bytes(bells_now));
                 }
                 for from in 0..size {
-                    let mut at = (Rank::new(from), size);
+                    let mut rung = bells.rung.get() & bits(size);
                     for expected in (from..size).chain(0..from).filter(|rank| has(*rank)) {
-                        let Some((rank, left)) = bells.next(at.0, at.1, size) else {
-                            panic!("{expected} of {size}: not found");
-                        };
-                        assert_eq!(rank.get(), expected, "{size} {some} {from}");
-                        at = (rank.next(size), left);
+                        let found = first(rung, Rank::new(from));
+                        assert_eq!(found, Some(Rank::new(expected)), "{size} {some} {from}");
+                        rung &= !bit(Rank::new(expected));
                     }
-                    assert_eq!(bells.next(at.0, at.1, size), None);
+                    assert_eq!(first(rung, Rank::new(from)), None);
                 }
-                for rank in 0..size {
-                    let ticket = if has(rank) { FIRST ^ 0x80 } else { FIRST };
-                    bells.answer(Rank::new(rank), ticket);
+                for rank in (0..size).filter(|rank| has(*rank)) {
+                    bells.answer(Rank::new(rank), FIRST ^ 0x80);
                 }
-                assert_eq!(bells.next(Rank::new(0), size, size), None);
+                assert_eq!(bells.rung.get() & bits(size), 0);
             }
         }
+    }
+
+    #[test]
+    fn what_is_taken_before_its_bell_is_not_heard_of_again() {
+        let (bells, of) = (Bells::new(), Rank::new(5));
+        let heard = |ticket| {
+            let mut word = u32::from_le_bytes([bell(FIRST); 4]);
+            word = with(word, of, bell(ticket));
+            bells.hear(1, word);
+            bells.rung.get()
+        };
+        let next = |count: u32| FIRST.wrapping_add(count);
+        bells.answer(of, next(2));
+        assert!(bells.early.get());
+        assert_eq!(bells.rung.get(), 0);
+        // Its first bell, then both.
+        assert_eq!(heard(next(1)), bit(of), "not the last one's");
+        assert_eq!(heard(next(2)), 0);
+        assert_eq!(heard(next(4)), bit(of));
+        bells.answer(of, next(3));
+        assert_eq!(bells.rung.get(), bit(of), "one more");
+        bells.answer(of, next(4));
+        assert!(!bells.early.get());
+        assert_eq!(bells.rung.get(), 0);
     }
 }

@@ -60,6 +60,7 @@ pub mod match_vector;
 mod poll;
 pub mod ring;
 pub mod slots;
+mod start;
 mod take;
 mod words;
 

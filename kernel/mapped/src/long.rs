@@ -255,8 +255,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 
     /// The line at `at`, if all of it is there.
     fn look_line(&self, at: Address, phase: u32) -> Option<Line> {
-        let words = self.words(at);
-        self.look_first(|| self.load_first(&words), at, phase)?;
+        let mut words = self.words(at);
+        self.look_first(|| self.load_first(&mut words), at, phase)?;
         self.whole(&words, phase)
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Polled {
     count: Cell<usize>,
     /// Something was polled that is not a word (a lock), or there were too many words.
     unknown: Cell<bool>,
+    /// Bells were looked at: they are words, too, but are remembered where they are.
+    bells: Cell<bool>,
     /// Bytes were looked at by other means than polling, or a wait of the kernel has ended.
     looked: Cell<bool>,
 }
@@ -37,6 +39,7 @@ impl Polled {
             words: [const { Cell::new(NOTHING) }; WORDS],
             count: Cell::new(0),
             unknown: Cell::new(false),
+            bells: Cell::new(false),
             looked: Cell::new(false),
         }
     }
@@ -96,6 +99,11 @@ impl Polled {
         self.count.set(0);
     }
 
+    /// Notes that all bells were looked at.
+    pub(crate) fn note_bells(&self) {
+        self.bells.set(true);
+    }
+
     /// Notes that something was polled that cannot be watched.
     pub(crate) fn note_unknown(&self) {
         self.unknown.set(true);
@@ -111,13 +119,23 @@ impl Polled {
         self.looked.set(false);
     }
 
-    /// Relaxes until one of the noted words changes, and forgets them.
-    pub(crate) fn relax(&self, machine: &impl Relax) {
-        let mut count = self.count.take();
-        if self.unknown.take() | self.looked.take() {
-            count = 0;
+    /// Relaxes until one of the noted words changes, and forgets them. `bells` are noted, if they were looked at.
+    pub(crate) fn relax(&self, machine: &impl Relax, bells: impl ExactSizeIterator<Item = Watch>) {
+        let bells = self.bells.take().then_some(bells);
+        let noted = self.count.take();
+        let behind = bells.as_ref().map_or(0, ExactSizeIterator::len);
+        let count = noted.saturating_add(behind);
+        if self.unknown.take() | self.looked.take() | (count > WORDS) {
+            return machine.relax(&[]);
         }
-        let watched = self.words.each_ref().map(Cell::get);
+        let mut watched = [NOTHING; WORDS];
+        let (first, rest) = watched.split_at_mut_checked(noted).unwrap_or_default();
+        for (to, word) in first.iter_mut().zip(&self.words) {
+            *to = word.get();
+        }
+        for (to, bell) in rest.iter_mut().zip(bells.into_iter().flatten()) {
+            *to = bell;
+        }
         machine.relax(watched.get(..count).unwrap_or(&[]));
     }
 }

@@ -392,11 +392,16 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     #[inline]
     pub(crate) fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
         let Region { owner, .. } = self.region_of(owner)?;
-        Ok(if !M::COHERENT && self.layout.in_buffer {
-            Region::message_buffer(owner)
+        Ok(self.rings_in(owner))
+    }
+
+    /// The memory of `core` that rings are in.
+    pub(crate) fn rings_in(&self, core: CoreId) -> Region {
+        if !M::COHERENT && self.layout.in_buffer {
+            Region::message_buffer(core)
         } else {
-            Region::memory(owner)
-        })
+            Region::memory(core)
+        }
     }
 
     /// Number of the ring that `producer` fills, among each rank's.

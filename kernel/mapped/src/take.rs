@@ -133,11 +133,11 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let ticket = taken.get();
             let at = self.entry(rings, number, ticket);
             let phase = phase(self.lap(ticket));
-            let words = self.words(at);
+            let mut words = self.words(at);
             let peer = self.peers.get(number as usize);
             let entries = self.layout.ring.entries();
             let peer = peer.filter(|peer| self.takes_long && peer.wants_room(entries));
-            let entry = self.look(&words, phase, peer.is_some())?;
+            let entry = self.look(&mut words, phase, peer.is_some())?;
             if entry.more {
                 match self.take_more(rings, (&words, phase), number, taken)? {
                     Some(immediate) => return Some(immediate),
@@ -227,9 +227,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 
     /// The entry of `words`, if it is there: a word to look, then those that matter, `room` among them or not.
-    fn look(&self, words: &Words, phase: u32, room: bool) -> Option<Entry> {
+    fn look(&self, words: &mut Words, phase: u32, room: bool) -> Option<Entry> {
         let here = |word: u32| Entry::is_of(word, phase);
-        let first = self.look_first(|| self.load_first(words), words.at, phase)?;
+        let at = words.at;
+        let first = self.look_first(|| self.load_first(words), at, phase)?;
         if !self.layout.ring.of_pairs() {
             return Some(Entry::of_word(first));
         }
@@ -256,20 +257,19 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Words {
             at,
             at_once: pairs && self.machine.loads_lines(at.region),
-            line: Cell::new([[0; 4]; WORDS]),
+            line: [[0; 4]; WORDS],
         }
     }
 
     /// The first of them.
-    pub(crate) fn load_first(&self, words: &Words) -> u32 {
-        let mut line = words.line.get();
+    pub(crate) fn load_first(&self, words: &mut Words) -> u32 {
         if words.at_once {
-            self.machine.load_bytes(words.at, line.as_flattened_mut());
+            let line = words.line.as_flattened_mut();
+            self.machine.load_bytes(words.at, line);
         } else {
-            let [first, ..] = &mut line;
+            let [first, ..] = &mut words.line;
             *first = self.machine.load_u32(words.at).to_le_bytes();
         }
-        words.line.set(line);
         self.load(words, 0)
     }
 
@@ -278,8 +278,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if number > 0 && !words.at_once {
             return self.machine.load_u32(words.of(number));
         }
-        let line = words.line.get();
-        let word = line.get(number as usize).copied().unwrap_or_default();
+        let word = words.line.get(number as usize).copied().unwrap_or_default();
         u32::from_le_bytes(word)
     }
 }
@@ -288,7 +287,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 pub(crate) struct Words {
     pub(crate) at: Address,
     at_once: bool,
-    line: Cell<Line>,
+    line: Line,
 }
 
 impl Words {

@@ -1,0 +1,162 @@
+//! Start-up: the fixed part of a rank's memory is laid out, cleared and announced.
+
+use core::{cell::Cell, marker::PhantomData};
+
+use flagpost_hal::{Machine, NativeAtomics};
+use flagpost_link::{Heap, Rank, Refusal, order, point};
+
+use crate::{
+    Atomics, Mapped, Native,
+    bells::Bells,
+    cells::UPDATE,
+    held::Pending,
+    layout::{Layout, PAIRS},
+    long::{FEW, Long},
+    poll::Polled,
+    ring::{Peer, Ring},
+};
+
+impl<M: Machine> Mapped<M> {
+    /// Brings this rank's words into their initial state and announces that it is up. Does not wait for
+    /// anybody.
+    ///
+    /// # Errors
+    /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores.
+    pub fn start(machine: M, session: u32) -> Result<Self, Refusal> {
+        let ring = Self::default_ring(&machine);
+        Self::start_with_ring(machine, session, ring)
+    }
+
+    /// [`start`](Self::start) with other rings than the default: more lines for slow consumers, fewer where memory is dear. The
+    /// same on all ranks.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and for a ring per pair of more than
+    /// 64 ranks, or with bells of more than 128 entries; [`Refusal::NoMemory`].
+    pub fn start_with_ring(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
+        Self::begin(machine, session, ring)
+    }
+}
+
+impl<M: Machine + NativeAtomics> Mapped<M, Native> {
+    /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with such rings, as a link that changes
+    /// words by the machine's atomic operations. On all ranks alike.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_native(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
+        let ring = ring.unwrap_or(Self::default_ring(&machine));
+        Self::begin(machine, session, ring)
+    }
+}
+
+impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+    // Sums of the layout cannot overflow then; and entries lie at multiples of their size.
+    const LINE_FITS: () =
+        assert!(M::LINE.is_power_of_two() && M::LINE <= 256 && (M::LINE >= 32 || !M::COHERENT));
+
+    /// What pieces of memory start at multiples of: lines, and what one update may change.
+    const ALIGN: u32 = if M::LINE as u32 > UPDATE {
+        M::LINE as u32
+    } else {
+        UPDATE
+    };
+
+    fn default_ring(machine: &M) -> Ring {
+        Ring::for_ranks(
+            machine.cores(),
+            Self::buffer_for_rings(machine),
+            Self::ENTRY,
+        )
+    }
+
+    /// Bytes of the message buffers that rings may lie in.
+    fn buffer_for_rings(machine: &M) -> u32 {
+        if M::COHERENT {
+            0
+        } else {
+            machine.message_buffer_size()
+        }
+    }
+
+    /// See [`Mapped::start_with_ring`].
+    fn begin(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
+        let () = Self::LINE_FITS;
+        ring.check(machine.cores())?;
+        let ring = match ring {
+            Ring::Bells { entries } if M::COHERENT => Ring::Pairs { entries },
+            _ => ring,
+        };
+        let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
+        let for_rings = match ring {
+            // Atomic operations are for words of memory.
+            Ring::Shared { .. } if A::NATIVE => 0,
+            _ => Self::buffer_for_rings(&machine),
+        };
+        let layout = Layout::new(
+            M::LINE as u32,
+            Self::ENTRY,
+            machine.cores(),
+            ring,
+            for_rings,
+        );
+        let free = layout.end;
+        if free > memory {
+            let missing = free.saturating_sub(memory);
+            return Err(Refusal::NoMemory { missing });
+        }
+        let takes_long = Self::takes_long(&layout, machine.cores());
+        let link = Self {
+            machine,
+            atomics: PhantomData,
+            layout,
+            polled: Polled::new(),
+            peers: [const { Peer::new() }; PAIRS],
+            bells: Bells::new(),
+            turn: Cell::new(Rank::new(0)),
+            sender: Cell::new(Rank::new(0)),
+            out: Cell::new(0),
+            at_once: Cell::new(ring.of_pairs()),
+            held: Pending::new(),
+            longs: [const { Long::new() }; FEW],
+            takes_long,
+            under_way: Cell::new(0),
+            unordered: Cell::new(false),
+            memory: Heap::new(free, memory, Self::ALIGN),
+            buffer: Heap::new(layout.buffer_end, buffer, M::LINE as u32),
+            session,
+        };
+        link.take_turns();
+        order!(
+            "mapped.start.release<ready",
+            // RELEASE: the register's state is undefined; a peer that knew us to be up might hold it.
+            point!(
+                "mapped.start.release",
+                link.machine.release_at_start(link.machine.core())
+            ),
+            order!(
+                "mapped.start.write_back<clear",
+                // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this memory.
+                // One that is evicted later would travel over words and windows of this one.
+                point!(
+                    "mapped.start.write_back",
+                    link.machine
+                        .write_back(&[link.lines(0, link.machine.memory_size())])
+                ),
+                order!(
+                    "mapped.start.clear<ready",
+                    {
+                        link.clear_rings()?;
+                        link.clear_slots();
+                    },
+                    {
+                        // DRAIN: before `ready`: no peer may find words of an earlier run.
+                        point!("mapped.start.drain", link.machine.drain());
+                        link.machine.store_u32(link.own(layout.ready), session);
+                    }
+                )
+            )
+        );
+        Ok(link)
+    }
+}
