@@ -246,6 +246,28 @@ fn message_lines_are_dropped_together_and_others_stay() {
 }
 
 #[test]
+fn message_data_are_dropped_wherever_they_are_held() {
+    // Slots 1 and 2 with 3 and 0, one after the other and in one.
+    let reads: [&[(u32, usize)]; 4] = [
+        &[(32, 32)],
+        &[(0, 1), (32, 32)],
+        &[(32, 16), (0, 16)],
+        &[(0, 64)],
+    ];
+    for read in reads {
+        let (mut image, ram) = (Image::EMPTY, Ram::new());
+        for &(start, len) in read {
+            image.read_message(&ram, at(start), &mut [0; 64][..len]);
+            assert!(image.holds(at(start)));
+        }
+        image.invalidate_messages();
+        for offset in [0, 16, 32, 48] {
+            assert!(!image.holds(at(offset)), "{read:?}: {offset}");
+        }
+    }
+}
+
+#[test]
 fn a_slot_that_is_used_again_has_no_tag() {
     let (mut image, ram) = (Image::EMPTY, Ram::new());
     image.read_message(&ram, at(0), &mut [0]);

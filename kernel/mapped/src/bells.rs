@@ -38,7 +38,7 @@ const WARM: u8 = 16;
 /// What a rank knows of its bells, in words of four bytes, the first rank's the lowest.
 #[derive(Debug)]
 pub(crate) struct Bells {
-    /// What they were when they were looked at last. Behind `answered` while the bell of an entry that was taken early is under way: then
+    /// What they were when they were looked at last, or what was taken since, before its bell. Behind `answered` while the bell of an entry that was taken early is under way: then
     /// a look at its ring finds nothing.
     heard: [Cell<u32>; PAIRS / BELLS as usize],
     /// What was taken.
@@ -142,9 +142,10 @@ impl Bells {
         if is_early {
             set(&self.heard, of, answered);
         }
-        if is_early || heard == answered {
-            self.rung.set(self.rung.get() & !bit(of));
-        }
+        let rung = self.rung.get();
+        let all = is_early || heard == answered;
+        self.rung
+            .set(if all { rung & !bit(of) } else { rung | bit(of) });
         self.early.set(is_early);
         self.warm.set(WARM);
     }
@@ -305,6 +306,21 @@ mod tests {
                 assert_eq!(bells.rung.get() & bits(size), 0);
             }
         }
+    }
+
+    #[test]
+    fn a_ring_that_is_full_is_taken_whole() {
+        let (bells, of) = (Bells::new(), Rank::new(0));
+        let behind = FIRST.wrapping_add(128);
+        let heard = u32::from_le_bytes([bell(FIRST); 4]);
+        bells.hear(0, with(heard, of, bell(behind)));
+        for count in 1..128 {
+            bells.answer(of, FIRST.wrapping_add(count));
+            assert_eq!(bells.rung.get(), bit(of), "{count}");
+            assert!(!bells.early.get(), "{count}");
+        }
+        bells.answer(of, behind);
+        assert_eq!(bells.rung.get(), 0);
     }
 
     #[test]

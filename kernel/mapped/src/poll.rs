@@ -11,7 +11,7 @@ use core::cell::Cell;
 
 use flagpost_hal::{Address, CoreId, Machine, Region, Relax, Watch};
 
-/// How many words are remembered, bells of 64 ranks among them. A loop that polls more only yields.
+/// How many words a loop waits for, those of the bells of 64 ranks among them. One that polls more only yields.
 const WORDS: usize = 24;
 
 /// The words polled since the last [`Polled::relax`].
@@ -99,7 +99,8 @@ impl Polled {
         self.count.set(0);
     }
 
-    /// Notes that all bells were looked at.
+    /// Notes that bells were looked at. They are waited for as what they were heard as, not as what they were in this look: who has another value has told
+    /// this rank something that it does not know.
     pub(crate) fn note_bells(&self) {
         self.bells.set(true);
     }
