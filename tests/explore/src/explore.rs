@@ -107,7 +107,8 @@ fn seeded(options: &Options, threads: usize, settings: &[Setting]) -> bool {
         let begun = Instant::now();
         let (mut runs, mut steps) = (0, 0);
         while runs < share {
-            let seeds = first..first + CHUNK.min(share - runs);
+            let wanted = CHUNK.min(share - runs);
+            let seeds = first..first + wanted;
             first = seeds.end;
             let config = Config {
                 schedule: match options.strategy {
@@ -125,6 +126,10 @@ fn seeded(options: &Options, threads: usize, settings: &[Setting]) -> bool {
                 return false;
             }
             say(&json!({"is": "progress", "done": done + runs, "total": total}));
+            if swept.runs < wanted {
+                // The last line of a report is repeated (`FLAGPOST_SIM_REPLAY`): it names one run, of this setting or of another one.
+                break;
+            }
         }
         done += runs;
         say(&json!({
