@@ -36,7 +36,7 @@
 //!
 //! | | hazard | remedy |
 //! |---|---|---|
-//! | H1 | the bypass to the own message buffer is not trusted | not used: own buffer like any other's |
+//! | H1 | the bypass to the own message buffer is not trusted | not used: own buffer like any other's. The tests' model refuses it |
 //! | H2 | a store that hits an MPBT line stays in L1, and is discarded | written through; or dropped before each store |
 //! | H3 | a stale line is written over fresh memory | no dirty line with the default mapping; else the kernel's rule |
 //! | H4 | the write-combining buffer keeps the last line | `drain` |
@@ -44,7 +44,7 @@
 //! | H6 | a core waits for a register that it holds | interrupts masked; ascending order is the caller's |
 //! | H7 | no protection | the port writes two registers: lock and bit 1 of the configuration |
 //! | H8 | a level interrupt is lost or stuck | set if clear, under the lock; cleared before looking |
-//! | H9 | 16-byte neighbours failed | neighbours of several writers are words, each stored whole and uncached; what is longer has its lines for itself |
+//! | H9 | 16-byte neighbours failed | the kernel's: neighbours of several writers are words, each stored whole and uncached; what is longer has its lines for itself. The user's: where a chip pads packets, puts of more than 8 bytes by several origins go to lines of their own |
 //! | H10 | 64-bit values tear | high, low, high; else words only |
 //!
 //! # What has been run

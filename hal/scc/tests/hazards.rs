@@ -1,4 +1,4 @@
-//! The chip's known traps (HARDWARE A7), each with and without its remedy: those of caches and buffers, H1 to H5.
+//! The chip's known traps (HARDWARE A7), each with and without its remedy: those of caches, buffers and packets, H1 to H5 and H9.
 //! `registers.rs` has the others.
 //!
 //! Two kinds of tests: the trap itself, by raw accesses to the model; and the port in the same situation,
@@ -56,6 +56,15 @@ fn h1_no_access_of_the_port_goes_by_the_bypass() {
         assert!((0xC000_0000..0xD800_0000).contains(&first.get()));
         assert!((0xC000_0000..0xD800_0000).contains(&MAP.dummy_line(core).get()));
     }
+}
+
+/// The model refuses to take it: every other test of the port shows that it does not.
+#[test]
+#[should_panic(expected = "by the bypass")]
+fn h1_the_trap_the_model_lets_nobody_take_it() {
+    chip()
+        .bus(0)
+        .load_u32(Physical::new(0xD800_0000), Attribute::Uncached);
 }
 
 // ---- H2: a store that hits an MPBT line ----
@@ -342,6 +351,61 @@ fn h5_cached_reads_are_stale_until_invalidate() {
             assert_eq!(read(&scc[0], at), 0, "{mapping:?}: no line named");
             scc[0].invalidate(&[lines(at, 4)]);
             assert_eq!(read(&scc[0], at), 5, "{mapping:?}");
+        }
+    }
+}
+
+// ---- H9: 16-byte neighbours ----
+
+/// Two cores each store a record of `len` bytes to one line, 16 bytes apart: what of the first one is left.
+fn neighbours(chip: &Chip, len: usize) -> Vec<u8> {
+    let records = [(0, own(1, 0)), (2, own(1, 16))];
+    for (core, at) in records {
+        let scc = chip.scc(core, Mapping::default());
+        scc.store_bytes(at, &vec![core as u8 + 1; len]);
+        scc.drain();
+    }
+    let mut seen = vec![0; len];
+    chip.scc(4, Mapping::default())
+        .load_bytes(own(1, 0), &mut seen);
+    seen
+}
+
+#[test]
+fn h9_the_trap_a_record_takes_its_neighbour_of_the_same_line_away() {
+    let chip = Chip::that_pads(Policy::PseudoLru);
+    assert_eq!(neighbours(&chip, 12), [0; 12], "the first record is gone");
+    assert_eq!(neighbours(&chip, 8), [1; 8], "8 bytes travel as they are");
+    // Where every byte has its bit, as others report it: not caught.
+    assert_eq!(neighbours(&self::chip(), 12), [1; 12]);
+}
+
+/// What the kernel's records of several writers are: whole lines, or single words.
+#[test]
+fn h9_lines_and_words_are_not_caught() {
+    for mapping in ALL {
+        let chip = Chip::that_pads(Policy::PseudoLru);
+        let writers = [0, 2, 3].map(|core| chip.scc(core, mapping));
+        for at in [own(1, 0), buffer(1, 0)] {
+            for (turn, value) in [(0, 1_u8), (1, 2)] {
+                for (scc, n) in writers.iter().zip(0..) {
+                    scc.store_bytes(at.plus(32 * n), &[value << 4 | n as u8; 32]);
+                    scc.drain();
+                    scc.store_u32(at.plus(128 + 4 * n), u32::from(value) << 4 | n);
+                    scc.store_u8(at.plus(160 + n), value << 4 | n as u8);
+                }
+                let reader = chip.scc(5, mapping);
+                for n in 0..3 {
+                    let want = value << 4 | n as u8;
+                    let mut line = [0; 32];
+                    reader.load_bytes(at.plus(32 * n), &mut line);
+                    assert_eq!(line, [want; 32], "{mapping:?}, {turn}: line {n}");
+                    let word = reader.load_u32(at.plus(128 + 4 * n));
+                    assert_eq!(word, u32::from(want), "{mapping:?}, {turn}: word {n}");
+                    let byte = reader.load_u8(at.plus(160 + n));
+                    assert_eq!(byte, want, "{mapping:?}, {turn}: byte {n}");
+                }
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The chip's known traps (HARDWARE A7), each with and without its remedy: those of registers, H6, H7, H8 and H10; and
 //! whom they belong to. `hazards.rs` has those of caches and buffers.
-//!
-//! H9 (16-byte neighbours) is nothing that a port cures: see the table in the crate's documentation.
 
 mod chip;
 

@@ -10,6 +10,8 @@
 //! | message data bypass the L2 and are tagged in L1 | A4 |
 //! | unused ways are filled first, then tree pseudo-LRU (or a random way) is replaced | A4 speaks of pseudo-LRU; "first" is an assumption, and the less convenient one |
 //! | a dirty line that leaves L1 goes to the L2 if that has it, else to memory | assumption |
+//! | the bypass to the own message buffer must not be taken | A7, H1 |
+//! | bytes of a line that were not stored stay as they are; or, with [`Chip::that_pads`], a packet of more than 8 bytes is a whole line | A4 and A7, H9: both have been reported |
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod cache;
@@ -29,6 +31,9 @@ pub(crate) use core::Core;
 
 pub(crate) type Line = [u8; 32];
 
+/// Most bytes of a line that travel as what they are on every chip.
+const PACKET: u32 = 8;
+
 /// A small generator of repeatable numbers (splitmix64).
 pub(crate) struct Rng(pub u64);
 
@@ -42,6 +47,9 @@ impl Rng {
     }
 }
 
+/// The slot of a table that leads to the own message buffer past the mesh.
+const BYPASS: u8 = 0xD8;
+
 /// What all cores share.
 pub(crate) struct Board {
     lines: RefCell<HashMap<(u32, u64), Line>>,
@@ -53,6 +61,8 @@ pub(crate) struct Board {
     counters: RefCell<HashMap<u32, u32>>,
     /// The shared clock; each look at one of its words takes one tick.
     pub(crate) time: Cell<u64>,
+    /// Whether packets of more than [`PACKET`] bytes are whole lines (H9).
+    pads: bool,
     cores: Vec<Rc<core::Private>>,
 }
 
@@ -61,6 +71,15 @@ pub(crate) struct Chip(Rc<Board>);
 
 impl Chip {
     pub(crate) fn new(policy: Policy) -> Self {
+        Self::build(policy, false)
+    }
+
+    /// A chip that makes a whole line of more than 8 bytes that it stores of one: the other bytes are overwritten.
+    pub(crate) fn that_pads(policy: Policy) -> Self {
+        Self::build(policy, true)
+    }
+
+    fn build(policy: Policy, pads: bool) -> Self {
         Self(Rc::new(Board {
             lines: RefCell::default(),
             free: RefCell::new(vec![false; 48]),
@@ -68,6 +87,7 @@ impl Chip {
             config: RefCell::new(vec![0x34_0DFA; 48]), // with the bell rung: to be silenced at start
             counters: RefCell::default(),
             time: Cell::new(0),
+            pads,
             cores: (0..48)
                 .map(|n| Rc::new(core::Private::new(policy, n)))
                 .collect(),
@@ -98,6 +118,10 @@ impl Board {
         let entry = Entry::default_of(core, lut::slot(at)).unwrap_or_else(|| {
             panic!("{core} touches {at:x?}, which its table maps to nothing: it hangs")
         });
+        assert!(
+            lut::slot(at) != BYPASS,
+            "{core} touches {at:x?} by the bypass, which is not trusted (H1)"
+        );
         let to = entry.translate(at);
         let route = u32::from(to.tile.y) << 4 | u32::from(to.tile.x);
         (route << 3 | to.sub as u32, to.address)
@@ -110,6 +134,10 @@ impl Board {
 
     /// Stores the bytes of `line` whose bit of `mask` is set.
     pub(crate) fn put(&self, core: CoreId, at: Physical, line: &Line, mask: u32) {
+        let mask = match self.pads && mask.count_ones() > PACKET {
+            true => !0,
+            false => mask,
+        };
         let key = Self::key(core, at.line());
         let mut lines = self.lines.borrow_mut();
         let into = lines.entry(key).or_insert([0; 32]);
