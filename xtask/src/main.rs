@@ -22,6 +22,7 @@ mod error;
 mod explorer;
 mod hang;
 mod image;
+mod instructions;
 mod licence;
 mod log;
 mod monitor;
@@ -67,7 +68,11 @@ enum Commands {
     Explore(commands::explore::Arguments),
     Replay(commands::replay::Arguments),
     /// Run everything that must hold before a change goes in
-    Ci,
+    Ci {
+        /// Only the steps whose name contains this, such as `clippy`
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+    },
     Bench(commands::bench::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
     Selftest,
@@ -108,7 +113,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
         Commands::Explore(arguments) => commands::explore::run(console, arguments),
         Commands::Replay(arguments) => commands::replay::run(console, arguments),
-        Commands::Ci => Ok(commands::ci::run(console)),
+        Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
         Commands::Selftest => commands::selftest::run(console),
     }

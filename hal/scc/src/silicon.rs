@@ -3,8 +3,8 @@
 //! # How far this has been brought
 //! It *compiles and links*, with the kernel above it (`examples/silicon.rs`), for bare-metal cores of this kind: target
 //! `linker/i586-scc-none.json` (cpu `pentium`, soft float), `core` built from source; `cargo xtask ci`, step "SCC image".
-//! A disassembly of that image was looked through by hand: no `cmov`, x87, MMX, SSE, fence, `lock` or `cmpxchg`, none of
-//! which this core has or which would help there; `0F 0A`, `wbinvd`, `rdtsc`, `cli`, `sti` where they belong.
+//! That step decodes every instruction of the image, and fails on one that a Pentium lacks (`cmov`, MMX, SSE, fences),
+//! on x87, on a `lock` prefix, which would help nobody there, and where `0F 0A`, `wbinvd` or `rdtsc` are missing.
 //!
 //! It has **not run**, neither on an SCC nor on an emulator of one, since there is none. Start-up code, page tables
 //! in memory and a linker script are not part of it: [`views::entry`] says what to put into the tables. The

@@ -12,10 +12,11 @@ use super::test::{self, Count};
 use super::{bench, doctor, mutants, panics, selftest};
 use crate::boot::{self, Setup};
 use crate::console::{Align, Console, out, table};
+use crate::error::usage;
 use crate::image::{self, Image, Source};
 use crate::run::Run;
 use crate::session::Session;
-use crate::{deps, paths, toolchain, tools};
+use crate::{deps, instructions, paths, toolchain, tools};
 
 /// The board crate's binary links only for its own target; its library is checked on the host.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
@@ -45,12 +46,23 @@ const STEPS: &[Step] = &[
     ("SCC image", scc_image),
 ];
 
-/// Runs all steps; `false` if any failed.
-pub(crate) fn run(console: &Console) -> bool {
+/// Runs the steps whose name contains `only`; `false` if any failed.
+pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
+    let steps: Vec<_> = STEPS
+        .iter()
+        .filter(|(name, _)| name.contains(only))
+        .collect();
+    if steps.is_empty() {
+        let names: Vec<_> = STEPS.iter().map(|(name, _)| *name).collect();
+        bail!(usage(format!(
+            "no step is called {only:?}; there are {}",
+            names.join(", ")
+        )));
+    }
     console.release();
     let mut rows = vec![["step", "result", "passed", "failed", "seconds"].map(str::to_owned)];
     let mut total = Count::default();
-    for &(name, step) in STEPS {
+    for &&(name, step) in &steps {
         out(&format!("\n== {name}"));
         let started = Instant::now();
         let count = step(console).unwrap_or_else(|why| {
@@ -76,7 +88,7 @@ pub(crate) fn run(console: &Console) -> bool {
     table(align, &rows).iter().for_each(|line| out(line));
     console.failures();
     out(&total.line());
-    total.failed == 0
+    Ok(total.failed == 0)
 }
 
 fn clippy<'a>(packages: &[&'a str], targets: &[&'a str]) -> Vec<&'a str> {
@@ -226,7 +238,7 @@ fn example(console: &Console) -> Result<Count> {
     Ok(Count::one(run.ok()))
 }
 
-/// Compiles and links the kernel over the SCC's own bus. There is nothing to run it on.
+/// Compiles and links the kernel over the SCC's own bus. There is nothing to run it on: its instructions are read.
 fn scc_image(console: &Console) -> Result<Count> {
     let toolchain = toolchain::from_source(console)?;
     let mut command = toolchain.build_for("linker/i586-scc-none.json");
@@ -237,5 +249,14 @@ fn scc_image(console: &Console) -> Result<Count> {
         .arg(paths::images())
         .env("CARGO_ENCODED_RUSTFLAGS", toolchain.flags.join("\u{1f}"));
     console.step("building the image of examples/silicon.rs");
-    run_cargo(&mut command)
+    let built = run_cargo(&mut command)?;
+    if built.failed > 0 {
+        return Ok(built);
+    }
+    let image = paths::images().join("i586-scc-none/release/examples/silicon");
+    let read = instructions::of_image(&image)?;
+    out(&format!(
+        "{read} instructions, all of which the chip's cores have"
+    ));
+    Ok(built)
 }
