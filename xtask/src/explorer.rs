@@ -64,9 +64,13 @@ impl Explorer {
         Ok(Self { program })
     }
 
-    /// The program, to be called.
+    /// The program, to be called: it is told of which code it was built.
     pub(crate) fn command(&self) -> Command {
-        Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        if let Some(code) = code() {
+            command.env("FLAGPOST_CODE", code);
+        }
+        command
     }
 
     /// Calls it and hands on each line of its standard output, a JSON object. Tells whether it ended well.
@@ -93,6 +97,23 @@ impl Explorer {
         }
         Ok(child.0.wait()?.success())
     }
+}
+
+/// The commit that is checked out, with `-dirty` if files differ from it; none outside a repository.
+fn code() -> Option<String> {
+    let mut command = Command::new("git");
+    command
+        .args([
+            "describe",
+            "--always",
+            "--dirty",
+            "--abbrev=12",
+            "--exclude=*",
+        ])
+        .current_dir(paths::root());
+    let output = command.output().ok().filter(|o| o.status.success())?;
+    let code = String::from_utf8(output.stdout).ok()?;
+    Some(code.trim().to_owned())
 }
 
 /// Ends the program when this value goes, whatever happens.

@@ -28,6 +28,8 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
         println!("the same run as before");
     } else {
         println!("NOT the same run as before: the code has changed since");
+        let (then, now) = (trace.code, trace::code());
+        println!("the trace is of {then:?}, this is {now:?}");
     }
     report.is_done()
 }

@@ -7,8 +7,11 @@ use flagpost_explore::{Chip, Setting};
 use flagpost_sim::{Config, Report, Schedule};
 use serde_json::{Value, json};
 
-/// What tells one version of the code from another in a trace.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What tells one version of the code from another in a trace: the commit, from `cargo xtask`, which has just built
+/// this program of it; else the package's version.
+pub(crate) fn code() -> String {
+    std::env::var("FLAGPOST_CODE").unwrap_or_else(|_| env!("CARGO_PKG_VERSION").into())
+}
 
 /// Bytes of simulated memory that a trace may ask for: several times what any setting has.
 const MEMORY: u64 = 256 << 20;
@@ -19,7 +22,7 @@ pub(crate) fn write(setting: &Setting, report: &Report) -> Value {
         "case": setting.case.name,
         "cores": report.config.cores,
         "chip": setting.chip.to_string(),
-        "version": VERSION,
+        "code": code(),
         "end": report.end.to_string(),
         "steps": report.steps,
         "hash": format!("{:016x}", report.hash),
@@ -32,6 +35,8 @@ pub(crate) struct Trace {
     pub(crate) setting: Setting,
     pub(crate) config: Config,
     pub(crate) hash: String,
+    /// The code that ran then; empty if the trace does not say.
+    pub(crate) code: String,
 }
 
 /// Reads a trace.
@@ -48,6 +53,7 @@ pub(crate) fn read(text: &str) -> Result<Trace, String> {
     Ok(Trace {
         setting,
         hash: word("hash")?.to_owned(),
+        code: value["code"].as_str().unwrap_or_default().to_owned(),
         config,
     })
 }
@@ -152,6 +158,7 @@ mod tests {
                 let text = write(&setting, &report).to_string();
                 let trace = read(&text).unwrap_or_else(|error| panic!("{setting}: {error}"));
                 assert_eq!(trace.setting.to_string(), setting.to_string());
+                assert_eq!(trace.code, code());
                 let again = trace.setting.run(trace.config);
                 assert_eq!(format!("{:016x}", again.hash), trace.hash, "{setting}");
             }

@@ -47,3 +47,30 @@ fn a_line_is_one_run_of_the_setting_that_it_names() {
     let other = explored(&format!("case=pscw.ring/3/scc {config}"));
     assert_eq!(other, [(format!("\"{setting}\""), 0)]);
 }
+
+/// A trace of other code: what ran then, and what runs now.
+#[test]
+fn a_trace_of_other_code_says_so() {
+    let config = Config {
+        cores: 1,
+        ..Config::default()
+    };
+    let trace = serde_json::json!({
+        "case": "world.restart", "cores": 1, "chip": "scc", "hash": "0", "code": "0123abc\n",
+        "config": config.to_string(),
+    });
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("other.json");
+    std::fs::write(&file, trace.to_string()).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_flagpost-explore"))
+        .arg("replay")
+        .arg(&file)
+        .env("FLAGPOST_CODE", "4567def-dirty")
+        .output()
+        .expect("runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let last = text.lines().last().expect("a line");
+    assert_eq!(
+        last, r#"the trace is of "0123abc\n", this is "4567def-dirty""#,
+        "{text}"
+    );
+}
