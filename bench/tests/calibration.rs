@@ -80,6 +80,25 @@ fn thirteen_targets_take_what_was_published() {
     assert!(run(SOFTWARE * 2).origin().nanoseconds() * 5 > PUBLISHED * 6);
 }
 
+/// Links that are busy with each packet make less than a hundredth of it, but something.
+#[test]
+fn the_mesh_hardly_matters() {
+    let measured = [1, 13, 31].map(|targets| {
+        [Latencies::SccEas, Latencies::SccMesh].map(|latencies| {
+            let setup = Setup {
+                latencies,
+                epochs: 101,
+                ..Setup::new(targets)
+            };
+            run(setup).origin().nanoseconds()
+        })
+    });
+    for [idle, busy] in measured {
+        assert!(busy.abs_diff(idle) * 100 < idle, "{idle} ns, {busy} ns");
+    }
+    assert!(measured.iter().any(|[idle, busy]| idle != busy));
+}
+
 // ---- What is behind it ----
 
 /// A core's accesses in each of ten epochs, start-up left out.

@@ -97,6 +97,11 @@ impl Plan {
         }
     }
 
+    /// How large it is.
+    pub(crate) fn mesh(&self) -> Mesh {
+        self.mesh
+    }
+
     /// Where the tile of `core` is.
     pub(crate) fn position(&self, core: CoreId) -> Position {
         let tile = self.tile(core);

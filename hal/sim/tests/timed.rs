@@ -185,6 +185,56 @@ fn a_tile_serves_one_access_at_a_time() {
     assert!((47 * 8..47 * 8 + 93).contains(&last), "{last}");
 }
 
+/// Clocks when these cores have each loaded a word of another one's message buffer.
+fn loads(latencies: Latencies, pairs: [(usize, u16); 2]) -> [u64; 2] {
+    let config = Config {
+        latencies,
+        ..scc(48)
+    };
+    let report = run(config, |core| {
+        for (me, of) in pairs {
+            if core.core().index() == me {
+                core.load_u32(buffer(of));
+            }
+        }
+    });
+    pairs.map(|(me, _)| report.cycles[me])
+}
+
+/// A word of another tile's message buffer, over so many routers, with so long a wait.
+fn over(routers: u64, wait: u64) -> u64 {
+    cycles(picoseconds(45) + routers * 10_000 + wait)
+}
+
+/// What three flits at 800 MHz take.
+const PACKET: u64 = 3_750;
+
+/// Both cores of tile (0, 0) send along row 0 at once, to (4, 0) and (5, 0): the second packet waits on the first link.
+#[test]
+fn a_link_takes_one_packet_at_a_time_where_links_can_be_busy() {
+    let east = [(0, 2 * 4), (1, 2 * 5)];
+    assert_eq!(loads(Latencies::SccEas, east), [over(5, 0), over(6, 0)]);
+    assert_eq!(
+        loads(Latencies::SccMesh, east),
+        [over(5, 0), over(6, PACKET)]
+    );
+    // To the north and to the east: no link in common.
+    let apart = [(0, 2 * 18), (1, 2 * 5)];
+    assert_eq!(loads(Latencies::SccMesh, apart), [over(4, 0), over(6, 0)]);
+}
+
+/// (1, 0) asks (5, 0) along row 0, and (0, 1), a hop further, asks (4, 0) along row 1. Both answers go along row 0,
+/// and are at (4, 0) at the same time.
+#[test]
+fn answers_take_links_too() {
+    let crossed = [(2, 2 * 5), (12, 2 * 4)];
+    assert_eq!(loads(Latencies::SccEas, crossed), [over(5, 0), over(6, 0)]);
+    assert_eq!(
+        loads(Latencies::SccMesh, crossed),
+        [over(5, 0), over(6, PACKET)]
+    );
+}
+
 #[test]
 fn who_waits_goes_on_at_the_end_of_a_turn() {
     let seen = Cell::new(0);

@@ -3,6 +3,7 @@
 use flagpost_hal::{CoreId, Kind, Position};
 
 use super::agenda::Agenda;
+use super::links::Links;
 use super::{Costs, Trip};
 use crate::config::Config;
 use crate::machine::Machine;
@@ -23,10 +24,19 @@ const JUMP: u64 = 3600 * 1_000_000_000_000;
 struct Flight {
     /// Where it goes; none if it stays inside the core.
     server: Option<u32>,
-    /// How long it is served, and how long it takes back.
+    /// How long it is served, how long it takes back, and how much of that each hop.
     service: u64,
     back: u64,
+    hop: u64,
 }
+
+/// What stays inside the core.
+const INSIDE: Flight = Flight {
+    server: None,
+    service: 0,
+    back: 0,
+    hop: 0,
+};
 
 /// A core that waits for words: since when, and how long its loop takes for a turn.
 #[derive(Copy, Clone)]
@@ -65,8 +75,11 @@ pub(crate) struct Clocks {
     cores: Vec<Core>,
     /// Tiles, then memory controllers.
     servers: Vec<Server>,
+    links: Links,
     agenda: Agenda,
-    /// When the access that arrived last has its effect.
+    /// When the last access arrived: none arrives or departs before.
+    arrived: u64,
+    /// When it has its effect.
     now: u64,
 }
 
@@ -88,11 +101,7 @@ impl Clocks {
         places.extend_from_slice(plan.controllers());
         let core = |core| Core {
             time: 0,
-            flight: Flight {
-                server: None,
-                service: 0,
-                back: 0,
-            },
+            flight: INSIDE,
             parked: Parked { since: 0, turn: 1 },
             fetched: [const { Vec::new() }; 2],
             position: plan.position(core),
@@ -100,11 +109,14 @@ impl Clocks {
             controller: tiles + u32::from(plan.controller(core)),
         };
         let server = |position| Server { position, free: 0 };
+        let costs = config.latencies.costs();
         Some(Self {
-            costs: config.latencies.costs(),
+            links: Links::new(plan.mesh(), costs.packet),
+            costs,
             cores: ids().map(core).collect(),
             servers: places.into_iter().map(server).collect(),
             agenda: Agenda::new(usize::from(shape.cores)),
+            arrived: 0,
             now: 0,
         })
     }
@@ -115,20 +127,19 @@ impl Clocks {
         let traffic = machine.traffic(core, op);
         let inside = self.inside(op, traffic);
         let mut arrival = self.cores[usize::from(core)].time + inside;
-        let mut flight = Flight {
-            server: None,
-            service: 0,
-            back: 0,
-        };
+        let mut flight = INSIDE;
         if let Some((trip, server)) = self.route(core, traffic, &machine.shape) {
             let here = self.cores[usize::from(core)].position;
-            let hops = hops(here, self.servers[server as usize].position);
-            let out = trip.out(hops);
-            arrival += out;
+            let there = self.servers[server as usize].position;
+            let hops = hops(here, there);
+            let (out, hop) = (trip.out(hops), trip.hop / 2);
+            let departure = arrival + out - hop * u64::from(hops);
+            arrival += out + self.links.send(here, there, departure, hop, self.arrived);
             flight = Flight {
                 server: Some(server),
                 service: trip.service,
                 back: trip.unloaded(hops) - trip.service - out,
+                hop,
             };
         }
         let asking = &mut self.cores[usize::from(core)];
@@ -158,17 +169,21 @@ impl Clocks {
             server,
             service,
             back,
+            hop,
         } = core.flight;
-        self.now = match server {
-            None => arrival,
-            Some(server) => {
-                let free = &mut self.servers[server as usize].free;
-                let start = arrival.max(*free);
-                *free = start + service;
-                start
-            }
-        };
-        core.time = self.now + service + back;
+        self.arrived = arrival;
+        self.now = arrival;
+        core.time = arrival;
+        if let Some(server) = server {
+            let Server { position, free } = &mut self.servers[server as usize];
+            self.now = arrival.max(*free);
+            *free = self.now + service;
+            let served = *free;
+            let delay = self
+                .links
+                .send(*position, core.position, served, hop, arrival);
+            core.time = served + back + delay;
+        }
         Some(number)
     }
 

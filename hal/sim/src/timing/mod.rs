@@ -14,8 +14,9 @@
 //! * A core has one access under way; its next one starts when that has come back. (P54C: one outstanding
 //!   access, no store buffer. A store costs what a load costs, HARDWARE A5.)
 //! * A server takes one access at a time, in order of arrival: one per memory controller, one per tile.
-//! * Links between routers are never busy: contention in the mesh could not be measured (HARDWARE A5). What can
-//!   get crowded is the port of one tile, and that is the tile's server.
+//! * A link between routers takes one packet at a time, one way: only with [`Latencies::SccMesh`]. Else links are
+//!   never busy, since contention in the mesh could not be measured (HARDWARE A5). What did get crowded is the port
+//!   of one tile, and that is the tile's server.
 //!
 //! # Waiting
 //! `relax` parks a core. Its loop is not executed: it would load each watched word and look at the clock once
@@ -32,6 +33,7 @@
 
 mod agenda;
 mod clocks;
+mod links;
 mod preset;
 
 pub(crate) use clocks::Clocks;
@@ -58,6 +60,8 @@ pub struct Costs {
     pub own_buffer_word: Trip,
     /// `buffer_line` to the own tile.
     pub own_buffer_line: Trip,
+    /// How long a packet, one way, occupies each link that it takes; 0 if links are never busy.
+    pub packet: u64,
     /// Test-and-set registers.
     pub register: Trip,
     /// Ringing a bell.

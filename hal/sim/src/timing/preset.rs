@@ -6,12 +6,14 @@
 //! | set | published | assumed |
 //! |---|---|---|
 //! | `scc-eas` | clocks [PSCW]; message buffer 45 core + 8 n mesh cycles, DRAM 40 core + 8 n mesh + 46 memory, n = hops + 1, L1 hit 1 [EAS, recalled]; reading the clock 14 [BF]; a ring: at least 612 [BF] | registers cost what a message buffer word costs; a line costs what a word costs; service times |
+//! | `scc-mesh` | as `scc-eas` | as `scc-eas`; links are busy for three mesh cycles with each packet, request or answer |
 //! | `scc-barrelfish` | message buffer 57 + 5.6 h, own 20, line 79 + 5 h, own line 39; DRAM word 97 + 5 h, line 122 + 5 h, in core cycles [BF, fitted to its tables] | clocks (not stated there); registers; a fetched line costs what a word costs; service times |
 //! | `cxl` | a load takes 300 ns; devices measure 140 to 410 [Melody] | everything else |
 //! | `et`, `tensix-bh` | nothing | everything: the formulas of `scc-eas` with one clock of 1 GHz; for counting, not for time |
 //!
 //! The SCC's contention: one access of a controller at a time, for its 46 memory cycles (no bandwidth figure was
-//! found); a tile serves an access in 8 core cycles (assumption of HARDWARE A5).
+//! found); a tile serves an access in 8 core cycles (assumption of HARDWARE A5). Contention in the mesh was looked
+//! for on the chip and not seen (HARDWARE A5), so only `scc-mesh` has it: for programs that might be more crowded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +26,8 @@ pub enum Latencies {
     /// The SCC by its specification's formulas: 533 MHz cores, 800 MHz mesh and memory, no bypass to the
     /// own message buffer.
     SccEas,
+    /// [`SccEas`](Self::SccEas) with links between routers that packets wait for.
+    SccMesh,
     /// The SCC as Barrelfish measured it, at the same clocks.
     SccBarrelfish,
     /// Esperanto ET-SoC-1: assumptions only.
@@ -36,8 +40,9 @@ pub enum Latencies {
 
 impl Latencies {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::SccEas,
+        Self::SccMesh,
         Self::SccBarrelfish,
         Self::Et,
         Self::TensixBh,
@@ -48,6 +53,10 @@ impl Latencies {
     pub const fn costs(self) -> Costs {
         match self {
             Self::SccEas => eas(SCC),
+            Self::SccMesh => Costs {
+                packet: cycles(PACKET, SCC.mesh),
+                ..eas(SCC)
+            },
             Self::SccBarrelfish => barrelfish(SCC),
             Self::Et | Self::TensixBh => eas(ASSUMED),
             Self::Cxl => cxl(),
@@ -62,6 +71,7 @@ impl Latencies {
     const fn name(self) -> &'static str {
         match self {
             Self::SccEas => "scc-eas",
+            Self::SccMesh => "scc-mesh",
             Self::SccBarrelfish => "scc-barrelfish",
             Self::Et => "et",
             Self::TensixBh => "tensix-bh",
@@ -130,6 +140,9 @@ const DRAM: u64 = 46;
 
 /// Core cycles for which an access occupies a tile: HARDWARE A5 says 8 to 16, as an assumption.
 const TILE: u64 = 8;
+
+/// Mesh cycles for which a packet occupies a link: a line and its address are three flits of 16 bytes. An assumption.
+const PACKET: u64 = 3;
 
 /// Core cycles until an interrupted core runs the handler, and accesses that send the interrupt: the lock,
 /// the register's load and store, and the lock's release.
@@ -229,6 +242,7 @@ const fn inside(hertz: Hertz) -> Costs {
     Costs {
         hertz: hertz.core,
         hit: cycle,
+        packet: 0,
         word: NOTHING,
         fetch: NOTHING,
         line: NOTHING,
