@@ -91,17 +91,34 @@ fn late_calls_that_take_long() {
 #[test]
 fn stopped_peers() {
     for stop in stops::ALL {
-        let started = Instant::now();
-        let account = stop.show();
-        let profiles: Vec<String> = stop.profiles.iter().map(Profile::to_string).collect();
-        println!(
-            "{}\n    tried: cores={} on {}; {account}, {:.1?}",
-            stop.name,
-            stop.cores,
-            profiles.join(", "),
-            started.elapsed()
-        );
+        show_stop(stop, stop.preemptions);
     }
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test -p flagpost-tests --test hazards -- --ignored"]
+fn stopped_peers_that_take_long() {
+    let long = |stop: &&stops::Stop| stops::LONG.iter().any(|name| stop.name.starts_with(name));
+    for stop in stops::ALL.iter().filter(long) {
+        show_stop(stop, None);
+    }
+}
+
+fn show_stop(stop: &stops::Stop, preemptions: Option<u8>) {
+    let started = Instant::now();
+    let account = stop.show(preemptions);
+    let on = |profile: &Profile| match stop.bound(*profile, preemptions) {
+        Some(most) => format!("{profile} (at most {most} preemptions)"),
+        None => format!("{profile} (every schedule)"),
+    };
+    let profiles: Vec<String> = stop.profiles.iter().map(on).collect();
+    println!(
+        "{}\n    tried: cores={} on {}; {account}, {:.1?}",
+        stop.name,
+        stop.cores,
+        profiles.join(", "),
+        started.elapsed()
+    );
 }
 
 /// The list has 22 hazards.

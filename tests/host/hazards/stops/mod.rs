@@ -13,7 +13,7 @@ use flagpost::{Budget, Error, Waiting};
 use flagpost_sim::{Bounds, Config, Oracles, Profile};
 
 use self::programs::{How, Program};
-pub use self::table::ALL;
+pub use self::table::{ALL, LONG};
 use crate::bench::*;
 use crate::budgets::joined;
 use crate::mortal::{Mortal, NEVER, Stopped, bit};
@@ -21,6 +21,9 @@ use crate::mortal::{Mortal, NEVER, Stopped, bit};
 /// A program in which one rank stops.
 pub struct Stop {
     pub name: &'static str,
+    /// Most preemptions in a schedule, where it is long: on weak chips, with three ranks, or by itself. Bounds are
+    /// the largest with which all searches for it end within seconds.
+    pub preemptions: Option<u8>,
     pub cores: u16,
     /// The rank that stops.
     who: u16,
@@ -49,7 +52,7 @@ impl fmt::Display for Account {
 
 impl Stop {
     /// Checks that nobody hangs, wherever the rank stops, and that somebody would without budgets.
-    pub fn show(&self) -> Account {
+    pub fn show(&self, preemptions: Option<u8>) -> Account {
         let mut account = Account {
             stops: 0,
             hang: 0,
@@ -59,14 +62,16 @@ impl Stop {
             // Until the rank comes to its end first.
             for stop in 0.. {
                 let end = End::default();
-                let bounded = self.search(profile, stop, true, &end, &mut account.effort);
+                let bounded =
+                    self.search(profile, preemptions, stop, true, &end, &mut account.effort);
                 assert_eq!(
                     bounded.into_iter().next(),
                     None,
                     "{}, {stop}, {profile}",
                     self.name
                 );
-                let unlimited = self.search(profile, stop, false, &end, &mut account.effort);
+                let unlimited =
+                    self.search(profile, preemptions, stop, false, &end, &mut account.effort);
                 let only_hangs = unlimited.iter().all(|wrong| wrong == DEADLOCK);
                 assert!(
                     only_hangs,
@@ -87,6 +92,7 @@ impl Stop {
     fn search(
         &self,
         profile: Profile,
+        preemptions: Option<u8>,
         stop: u32,
         budgets: bool,
         end: &End,
@@ -112,7 +118,7 @@ impl Stop {
             ..Default::default()
         };
         let bounds = Bounds {
-            preemptions: (profile.weak() || self.cores > 2 || self.is_long()).then_some(1),
+            preemptions: self.bound(profile, preemptions),
             ..Bounds::default()
         };
         let explored = explore(&config, &bounds, effort, |core| {
@@ -121,7 +127,12 @@ impl Stop {
         wrongs(&explored)
     }
 
-    /// Too long to try all schedules.
+    /// Most preemptions in a schedule on that chip, if this is the most where it matters.
+    pub fn bound(&self, profile: Profile, preemptions: Option<u8>) -> Option<u8> {
+        preemptions.filter(|_| profile.weak() || self.cores > 2 || self.is_long())
+    }
+
+    /// Too long to try all schedules, even of two ranks on the SCC.
     fn is_long(&self) -> bool {
         matches!(
             self.program,

@@ -6,9 +6,13 @@ use flagpost_sim::Profile;
 use super::Stop;
 use super::programs::{How, Program};
 
+/// Those that end without a bound, too, within a minute each.
+pub const LONG: [&str; 5] = ["22j ", "22k ", "22p ", "22r ", "22y "];
+
 pub const ALL: &[Stop] = &[
     Stop {
         name: "22a an origin stops",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -16,6 +20,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22b a target stops",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -23,6 +28,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22c a notifier stops",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -30,6 +36,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22d a notified rank stops",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -37,6 +44,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22e one of two targets stops",
+        preemptions: None,
         cores: 3,
         who: 2,
         profiles: &[Profile::Scc],
@@ -44,6 +52,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22f an origin stops, match vectors",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -51,6 +60,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22g a target stops, match vectors",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -58,6 +68,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22h an origin stops, matching list",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -65,6 +76,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22i a target stops, matching list",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -72,6 +84,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22j one of two targets stops, matching list",
+        preemptions: Some(3),
         cores: 3,
         who: 2,
         profiles: &[Profile::Scc],
@@ -79,6 +92,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22k rank 0 stops, shared lock beside an exclusive one",
+        preemptions: Some(3),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -86,6 +100,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22k rank 1 stops, shared lock beside an exclusive one",
+        preemptions: Some(3),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -93,6 +108,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22l rank 0 stops, exclusive lock",
+        preemptions: Some(2),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -100,6 +116,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22l rank 1 stops, exclusive lock",
+        preemptions: Some(2),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -107,6 +124,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22m rank 0 stops, queued lock",
+        preemptions: Some(1),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -114,6 +132,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22m rank 1 stops, queued lock",
+        preemptions: Some(1),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -121,6 +140,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22n rank 0 stops, lock of all beside an exclusive one",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -128,6 +148,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22n rank 1 stops, lock of all beside an exclusive one",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -135,6 +156,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22o rank 0 stops, fence",
+        preemptions: Some(1),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -142,6 +164,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22o rank 1 stops, fence",
+        preemptions: Some(1),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -149,6 +172,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22p rank 0 stops, collectives",
+        preemptions: Some(3),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -156,6 +180,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22p rank 1 stops, collectives",
+        preemptions: Some(3),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -163,6 +188,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22q rank 0 stops, accumulates",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -170,6 +196,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22q rank 1 stops, accumulates",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -177,6 +204,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22r rank 0 stops, dynamic window",
+        preemptions: Some(2),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -184,6 +212,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22r rank 1 stops, dynamic window",
+        preemptions: Some(2),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -191,6 +220,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22s rank 0 stops, dynamic window, told",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc],
@@ -198,6 +228,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22s rank 1 stops, dynamic window, told",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc],
@@ -205,6 +236,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22t one of three stops, queued lock",
+        preemptions: Some(1),
         cores: 3,
         who: 1,
         profiles: &[Profile::Scc],
@@ -212,6 +244,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22u one of three stops, fence",
+        preemptions: Some(1),
         cores: 3,
         who: 1,
         profiles: &[Profile::Scc],
@@ -219,6 +252,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22v one of three stops, collectives",
+        preemptions: Some(2),
         cores: 3,
         who: 1,
         profiles: &[Profile::Scc],
@@ -226,6 +260,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22w rank 0 stops, broadcast",
+        preemptions: None,
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -233,6 +268,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22w rank 1 stops, broadcast",
+        preemptions: None,
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -240,6 +276,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22x rank 0 stops, allgather",
+        preemptions: Some(1),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -247,6 +284,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22x rank 1 stops, allgather",
+        preemptions: Some(1),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc, Profile::Weak],
@@ -254,6 +292,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22y rank 0 stops, attach",
+        preemptions: Some(3),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc],
@@ -261,6 +300,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22y rank 1 stops, attach",
+        preemptions: Some(3),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc],
@@ -268,6 +308,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22z rank 0 stops, attach, told",
+        preemptions: Some(3),
         cores: 2,
         who: 0,
         profiles: &[Profile::Scc],
@@ -275,6 +316,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22z rank 1 stops, attach, told",
+        preemptions: Some(3),
         cores: 2,
         who: 1,
         profiles: &[Profile::Scc],
@@ -282,6 +324,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22aa one of three stops, broadcast",
+        preemptions: Some(2),
         cores: 3,
         who: 1,
         profiles: &[Profile::Scc],
@@ -289,6 +332,7 @@ pub const ALL: &[Stop] = &[
     },
     Stop {
         name: "22ab one of three stops, allgather",
+        preemptions: Some(1),
         cores: 3,
         who: 1,
         profiles: &[Profile::Scc],
