@@ -114,6 +114,8 @@ elements! {
     u16: U16, u16, integer;
     u32: U32, u32, integer;
     u64: U64, u64, integer;
+    i8: I8, u8, integer;
+    i16: I16, u16, integer;
     i32: I32, u32, integer;
     i64: I64, u64, integer;
     f32: F32, u32, float;

@@ -108,6 +108,8 @@ fn with_strategy<'w, L: Link, S: Strategy<'w, L>>(
         Scalar::U16 => with_elements::<u16, L, S>(program, world, memories, options),
         Scalar::U32 => with_elements::<u32, L, S>(program, world, memories, options),
         Scalar::U64 => with_elements::<u64, L, S>(program, world, memories, options),
+        Scalar::I8 => with_elements::<i8, L, S>(program, world, memories, options),
+        Scalar::I16 => with_elements::<i16, L, S>(program, world, memories, options),
         Scalar::I32 => with_elements::<i32, L, S>(program, world, memories, options),
         Scalar::I64 => with_elements::<i64, L, S>(program, world, memories, options),
         Scalar::F32 => with_elements::<f32, L, S>(program, world, memories, options),

@@ -11,6 +11,10 @@ pub enum Scalar {
     U32,
     /// `u64`.
     U64,
+    /// `i8`.
+    I8,
+    /// `i16`.
+    I16,
     /// `i32`.
     I32,
     /// `i64`.
@@ -23,11 +27,13 @@ pub enum Scalar {
 
 impl Scalar {
     /// All.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::U8,
         Self::U16,
         Self::U32,
         Self::U64,
+        Self::I8,
+        Self::I16,
         Self::I32,
         Self::I64,
         Self::F32,
@@ -37,8 +43,8 @@ impl Scalar {
     /// All bits of an element.
     pub fn mask(self) -> u64 {
         match self {
-            Self::U8 => 0xFF,
-            Self::U16 => 0xFFFF,
+            Self::U8 | Self::I8 => 0xFF,
+            Self::U16 | Self::I16 => 0xFFFF,
             Self::U32 | Self::I32 | Self::F32 => 0xFFFF_FFFF,
             Self::U64 | Self::I64 | Self::F64 => u64::MAX,
         }
@@ -131,6 +137,8 @@ impl Operation {
                 let done = self.of_floats(f64::from_bits(old), f64::from_bits(new));
                 done.map_or(0, f64::to_bits)
             }
+            Scalar::I8 => self.of_signed((old as i8).into(), (new as i8).into()) & scalar.mask(),
+            Scalar::I16 => self.of_signed((old as i16).into(), (new as i16).into()) & scalar.mask(),
             Scalar::I32 => self.of_signed((old as i32).into(), (new as i32).into()) & scalar.mask(),
             Scalar::I64 => self.of_signed(old as i64, new as i64),
             _ => self.of_unsigned(old, new) & scalar.mask(),
