@@ -52,7 +52,7 @@ mod machine;
 mod memory;
 mod software_lock;
 
-pub use address::{Address, CoreId, Kind, Region};
+pub use address::{Address, CoreId, Kind, Region, Spot};
 pub use coherence::{Coherence, Lines};
 pub use lock::{Held, TestAndSet};
 pub use machine::{

@@ -12,7 +12,7 @@ use flagpost_link::{Rank, Refusal};
 #[non_exhaustive]
 pub enum Error {
     /// The budget ran out. Call again to go on, on the handle if there is one. (Not after
-    /// [`World::start`](crate::World::start) or [`World::allocate`](crate::World::allocate): see there.)
+    /// [`World::start`](crate::World::start): see there.)
     Timeout(Timeout),
     /// The arena given to the world is too small.
     ArenaFull {
@@ -36,7 +36,7 @@ pub enum Error {
         /// Elements in the window.
         len: u64,
     },
-    /// The two sides of an access are not about as many bytes.
+    /// The two sides of an access, or of an alltoall, are not about as many bytes.
     LengthsDiffer {
         /// Bytes at the target.
         target: u64,
@@ -158,6 +158,16 @@ pub enum Error {
     WrongWindow,
     /// Peers' memory cannot be reached by plain loads and stores here.
     NotDirect,
+    /// A collective call ran out of its budget, or lost a peer, and another one (or the same with other arguments) was made: go on
+    /// with that one first. If its handle was dropped, the world can make no other any more.
+    CollectiveUnfinished,
+    /// The slice does not give each rank as many elements.
+    WrongLength {
+        /// Its elements.
+        len: u64,
+        /// Ranks in the world.
+        ranks: u16,
+    },
     /// More bytes than a collective call can carry in one element.
     ElementTooLarge {
         /// The largest size in bytes.
@@ -322,6 +332,12 @@ impl fmt::Display for Error {
                 write!(f, "no counter {index}: {rank} has {count}")
             }
             Self::NotDirect => f.write_str("peers' memory is not reached by loads and stores"),
+            Self::CollectiveUnfinished => {
+                f.write_str("another collective call is unfinished: repeat that one first")
+            }
+            Self::WrongLength { len, ranks } => {
+                write!(f, "a slice of {len} elements for {ranks} ranks")
+            }
             Self::ElementTooLarge { max } => write!(f, "elements above {max} bytes"),
             Self::Link(refusal) => write!(f, "the link refused: {refusal:?}"),
         }

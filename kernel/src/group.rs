@@ -8,13 +8,15 @@ use crate::Error;
 #[derive(Copy, Clone, Debug)]
 pub struct Group<'g> {
     ranks: &'g [Rank],
+    /// Of the world that has all of them.
+    size: u16,
 }
 
 impl<'g> Group<'g> {
     /// Checks and wraps `ranks`, in a world of `size`. Linear for ascending ranks, else quadratic.
     pub(crate) fn new(ranks: &'g [Rank], size: u16) -> Result<Self, Error> {
-        let group = Self { ranks };
-        group.check(size)?;
+        let group = Self { ranks, size };
+        group.search(size)?;
         if !ranks.is_sorted_by(|a, b| a < b) {
             let mut rest = ranks;
             while let Some((first, others)) = rest.split_first() {
@@ -33,7 +35,16 @@ impl<'g> Group<'g> {
     }
 
     /// Whether a world of `size` has all of them: they may come from a larger one.
+    #[inline]
     pub(crate) fn check(&self, size: u16) -> Result<(), Error> {
+        if self.size <= size {
+            return Ok(());
+        }
+        self.search(size)
+    }
+
+    #[cold]
+    fn search(&self, size: u16) -> Result<(), Error> {
         let mut ranks = self.ranks.iter().copied();
         let strange = ranks.find(|rank| rank.get() >= size);
         strange.map_or(Ok(()), |rank| Err(Error::NoSuchRank { rank, size }))

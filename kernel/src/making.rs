@@ -10,23 +10,29 @@
 
 use flagpost_link::{Link, Rank, point};
 
-use crate::{Error, Unfinished, World, collective::Agreement};
+use crate::{
+    Error, Unfinished, World,
+    collective::{Agreement, Call},
+    rma::atomic::nothing,
+};
 
 /// What a call gives that makes something together with all other ranks: it, or why there is none.
 ///
-/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`]) it goes on where it stopped. Without one it has failed on all ranks together, and
-/// everything is as before.
+/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`]) it goes on where it stopped. Without one it has failed on all ranks together, or
+/// has not begun on this one, since another collective call is [unfinished](Error::CollectiveUnfinished); and everything is as before.
 pub type Made<'w, L, M> = Result<M, Unfinished<Option<Making<'w, L, M>>>>;
 
 /// A window, or events, that not all ranks have come to make yet.
 ///
-/// Other collective calls of the world come behind it: [go on](Self::go_on) first. It cannot be given up, since other ranks may have begun
-/// to use what is made: dropped, or with a rank that is [lost](Error::PeerLost), it keeps all that it has taken, and no collective call
-/// of this world comes right any more.
+/// Other collective calls of the world come behind it, and are [refused](Error::CollectiveUnfinished) until then: [go on](Self::go_on) first.
+/// It cannot be given up, since other ranks may have begun to use what is made: dropped, or with a rank that is
+/// [lost](Error::PeerLost), it keeps all that it has taken, and this world refuses all other collective calls for ever.
 #[derive(Debug)]
 #[must_use = "dropped, it can never be made"]
 pub struct Making<'w, L, M> {
     world: &'w World<'w, L>,
+    /// Which one it is.
+    call: Call,
     /// This rank's part, or why there is none.
     part: Result<M, Error>,
     ways: Ways<M>,
@@ -66,44 +72,54 @@ pub(crate) type Row = [u32; 8];
 pub(crate) const SAME: usize = 4;
 
 impl<'w, L: Link, M> Making<'w, L, M> {
-    /// Of a part of which `offer`, 48 bits, tells what must be the same on all ranks.
+    /// Makes what `prepare` prepares a part of; `offer`, 48 bits, tells what must be the same on all ranks.
     pub(crate) fn same(
         world: &'w World<'w, L>,
-        part: Result<M, Error>,
+        prepare: impl FnOnce() -> Result<M, Error>,
         offer: impl FnOnce(&M) -> u64,
         ways: Ways<M>,
-    ) -> Self {
-        let offer = part.as_ref().ok().map(offer);
-        Self {
-            world,
-            part,
-            ways,
-            cleared: false,
-            hearing: Hearing::Agreement(Agreement::new(world.rank(), offer)),
-        }
+    ) -> Made<'w, L, M> {
+        Self::begin(world, prepare, ways, |part| {
+            let offer = part.map(offer);
+            Hearing::Agreement(Agreement::new(world.rank(), offer))
+        })
     }
 
-    /// Of a part of which `row` tells what must be the same (not all 0), and what is this rank's own; `note` keeps what others have.
+    /// Makes what `prepare` prepares a part of; `row` tells what must be the same (not all 0), and what is this rank's own, and `note` keeps
+    /// what others have.
     pub(crate) fn rows(
         world: &'w World<'w, L>,
-        part: Result<M, Error>,
+        prepare: impl FnOnce() -> Result<M, Error>,
         row: impl FnOnce(&M) -> Row,
         note: fn(&M, Rank, &[u32]),
         ways: Ways<M>,
-    ) -> Self {
-        let mine = part.as_ref().map_or(Row::default(), row);
-        let differs = None;
-        Self {
+    ) -> Made<'w, L, M> {
+        Self::begin(world, prepare, ways, |part| Hearing::Rows {
+            mine: part.map_or(Row::default(), row),
+            note,
+            differs: None,
+        })
+    }
+
+    /// Prepares this rank's part, and tells others, unless another call is under way: then nothing is taken.
+    fn begin(
+        world: &'w World<'w, L>,
+        prepare: impl FnOnce() -> Result<M, Error>,
+        ways: Ways<M>,
+        hearing: impl FnOnce(Option<&M>) -> Hearing<M>,
+    ) -> Made<'w, L, M> {
+        world.check_no_collective().map_err(nothing)?;
+        let part = prepare();
+        let hearing = hearing(part.as_ref().ok());
+        let making = Self {
             world,
+            call: world.collectives.make(),
             part,
             ways,
             cleared: false,
-            hearing: Hearing::Rows {
-                mine,
-                note,
-                differs,
-            },
-        }
+            hearing,
+        };
+        making.go_on()
     }
 
     /// Goes on where the last attempt stopped.
@@ -111,7 +127,8 @@ impl<'w, L: Link, M> Making<'w, L, M> {
     /// # Errors
     /// As the call that began it.
     pub fn go_on(mut self) -> Made<'w, L, M> {
-        let differs = match self.hear() {
+        let (world, call) = (self.world, self.call);
+        let differs = match world.attempt(call, || self.hear()) {
             Ok(differs) => differs,
             Err(error) => {
                 return Err(Unfinished {
@@ -152,7 +169,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
                 differs,
             } => {
                 let (part, mine) = (&self.part, *mine);
-                self.world.allgather_with(mine, |rank, theirs| {
+                self.world.tell_all(mine, |rank, theirs| {
                     let ((same, own), (mine, _)) = (theirs.split_at(SAME), mine.split_at(SAME));
                     if same != mine {
                         *differs = differs.or(Some(rank));

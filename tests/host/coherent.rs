@@ -2,7 +2,7 @@
 
 mod groups;
 
-use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, World};
+use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, Tag, World};
 use flagpost_explore::{coherent, config_for, sizes};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Bounds, Config, Method, Profile, Sim, SimCore, sweep};
@@ -51,6 +51,53 @@ fn notifications_in_all_schedules() {
         }
     }
     assert_eq!(tried, 2 * names.len());
+}
+
+/// Fails if an entry is stored in the line of an answer while an earlier one has not been taken: each round one rank sends some, one after the
+/// other, and is answered by as many; each is taken by itself, so that what it has put there tells which one it was.
+#[test]
+fn bursts_are_taken_in_order() {
+    /// Of each round.
+    const SENT: [u64; 6] = [1, 2, 3, 1, 1, 4];
+    let program = |core: SimCore| {
+        let mut arena = [0; 512];
+        let link = Mapped::start(coherent::Coherent(core), 1)?;
+        let world = World::start(link, &mut arena, WorldConfig::default())?;
+        let window = world.allocate::<u64>(1)?;
+        let me = world.rank();
+        let peer = me.next(2);
+        let mut told = window.expect(0..1, peer, Tag(1), 1)?;
+        let (mut sent, mut taken) = (0, 0);
+        for (round, many) in (0_u16..).zip(SENT) {
+            for sender in [round % 2, (round + 1) % 2].map(Rank::new) {
+                for _ in 0..many {
+                    if me == sender {
+                        sent += 1;
+                        let data = [sent];
+                        let put = window.put_notify(peer, 0, &data, Tag(1));
+                        put.map_err(|late| late.error)?;
+                    } else {
+                        taken += 1;
+                        told.start()?;
+                        told.wait()?;
+                        assert_eq!(window.local().get(0)?, taken);
+                    }
+                }
+            }
+        }
+        Ok::<_, Error>(())
+    };
+    let mut runs = sweep(0..groups::seeds(200));
+    for profile in [Profile::Scc, Profile::Weak] {
+        let config = Config {
+            cores: 2,
+            memory_size: 16 << 10,
+            profile,
+            ..Config::default()
+        };
+        runs = runs.case(format!("bursts/{profile}"), config, program);
+    }
+    runs.run().assert_done();
 }
 
 /// Fails if a rank that waits for one post does not watch the match vector's word while another post is in it.

@@ -1,7 +1,7 @@
 //! Payload that is held back, between two or three ranks, and what waits for it. Timed runs, of a chip that does nothing on its own
 //! account, but for one; what each test must notice is said with it.
 
-use flagpost::{Budget, Config, Error, Rank, Rma as _, Tag, Unfinished, Window, World};
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Source, Tag, Unfinished, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Profile, Schedule, Sim, SimCore, sweep};
 
@@ -252,4 +252,46 @@ fn a_barrier_that_was_late_is_one_barrier() {
         }
         world.barrier()
     });
+}
+
+/// Fails if a line counts as taken before what it brought is kept: it ends in a line of the window of which another rank's payload
+/// has the rest, which is placed then, and with it the producer is told how far its ring is placed.
+#[test]
+fn a_flush_covers_the_line_in_hand() {
+    for (mine, theirs) in [(204, 20), (300, 12), (452, 12)] {
+        for delay in (0..20_000).step_by(1_000) {
+            timed(3, |core, world| {
+                let window = world.allocate::<u32>(WORDS)?;
+                world.barrier()?;
+                match world.rank() {
+                    ZERO => {
+                        let mut told = window.expect(0..WORDS, Source::Any, Tag(1), 2)?;
+                        told.start()?;
+                        told.wait()?;
+                        core.spend(20 * WHILE);
+                    }
+                    TWO => {
+                        core.spend(1 + delay);
+                        let data = vec![6; theirs];
+                        let put = window.put_notify(ZERO, mine, &data, Tag(1));
+                        put.map_err(|late| late.error)?;
+                    }
+                    _ => {
+                        let data = vec![7; mine];
+                        let put = window.rput_notify(ZERO, 0, &data, Tag(1))?;
+                        core.spend(WHILE / 5);
+                        put.wait().map_err(error)?;
+                        core.spend(WHILE);
+                        let lock = window.lock_all().map_err(error)?;
+                        lock.flush(ZERO)?;
+                        let mut found = vec![0; mine];
+                        lock.get(ZERO, 0, &mut found)?;
+                        assert_eq!(found, data, "{mine} words, {theirs} beside, {delay}");
+                        lock.unlock().map_err(error)?;
+                    }
+                }
+                Ok(())
+            });
+        }
+    }
 }

@@ -151,6 +151,8 @@ pub struct Case<P: Platform> {
     pub min_cores: u16,
     /// Most cores it makes sense with (it is quadratic in them, say).
     pub max_cores: u16,
+    /// How many epochs, messages, barriers or calls follow each other on the rank that has most; of interest in small cases.
+    pub epochs: u32,
     /// Whether it needs [`MachinePlatform::ATOMICS`].
     pub atomics: bool,
     /// What it needs is there; else it is skipped, counted and printed.

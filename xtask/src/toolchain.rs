@@ -85,6 +85,8 @@ pub(crate) struct Survey {
     /// The sources of Debian's `core` are here.
     pub(crate) debian_src: bool,
     pub(crate) lld: Option<PathBuf>,
+    /// Where the active toolchain is.
+    sysroot: Option<PathBuf>,
     /// Where a failed `rustup target add` is remembered for this toolchain.
     memo: PathBuf,
 }
@@ -112,13 +114,22 @@ impl Survey {
         let memo = format!("rustup-target-add-failed-{}", name.display());
         Self {
             rustc: ask(&rustc, &["--version"]),
-            target: sysroot.as_ref().is_some_and(|root| has_target(root)),
+            target: sysroot
+                .as_ref()
+                .is_some_and(|root| has_target(root, TARGET)),
             rustup: tools::find("rustup"),
             debian,
             debian_src: sources,
             lld: linker(sysroot.as_deref(), host.as_deref()),
             memo: paths::images().join(memo),
+            sysroot,
         }
+    }
+
+    /// The active toolchain has `target`.
+    fn has(&self, target: &str) -> bool {
+        let sysroot = self.sysroot.as_ref();
+        sysroot.is_some_and(|root| has_target(root, target))
     }
 
     /// Way 3 works as things are.
@@ -156,7 +167,7 @@ pub(crate) fn choose(console: &Console) -> Result<Toolchain> {
         if survey.target {
             return Ok(rustup(&survey, "installed"));
         }
-        if survey.rustup_may_add() && add_target(console, &survey) {
+        if survey.rustup_may_add() && add_target(console, &survey, TARGET, &survey.memo) {
             return Ok(rustup(&survey, "added just now"));
         }
     }
@@ -238,22 +249,34 @@ fn debian(survey: &Survey, how: &str) -> Toolchain {
     }
 }
 
-/// Tries `rustup target add` once; a failure is remembered and told to the user.
-fn add_target(console: &Console, survey: &Survey) -> bool {
-    console.step(format!("rustup target add {TARGET}"));
+/// Whether the active toolchain has `target`, for a check that needs no image; it is added if it can be. Debian's own has none.
+pub(crate) fn has(console: &Console, target: &str) -> bool {
+    let only = std::env::var("FLAGPOST_TOOLCHAIN").unwrap_or_default();
+    let survey = Survey::new();
+    if survey.has(target) {
+        return true;
+    }
+    let memo = PathBuf::from(format!("{}-{target}", survey.memo.display()));
+    let may_add = only != "debian" && survey.rustc.is_some() && survey.rustup.is_some();
+    may_add && tools::may_install() && !memo.exists() && add_target(console, &survey, target, &memo)
+}
+
+/// Tries `rustup target add` once; a failure is remembered in `memo` and told to the user.
+fn add_target(console: &Console, survey: &Survey, target: &str, memo: &Path) -> bool {
+    console.step(format!("rustup target add {target}"));
     // Without an alternative a slow network deserves patience.
     let limit = Duration::from_secs(if survey.debian_ready() { 40 } else { 240 });
     let mut command = Command::new("rustup");
     command
-        .args(["target", "add", TARGET])
+        .args(["target", "add", target])
         .current_dir(paths::root());
     match tools::logged(&mut command, "rustup-target-add", limit) {
-        Ok(()) => Survey::new().target,
+        Ok(()) => Survey::new().has(target),
         Err(why) => {
-            let _ = fs::write(&survey.memo, format!("{why:#}\n"));
+            let _ = fs::write(memo, format!("{why:#}\n"));
             console.hold(format!(
-                "rustup target add {TARGET} failed and is not tried again (see {})",
-                survey.memo.display()
+                "rustup target add {target} failed and is not tried again (see {})",
+                memo.display()
             ));
             false
         }
@@ -261,8 +284,8 @@ fn add_target(console: &Console, survey: &Survey) -> bool {
 }
 
 /// Does this sysroot hold `core` for the target? Its directory alone may be left over.
-fn has_target(sysroot: &Path) -> bool {
-    let dir = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+fn has_target(sysroot: &Path, target: &str) -> bool {
+    let dir = sysroot.join("lib/rustlib").join(target).join("lib");
     let files = fs::read_dir(dir).into_iter().flatten().flatten();
     files.map(|file| file.file_name()).any(|name| {
         let name = name.to_string_lossy();

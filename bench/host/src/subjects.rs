@@ -21,20 +21,30 @@ pub(crate) struct Subject {
 }
 
 /// All of them.
-pub(crate) const ALL: [Subject; 10] = [
+pub(crate) const ALL: [Subject; 12] = [
     subject("count_put", "put of 8 bytes", 40),
     subject("count_put_notify", "put_notify of 8 bytes", 80),
+    subject(
+        "count_put_notify_more",
+        "put_notify of 8 bytes, not answered",
+        80,
+    ),
     subject("count_flush", "flush", 10),
     subject("count_test", "test of the active request, a hit", 80),
+    subject(
+        "count_test_more",
+        "test of the active request, a hit, not answered",
+        110,
+    ),
     subject("count_request_start", "start of a request", 20),
     subject("count_epoch_start", "start of an access epoch", 20),
     subject(
         "count_complete",
         "complete, one target that has posted",
-        280,
+        355,
     ),
-    subject("count_post", "post to one origin", 170),
-    subject("count_wait", "wait, one origin that has completed", 165),
+    subject("count_post", "post to one origin", 220),
+    subject("count_wait", "wait, one origin that has completed", 185),
     subject("count_lock", "exclusive lock and its unlock", 390),
 ];
 
@@ -58,6 +68,12 @@ fn count_put_notify(window: &Window<'_, u64, HostLink>, to: Rank, value: u64) ->
     window.put_notify(to, 0, &[value], TAG).is_ok()
 }
 
+/// Like [`count_put_notify`], of a rank that has not been answered. (Another value: equal functions would be one.)
+#[inline(never)]
+fn count_put_notify_more(window: &Window<'_, u64, HostLink>, to: Rank, value: u64) -> bool {
+    window.put_notify(to, 0, &[!value], TAG).is_ok()
+}
+
 #[inline(never)]
 fn count_flush(lock: &Lock<'_, '_, u64, HostLink>, to: Rank) -> bool {
     lock.flush(to).is_ok()
@@ -66,6 +82,12 @@ fn count_flush(lock: &Lock<'_, '_, u64, HostLink>, to: Rank) -> bool {
 #[inline(never)]
 fn count_test(request: &mut Request<'_, HostLink>) -> bool {
     matches!(request.test(), Ok(Some(_)))
+}
+
+/// Like [`count_test`], of what a rank has sent that has not been answered.
+#[inline(never)]
+fn count_test_more(request: &mut Request<'_, HostLink>) -> bool {
+    matches!(std::hint::black_box(request).test(), Ok(Some(_)))
 }
 
 #[inline(never)]
@@ -128,17 +150,29 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
         well &= count_flush(&lock, to);
     }
     lock.unlock()?;
+    let mut request = window.expect(0..1, to, TAG, 1)?;
     for value in 0..CALLS {
+        // There and back.
         well &= count_put_notify(window, to, value);
+        well &= count_request_start(&mut request);
+        world.barrier()?;
+        well &= count_test(&mut request);
+        world.barrier()?;
+    }
+    for value in 0..CALLS {
+        well &= count_put_notify_more(window, to, value);
         // It has been taken: the ring has room, as it has for a peer that keeps up.
         world.barrier()?;
     }
-    let mut request = window.expect(0..1, to, TAG, 1)?;
+    // The first answers.
+    request.start()?;
+    world.barrier()?;
+    well &= matches!(request.test(), Ok(Some(_)));
     for _ in 0..CALLS {
-        well &= count_request_start(&mut request);
+        request.start()?;
         world.barrier()?;
         world.barrier()?;
-        well &= count_test(&mut request);
+        well &= count_test_more(&mut request);
     }
     let only = [to];
     let targets = world.group(&only)?;
@@ -156,11 +190,20 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
 fn peer(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Result<bool, Error> {
     let from = Rank::new(0);
     let mut request = window.expect(0..1, from, TAG, 1)?;
+    for value in 0..CALLS {
+        request.start()?;
+        request.wait()?;
+        window.put_notify(from, 0, &[value], TAG)?;
+        world.barrier()?;
+        world.barrier()?;
+    }
     for _ in 0..CALLS {
         request.start()?;
         request.wait()?;
         world.barrier()?;
     }
+    window.put_notify(from, 0, &[0], TAG)?;
+    world.barrier()?;
     for value in 0..CALLS {
         world.barrier()?;
         window.put_notify(from, 0, &[value], TAG)?;

@@ -15,11 +15,11 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use flagpost_hal::{Address, CoreId, Kind, Region};
+use flagpost_hal::{Address, CoreId, Kind, Region, Spot};
 
+use crate::coherent::order::{self, Shared as _, Span};
 use crate::segment::Segment;
 
 /// From how many bytes on the string instruction is used.
@@ -30,6 +30,9 @@ const STRING: usize = 256;
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
+/// Bytes of a record.
+const RECORD: usize = 24;
+
 /// The regions of all ranks, as this process has mapped them.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions {
@@ -39,16 +42,11 @@ pub(crate) struct Regions {
     rank: u16,
     /// Where this rank's begins.
     own: NonNull<u8>,
+    /// The last [`Spot`] that has [`RECORD`] bytes of the regions behind it; the last offsets of 8 bytes in a region, and of a word.
+    last_record: u64,
+    last_long: u32,
+    last_word: u32,
     segment: Arc<Segment>,
-}
-
-/// A region: several places of it are found with one look at where it is.
-#[derive(Copy, Clone)]
-pub(crate) struct Part<'s> {
-    start: NonNull<u8>,
-    len: u32,
-    owner: u16,
-    segment: PhantomData<&'s Segment>,
 }
 
 /// Some bytes of one region.
@@ -74,7 +72,7 @@ impl Regions {
     pub(crate) fn new(segment: Arc<Segment>, rank: u16) -> Self {
         let (shape, base) = (segment.shape(), segment.regions());
         let (memory, ranks) = (shape.memory(), shape.ranks());
-        assert!(rank < ranks);
+        assert!(rank < ranks && memory as usize >= RECORD);
         Self {
             base,
             memory,
@@ -82,6 +80,9 @@ impl Regions {
             rank,
             // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as `segment` lives.
             own: unsafe { base.add(usize::from(rank) * memory as usize) },
+            last_record: (u64::from(ranks) * u64::from(memory) - RECORD as u64) / 8,
+            last_long: memory - 8,
+            last_word: memory - 4,
             segment,
         }
     }
@@ -125,42 +126,69 @@ impl Regions {
         }
     }
 
-    /// The region that `at` is in, or should be.
+    /// The 8 bytes at `offset` of this rank's own region, if they lie inside and are aligned.
+    #[inline(always)]
+    pub(crate) fn own_long(&self, offset: u32) -> Option<&AtomicU64> {
+        let fits = offset.is_multiple_of(8) && offset <= self.last_long;
+        // SAFETY: `own` is followed by `memory` mapped bytes (M1), and `last_long` is 8 less. Regions begin at pages, so they are aligned as their
+        // offset is. B2: they are never referred to but as an atomic; the reference lives no longer than `self`, which keeps the mapping.
+        fits.then(|| unsafe { AtomicU64::from_ptr(self.own.add(offset as usize).as_ptr().cast()) })
+    }
+
+    /// The aligned word at `offset` of this rank's own region.
     ///
     /// # Panics
-    /// If it is none of [`Kind::Memory`].
+    /// Unless it lies inside, and is aligned.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn region(&self, at: Address) -> Part<'_> {
-        let owner = at.region.owner.get();
-        if owner >= self.ranks || at.region.kind != Kind::Memory {
-            no_such_bytes(owner, at.offset, 0);
+    pub(crate) fn own_word(&self, offset: u32) -> &AtomicU32 {
+        if !offset.is_multiple_of(4) || offset > self.last_word {
+            no_such_bytes(self.rank, offset, 4);
         }
-        Part {
-            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as `segment` lives; `owner` is below `ranks`.
-            start: unsafe { self.base.add(usize::from(owner) * self.memory as usize) },
-            len: self.memory,
-            owner,
-            segment: PhantomData,
-        }
+        // SAFETY: as in `own_long`: `last_word` is 4 less than `memory`.
+        unsafe { AtomicU32::from_ptr(self.own.add(offset as usize).as_ptr().cast()) }
     }
 
-    /// This rank's own.
-    #[inline(always)]
-    pub(crate) fn own(&self) -> Part<'_> {
-        Part {
-            start: self.own,
-            len: self.memory,
-            owner: self.rank,
-            segment: PhantomData,
+    /// Where the record at `at` is: how many times 8 bytes behind the first region's start.
+    ///
+    /// # Panics
+    /// Unless it lies in a region of [`Kind::Memory`], at a multiple of 8.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn spot(&self, at: Address) -> Spot {
+        let bytes = self.bytes(at, RECORD);
+        if !bytes.is_aligned(8) {
+            no_such_bytes(at.region.owner.get(), at.offset, RECORD);
         }
+        let before = u64::from(at.region.owner.get()) * u64::from(self.memory);
+        Spot::new((before + u64::from(at.offset)) / 8)
     }
 
-    /// [`Part::record`] of its region.
+    /// The words and the body of the record at `at`: two of 4 bytes, and two of 8.
+    ///
+    /// # Panics
+    /// Unless they lie in the regions.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn record(&self, at: Address) -> (&AtomicU32, [&AtomicU64; 2]) {
-        self.region(at).record(at.offset)
+    pub(crate) fn record(&self, at: Spot) -> ([&AtomicU32; 2], [&AtomicU64; 2]) {
+        if at.number() > self.last_record {
+            no_such_bytes(0, (at.number() * 8) as u32, RECORD);
+        }
+        // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), and 8 times the number is at most what `last_record` says, 24 bytes less:
+        // all four lie inside. `base` is the start of a page, so they are aligned. B2: they are never referred to but as atomics; the
+        // references live no longer than `self`, which keeps the mapping.
+        unsafe {
+            let start = self.base.add(8 * at.number() as usize).as_ptr();
+            let words = [
+                AtomicU32::from_ptr(start.cast()),
+                AtomicU32::from_ptr(start.add(4).cast()),
+            ];
+            let body = [
+                AtomicU64::from_ptr(start.add(8).cast()),
+                AtomicU64::from_ptr(start.add(16).cast()),
+            ];
+            (words, body)
+        }
     }
 
     /// The aligned 8 bytes at `at`.
@@ -170,10 +198,12 @@ impl Regions {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn long(&self, at: Address) -> &AtomicU64 {
-        let Some(long) = self.region(at).long(at.offset) else {
+        if !at.offset.is_multiple_of(8) {
             no_such_bytes(at.region.owner.get(), at.offset, 8);
-        };
-        long
+        }
+        let bytes = self.bytes(at, 8);
+        // SAFETY: as in `word`, with 8 bytes.
+        unsafe { AtomicU64::from_ptr(bytes.start.as_ptr().cast()) }
     }
 
     /// The aligned word at `at`.
@@ -202,60 +232,6 @@ impl Regions {
     }
 }
 
-impl<'s> Part<'s> {
-    /// Whether `len` bytes at `offset` lie inside.
-    #[inline(always)]
-    fn has(self, offset: u32, len: u32) -> bool {
-        u64::from(offset) + u64::from(len) <= u64::from(self.len)
-    }
-
-    /// The word and the body of the record at `offset`: a word of 4 bytes, and from 8 bytes behind it on two of 8.
-    ///
-    /// # Panics
-    /// Unless they lie inside, and `offset` is a multiple of 8.
-    #[inline(always)]
-    #[track_caller]
-    pub(crate) fn record(self, offset: u32) -> (&'s AtomicU32, [&'s AtomicU64; 2]) {
-        if !offset.is_multiple_of(8) || !self.has(offset, 24) {
-            no_such_bytes(self.owner, offset, 24);
-        }
-        // SAFETY: 24 mapped bytes of the region, so all three lie inside; regions begin at pages, so they are aligned as their
-        // offsets are. B2: they are never referred to but as atomics; `'s` keeps the mapping.
-        unsafe {
-            let start = self.start.add(offset as usize).as_ptr();
-            let body = [
-                AtomicU64::from_ptr(start.add(8).cast()),
-                AtomicU64::from_ptr(start.add(16).cast()),
-            ];
-            (AtomicU32::from_ptr(start.cast()), body)
-        }
-    }
-
-    /// The 8 bytes at `offset`, if they lie inside and are aligned.
-    #[inline(always)]
-    pub(crate) fn long(self, offset: u32) -> Option<&'s AtomicU64> {
-        let fits = offset.is_multiple_of(8) && self.has(offset, 8);
-        // SAFETY: as in `record`.
-        fits.then(|| unsafe {
-            AtomicU64::from_ptr(self.start.add(offset as usize).as_ptr().cast())
-        })
-    }
-
-    /// The aligned word at `offset`.
-    ///
-    /// # Panics
-    /// Unless it lies inside, and is aligned.
-    #[inline(always)]
-    #[track_caller]
-    pub(crate) fn word(self, offset: u32) -> &'s AtomicU32 {
-        if !offset.is_multiple_of(4) || !self.has(offset, 4) {
-            no_such_bytes(self.owner, offset, 4);
-        }
-        // SAFETY: as in `record`.
-        unsafe { AtomicU32::from_ptr(self.start.add(offset as usize).as_ptr().cast()) }
-    }
-}
-
 impl<'s> Bytes<'s> {
     /// Where they are, for instructions that name bytes by their address.
     pub(crate) fn as_ptr(self) -> *mut u8 {
@@ -270,29 +246,6 @@ impl<'s> Bytes<'s> {
     #[inline(always)]
     fn is_aligned(self, to: usize) -> bool {
         self.start.as_ptr().addr().is_multiple_of(to)
-    }
-
-    /// Byte `index`.
-    #[inline(always)]
-    fn byte(self, index: usize) -> &'s AtomicU8 {
-        assert!(index < self.len);
-        // SAFETY: B1, B2: one mapped byte of these; `'s` keeps the mapping.
-        unsafe { AtomicU8::from_ptr(self.start.add(index).as_ptr()) }
-    }
-
-    /// The word of 8 bytes at `index`, which must make it aligned.
-    #[inline(always)]
-    fn long(self, index: usize) -> &'s AtomicU64 {
-        assert!(index + 8 <= self.len);
-        debug_assert!(
-            self.start
-                .as_ptr()
-                .wrapping_add(index)
-                .cast::<u64>()
-                .is_aligned()
-        );
-        // SAFETY: B1, B2: eight mapped bytes of these. Callers step from an aligned address in eights.
-        unsafe { AtomicU64::from_ptr(self.start.add(index).as_ptr().cast()) }
     }
 
     /// The first 4 bytes, which are aligned.
@@ -310,12 +263,12 @@ impl<'s> Bytes<'s> {
         debug_assert_eq!(self.len, from.len());
         // What an element is, and what an entry of a ring is. Elsewhere lengths are looked at in turn.
         match (from.as_chunks::<8>(), self.is_aligned(8)) {
-            (([one], []), true) => self.long(0).store(u64::from_le_bytes(*one), Relaxed),
+            (([one], []), true) => self.long(0).set(u64::from_le_bytes(*one)),
             (([a, b, c, d], []), true) => {
-                self.long(0).store(u64::from_le_bytes(*a), Relaxed);
-                self.long(8).store(u64::from_le_bytes(*b), Relaxed);
-                self.long(16).store(u64::from_le_bytes(*c), Relaxed);
-                self.long(24).store(u64::from_le_bytes(*d), Relaxed);
+                self.long(0).set(u64::from_le_bytes(*a));
+                self.long(8).set(u64::from_le_bytes(*b));
+                self.long(16).set(u64::from_le_bytes(*c));
+                self.long(24).set(u64::from_le_bytes(*d));
             }
             _ => self.store_many(from),
         }
@@ -325,7 +278,7 @@ impl<'s> Bytes<'s> {
     fn store_many(self, from: &[u8]) {
         let len = self.len.min(from.len());
         if let (Ok(word), true) = (<[u8; 4]>::try_from(from), self.is_aligned(4)) {
-            self.word().store(u32::from_le_bytes(word), Relaxed);
+            self.word().set(u32::from_le_bytes(word));
             return;
         }
         #[cfg(target_arch = "x86_64")]
@@ -334,7 +287,7 @@ impl<'s> Bytes<'s> {
             let head = self.start.as_ptr().addr().wrapping_neg() % LINE;
             let (first, from) = from.split_at(head);
             let (here, rest) = self.split_at(head);
-            here.store_words(first);
+            order::copy_in(&here, first);
             let len = rest.len.min(from.len());
             // SAFETY: B1: `len` bytes there are mapped, and `from` has as many to read. The instruction reads and writes
             // nothing else. For the compiler it is a call that stores bytes one by one; other processes' accesses are no
@@ -351,24 +304,7 @@ impl<'s> Bytes<'s> {
             }
             return;
         }
-        self.store_words(from);
-    }
-
-    /// [`store`](Self::store), word by word.
-    fn store_words(self, from: &[u8]) {
-        let len = self.len.min(from.len());
-        let head = self.head(len);
-        for (index, byte) in from.iter().enumerate().take(head) {
-            self.byte(index).store(*byte, Relaxed);
-        }
-        let (longs, tail) = from[head..len].as_chunks::<8>();
-        for (step, long) in longs.iter().enumerate() {
-            let long = u64::from_le_bytes(*long);
-            self.long(head + 8 * step).store(long, Relaxed);
-        }
-        for (index, byte) in tail.iter().enumerate() {
-            self.byte(len - tail.len() + index).store(*byte, Relaxed);
-        }
+        order::copy_in(&self, &from[..len]);
     }
 
     /// Copies these bytes to `into`, which are as many.
@@ -376,7 +312,7 @@ impl<'s> Bytes<'s> {
     pub(crate) fn load(self, into: &mut [u8]) {
         debug_assert_eq!(self.len, into.len());
         match (into.as_chunks_mut::<8>(), self.is_aligned(8)) {
-            (([one], []), true) => *one = self.long(0).load(Relaxed).to_le_bytes(),
+            (([one], []), true) => *one = self.long(0).get().to_le_bytes(),
             _ => self.load_many(into),
         }
     }
@@ -385,7 +321,7 @@ impl<'s> Bytes<'s> {
     fn load_many(self, into: &mut [u8]) {
         let len = self.len.min(into.len());
         if into.len() == 4 && self.is_aligned(4) {
-            into.copy_from_slice(&self.word().load(Relaxed).to_le_bytes());
+            into.copy_from_slice(&self.word().get().to_le_bytes());
             return;
         }
         #[cfg(target_arch = "x86_64")]
@@ -393,7 +329,7 @@ impl<'s> Bytes<'s> {
             let head = into.as_ptr().addr().wrapping_neg() % LINE;
             let (first, into) = into.split_at_mut(head);
             let (here, rest) = self.split_at(head);
-            here.load_words(first);
+            order::copy_out(&here, first);
             let len = rest.len.min(into.len());
             // SAFETY: as in `store_many`, the other way round; `into` has `len` bytes to write, and nobody else has it.
             unsafe {
@@ -407,24 +343,7 @@ impl<'s> Bytes<'s> {
             }
             return;
         }
-        self.load_words(into);
-    }
-
-    /// [`load`](Self::load), word by word.
-    fn load_words(self, into: &mut [u8]) {
-        let len = self.len.min(into.len());
-        let head = self.head(len);
-        for (index, byte) in into.iter_mut().enumerate().take(head) {
-            *byte = self.byte(index).load(Relaxed);
-        }
-        let (longs, tail) = into[head..len].as_chunks_mut::<8>();
-        for (step, long) in longs.iter_mut().enumerate() {
-            *long = self.long(head + 8 * step).load(Relaxed).to_le_bytes();
-        }
-        let start = len - tail.len();
-        for (index, byte) in tail.iter_mut().enumerate() {
-            *byte = self.byte(start + index).load(Relaxed);
-        }
+        order::copy_out(&self, &mut into[..len]);
     }
 
     /// The first `len` of these bytes, and the others.
@@ -440,11 +359,36 @@ impl<'s> Bytes<'s> {
         };
         (first, rest)
     }
+}
 
-    /// How many bytes come before the first aligned word of 8.
-    fn head(self, len: usize) -> usize {
+impl Span for Bytes<'_> {
+    type Byte = AtomicU8;
+    type Long = AtomicU64;
+
+    fn head(&self, len: usize) -> usize {
         let past = self.start.as_ptr().addr() % 8;
         ((8 - past) % 8).min(len)
+    }
+
+    #[inline(always)]
+    fn byte(&self, index: usize) -> &AtomicU8 {
+        assert!(index < self.len);
+        // SAFETY: B1, B2: one mapped byte of these, which `self` keeps mapped.
+        unsafe { AtomicU8::from_ptr(self.start.add(index).as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn long(&self, index: usize) -> &AtomicU64 {
+        assert!(index + 8 <= self.len);
+        debug_assert!(
+            self.start
+                .as_ptr()
+                .wrapping_add(index)
+                .cast::<u64>()
+                .is_aligned()
+        );
+        // SAFETY: B1, B2: eight mapped bytes of these. Callers step from an aligned address in eights.
+        unsafe { AtomicU64::from_ptr(self.start.add(index).as_ptr().cast()) }
     }
 }
 

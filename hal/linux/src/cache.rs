@@ -7,6 +7,7 @@
 //! | `stored` | `sfence` | `dsb sy` |
 //! | `settled` | `mfence` | `dsb sy` |
 //! | `stream` | `movnti`, `maskmovdqu` at the ends | stores, then `dc civac` |
+//! | [`Monitor`] | `umonitor`, `umwait`, if there | none |
 //!
 //! # On aarch64
 //! There is no store that passes the cache by from a program's own mapping, so a word is stored to its whole line. A line of
@@ -22,14 +23,21 @@ pub(crate) const LINE: usize = if cfg!(target_arch = "x86_64") {
     128
 };
 
-pub(crate) use arch::{Instructions, settled, stored};
+pub(crate) use arch::{Instructions, Monitor, settled, stored};
+
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) mod executed;
 
 #[cfg(target_arch = "x86_64")]
 mod arch {
     use std::arch::asm;
-    use std::arch::x86_64::{__cpuid, __cpuid_count, _mm_loadu_si128, _mm_maskmoveu_si128};
+    use std::arch::x86_64::{__cpuid, __cpuid_count, _mm_loadu_si128, _mm_maskmoveu_si128, _rdtsc};
+    use std::sync::atomic::AtomicU32;
 
     use super::{Bytes, LINE};
+
+    /// The leaf of a processor's features.
+    const STRUCTURED: u32 = 7;
 
     /// Which instructions there are.
     #[derive(Copy, Clone, Debug)]
@@ -39,8 +47,18 @@ mod arch {
     }
 
     impl Instructions {
+        /// All that a processor like this one may have: what it has, and what older ones have.
+        #[cfg(test)]
+        pub(crate) fn choices() -> Vec<Self> {
+            let own = Self::detect();
+            let all = [(true, true), (false, true), (false, false)];
+            all.into_iter()
+                .filter(|(clwb, clflushopt)| (own.clwb || !clwb) && (own.clflushopt || !clflushopt))
+                .map(|(clwb, clflushopt)| Self { clwb, clflushopt })
+                .collect()
+        }
+
         pub(crate) fn detect() -> Self {
-            const STRUCTURED: u32 = 7;
             const CLFLUSHOPT: u32 = 1 << 23;
             const CLWB: u32 = 1 << 24;
             let features = match __cpuid(0).eax {
@@ -151,6 +169,48 @@ mod arch {
         }
     }
 
+    /// The processor can watch a line, and rest until somebody stores there (WAITPKG).
+    #[derive(Copy, Clone, Debug)]
+    pub(crate) struct Monitor(());
+
+    impl Monitor {
+        /// That of this processor, if it has one.
+        pub(crate) fn detect() -> Option<Self> {
+            const WAITPKG: u32 = 1 << 5;
+            let has = __cpuid(0).eax >= STRUCTURED;
+            (has && __cpuid_count(STRUCTURED, 0).ecx & WAITPKG != 0).then_some(Self(()))
+        }
+
+        /// One whether the processor has it or not.
+        #[cfg(test)]
+        pub(crate) fn assumed() -> Self {
+            Self(())
+        }
+
+        /// Watches the line of `word` from now on.
+        #[inline(always)]
+        pub(crate) fn watch(self, word: &AtomicU32) {
+            let line = word.as_ptr();
+            // SAFETY: the processor has the instruction, as `self` tells. It changes no memory and no register, and looks at the line,
+            // which is mapped. It is not said to leave memory alone: the compiler moves no access across.
+            unsafe { asm!("umonitor {}", in(reg) line, options(nostack, preserves_flags)) }
+        }
+
+        /// Rests until there was a store to the line that is watched, an interrupt, or so many ticks have passed.
+        #[inline(always)]
+        pub(crate) fn wait(self, ticks: u64) {
+            /// The state that is left fastest (C0.1).
+            const LIGHT: u32 = 1;
+            // SAFETY: reads a counter. Every x86_64 processor has it; where the system forbids it, the process is stopped.
+            let end = unsafe { _rdtsc() }.wrapping_add(ticks);
+            let (low, high) = (end as u32, (end >> 32) as u32);
+            // SAFETY: the processor has the instruction. It changes flags, and nothing else.
+            unsafe {
+                asm!("umwait {:e}", in(reg) LIGHT, in("eax") low, in("edx") high, options(nostack))
+            }
+        }
+    }
+
     fn for_lines(bytes: Bytes<'_>, act: impl Fn(*mut u8)) -> u64 {
         if bytes.len() == 0 {
             return 0;
@@ -180,6 +240,7 @@ mod arch {
 #[cfg(target_arch = "aarch64")]
 mod arch {
     use std::arch::asm;
+    use std::sync::atomic::AtomicU32;
 
     use super::Bytes;
 
@@ -231,6 +292,24 @@ mod arch {
             settled();
             to.store(from);
             lines + self.discard(to)
+        }
+    }
+
+    /// None: `wfe` behind a load that is exclusive would do, and has not been tried.
+    #[derive(Copy, Clone, Debug)]
+    pub(crate) enum Monitor {}
+
+    impl Monitor {
+        pub(crate) fn detect() -> Option<Self> {
+            None
+        }
+
+        pub(crate) fn watch(self, _: &AtomicU32) {
+            match self {}
+        }
+
+        pub(crate) fn wait(self, _: u64) {
+            match self {}
         }
     }
 

@@ -11,18 +11,23 @@
 //! | S7 `settle` | a sequentially consistent fence, on x86_64 a locked instruction: the store buffer empties |
 //! | S5 | fences are not moved across atomics, nor past the string instruction |
 //!
+//! What carries order is in [`order`], which is explored.
+//!
 //! Test-and-set registers are words beside the regions; the host's atomic operations reach all ranks, so [`NativeAtomics`] is
 //! there.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, TestAndSet,
+    Address, Atomic, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Spot, TestAndSet,
     UncachedMemory,
 };
 
 use crate::machine::{Linux, Mode};
+
+pub(crate) mod order;
+
+use order::{Fences as _, Processor, Shared as _};
 
 /// The mode for one host: no cache instructions.
 #[derive(Debug, Default)]
@@ -43,25 +48,25 @@ impl UncachedMemory for Linux<Coherent> {
     #[inline]
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
-        self.regions().byte(at).load(Relaxed)
+        self.regions().byte(at).get()
     }
 
     #[inline]
     #[track_caller]
     fn store_u8(&self, at: Address, value: u8) {
-        self.regions().byte(at).store(value, Relaxed);
+        self.regions().byte(at).set(value);
     }
 
     #[inline]
     #[track_caller]
     fn load_u32(&self, at: Address) -> u32 {
-        self.regions().word(at).load(Relaxed)
+        self.regions().word(at).get()
     }
 
     #[inline]
     #[track_caller]
     fn store_u32(&self, at: Address, value: u32) {
-        self.regions().word(at).store(value, Relaxed);
+        self.regions().word(at).set(value);
     }
 
     #[inline]
@@ -70,48 +75,38 @@ impl UncachedMemory for Linux<Coherent> {
         self.regions().bytes(at, from.len()).store(from);
     }
 
+    #[inline]
+    #[track_caller]
+    fn spot(&self, at: Address) -> Spot {
+        self.regions().spot(at)
+    }
+
     #[inline(always)]
     #[track_caller]
-    fn store_record(&self, at: Address, body: [u64; 2], word: u32) {
-        let (first, rest) = self.regions().record(at);
-        for (to, from) in rest.into_iter().zip(body) {
-            to.store(from, Relaxed);
-        }
-        self.drain();
-        first.store(word, Relaxed);
+    fn load_record(&self, at: Spot) -> u32 {
+        order::load_record(self.regions().record(at))
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn store_record(&self, at: Spot, words: [u32; 2], body: [u64; 2]) {
+        order::store_record(&Processor, self.regions().record(at), words, body);
     }
 
     #[inline(always)]
     #[track_caller]
     fn take_record(
         &self,
-        at: u32,
+        at: Spot,
         word: u32,
-        looks: u32,
-        answer: impl FnOnce([u64; 2]) -> Option<((u32, u64), (u32, u32))>,
-    ) -> bool {
-        let region = self.regions().own();
-        let (first, rest) = region.record(at);
-        let mut left = looks;
-        while first.load(Relaxed) != word {
-            left = left.saturating_sub(1);
-            if left == 0 {
-                return false;
-            }
-            std::hint::spin_loop();
-        }
-        self.acquire();
-        let Some(((place, value), (then, word))) = answer(rest.map(|part| part.load(Relaxed)))
-        else {
-            return false;
-        };
-        let (last, Some(long)) = (region.word(then), region.long(place)) else {
-            return false;
-        };
-        long.store(value, Relaxed);
-        self.drain();
-        last.store(word, Relaxed);
-        true
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+    ) -> Option<bool> {
+        let own = self.regions();
+        order::take_record(&Processor, own.record(at), word, |second, body| {
+            let ((place, value), (then, word)) = answer(second, body)?;
+            let (last, long) = (own.own_word(then), own.own_long(place)?);
+            Some(((long, value), (last, word)))
+        })
     }
 
     #[inline]
@@ -155,38 +150,29 @@ unsafe impl Coherence for Linux<Coherent> {
 
     #[inline]
     fn drain(&self) {
-        fence(Release);
+        Processor.drain();
     }
 
     #[inline]
     fn acquire(&self) {
-        fence(Acquire);
+        Processor.acquire();
     }
 
     #[inline]
     fn settle(&self) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: adds nothing to four bytes of the stack, which are mapped, below its end or in what nobody else touches. The
-        // compiler takes it for a call that may change any memory (S5). As its own fence, a locked instruction, which empties
-        // the store buffer; but for that it sets up a frame.
-        unsafe {
-            std::arch::asm!("lock or dword ptr [rsp - 64], 0", options(nostack));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        fence(std::sync::atomic::Ordering::SeqCst);
+        Processor.settle();
     }
 }
 
 impl TestAndSet for Linux<Coherent> {
     #[inline]
     fn test_and_set(&self, of: CoreId) -> bool {
-        let register = self.segment().lock_of(of.get());
-        register.load(Relaxed) == 0 && register.swap(1, Acquire) == 0
+        order::test_and_set(self.segment().lock_of(of.get()))
     }
 
     #[inline]
     fn clear(&self, of: CoreId) {
-        self.segment().lock_of(of.get()).store(0, Release);
+        order::clear(self.segment().lock_of(of.get()));
     }
 }
 

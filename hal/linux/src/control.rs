@@ -63,11 +63,15 @@ impl Segment {
         self.of_rank(rank, BELL)
     }
 
-    /// `rank` has mapped the memory. Returns how many have.
-    pub(crate) fn arrive(&self, rank: u16) -> u32 {
-        self.of_rank(rank, PID).store(std::process::id(), Relaxed);
-        self.of_rank(rank, STATE).store(1, Release);
-        self.control(ARRIVED).fetch_add(1, AcqRel).wrapping_add(1)
+    /// `rank` has mapped the memory. Returns how many have; none, with nothing changed, if `rank` was not expected any more:
+    /// links start on memory that is zeros, once.
+    pub(crate) fn arrive(&self, rank: u16) -> Option<u32> {
+        let state = self.of_rank(rank, STATE);
+        state.compare_exchange(0, 1, AcqRel, Acquire).ok()?;
+        // Who looks before this is there finds no process, and looks again.
+        self.of_rank(rank, PID).store(std::process::id(), Release);
+        let arrived = self.control(ARRIVED).fetch_add(1, AcqRel);
+        Some(arrived.wrapping_add(1))
     }
 
     /// `rank` has ended in order.
@@ -164,6 +168,22 @@ mod tests {
         }
         segment.lost_word().store(3, Relaxed);
         assert_eq!(segment.lost(), Some(2));
+    }
+
+    #[test]
+    fn a_rank_arrives_once() {
+        let shape = Shape::new(3, 1 << 16).expect("it makes sense");
+        let segment = Segment::of_threads(shape).expect("memory");
+        assert_eq!(segment.arrive(1), Some(1));
+        assert_eq!(segment.arrive(1), None, "while it is here");
+        assert_eq!(
+            segment.arrive(2),
+            Some(2),
+            "the others are not counted twice"
+        );
+        segment.leave(1);
+        assert_eq!(segment.arrive(1), None, "after it has left");
+        assert_eq!(segment.state_of(1), State::Done);
     }
 
     #[test]

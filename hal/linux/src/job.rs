@@ -8,9 +8,13 @@
 //! | MPICH's `mpiexec` | `PMI_RANK`, `PMI_SIZE` | the same |
 //! | nothing of these | one rank, alone | its own |
 //!
+//! MPICH's names come before Slurm's where they say another thing, and of several ranks: its `mpiexec` has `srun` start one process
+//! per host, whose names its ranks inherit. A part of these names is refused, as what does not tell who the others are.
+//!
 //! `FLAGPOST_MEMORY` is the memory per rank in bytes, `FLAGPOST_MODE` the mode, and `FLAGPOST_PROCESSORS` how many processors the ranks
 //! have between them; the launcher sets them, the others' users may.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::sync::Arc;
@@ -77,11 +81,7 @@ pub(crate) struct Job {
 
 /// A number from the environment.
 fn number(name: &str, text: &str) -> Result<u64, JoinError> {
-    let what = || {
-        JoinError(format!(
-            "{name}={text} is not a number: start the program with flagpost-run, or unset it"
-        ))
-    };
+    let what = || JoinError(format!("{name}={text} is not a number: {INSTEAD}"));
     text.trim().parse().map_err(|_| what())
 }
 
@@ -91,70 +91,135 @@ fn name_of(job: &str) -> String {
     job.chars().map(allowed).take(100).collect()
 }
 
+/// How to go on where the environment says half of what it should.
+const INSTEAD: &str = "start the program with flagpost-run, or unset it";
+
+/// Rank and ranks of Open MPI, Slurm and MPICH.
+const OPEN: [&str; 2] = ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"];
+const SLURM: [&str; 2] = ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS"];
+const PMI: [&str; 2] = ["PMI_RANK", "PMI_SIZE"];
+
+/// The environment.
+struct Words<G>(G);
+
+impl<G: Fn(&str) -> Option<OsString>> Words<G> {
+    fn has(&self, name: &str) -> bool {
+        (self.0)(name).is_some()
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, JoinError> {
+        let bad = |_| JoinError(format!("{name} is not UTF-8: {INSTEAD}"));
+        (self.0)(name)
+            .map(OsString::into_string)
+            .transpose()
+            .map_err(bad)
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, JoinError> {
+        let text = self.text(name)?;
+        text.map(|text| number(name, &text)).transpose()
+    }
+
+    fn need(&self, name: &str) -> Result<u64, JoinError> {
+        let missing = || JoinError(format!("{name} is not set: start the program again"));
+        self.number(name)?.ok_or_else(missing)
+    }
+
+    /// Rank and ranks.
+    fn pair(&self, [rank, ranks]: [&str; 2]) -> Result<(u64, u64), JoinError> {
+        Ok((self.need(rank)?, self.need(ranks)?))
+    }
+
+    /// Rank, ranks, and where their memory is; `starter` as for [`Spec::read`].
+    fn job(&self, starter: impl Fn(&[&str]) -> String) -> Result<((u64, u64), Place), JoinError> {
+        if let Some(fd) = self.number(FD)? {
+            let fd = u32::try_from(fd).unwrap_or(u32::MAX);
+            return Ok((self.pair([RANK, RANKS])?, Place::Descriptor(fd)));
+        }
+        if let Some(name) = [RANK, RANKS].into_iter().find(|name| self.has(name)) {
+            return Err(JoinError(format!(
+                "{name} is set, but {FD} is not: {INSTEAD}"
+            )));
+        }
+        let some = |names: [&str; 2]| names.iter().any(|name| self.has(name));
+        let all = |names: [&str; 2]| names.iter().all(|name| self.has(name));
+        if some(OPEN) {
+            let numbers = self.pair(OPEN)?;
+            if let Some(local) = self.number("OMPI_COMM_WORLD_LOCAL_SIZE")? {
+                one_host(local == numbers.1)?;
+            }
+            let name = self.text("PMIX_NAMESPACE")?;
+            return Ok((numbers, named(&name.unwrap_or_else(|| starter(&OPEN)))));
+        }
+        // A batch script's own shell has the first name only: it is no step.
+        let slurm = all(SLURM).then(|| self.pair(SLURM)).transpose()?;
+        let is_pmi = if slurm.is_some() { all(PMI) } else { some(PMI) };
+        let pmi = is_pmi.then(|| self.pair(PMI)).transpose()?;
+        let pmi = pmi.filter(|pmi| slurm.is_none_or(|slurm| pmi.1 > 1 && *pmi != slurm));
+        if let Some(numbers) = pmi {
+            if let Some(local) = self.number("MPI_LOCALNRANKS")? {
+                one_host(local == numbers.1)?;
+            }
+            let [rank, ranks] = PMI;
+            return Ok((numbers, named(&starter(&[rank, ranks, "PMI_FD"]))));
+        }
+        if let Some(numbers) = slurm {
+            if let Some(nodes) = self.number("SLURM_STEP_NUM_NODES")? {
+                one_host(nodes <= 1)?;
+            }
+            let part = |name| self.text(name).map(Option::unwrap_or_default);
+            let (job, step) = (part("SLURM_JOB_ID")?, part("SLURM_STEP_ID")?);
+            return Ok((numbers, named(&format!("slurm-{job}-{step}"))));
+        }
+        // Of a job, but how large a one is nowhere to be read without its library.
+        match ["PMIX_RANK", "PMI_ID"]
+            .into_iter()
+            .find(|name| self.has(name))
+        {
+            Some(name) => Err(JoinError(format!(
+                "{name} is set, but none of {}, {} and {} is, the number of ranks: {INSTEAD}",
+                OPEN[1], SLURM[1], PMI[1]
+            ))),
+            None => Ok(((0, 1), Place::Own)),
+        }
+    }
+}
+
+fn named(job: &str) -> Place {
+    Place::Named(name_of(job))
+}
+
 impl Spec {
-    /// Reads the environment through `get`; `parent` tells apart jobs that bear no name.
+    /// Reads the environment through `get`. `starter` is for jobs that bear no name: the process that has started all of their ranks,
+    /// by the variables that each rank has values of its own of.
     pub(crate) fn read(
-        get: impl Fn(&str) -> Option<String>,
-        parent: impl Fn() -> String,
+        get: impl Fn(&str) -> Option<OsString>,
+        starter: impl Fn(&[&str]) -> String,
     ) -> Result<Self, JoinError> {
-        let need = |name: &str| {
-            let missing = || JoinError(format!("{name} is not set: start the program again"));
-            get(name).ok_or_else(missing)
-        };
-        let pair = |rank: &str, ranks: &str| {
-            Ok((number(rank, &need(rank)?)?, number(ranks, &need(ranks)?)?))
-        };
-        let ((rank, ranks), place) = if let Some(fd) = get(FD) {
-            let fd = u32::try_from(number(FD, &fd)?).unwrap_or(u32::MAX);
-            (pair(RANK, RANKS)?, Place::Descriptor(fd))
-        } else if get("OMPI_COMM_WORLD_RANK").is_some() {
-            let numbers = pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")?;
-            if let Some(local) = get("OMPI_COMM_WORLD_LOCAL_SIZE") {
-                one_host(number("OMPI_COMM_WORLD_LOCAL_SIZE", &local)?, numbers.1)?;
-            }
-            let job = get("PMIX_NAMESPACE").unwrap_or_else(&parent);
-            (numbers, Place::Named(name_of(&job)))
-        } else if get("SLURM_PROCID").is_some() && get("SLURM_STEP_NUM_TASKS").is_some() {
-            let numbers = pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")?;
-            if let Some(nodes) = get("SLURM_STEP_NUM_NODES") {
-                one_host(2 - number("SLURM_STEP_NUM_NODES", &nodes)?.min(2), 1)?;
-            }
-            let part = |name| get(name).unwrap_or_default();
-            let job = format!("slurm-{}-{}", part("SLURM_JOB_ID"), part("SLURM_STEP_ID"));
-            (numbers, Place::Named(name_of(&job)))
-        } else if get("PMI_RANK").is_some() {
-            let numbers = pair("PMI_RANK", "PMI_SIZE")?;
-            if let Some(local) = get("MPI_LOCALNRANKS") {
-                one_host(number("MPI_LOCALNRANKS", &local)?, numbers.1)?;
-            }
-            (numbers, Place::Named(name_of(&parent())))
-        } else {
-            ((0, 1), Place::Own)
-        };
-        let memory = match get(MEMORY) {
-            Some(text) => number(MEMORY, &text)?,
-            None => DEFAULT_MEMORY,
-        };
+        let words = Words(get);
+        let ((rank, ranks), place) = words.job(starter)?;
+        let memory = words.number(MEMORY)?.unwrap_or(DEFAULT_MEMORY);
         let ranks = u32::try_from(ranks).unwrap_or(u32::MAX);
         let shape = Shape::new(ranks, memory).map_err(|bad| JoinError(bad.to_string()))?;
         let rank = u16::try_from(rank).ok();
         let rank = rank.filter(|rank| *rank < shape.ranks());
-        let processors = match get(PROCESSORS) {
-            Some(text) => usize::try_from(number(PROCESSORS, &text)?).unwrap_or(1),
+        let processors = match words.number(PROCESSORS)? {
+            Some(number) => usize::try_from(number).unwrap_or(1),
             None => online(),
         };
+        let mode = words.text(MODE)?;
         Ok(Self {
             rank: rank.ok_or_else(|| JoinError(format!("there is no such rank among {ranks}")))?,
             shape,
             place,
-            mode: get(MODE).unwrap_or_else(|| Coherent::NAME.to_owned()),
+            mode: mode.unwrap_or_else(|| Coherent::NAME.to_owned()),
             processors,
         })
     }
 }
 
-fn one_host(local: u64, all: u64) -> Result<(), JoinError> {
-    if local == all {
+fn one_host(is_one: bool) -> Result<(), JoinError> {
+    if is_one {
         return Ok(());
     }
     Err(JoinError(
@@ -169,32 +234,69 @@ fn online() -> usize {
     crate::bind::parse_list(list.trim()).map_or(1, |list| list.len())
 }
 
-/// What tells this parent process from all others: its number and when it started.
-fn parent() -> String {
-    let pid = std::os::unix::process::parent_id();
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name of the program, in parentheses, may hold anything; the start is the 20th word behind it.
-    let start = stat.rsplit_once(')').map_or("", |(_, rest)| {
-        rest.split_ascii_whitespace().nth(19).unwrap_or_default()
+/// The process that has started all ranks, told apart from all others: its number and when it started. It is the nearest ancestor
+/// that was not started with this process's values of `variables`: those that were are between, such as a shell.
+fn starter(variables: &[&str]) -> String {
+    /// More than anybody puts between.
+    const MOST: usize = 64;
+    let own = variables.iter().filter_map(|name| {
+        let mut word = OsString::from(name);
+        word.push("=");
+        word.push(std::env::var_os(name)?);
+        Some(word)
     });
+    let own: Vec<OsString> = own.collect();
+    let is_between = |pid: u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let has = |word: &OsString| {
+            let mut words = environment.split(|byte| *byte == 0);
+            words.any(|other| other == word.as_encoded_bytes())
+        };
+        own.iter().all(has)
+    };
+    let mut pid = std::os::unix::process::parent_id();
+    let mut words = stat(pid);
+    for _ in 0..MOST {
+        // The first word behind the state.
+        let parent = words.get(1).and_then(|word| word.parse().ok());
+        match parent {
+            Some(parent) if is_between(pid) => (pid, words) = (parent, stat(parent)),
+            _ => break,
+        }
+    }
+    let start = words.get(19).map_or("", String::as_str);
     format!("parent-{pid}-{start}")
+}
+
+/// The words of `pid`'s `stat` from its state on. The name of the program before it, in parentheses, may hold anything.
+fn stat(pid: u32) -> Vec<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    rest.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
 impl Job {
     /// Joins the job that the environment names.
     pub(crate) fn join() -> Result<Self, JoinError> {
-        let spec = Spec::read(|name| std::env::var(name).ok(), parent)?;
+        let spec = Spec::read(|name| std::env::var_os(name), starter)?;
         let failed = |why: std::io::Error| JoinError(format!("cannot join the job: {why}"));
         let (memory, alone) = match &spec.place {
-            Place::Own => (Segment::of_threads(spec.shape).map_err(failed)?, false),
-            Place::Descriptor(fd) => (inherited(*fd, spec.shape)?, false),
+            Place::Own => {
+                named::sweep_leftovers();
+                (Segment::of_threads(spec.shape).map_err(failed)?, false)
+            }
+            Place::Descriptor(fd) => {
+                let memory = inherited(*fd, spec.shape)?;
+                end_with_parent().map_err(failed)?;
+                (memory, false)
+            }
             Place::Named(name) => {
                 let memory = named::join(name, spec.shape, spec.rank).map_err(failed)?;
                 (memory, true)
             }
         };
-        if !alone {
-            memory.arrive(spec.rank);
+        if !alone && memory.arrive(spec.rank).is_none() {
+            return Err(JoinError(named::been_here(spec.rank)));
         }
         Ok(Self {
             segment: Arc::new(memory),
@@ -204,6 +306,12 @@ impl Job {
             alone,
         })
     }
+}
+
+/// The launcher's child is killed with it; if that is a shell, say, and this process its child, this one is, too.
+fn end_with_parent() -> std::io::Result<()> {
+    let signal = Some(rustix::process::Signal::KILL);
+    Ok(rustix::process::set_parent_process_death_signal(signal)?)
 }
 
 /// The launcher's memory. Opened anew, so that no number from the environment is taken for a descriptor of this process.
@@ -229,9 +337,9 @@ mod tests {
     fn read(words: &[(&str, &str)]) -> Result<Spec, String> {
         let get = |name: &str| {
             let found = words.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
+            found.map(|(_, value)| OsString::from(*value))
         };
-        Spec::read(get, || "parent-7-99".to_owned()).map_err(|error| error.to_string())
+        Spec::read(get, |_| "parent-7-99".to_owned()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -262,6 +370,28 @@ mod tests {
         ]);
         let place = slurm.expect("slurm").place;
         assert_eq!(place, Place::Named("slurm-12-0".to_owned()));
+        // MPICH's processes on each host are a step of Slurm's; its ranks are not.
+        let hosts = [
+            ("SLURM_PROCID", "0"),
+            ("SLURM_STEP_NUM_TASKS", "1"),
+            ("PMI_RANK", "1"),
+            ("PMI_SIZE", "2"),
+        ];
+        let ranks = read(&hosts).expect("hydra under slurm");
+        assert_eq!((ranks.rank, ranks.shape.ranks()), (1, 2));
+        assert_eq!(ranks.place, Place::Named("parent-7-99".to_owned()));
+        // Slurm gives the same numbers both names; and those of a lone process may be left from before.
+        for (size, rank) in [("4", "2"), ("1", "0")] {
+            let both = [
+                ("SLURM_PROCID", "2"),
+                ("SLURM_STEP_NUM_TASKS", "4"),
+                ("PMI_RANK", rank),
+                ("PMI_SIZE", size),
+            ];
+            let both = read(&both).expect("slurm");
+            assert_eq!((both.rank, both.shape.ranks()), (2, 4));
+            assert_eq!(both.place, Place::Named("slurm--".to_owned()));
+        }
         // A batch script's own shell is no step.
         let batch = read(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]).expect("batch");
         assert_eq!(batch.place, Place::Own);
@@ -272,6 +402,25 @@ mod tests {
         for (words, expected) in [
             (&[(FD, "x")][..], "FLAGPOST_FD=x is not a number"),
             (&[(FD, "3")], "FLAGPOST_RANK is not set"),
+            (
+                &[(RANK, "0")],
+                "FLAGPOST_RANK is set, but FLAGPOST_FD is not",
+            ),
+            (
+                &[(RANKS, "2")],
+                "FLAGPOST_RANKS is set, but FLAGPOST_FD is not",
+            ),
+            (&[("PMI_SIZE", "2")], "PMI_RANK is not set"),
+            (&[("PMI_RANK", "1")], "PMI_SIZE is not set"),
+            (&[("PMI_ID", "1")], "PMI_ID is set, but none of"),
+            (
+                &[("OMPI_COMM_WORLD_SIZE", "2")],
+                "OMPI_COMM_WORLD_RANK is not set",
+            ),
+            (
+                &[("PMIX_RANK", "1"), ("PMIX_NAMESPACE", "job")],
+                "PMIX_RANK is set, but none of",
+            ),
             (
                 &[(FD, "3"), (RANK, "4"), (RANKS, "4")],
                 "no such rank among 4",
@@ -301,6 +450,16 @@ mod tests {
             let error = read(words).expect_err("it makes no sense");
             assert!(error.contains(expected), "{error}");
             assert_eq!(error.lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_not_left_out() {
+        use std::os::unix::ffi::OsStringExt as _;
+        for bad in [FD, MODE, MEMORY, PROCESSORS, "OMPI_COMM_WORLD_RANK"] {
+            let get = |name: &str| (name == bad).then(|| OsString::from_vec(vec![0xff]));
+            let error = Spec::read(get, |_| String::new()).expect_err("it is no text");
+            assert!(error.0.contains(&format!("{bad} is not UTF-8")), "{error}");
         }
     }
 

@@ -3,32 +3,37 @@
 //! # Steps
 //! | step | what |
 //! |---|---|
+//! | sweep | removes what killed jobs of other launchers have left in `/dev/shm` |
 //! | memory | a sealed memfd, or a file without a name, inherited by the ranks |
-//! | start | one process per rank, bound to its processor; each is killed when the launcher dies |
-//! | watch | sleeps until a process ends (pidfd) |
+//! | start | one process per rank, in a session of its own, bound to its processor; each is killed when the launcher dies |
+//! | watch | sleeps until a process ends (pidfd; looks every 50 ms where there are not enough descriptors) |
 //! | a rank dies | it is marked lost: the others' waits end with `PeerLost`; they have [`GRACE`] to end by themselves |
 //! | the rest | is killed after that |
 //!
-//! A rank is dead if its process was ended by a signal or with a status other than 0; or with 0, without having joined, while
-//! others have.
+//! A rank is dead if its process was ended by a signal or with a status other than 0; with 0, between joining and leaving; or
+//! with 0, without having joined, while others have.
 //!
-//! Nothing is left behind: the memory has no name, and is gone with the last process. If the launcher is killed, the kernel kills
-//! the ranks.
+//! Nothing is left behind: the memory has no name, and is gone with the last process. What a rank has started ends with it, and all
+//! of it with the launcher: see the module `group`.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 
 use crate::bind::{self, Bind};
 use crate::control::State;
+use crate::group::{Group, Keeper, kill_sessions};
 use crate::job;
+use crate::named;
 use crate::segment::{self, Segment};
 use crate::shape::Shape;
 
@@ -61,18 +66,20 @@ pub struct Ended {
     pub killed: bool,
     /// It never joined the job.
     pub stranger: bool,
+    /// It has joined the job and not left it, however well it ended.
+    pub unfinished: bool,
 }
 
 impl Ended {
     /// Whether it ended as it should.
     pub fn is_well(&self) -> bool {
-        self.status.success() && !self.stranger
+        self.status.success() && !self.stranger && !self.unfinished
     }
 
     /// The status that a shell would have for it.
     pub fn code(&self) -> u8 {
         match (self.status.code(), self.status.signal()) {
-            (Some(0), _) => u8::from(self.stranger),
+            (Some(0), _) => u8::from(!self.is_well()),
             (Some(code), _) => u8::try_from(code).unwrap_or(1),
             (None, Some(signal)) => 128_u8.wrapping_add(u8::try_from(signal).unwrap_or(0)),
             (None, None) => 1,
@@ -85,6 +92,7 @@ impl std::fmt::Display for Ended {
         write!(f, "rank {} (process {}) ", self.rank, self.pid)?;
         match (self.status.code(), self.status.signal()) {
             (Some(0), _) if self.stranger => f.write_str("ended without having joined the job"),
+            (Some(0), _) if self.unfinished => f.write_str("ended without leaving the job"),
             (Some(code), _) => write!(f, "ended with status {code}"),
             (None, Some(signal)) => match signal_name(signal) {
                 Some(name) => write!(f, "was ended by signal {signal} ({name})"),
@@ -117,17 +125,8 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 
 struct Process {
     rank: u16,
-    child: Child,
-    pidfd: OwnedFd,
+    group: Group,
     killed: bool,
-}
-
-impl Drop for Process {
-    /// Whatever happens to the launcher's own work, no rank stays.
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Starts `command` once per rank of `job`, and waits until all have ended. Tells `seen` of each in turn.
@@ -139,8 +138,26 @@ pub fn launch(
     command: &mut dyn FnMut(u16) -> Command,
     seen: &mut dyn FnMut(&Ended),
 ) -> io::Result<Vec<Ended>> {
+    launch_with(job, command, seen, None)
+}
+
+/// [`launch`], passing on `signals`: each byte that can be read there is the number of one, for the ranks and what they have
+/// started. After SIGHUP, SIGINT, SIGQUIT and SIGTERM they have [`GRACE`] to end; what is left is killed, or at once with the next of
+/// these. SIGTSTP stops them and the launcher, SIGCONT lets them go on.
+///
+/// # Errors
+/// As [`launch`].
+pub fn launch_with(
+    job: &Job,
+    command: &mut dyn FnMut(u16) -> Command,
+    seen: &mut dyn FnMut(&Ended),
+    signals: Option<BorrowedFd<'_>>,
+) -> io::Result<Vec<Ended>> {
     let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
     let places = job.bind.places(job.shape.ranks()).map_err(invalid)?;
+    named::sweep_leftovers();
+    // Before the memory, which its children inherit.
+    let mut keeper = Keeper::start();
     let file = match &job.directory {
         None => segment::create(job.shape)?,
         Some(directory) => segment::create_in(directory, job.shape).map_err(|why| {
@@ -149,22 +166,52 @@ pub fn launch(
         })?,
     };
     let segment = Segment::map(&file, job.shape)?;
+    let limit = getrlimit(Resource::Nofile);
+    let watched = has_descriptors(&limit, job.shape.ranks());
     let mut processes = Vec::new();
     for rank in 0..job.shape.ranks() {
         let cpu = places.as_ref().map(|places| places[usize::from(rank)]);
         let mut command = command(rank);
         describe(&mut command, job, rank, places.as_deref(), &file);
+        to_be_led(&mut command, limit);
         let child = bind::on(cpu, || command.spawn())?;
-        let pid = Pid::from_child(&child);
+        let group = Group::new(child, watched);
+        keeper.know(&group);
         processes.push(Process {
             rank,
-            child,
-            pidfd: pidfd_open(pid, PidfdFlags::empty())?,
+            group,
             killed: false,
         });
     }
     drop(file);
-    watch(&segment, processes, seen)
+    let watch = Watch {
+        segment: &segment,
+        processes,
+        keeper,
+        signals,
+        seen,
+        ended: Vec::new(),
+        strangers: Vec::new(),
+        deadline: None,
+    };
+    watch.run()
+}
+
+/// Whether there is a descriptor for each rank. The limit is raised for them as far as it may be.
+fn has_descriptors(limit: &Rlimit, ranks: u16) -> bool {
+    /// For what is open beside, and for starting.
+    const BESIDE: u64 = 64;
+    let needed = u64::from(ranks) + BESIDE;
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current >= needed {
+        return true;
+    }
+    let raised = Rlimit {
+        current: Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum))),
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).is_ok()
+        && limit.maximum.is_none_or(|maximum| maximum >= needed)
 }
 
 /// Gives `command` what its process needs to join.
@@ -182,9 +229,15 @@ fn describe(command: &mut Command, job: &Job, rank: u16, places: Option<&[usize]
     if rank != 0 {
         command.stdin(Stdio::null());
     }
+}
+
+/// Makes `command`'s process the leader of a session, with the limits that the launcher was started with, which dies with it.
+fn to_be_led(command: &mut Command, limit: Rlimit) {
     let launcher = rustix::process::getpid();
-    let dies_with_launcher = move || {
+    let prepare = move || {
+        rustix::process::setsid()?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
+        setrlimit(Resource::Nofile, limit)?;
         // It may be dead already.
         if rustix::process::getppid() == Some(launcher) {
             Ok(())
@@ -192,99 +245,153 @@ fn describe(command: &mut Command, job: &Job, rank: u16, places: Option<&[usize]
             Err(io::Error::from(io::ErrorKind::NotConnected))
         }
     };
-    // SAFETY: between fork and exec, two system calls and nothing else: no lock is taken, no memory allocated.
+    // SAFETY: between fork and exec, a few system calls and nothing else: no lock is taken, no memory allocated.
     unsafe {
-        command.pre_exec(dies_with_launcher);
+        command.pre_exec(prepare);
     }
 }
 
-fn watch(
-    segment: &Segment,
-    mut processes: Vec<Process>,
-    seen: &mut dyn FnMut(&Ended),
-) -> io::Result<Vec<Ended>> {
-    /// How soon it is noticed that others have joined a job that a rank has left alone.
-    const LOOK: Duration = Duration::from_millis(50);
-    let has_joined = |rank| segment.state_of(rank) != State::Expected;
-    let mut ended: Vec<Ended> = Vec::new();
-    // Ended in order, without having joined: a failure once somebody has.
-    let mut strangers: Vec<Ended> = Vec::new();
-    let mut deadline: Option<Instant> = None;
-    loop {
-        let joined = (0..segment.shape().ranks()).any(has_joined);
-        let known = if joined || processes.is_empty() {
-            std::mem::take(&mut strangers)
-        } else {
-            Vec::new()
-        };
-        for mut end in known {
-            end.stranger = joined;
-            tell(segment, end, &mut deadline, &mut ended, seen);
-        }
-        if processes.is_empty() {
-            return Ok(ended);
-        }
-        let mut rest = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-        if rest.is_some_and(|rest| rest.is_zero()) {
-            for process in &mut processes {
-                process.killed |= process.child.kill().is_ok();
+/// The ranks, until all have ended.
+struct Watch<'a> {
+    segment: &'a Segment,
+    processes: Vec<Process>,
+    keeper: Keeper,
+    signals: Option<BorrowedFd<'a>>,
+    seen: &'a mut dyn FnMut(&Ended),
+    ended: Vec<Ended>,
+    /// Ended in order, without having joined: a failure once somebody has.
+    strangers: Vec<Ended>,
+    /// When the rest is killed.
+    deadline: Option<Instant>,
+}
+
+impl Watch<'_> {
+    fn run(mut self) -> io::Result<Vec<Ended>> {
+        /// How soon it is noticed that others have joined a job that a rank has left alone, or that a process without a
+        /// descriptor has ended.
+        const LOOK: Duration = Duration::from_millis(50);
+        loop {
+            let ranks = 0..self.segment.shape().ranks();
+            let state = |rank| self.segment.state_of(rank);
+            let joined = { ranks }.any(|rank| state(rank) != State::Expected);
+            if joined || self.processes.is_empty() {
+                for mut end in std::mem::take(&mut self.strangers) {
+                    end.stranger = joined;
+                    self.tell(end);
+                }
             }
-            deadline = Some(Instant::now() + GRACE);
-            rest = Some(GRACE);
+            if self.processes.is_empty() {
+                return Ok(self.ended);
+            }
+            let now = Instant::now();
+            let mut rest = self.deadline.map(|end| end.saturating_duration_since(now));
+            if rest.is_some_and(|rest| rest.is_zero()) {
+                self.kill();
+                self.deadline = Some(now + GRACE);
+                rest = Some(GRACE);
+            }
+            let mut groups = self.processes.iter().map(|process| &process.group);
+            if !self.strangers.is_empty() || groups.any(|group| group.pidfd.is_none()) {
+                rest = Some(rest.map_or(LOOK, |rest| rest.min(LOOK)));
+            }
+            self.wait(rest)?;
+            self.reap()?;
         }
-        if !strangers.is_empty() {
-            rest = Some(rest.map_or(LOOK, |rest| rest.min(LOOK)));
-        }
-        wait_for_any(&processes, rest)?;
+    }
+
+    /// Kills all that are left.
+    fn kill(&mut self) {
+        let ids: Vec<Pid> = { self.processes.iter_mut() }
+            .map(|process| {
+                process.killed = true;
+                process.group.id()
+            })
+            .collect();
+        kill_sessions(&ids);
+    }
+
+    /// Finds out who has ended, and how.
+    fn reap(&mut self) -> io::Result<()> {
         let mut index = 0;
-        while index < processes.len() {
-            let Some(status) = processes[index].child.try_wait()? else {
+        while index < self.processes.len() {
+            if !self.processes[index].group.has_ended()? {
                 index += 1;
                 continue;
-            };
-            let process = processes.swap_remove(index);
+            }
+            let mut process = self.processes.swap_remove(index);
+            let state = self.segment.state_of(process.rank);
+            self.keeper.forget(&process.group);
+            let status = process.group.reap()?;
+            let killed = process.killed && status.signal() == Some(Signal::KILL.as_raw());
             let end = Ended {
                 rank: process.rank,
-                pid: process.child.id(),
+                pid: process.group.number(),
                 status,
-                killed: process.killed,
+                killed,
                 stranger: false,
+                unfinished: state == State::Here,
             };
-            if status.success() && !has_joined(end.rank) {
-                strangers.push(end);
+            if status.success() && state == State::Expected {
+                self.strangers.push(end);
             } else {
-                tell(segment, end, &mut deadline, &mut ended, seen);
+                self.tell(end);
             }
         }
+        Ok(())
     }
-}
 
-/// A rank has ended: if it should not have, the others are told, and have so long.
-fn tell(
-    segment: &Segment,
-    end: Ended,
-    deadline: &mut Option<Instant>,
-    ended: &mut Vec<Ended>,
-    seen: &mut dyn FnMut(&Ended),
-) {
-    if !end.is_well() {
-        segment.mark_lost(end.rank);
-        deadline.get_or_insert_with(|| Instant::now() + GRACE);
+    /// A rank has ended: if it should not have, the others are told, and have so long.
+    fn tell(&mut self, end: Ended) {
+        if !end.is_well() {
+            self.segment.mark_lost(end.rank);
+            self.deadline.get_or_insert_with(|| Instant::now() + GRACE);
+        }
+        (self.seen)(&end);
+        self.ended.push(end);
     }
-    seen(&end);
-    ended.push(end);
-}
 
-/// Sleeps until a process ends, or so long.
-fn wait_for_any(processes: &[Process], rest: Option<Duration>) -> io::Result<()> {
-    let fds = processes.iter().map(|process| &process.pidfd);
-    let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    let rest = rest.map(|rest| Timespec {
-        tv_sec: i64::try_from(rest.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(rest.subsec_nanos()),
-    });
-    match poll(&mut fds, rest.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(why) => Err(why.into()),
+    /// Sleeps until a process ends, a signal has come, or so long.
+    fn wait(&mut self, rest: Option<Duration>) -> io::Result<()> {
+        let groups = self.processes.iter().map(|process| &process.group);
+        let pidfds = groups.filter_map(|group| group.pidfd.as_ref());
+        let mut fds: Vec<PollFd<'_>> = { self.signals.iter() }
+            .map(|signals| PollFd::new(signals, PollFlags::IN))
+            .chain(pidfds.map(|fd| PollFd::new(fd, PollFlags::IN)))
+            .collect();
+        let rest = rest.map(|rest| Timespec {
+            tv_sec: i64::try_from(rest.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(rest.subsec_nanos()),
+        });
+        match poll(&mut fds, rest.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(why) => return Err(why.into()),
+        }
+        let told = fds.first().is_some_and(|first| !first.revents().is_empty());
+        if let (Some(signals), true) = (self.signals, told) {
+            let mut number = [0];
+            match rustix::io::read(signals, &mut number) {
+                Ok(0) => self.signals = None,
+                Ok(_) => self.pass_on(Signal::from_named_raw(number[0].into())),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes a signal on.
+    fn pass_on(&mut self, signal: Option<Signal>) {
+        let Some(signal) = signal else { return };
+        // A session without a terminal is not stopped by less.
+        let stops = signal == Signal::TSTP;
+        let sent = if stops { Signal::STOP } else { signal };
+        for process in &self.processes {
+            process.group.signal(sent);
+        }
+        if stops {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+        } else if [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].contains(&signal) {
+            let now = Instant::now();
+            self.deadline = Some(self.deadline.map_or(now + GRACE, |_| now));
+        }
     }
 }

@@ -34,6 +34,7 @@ mod clock;
 mod coherent;
 mod control;
 mod emulated;
+mod group;
 mod job;
 pub mod launch;
 mod machine;

@@ -179,9 +179,10 @@ where
                 }
                 let differs = |(word, seen): &(&AtomicU32, u32)| word.load(Relaxed) != *seen;
                 let words = &words[..watched.len()];
-                self.own.waiter.turn(watched, || words.iter().any(differs))
+                let (line, any) = (words[0].0, || words.iter().any(differs));
+                self.own.waiter.turn(watched, Some(line), any)
             }
-            _ => self.own.waiter.turn(watched, || {
+            _ => self.own.waiter.turn(watched, None, || {
                 let differs = |watch: &Watch| self.load_u32(watch.at) != watch.seen;
                 watched.iter().any(differs)
             }),

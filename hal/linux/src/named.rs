@@ -4,22 +4,25 @@
 //! | step | who | what |
 //! |---|---|---|
 //! | sweep | each rank | removes segments of this user that no process has locked: left-overs of jobs that were killed |
-//! | open | each rank | makes or opens `flagpost-<user>-<job>` in `/dev/shm`, mode 0600, and locks it shared |
-//! | check | each rank | it is this user's, nobody else may open it, and the name still means this file |
+//! | open | each rank | makes or opens `flagpost-<user>-<job>` in `/dev/shm`, mode 0600 |
+//! | check | each rank | it is this user's, and nobody else may open it |
+//! | lock | each rank | shared; then the name must still mean this file |
 //! | size | each rank | grows it to its size: the same for all |
 //! | map | each rank | and says that it has arrived |
 //! | unlink | the last to arrive | from here on the memory is gone with the last process |
 //!
-//! A job that is killed before its last rank has arrived leaves its segment behind, until the next start of any job. The lock
-//! (`flock`) is the processes' and ends with them. Who sweeps holds it alone while he removes; who has just made a segment
+//! A job that is killed before its last rank has arrived leaves its segment behind, until the next start of any job of this user, in
+//! whatever way: `flagpost-run` sweeps as well, and a job of one. The lock (`flock`) is the processes' and ends with them. Who sweeps holds it alone while he removes; who has just made a segment
 //! looks, once it is locked, whether it is still there.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use crate::segment::Segment;
 use crate::shape::Shape;
@@ -27,8 +30,23 @@ use crate::shape::Shape;
 /// Where segments are: memory, on every Linux.
 const DIRECTORY: &str = "/dev/shm";
 
+/// How long a sweeper may take to remove a segment.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 fn prefix() -> String {
     format!("flagpost-{}-", rustix::process::geteuid().as_raw())
+}
+
+/// What is told to a rank that comes again.
+pub(crate) fn been_here(rank: u16) -> String {
+    format!(
+        "rank {rank} has been in this job before: a job runs one program, and that calls run once"
+    )
+}
+
+/// Removes what jobs have left behind that were killed. It is for those after them: nobody fails if it cannot be done.
+pub(crate) fn sweep_leftovers() {
+    let _ = sweep(Path::new(DIRECTORY));
 }
 
 /// Joins the job `name` as `rank`. All ranks give the same shape.
@@ -37,15 +55,17 @@ pub(crate) fn join(name: &str, shape: Shape, rank: u16) -> io::Result<Segment> {
 }
 
 fn join_in(directory: &Path, name: &str, shape: Shape, rank: u16) -> io::Result<Segment> {
-    sweep(directory)?;
+    let _ = sweep(directory);
     let path = directory.join(format!("{}{name}", prefix()));
     let file = open(&path)?;
     if file.metadata()?.len() < shape.total() as u64 {
         file.set_len(shape.total() as u64)?;
     }
     let segment = Segment::map(&file, shape)?;
-    if segment.arrive(rank) == u32::from(shape.ranks()) {
-        std::fs::remove_file(&path)?;
+    match segment.arrive(rank) {
+        Some(arrived) if arrived == u32::from(shape.ranks()) => std::fs::remove_file(&path)?,
+        Some(_) => {}
+        None => return Err(io::Error::other(been_here(rank))),
     }
     // The lock is the open file's: it is to last as long as this process.
     std::mem::forget(file);
@@ -61,9 +81,9 @@ fn open(path: &Path) -> io::Result<File> {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(path)?;
-        flock(&file, FlockOperation::LockShared)?;
+        // First of all: what is others' may be locked for ever.
         let here = file.metadata()?;
         let private = here.is_file()
             && here.uid() == rustix::process::geteuid().as_raw()
@@ -72,12 +92,30 @@ fn open(path: &Path) -> io::Result<File> {
             let why = format!("{} is not this user's alone: remove it", path.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
+        lock(&file, path, PATIENCE)?;
         // Swept between making and locking it: once more.
         match std::fs::symlink_metadata(path) {
             Ok(there) if (there.dev(), there.ino()) == (here.dev(), here.ino()) => return Ok(file),
             Ok(_) => {}
             Err(why) if why.kind() == io::ErrorKind::NotFound => {}
             Err(why) => return Err(why),
+        }
+    }
+}
+
+/// Locks `file` shared. Who sweeps holds it alone for a moment; nobody does for `patience`.
+fn lock(file: &File, path: &Path, patience: Duration) -> io::Result<()> {
+    let end = Instant::now() + patience;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(Errno::WOULDBLOCK) => {
+                let why = format!("another process has locked {}", path.display());
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
+            }
+            other => return Ok(other?),
         }
     }
 }
@@ -156,12 +194,38 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_again_is_refused() {
+        let directory = directory("again");
+        let _first = join_in(&directory, "job", shape(), 0).expect("rank 0");
+        let error = join_in(&directory, "job", shape(), 0).expect_err("it has come");
+        let told = error.to_string();
+        assert!(
+            told.contains("rank 0 has been in this job before"),
+            "{told}"
+        );
+        std::fs::remove_dir_all(directory).expect("it can go");
+    }
+
+    #[test]
+    fn locks_are_not_waited_for_in_vain() {
+        let directory = directory("locked");
+        let path = directory.join("segment");
+        let held = File::create(&path).expect("a file");
+        flock(&held, FlockOperation::LockExclusive).expect("a lock");
+        let other = File::open(&path).expect("it is mine");
+        let error = lock(&other, &path, Duration::from_millis(5)).expect_err("it is locked");
+        assert!(error.to_string().contains("another process"), "{error}");
+        std::fs::remove_dir_all(directory).expect("it can go");
+    }
+
+    #[test]
     fn what_others_could_open_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = directory("private");
         let path = directory.join(format!("{}open", prefix()));
         let held = File::create(&path).expect("a file");
-        flock(&held, FlockOperation::LockShared).expect("a lock");
+        // Looked at before it is waited for: whoever may open it may lock it.
+        flock(&held, FlockOperation::LockExclusive).expect("a lock");
         let open = std::fs::Permissions::from_mode(0o666);
         std::fs::set_permissions(&path, open).expect("they are mine");
         let error = join_in(&directory, "open", shape(), 0).expect_err("anybody may open it");

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
 use crate::control::State;
 use crate::segment::Segment;
@@ -40,7 +41,7 @@ impl Peers {
         processes.resize_with(usize::from(segment.shape().ranks()), || None);
         for (rank, process) in (0_u16..).zip(processes.iter_mut()) {
             if segment.state_of(rank) == State::Here
-                && is_gone(process, || segment.pid_of(rank))
+                && is_gone(process, open, || segment.pid_of(rank))
                 && segment.state_of(rank) == State::Here
             {
                 segment.mark_lost(rank);
@@ -50,14 +51,24 @@ impl Peers {
     }
 }
 
-fn is_gone(process: &mut Option<OwnedFd>, pid: impl FnOnce() -> Option<i32>) -> bool {
+fn open(pid: Pid) -> Result<OwnedFd, Errno> {
+    pidfd_open(pid, PidfdFlags::empty())
+}
+
+fn is_gone(
+    process: &mut Option<OwnedFd>,
+    open: impl Fn(Pid) -> Result<OwnedFd, Errno>,
+    pid: impl FnOnce() -> Option<i32>,
+) -> bool {
     if process.is_none() {
         let Some(pid) = pid().and_then(Pid::from_raw) else {
             return false;
         };
-        match pidfd_open(pid, PidfdFlags::empty()) {
+        match open(pid) {
             Ok(fd) => *process = Some(fd),
-            Err(why) => return why == rustix::io::Errno::SRCH,
+            Err(Errno::SRCH) => return true,
+            // No descriptor left, say. Its number says the same, until another process has it.
+            Err(_) => return test_kill_process(pid) == Err(Errno::SRCH),
         }
     }
     let Some(fd) = process else { return false };
@@ -81,11 +92,14 @@ mod tests {
         let mut child = child.expect("cat runs");
         let pid = i32::try_from(child.id()).ok();
         let mut process = None;
-        assert!(!is_gone(&mut process, || pid));
+        let none_left = |_| Err(Errno::MFILE);
+        assert!(!is_gone(&mut None, none_left, || pid));
+        assert!(!is_gone(&mut process, open, || pid));
         child.kill().expect("it is mine");
         child.wait().expect("it ends");
-        assert!(is_gone(&mut process, || pid), "by its descriptor");
-        assert!(is_gone(&mut None, || pid), "by its number");
-        assert!(!is_gone(&mut None, || None), "it has not come yet");
+        assert!(is_gone(&mut process, open, || pid), "by its descriptor");
+        assert!(is_gone(&mut None, open, || pid), "by its number");
+        assert!(is_gone(&mut None, none_left, || pid), "no descriptor left");
+        assert!(!is_gone(&mut None, open, || None), "it has not come yet");
     }
 }

@@ -1,6 +1,7 @@
 //! Programs as their users write them.
 
 use std::fmt::{self, Display};
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -158,11 +159,23 @@ fn with_world<M: Linked, T, E>(
 ///     })
 /// }
 /// ```
+///
+/// A job of `flagpost-run` is run once: a rank that comes to it again, in the same process or another, is refused. The status is what the others
+/// and the launcher go by, and must not be dropped:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// fn main() {
+///     flagpost_linux::run(|world| world.barrier());
+/// }
+/// ```
+#[must_use = "the status says whether the program has failed: return it from main"]
 pub fn run<E: Display>(program: impl FnOnce(&World<'_, HostLink>) -> Result<(), E>) -> ExitCode {
     run_with::<Coherent, E>(Setup::default(), program)
 }
 
 /// [`run`], with another setup, or in another mode.
+#[must_use = "the status says whether the program has failed: return it from main"]
 pub fn run_with<M: Linked, E: Display>(
     setup: Setup,
     program: impl FnOnce(&World<'_, M::Link>) -> Result<(), E>,
@@ -175,14 +188,19 @@ pub fn run_with<M: Linked, E: Display>(
     match (rank, result) {
         (_, Ok(())) => ExitCode::SUCCESS,
         (Some(rank), Err(RunError::Program(why))) => {
-            eprintln!("rank {rank}: {why}");
+            say(&format!("rank {rank}: {why}"));
             ExitCode::FAILURE
         }
         (_, Err(why)) => {
-            eprintln!("error: {why}");
+            say(&format!("error: {why}"));
             ExitCode::from(2)
         }
     }
+}
+
+/// A line on standard error, in one piece among those of other ranks. If nobody reads it, that is no reason to panic.
+fn say(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// This process's machine in its job, for programs that start their links themselves; `program` as in [`run`].
@@ -316,7 +334,8 @@ pub fn machines_with<M: Mode, T: Send, E: Send>(
             rank,
             well: false,
         };
-        part.segment.arrive(rank);
+        // Each rank of this segment is one thread, and this is it.
+        let _ = part.segment.arrive(rank);
         let machine = Linux::new(Arc::clone(&segment), rank, crowded, false);
         let result = program(machine);
         part.well = result.is_ok();

@@ -3,7 +3,7 @@
 //! | phase | what | how long |
 //! |---|---|---|
 //! | look | looks at the words again and again | [`LOOKS`] looks, once per wait |
-//! | pause | looks, and lets the core's other thread run between two looks | about 100 us |
+//! | pause | looks, and lets the core's other thread run between two looks; where the processor can watch a line ([`Monitor`]), it does | about 100 us |
 //! | yield | gives the processor to whoever else can run | [`YIELDS`] times |
 //! | sleep | [`SHORTEST`], twice as long each time, up to [`LONGEST`] | until something changes |
 //!
@@ -13,13 +13,18 @@
 //! Where more ranks than processors wait for each other, a rank that spins keeps those from running that it waits for: it
 //! looks a few times and then yields at once.
 //!
+//! No sleep is ended by a store: the storer would have to look whether somebody sleeps (decision 58).
+//!
 //! The phases begin anew once the link says that a wait is over, and when the first word that is watched, or what was seen in
 //! it, is another one.
 
 use std::cell::Cell;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use flagpost_hal::Watch;
+
+use crate::cache::Monitor;
 
 /// Looks without a pause.
 const LOOKS: u32 = 2000;
@@ -29,6 +34,8 @@ const CROWDED_LOOKS: u32 = 30;
 const PAUSES: u32 = 30;
 /// and looks per turn.
 const LOOKS_PER_PAUSE: u32 = 32;
+/// Ticks of the counter that such a turn takes where a line is watched. Linux allows 100,000.
+const TICKS: u64 = 8192;
 /// Turns of one pause where there is nothing to watch.
 const UNWATCHED: u32 = 1000;
 /// The same where ranks share processors.
@@ -44,6 +51,8 @@ const LONGEST: Duration = Duration::from_micros(800);
 #[derive(Debug)]
 pub(crate) struct Waiter {
     crowded: bool,
+    /// If the processor has one.
+    monitor: Option<Monitor>,
     /// Turns of this wait so far.
     turns: Cell<u32>,
     /// What it watches.
@@ -55,14 +64,20 @@ impl Waiter {
     pub(crate) fn new(crowded: bool) -> Self {
         Self {
             crowded,
+            monitor: Monitor::detect(),
             turns: Cell::new(0),
             watched: Cell::new(None),
         }
     }
 
-    /// One turn of waiting. Ends early once `changed` says that a watched word is another one. True if the wait is a long one
-    /// by now: it yields or sleeps.
-    pub(crate) fn turn(&self, watched: &[Watch], changed: impl Fn() -> bool) -> bool {
+    /// One turn of waiting. Ends early once `changed` says that a watched word is another one. `line` is the first one, if stores of
+    /// peers to it reach the processor. True if the wait is a long one by now: it yields or sleeps.
+    pub(crate) fn turn(
+        &self,
+        watched: &[Watch],
+        line: Option<&AtomicU32>,
+        changed: impl Fn() -> bool,
+    ) -> bool {
         let first = watched.first().copied();
         let turn = if self.watched.replace(first) == first {
             self.turns.get()
@@ -80,6 +95,10 @@ impl Waiter {
             return false;
         }
         if turn < pauses {
+            if let (Some(monitor), Some(line)) = (self.monitor, line) {
+                pause(monitor, line, watched.len(), changed);
+                return false;
+            }
             let paused = || {
                 std::hint::spin_loop();
                 changed()
@@ -107,6 +126,20 @@ impl Waiter {
     }
 }
 
+/// Waits until `changed` says so, or the time of a turn is over. Looks each time that `line` was stored to, and now and then as well if it
+/// is not the only one of the `watched` words.
+fn pause(monitor: Monitor, line: &AtomicU32, watched: usize, changed: impl Fn() -> bool) {
+    let looks = if watched > 1 { LOOKS_PER_PAUSE } else { 1 };
+    for _ in 0..looks {
+        monitor.watch(line);
+        // Behind the start: a store that came before it ends no wait.
+        if changed() {
+            return;
+        }
+        monitor.wait(TICKS / u64::from(looks));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +153,9 @@ mod tests {
 
     /// How many turns of a wait are short ones.
     fn short_turns(waiter: &Waiter, watched: &[Watch]) -> u32 {
-        (0..).find(|_| waiter.turn(watched, || false)).unwrap_or(0)
+        (0..)
+            .find(|_| waiter.turn(watched, None, || false))
+            .unwrap_or(0)
     }
 
     #[test]
@@ -151,7 +186,39 @@ mod tests {
             looks.set(looks.get() + 1);
             looks.get() == 3
         };
-        assert!(!waiter.turn(&watch(1), third));
+        assert!(!waiter.turn(&watch(1), None, third));
         assert_eq!(looks.get(), 3);
+    }
+
+    #[test]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn monitors_are_there_where_the_system_says_so() {
+        let processors = std::fs::read_to_string("/proc/cpuinfo").expect("it can be read");
+        let told = processors.split_whitespace().any(|flag| flag == "waitpkg");
+        assert_eq!(Monitor::detect().is_some(), told);
+    }
+
+    /// Where the processor does not have them, the instructions are noted and passed over.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn monitors_watch_then_look_then_wait() {
+        use crate::cache::executed::executed;
+        use std::sync::atomic::Ordering::Relaxed;
+
+        let (word, monitor) = (AtomicU32::new(0), Monitor::assumed());
+        let waiter = Waiter {
+            monitor: Some(monitor),
+            ..Waiter::new(false)
+        };
+        waiter.turn(&watch(0), None, || false);
+        let turn = |watched: &[Watch]| {
+            executed(|| waiter.turn(watched, Some(&word), || word.load(Relaxed) != 0))
+        };
+        assert_eq!(turn(&watch(0)), (vec!["umonitor", "umwait"], false));
+        let both = [watch(0), watch(0)].concat();
+        let looks = LOOKS_PER_PAUSE as usize;
+        assert_eq!(turn(&both), (["umonitor", "umwait"].repeat(looks), false));
+        word.store(1, Relaxed);
+        assert_eq!(turn(&watch(0)), (vec!["umonitor"], false));
     }
 }

@@ -21,6 +21,10 @@ fn rank() {
     if part == "stranger" && std::env::var("FLAGPOST_RANK").as_deref() == Ok("1") {
         std::process::exit(0);
     }
+    if part == "twice" {
+        // A rank that comes again at once is lost to those that have not ended yet.
+        let _ = flagpost_linux::run(|world| play("ring", world));
+    }
     let code = flagpost_linux::run(|world| play(&part, world));
     // Not by way of the harness, which has statuses of its own.
     let failed = format!("{code:?}") != format!("{:?}", std::process::ExitCode::SUCCESS);
@@ -47,6 +51,7 @@ fn play(part: &str, world: &World<'_, HostLink>) -> Result<(), Error> {
         ("failed", 1) => return Err(Error::CountZero),
         ("panicked", 1) => panic!("on purpose"),
         ("quit" | "stuck", 1) => std::process::exit(3),
+        ("left", 1) => std::process::exit(0),
         ("stuck", 0) | ("sleep", _) => {
             println!("process {}", std::process::id());
             std::thread::sleep(Duration::from_secs(600));
@@ -129,6 +134,7 @@ fn who_dies_is_told_to_all() {
         ("failed", 1, "ended with status 1"),
         ("panicked", 101, "ended with status 101"),
         ("quit", 3, "ended with status 3"),
+        ("left", 1, "ended without leaving the job"),
     ] {
         let output = job(3, part).output().expect("it runs");
         let (out, err) = texts(&output);
@@ -153,6 +159,29 @@ fn who_never_joins_is_told_too() {
     let (out, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{out}{err}");
     assert!(err.contains("ended without having joined the job"), "{err}");
+}
+
+/// Links start on memory that is zeros: a job is one program's, and one call's of `run`.
+#[test]
+fn who_comes_again_is_refused_at_once() {
+    let rank = rank_of("ring");
+    let program = rank.get_program().to_str().expect("text");
+    let words = format!("{program} --exact rank --nocapture");
+    let mut script = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    script.args(["-n", "3", "--mem", "1M", "sh", "-c"]);
+    script.arg(format!("{words}; {words}")).env(PART, "ring");
+    for mut command in [job(3, "twice"), script] {
+        let start = std::time::Instant::now();
+        let output = command.output().expect("it runs");
+        let (out, err) = texts(&output);
+        assert!(start.elapsed() < Duration::from_secs(30), "{out}{err}");
+        assert!(!output.status.success(), "{out}{err}");
+        let told = |line: &str| {
+            line.starts_with("error: rank ") && line.contains(" has been in this job before")
+        };
+        let lines = err.lines().filter(|line| told(line)).count();
+        assert!((1..=3).contains(&lines), "{out}{err}");
+    }
 }
 
 #[test]
@@ -205,7 +234,16 @@ fn is_gone(process: &str) -> bool {
 #[test]
 fn other_launchers_jobs_meet_and_notice_deaths() {
     let start = |part: &str, rank: u16, ranks: u16| {
-        let mut command = rank_of(part);
+        let program = rank_of(part);
+        // What users put between; and ranks may differ in it.
+        let between: &[&str] = match rank {
+            0 => &["timeout", "100", "sh", "-c", "\"$@\"; exit $?", "sh"],
+            1 => &["sh", "-c", "\"$@\"; exit $?", "sh"],
+            _ => &["env"],
+        };
+        let mut command = Command::new(between[0]);
+        command.args(&between[1..]).env(PART, part);
+        command.arg(program.get_program()).args(program.get_args());
         command.env("PMI_RANK", rank.to_string());
         command.env("PMI_SIZE", ranks.to_string());
         command.env("FLAGPOST_MEMORY", "1048576");

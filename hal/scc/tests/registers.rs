@@ -3,6 +3,9 @@
 
 mod chip;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use chip::{Chip, Policy};
 use flagpost_hal::{Address, CoreId, Doorbell, Region, TestAndSet, Topology, UncachedMemory};
 use flagpost_scc::registers::{self, CoreConfig};
@@ -87,6 +90,25 @@ fn h6_interrupts_are_masked_from_the_first_register_to_the_last() {
     bus.set_interrupts(false);
     drop(scc[0].try_lock(CoreId::new(0)));
     assert!(!bus.admits_interrupts());
+}
+
+#[test]
+fn h6_interrupts_are_masked_before_the_register_is_read_and_until_it_is_freed() {
+    let chip = chip();
+    let scc = chip.scc(0, Mapping::default());
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let look_before = |what: &'static str| {
+        let (bus, seen) = (scc.bus().clone(), seen.clone());
+        scc.bus().before(1, move || {
+            seen.borrow_mut().push((what, bus.admits_interrupts()));
+        });
+    };
+    look_before("taken");
+    let held = scc.try_lock(CoreId::new(0)).expect("free");
+    look_before("freed");
+    drop(held);
+    assert_eq!(*seen.borrow(), [("taken", false), ("freed", false)]);
+    assert!(scc.bus().admits_interrupts());
 }
 
 // ---- H7: nothing is protected ----

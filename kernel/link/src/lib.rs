@@ -12,8 +12,8 @@
 //!   [`Op`] tells the link that the next call means the same operation.
 //! * **Copy slices.** Data given as a slice is copied, or has left, when the call returns: the caller may
 //!   reuse it at once.
-//! * **Order only on request.** Two puts may arrive in any order. [`Link::fence`] orders; a signal or
-//!   an immediate orders what the same rank did before it to the same target.
+//! * **Order only on request.** Two puts may arrive in any order. [`Link::fence`] orders; an
+//!   immediate orders what the same rank did before it to the same target; a signal orders nothing.
 //! * **Trust no peer with memory.** Offsets that arrive from others are checked before use.
 //!
 //! # Two ways to tell a peer something

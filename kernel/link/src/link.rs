@@ -71,6 +71,15 @@ pub trait Link {
     /// As [`allocate`](Self::allocate).
     fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal>;
 
+    /// Gives two [`slots`](Self::allocate_slots) for every rank: `rank` signals the one that is `rank` behind the first, and the one that is
+    /// [`size`](Self::size) behind that. A link may place what two ranks signal to each other in one line.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    fn allocate_slots_of_pairs(&self) -> Result<Slot, Refusal> {
+        self.allocate_slots(u32::from(self.size()).saturating_mul(2))
+    }
+
     /// Takes back what [`allocate_slots`](Self::allocate_slots) gave as `first`. Peers must not signal them any more.
     fn withdraw_slots(&self, first: Slot);
 
@@ -213,7 +222,7 @@ pub trait Link {
     /// changes, to all ranks.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] (transient), [`Refusal::PeerLost`].
+    /// [`Refusal::Busy`] (transient), [`Refusal::PeerLost`]: once for each rank at which something came to nothing.
     fn fence(&self) -> Result<(), Refusal>;
 
     /// Whether all that this rank has begun at `to` (at all ranks, if none is named) is done there: whoever looks now
@@ -221,13 +230,21 @@ pub trait Link {
     /// Waits for `to`'s [`progress`](Self::progress) if data of a [`put_immediate`](Self::put_immediate) are inline.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
+    /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`]; [`Refusal::PeerLost`] as a fence, and once if the rank is
+    /// named, whatever fences have told.
     fn flush(&self, to: Option<Rank>) -> Result<(), Refusal>;
 
     /// [`flush`](Self::flush), where nothing is under way that takes more to find out; else false, and nothing has happened that
     /// calling `flush` does not do.
     #[inline]
     fn flush_at_once(&self) -> bool {
+        false
+    }
+
+    /// [`flush_at_once`](Self::flush_at_once), where an [`amo_word`](Self::amo_word) follows whose effect nobody finds before what has been put: that comes
+    /// to its place by then.
+    #[inline]
+    fn flush_at_once_before_amo(&self) -> bool {
         false
     }
 

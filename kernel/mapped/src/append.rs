@@ -6,9 +6,9 @@ use flagpost_link::{Key, Link as _, Op, Rank, Refusal, order, point, site};
 use crate::{
     Atomics, Mapped,
     atomics::ATTEMPTS,
-    entry::{self, DATA, Entry, SECOND, word},
+    entry::{self, DATA, Entry, SECOND, phase, word},
     layout::PAIRS,
-    ring::Peer,
+    peer::{Peer, is_placed, surely_has_room},
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
@@ -43,6 +43,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             self.head(rings, own)
         };
         let consumed = self.machine.load_u32(word);
+        if let Some(facing) = self.facing(to) {
+            // What was heard before is never so old that numbers have come round to it.
+            facing.answered.set(consumed);
+        }
         if consumed.wrapping_sub(peer.credit.get()) as i32 > 0 {
             peer.credit.set(consumed);
         }
@@ -62,8 +66,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let peer = self.peer(to);
         let known = |peer: &&Peer| peer.known.get() == Some(to);
         let credit = peer.filter(known).map(|peer| peer.credit.get());
+        let entries = self.layout.ring.entries();
         let room = |ticket: u32| match credit {
-            Some(credit) if !self.is_full(ticket, credit) => Ok(()),
+            Some(credit) if surely_has_room(ticket, credit, entries) => Ok(()),
             _ => {
                 let consumed = self.machine.load_u32(head);
                 if let Some(peer) = peer {
@@ -132,11 +137,17 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if !M::COHERENT || !self.at_once.get() || to.get() >= self.size() || to == self.rank() {
             return false;
         }
-        let (Some(place), Some(peer)) = (key.get().checked_add(offset), self.peer(to)) else {
+        let (Some(place), Some(peer), Some(facing)) = (
+            key.get().checked_add(offset),
+            self.peer(to),
+            self.facing.get(to.index()),
+        ) else {
             return false;
         };
         let ticket = peer.sent.get();
-        if self.is_full(ticket, peer.credit.get()) || self.check(place, data.len()).is_err() {
+        let free = facing.is_free(ticket);
+        let full = !free && self.is_full(ticket, peer.credit.get());
+        if full || self.check(place, data.len()).is_err() {
             return false;
         }
         let word = match (data.as_chunks(), data.as_chunks()) {
@@ -146,15 +157,41 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             _ => return false,
         };
         let (behind, len) = (ticket.wrapping_add(1), data.len() as u32);
-        let at = self.record(to, self.out.get(), ticket);
-        let announcing = entry::announcing(immediate, ticket.wrapping_shl(self.layout.to_top));
+        let [out, _, ring, _] = &facing.spots;
+        let (at, top) = if free {
+            peer.credit.set(ticket);
+            (out.get(), phase(facing.stores()))
+        } else {
+            let nth = facing.ring_out(ticket);
+            (
+                self.in_ring(ring.get(), nth),
+                nth.wrapping_shl(self.layout.to_top),
+            )
+        };
+        let words = [entry::announcing(immediate, top), peer.taken.get()];
         self.machine
-            .store_record(at, [entry::head(place, len), word], announcing);
+            .store_record(at, words, [entry::head(place, len), word]);
         peer.sent.set(behind);
         if len > 0 && peer.leaves(behind, place, place.wrapping_add(len)) {
             self.under_way.set(self.under_way.get().wrapping_add(1));
         }
         true
+    }
+
+    /// Where the entry of `ticket` is stored, and the lap of it. It will be.
+    fn next_entry(&self, (rings, to): (Region, Rank), ticket: u32) -> (Address, u32) {
+        let facing = self.facing(to);
+        match facing {
+            Some(facing) if facing.is_free(ticket) => {
+                let [out, _] = self.facing_at(to);
+                (out, facing.stores())
+            }
+            _ => {
+                let nth = facing.map_or(ticket, |facing| facing.ring_out(ticket));
+                let at = self.entry(rings, self.ring_number(self.rank()), nth);
+                (at, self.lap(nth))
+            }
+        }
     }
 
     /// Stores the entry of `ticket`.
@@ -165,8 +202,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         immediate: u32,
         (place, payload): (u32, &[u8]),
     ) {
-        let lap = self.lap(ticket);
-        let at = self.entry(rings, self.ring_number(self.rank()), ticket);
+        let (at, lap) = self.next_entry((rings, to), ticket);
         let pairs = self.layout.ring.of_pairs();
         order!(
             "mapped.ring.append.drain<entry",
@@ -179,7 +215,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 if payload.len() > second.len() {
                     self.machine.store_bytes(at.plus(SECOND), &second);
                 }
-                self.machine.store_record(at, body, word(immediate, lap));
+                let taken = self.peer(to).map_or(0, |peer| peer.taken.get());
+                let spot = self.machine.spot(at);
+                self.machine
+                    .store_record(spot, [word(immediate, lap), taken], body);
             } else if pairs {
                 let entry = Entry::new(immediate, place, payload);
                 self.enter_entry(rings, to, ticket, entry);
@@ -293,7 +332,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 continue;
             };
             let head = self.head(self.rings_of(rank)?, self.ring_number(self.rank()));
-            let placed = |head: u32| head.wrapping_sub(ticket) as i32 >= 0;
+            let placed = |head: u32| is_placed(peer.sent.get(), ticket, head);
             // ACQUIRE: what is loaded behind the flush is not older than it.
             let sites = [
                 site!("mapped.ring.placed.poll<acquire"),

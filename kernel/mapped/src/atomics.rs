@@ -89,7 +89,7 @@ impl<M: NativeAtomics> Atomics<M> for Native {
     const NATIVE: bool = true;
     const WIDE: bool = M::WIDE;
 
-    #[inline]
+    #[inline(always)]
     fn atomic(machine: &M, at: Address, operation: Atomic) -> Option<u32> {
         Some(machine.atomic_u32(at, operation))
     }

@@ -105,6 +105,12 @@ pub(crate) const fn of_body(head: u64) -> (u32, usize) {
     (head.wrapping_shr(32) as u32, head as u32 as usize)
 }
 
+/// Whether the payload is an element of 8 bytes, for an aligned place.
+#[inline(always)]
+pub(crate) const fn is_element(head: u64) -> bool {
+    head & 0x7_FFFF_FFFF == 8
+}
+
 /// An entry, unpacked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {

@@ -1,6 +1,9 @@
 //! Where things are in each rank's region: see the crate documentation.
 
-use crate::ring::{Ring, half};
+use crate::{
+    facing::{has_facing, line_of},
+    ring::{Ring, half},
+};
 
 /// Words of the slots.
 pub(crate) const SLOTS: u32 = 32;
@@ -35,17 +38,24 @@ pub(crate) struct Layout {
     /// Where the ring has any.
     pub(crate) bells: u32,
     pub(crate) entries: u32,
-    /// For rings of pairs: [`entries`](Self::entries) in entries, how many of a ring are behind its first, and the places from a
-    /// ticket's bit that tells laps apart to the top one.
-    pub(crate) first: u32,
+    /// Where [facing](crate::facing) entries are, if there are any.
+    pub(crate) facing: u32,
+    /// For rings of pairs: how many of a ring are behind its first, and the places from a ticket's bit that tells laps apart to the
+    /// top one.
     pub(crate) mask: u32,
     pub(crate) to_top: u32,
 }
 
 impl Layout {
     /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow but where they saturate),
-    /// such rings with entries of `entry` bytes, a power of two, and a message buffer of `buffer` bytes.
-    pub(crate) const fn new(line: u32, entry: u32, ranks: u16, ring: Ring, buffer: u32) -> Self {
+    /// such rings with entries of `entry` bytes, a power of two, and a message buffer of `buffer` bytes; on a machine that is `coherent`, or not.
+    pub(crate) const fn new(
+        (line, coherent): (u32, bool),
+        entry: u32,
+        ranks: u16,
+        ring: Ring,
+        buffer: u32,
+    ) -> Self {
         let slots = line;
         let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
         let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
@@ -60,7 +70,14 @@ impl Layout {
         };
         let before = line.saturating_add(heads).saturating_add(bells);
         let bytes_of_entries = lines.saturating_mul(entry);
-        let bytes = before.saturating_add(bytes_of_entries);
+        let facing = if has_facing(coherent, ring, ranks) {
+            line_of(entry, line).saturating_mul(ranks as u32)
+        } else {
+            0
+        };
+        let bytes = before
+            .saturating_add(bytes_of_entries)
+            .saturating_add(facing);
         // Many ranks' slots of windows need the room more than a ring that all share.
         let others = if ring.of_pairs() {
             0
@@ -83,7 +100,7 @@ impl Layout {
             heads: tail.saturating_add(line),
             bells: tail.saturating_add(line).saturating_add(heads),
             entries,
-            first: entries.wrapping_shr(entry.trailing_zeros()),
+            facing: rings_end.saturating_sub(facing),
             mask: ring.entries().wrapping_sub(1),
             to_top: 31_u32.wrapping_sub(ring.entries().trailing_zeros()),
         }
@@ -111,14 +128,15 @@ mod tests {
 
     #[test]
     fn parts_are_aligned_and_do_not_overlap() {
-        for (line, entry) in [
-            (4, 32),
-            (16, 32),
-            (32, 32),
-            (64, 64),
-            (64, 32),
-            (128, 32),
-            (256, 256),
+        for (line, entry, coherent) in [
+            (4, 32, false),
+            (16, 32, false),
+            (32, 32, false),
+            (32, 32, true),
+            (64, 64, false),
+            (64, 32, true),
+            (128, 32, true),
+            (256, 256, false),
         ] {
             for (ranks, buffer) in [
                 (2, 0),
@@ -129,7 +147,7 @@ mod tests {
                 (1024, 0),
             ] {
                 let ring = Ring::for_ranks(ranks, buffer, entry);
-                let l = Layout::new(line, entry, ranks, ring, buffer);
+                let l = Layout::new((line, coherent), entry, ranks, ring, buffer);
                 assert!(l.ready + 4 <= l.slots);
                 assert!(l.slots + 4 * SLOTS <= l.scratch);
                 let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
@@ -145,10 +163,13 @@ mod tests {
                     0
                 };
                 assert!(l.bells + bells <= l.entries);
-                assert_eq!(end - l.entries, rings * l.ring.entries() * entry);
+                assert_eq!(l.facing - l.entries, rings * l.ring.entries() * entry);
+                let has_facing = coherent && ranks <= 4;
+                let lines = if has_facing { u32::from(ranks) } else { 0 };
+                assert_eq!(end - l.facing, lines * line.max(2 * entry));
                 assert!(l.buffer_end <= buffer);
                 for part in [
-                    l.slots, l.scratch, l.tail, l.heads, l.bells, l.entries, l.end,
+                    l.slots, l.scratch, l.tail, l.heads, l.bells, l.entries, l.facing, l.end,
                 ] {
                     assert_eq!(part % line, 0);
                 }
@@ -156,7 +177,7 @@ mod tests {
         }
         let in_buffer = |ranks, buffer| {
             let ring = Ring::for_ranks(ranks, buffer, 32);
-            Layout::new(32, 32, ranks, ring, buffer).in_buffer
+            Layout::new((32, false), 32, ranks, ring, buffer).in_buffer
         };
         assert!(in_buffer(2, 8 << 10) && in_buffer(4, 4 << 10));
         assert!(in_buffer(5, 8 << 10) && in_buffer(64, 8 << 10) && in_buffer(8, 1 << 10));

@@ -25,6 +25,8 @@
 //!   ├───────────────┤
 //!   │ entries       │ a line each                 per entry: the holder of its ticket
 //!   ├───────────────┤
+//!   │ facing        │ a line per rank, or none    per half: one of two ranks
+//!   ├───────────────┤
 //!   │ allocations   │ windows and their words     see their users
 //!   └───────────────┘
 //! ```
@@ -51,12 +53,14 @@ pub mod bells;
 pub mod cells;
 mod edges;
 mod entry;
+pub mod facing;
 mod held;
 mod layout;
 mod lines;
 mod link;
 mod long;
 pub mod match_vector;
+mod peer;
 mod poll;
 pub mod ring;
 pub mod slots;

@@ -6,7 +6,7 @@ use flagpost_link::{Link as _, Op, Rank, Refusal, point};
 use crate::{
     Atomics, Mapped,
     entry::{self, DATA, Entry, FIRST_DATA, LINE_DATA, Line, MORE_DATA, RUN_MOST},
-    ring::Peer,
+    peer::Peer,
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {

@@ -11,11 +11,12 @@ use crate::{
     Atomics, UnderLock,
     bells::Bells,
     cells::UPDATE,
+    facing::Facing,
     held::Pending,
     layout::{Layout, PAIRS, SCRATCH_PER_RANK, SLOTS},
     long::{FEW, Long},
+    peer::Peer,
     poll::Polled,
-    ring::Peer,
 };
 
 /// A rank's link over the memory of machine `M`. Rank r is core r.
@@ -41,9 +42,9 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) turn: Cell<Rank>,
     /// Pairs: whose entry was taken last, but for those that are taken at once.
     pub(crate) sender: Cell<Rank>,
-    /// Number of the first entry of the ring that this rank fills at each other.
-    pub(crate) out: Cell<u32>,
-    /// Rings are those of pairs, and there is nothing that this rank has sent to itself.
+    /// The [facing](crate::facing) entries of this rank and each other.
+    pub(crate) facing: [Facing; FEW],
+    /// There are facing entries, and nothing that this rank has sent to itself.
     pub(crate) at_once: Cell<bool>,
     /// The payload that was taken last.
     pub(crate) held: Pending,
@@ -130,12 +131,12 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Places what this rank has stored; false if inline payload is under way.
+    /// Places what this rank has stored; false if inline payload is under way. `before_amo`: an atomic operation of the machine follows.
     #[inline]
-    fn has_settled(&self) -> bool {
+    fn has_settled(&self, before_amo: bool) -> bool {
         // DRAIN: stores that have arrived are in memory, which is where peers look.
         point!("mapped.flush.drain", {
-            if M::COHERENT {
+            if M::COHERENT && !(A::NATIVE && before_amo) {
                 // Before later loads, too: two ranks that put, flush and get do not both miss the other's.
                 self.machine.settle();
             } else {
@@ -199,6 +200,10 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
         self.take_slots(count)
+    }
+
+    fn allocate_slots_of_pairs(&self) -> Result<Slot, Refusal> {
+        self.take_slots_of_pairs()
     }
 
     fn withdraw_slots(&self, first: Slot) {
@@ -386,7 +391,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         if let Some(rank) = to {
             self.region_of(rank)?;
         }
-        if self.has_settled() {
+        if self.has_settled(false) {
             Ok(())
         } else {
             self.inline_placed(to)
@@ -395,7 +400,12 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
 
     #[inline]
     fn flush_at_once(&self) -> bool {
-        M::COHERENT && self.has_settled()
+        M::COHERENT && self.has_settled(false)
+    }
+
+    #[inline]
+    fn flush_at_once_before_amo(&self) -> bool {
+        M::COHERENT && self.has_settled(true)
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {

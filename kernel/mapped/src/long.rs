@@ -64,7 +64,7 @@ use crate::{
     edges::Edge,
     entry::{self, Entry, Line, WORDS, phase},
     layout::{Layout, round_up},
-    ring::Peer,
+    peer::Peer,
     take::Words,
 };
 
@@ -217,8 +217,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let phase = phase(self.lap(ticket));
             let words = (0..LOOKS).find_map(|_| self.look_line(at, phase))?;
             long.run.set(long.run.get().wrapping_sub(1));
-            taken.set(ticket.wrapping_add(1));
+            // TAKEN: behind it: to place others' payload on the way may tell how far this ring is placed, and the line is in hand.
             self.feed(long, &entry::unpack_line(words));
+            taken.set(ticket.wrapping_add(1));
             self.tell_room(rings, number);
             if !long.is_under_way() {
                 self.owe(long);
@@ -239,13 +240,17 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     ) -> Option<Option<u32>> {
         let line = self.whole(words, phase)?;
         let (run, bytes) = entry::unpack_more(line);
+        let long = self.long_of(number).filter(|long| long.is_under_way());
+        if let Some(long) = long {
+            long.run.set(run);
+            // TAKEN: behind it, as above.
+            self.feed(long, &bytes);
+        }
         taken.set(taken.get().wrapping_add(1));
         self.tell_room(rings, number);
-        let Some(long) = self.long_of(number).filter(|long| long.is_under_way()) else {
+        let Some(long) = long else {
             return Some(None);
         };
-        long.run.set(run);
-        self.feed(long, &bytes);
         if !long.is_under_way() {
             self.owe(long);
             return Some(Some(long.immediate.get()));

@@ -102,22 +102,15 @@
 //!
 //! [NA]: crate#sources
 
-use core::cell::Cell;
-
-use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
+use flagpost_hal::{Address, CoreId, Lines, Machine, Region, Spot};
 use flagpost_link::{Link as _, Rank, Refusal};
 
 use crate::{
     Atomics, Mapped,
     entry::{WORDS, phase},
     layout::{MOST_ENTRIES, PAIRS, entry_size},
+    peer::Peer,
 };
-
-/// How often one leaves room to others' payload that is under way, though that does not take it.
-const PATIENCE: u8 = 8;
-
-/// So many lines are taken that are not placed, at most and about.
-const MOST_UNPLACED: u32 = 1 << 30;
 
 /// The first ticket: 16 before the numbers wrap around.
 pub(crate) const FIRST: u32 = 0_u32.wrapping_sub(16);
@@ -237,152 +230,6 @@ pub(crate) const fn half(buffer: u32) -> u32 {
     }
 }
 
-/// What a rank remembers of the rings between itself and some peer. Of 64 bytes, so that a shift finds it.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(crate) struct Peer {
-    /// Pairs: the next ticket of the peer's ring.
-    pub(crate) sent: Cell<u32>,
-    /// `head` of the peer's ring, when it was last looked at.
-    pub(crate) credit: Cell<u32>,
-    /// Pairs: the next ticket to take of the own ring that the peer fills. Shared, of the first peer: of the own ring.
-    pub(crate) taken: Cell<u32>,
-    /// Pairs: as far as the peer was told that its ring was taken (`room`), and placed (`head`).
-    pub(crate) told: Cell<u32>,
-    pub(crate) placed_to: Cell<u32>,
-    /// Long payload has left for the peer, which was not asked to place it.
-    pub(crate) asks: Cell<bool>,
-    /// The number of the long payload that went to the peer last: odd, so never 0. Whether some of it is still to leave; and how often
-    /// there was room for that, which others left to it in vain.
-    stream: Cell<u32>,
-    live: Cell<bool>,
-    patience: Cell<u8>,
-    /// Pairs: the ticket behind the last inline payload that is under way to the peer,
-    ticket: Cell<u32>,
-    /// and the bytes that it is for, and perhaps others between them. Where `end` is 0, none is under way.
-    start: Cell<u32>,
-    end: Cell<u32>,
-    /// Shared: the peer whose `credit` this is.
-    pub(crate) known: Cell<Option<Rank>>,
-    /// Pairs: whose ring is looked at behind the peer's: this rank's own is left out, since it knows what is in it.
-    pub(crate) next: Cell<Rank>,
-    /// Pairs: the number of the first entry of the own ring that the peer fills, from where entries could begin; and the word
-    /// with its head, from the start of the region.
-    pub(crate) ring: Cell<u32>,
-    pub(crate) head: Cell<u32>,
-    /// While inline payload is under way: something of the peer was taken since: see [`held`](crate::held).
-    heard: Cell<bool>,
-}
-
-impl Peer {
-    pub(crate) const fn new() -> Self {
-        Self {
-            sent: Cell::new(FIRST),
-            credit: Cell::new(FIRST),
-            taken: Cell::new(FIRST),
-            told: Cell::new(FIRST),
-            placed_to: Cell::new(FIRST),
-            asks: Cell::new(false),
-            stream: Cell::new(1),
-            live: Cell::new(false),
-            patience: Cell::new(0),
-            ticket: Cell::new(FIRST),
-            start: Cell::new(u32::MAX),
-            end: Cell::new(0),
-            known: Cell::new(None),
-            next: Cell::new(Rank::new(0)),
-            ring: Cell::new(0),
-            head: Cell::new(0),
-            heard: Cell::new(false),
-        }
-    }
-
-    /// The ticket behind the last inline payload that is under way, if any is.
-    pub(crate) fn inline(&self) -> Option<u32> {
-        (self.end.get() > 0).then(|| self.ticket.get())
-    }
-
-    /// Other long payload begins to leave: who goes on with what has begun to, begins anew.
-    pub(crate) fn begins(&self) {
-        self.stream.set(self.stream.get().wrapping_add(2));
-    }
-
-    /// Some more of it has left; or all.
-    pub(crate) fn goes_on(&self, all: bool) {
-        self.live.set(!all);
-        self.patience.set(0);
-    }
-
-    /// There is room. Whether other payload than what is under way must leave that to it: not for ever, it may have been dropped.
-    pub(crate) fn yields(&self) -> bool {
-        let waited = self.patience.get();
-        self.patience.set(waited.saturating_add(1));
-        self.live.get() && waited < PATIENCE
-    }
-
-    /// An entry of the peer tells, but for bit 31, how many it has taken.
-    pub(crate) fn has_room(&self, taken: u32) {
-        let credit = self.credit.get();
-        let more = taken.wrapping_sub(credit) & !(1 << 31);
-        // Else older than what was looked at since.
-        if more < 1 << 30 {
-            self.credit.set(credit.wrapping_add(more));
-        }
-    }
-
-    /// Whether half of its ring, of so many entries, may be full: then entries from there are asked how many were taken.
-    pub(crate) fn wants_room(&self, entries: u32) -> bool {
-        self.sent.get().wrapping_sub(self.credit.get()) >= entries.wrapping_shr(1)
-    }
-
-    /// Whether what is taken must be placed: `head` must not fall behind by so much that it seems to be ahead.
-    pub(crate) fn lags(&self) -> bool {
-        self.taken.get().wrapping_sub(self.placed_to.get()) >= MOST_UNPLACED
-    }
-
-    /// The number of the long payload that is under way.
-    pub(crate) fn stream(&self) -> u32 {
-        self.stream.get()
-    }
-
-    /// Whether inline payload for some of these bytes may be under way.
-    pub(crate) fn has_inline(&self, start: u32, end: u32) -> bool {
-        self.start.get() < end && start < self.end.get()
-    }
-
-    /// Inline payload for these bytes leaves. True if it is the only one.
-    #[inline]
-    pub(crate) fn leaves(&self, behind: u32, start: u32, end: u32) -> bool {
-        let others = self.end.get();
-        self.ticket.set(behind);
-        self.start.set(self.start.get().min(start));
-        self.end.set(others.max(end));
-        others == 0
-    }
-
-    /// All inline payload is in its place.
-    pub(crate) fn placed(&self) {
-        self.start.set(u32::MAX);
-        self.end.set(0);
-        self.heard.set(false);
-        self.asks.set(false);
-    }
-
-    /// Whether it has payload of this rank that it may not have placed, though this rank has heard of it.
-    pub(crate) fn has_told(&self) -> bool {
-        self.heard.get()
-    }
-
-    /// Something of the peer was taken. True if payload for it is under way.
-    pub(crate) fn hears(&self) -> bool {
-        let under_way = self.end.get() > 0;
-        if under_way {
-            self.heard.set(true);
-        }
-        under_way
-    }
-}
-
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     pub(crate) const ENTRY: u32 = entry_size(M::LINE as u32, M::COHERENT);
 
@@ -422,11 +269,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         rings.at(self.layout.entries.wrapping_add(offset))
     }
 
-    /// The entry of `ticket` in the ring whose first entry has number `first`, on a coherent machine.
+    /// The `nth` entry of the ring whose first entry is at `first`, on a coherent machine.
     #[inline(always)]
-    pub(crate) fn record(&self, owner: Rank, first: u32, ticket: u32) -> Address {
-        let number = (ticket & self.layout.mask).wrapping_add(first);
-        Region::memory(CoreId::new(owner.get())).at(number.wrapping_mul(Self::ENTRY))
+    pub(crate) fn in_ring(&self, first: Spot, nth: u32) -> Spot {
+        first.plus((nth & self.layout.mask).wrapping_mul(Self::ENTRY / 8))
     }
 
     /// How many of ring `number` were taken.
@@ -534,22 +380,6 @@ mod tests {
             assert_eq!(ring.check(ranks), Ok(()));
         }
         assert_eq!(Ring::for_ranks(48, 8 << 10, 64), shared);
-    }
-
-    #[test]
-    fn what_is_not_placed_is_bounded_also_where_tickets_wrap_around() {
-        let peer = Peer::new();
-        for (taken, lags) in [
-            (FIRST, false),
-            (FIRST.wrapping_add(MOST_UNPLACED - 1), false),
-            (FIRST.wrapping_add(MOST_UNPLACED), true),
-            (FIRST.wrapping_add(i32::MAX as u32), true),
-        ] {
-            peer.taken.set(taken);
-            assert_eq!(peer.lags(), lags, "{taken:#x}");
-        }
-        peer.placed_to.set(peer.taken.get());
-        assert!(!peer.lags());
     }
 
     #[test]

@@ -18,12 +18,22 @@
 //! The first 32 lie at a fixed place of the region (see the crate documentation). Others are allocated: in the message
 //! buffer as long as it has room, since a core polls its own buffer fastest; else in memory.
 //!
+//! *Slots of pairs* on machines that keep their caches in step, for up to 16 ranks: a line per peer in the region of the lower rank of each two, with
+//! all four words that they signal to each other. Why: [`facing`](crate::facing).
+//! ```text
+//!   0              4              8              12             16
+//!   ┌──────────────┬──────────────┬──────────────┬──────────────┐
+//!   │ first of the │ first of the │ second of    │ second of    │   by who signals it
+//!   │ lower rank   │ higher rank  │ the lower    │ the higher   │
+//!   └──────────────┴──────────────┴──────────────┴──────────────┘
+//! ```
+//!
 //! # Source
 //! [foMPI] 2.3 uses a dissemination barrier over such words.
 //!
 //! [foMPI]: crate#sources
 
-use flagpost_hal::{Address, Machine, Region};
+use flagpost_hal::{Address, CoreId, Machine, Region};
 use flagpost_link::{Link as _, Place, Rank, Refusal, Slot, point, site};
 
 use crate::{Atomics, Mapped, layout::SLOTS, link::take};
@@ -34,9 +44,16 @@ const FIRST: u32 = 0_u32.wrapping_sub(2);
 /// In a slot's number: it lies in the message buffer.
 const BUFFER: u32 = 1 << 31;
 
+/// In a slot's number: it is one of [`PAIRED`] of pairs, which are in the lowest bits; the line that they begin at is above.
+const OF_PAIRS: u32 = 1 << 30;
+const PAIRED: u32 = 32;
+
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Where `slot` lies in `owner`'s memory or message buffer.
     fn slot_at(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
+        if M::COHERENT && slot.0 & OF_PAIRS != 0 {
+            return self.slot_of_pair(owner, slot);
+        }
         let Region { owner, .. } = self.region_of(owner)?;
         let none = Refusal::NoSuchSlot(slot);
         let words = (slot.0 & !BUFFER).checked_mul(4).ok_or(none)?;
@@ -52,6 +69,59 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             Some(end) if end <= size => Ok(region.at(offset)),
             _ => Err(none),
         }
+    }
+
+    /// Where a slot of pairs lies that is `owner`'s to look at.
+    #[inline]
+    fn slot_of_pair(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
+        let (number, size) = (slot.0 % PAIRED, u32::from(self.size()));
+        let line = (slot.0 & !(OF_PAIRS | BUFFER)).wrapping_shr(PAIRED.trailing_zeros());
+        let is_second = number >= size;
+        let writer = if is_second {
+            number.wrapping_sub(size)
+        } else {
+            number
+        };
+        let owner = u32::from(owner.get());
+        if owner.max(writer) >= size {
+            return Err(Refusal::NoSuchSlot(slot));
+        }
+        let (low, high) = (owner.min(writer), owner.max(writer));
+        let word = u32::from(is_second)
+            .wrapping_mul(8)
+            .wrapping_add(u32::from(writer == high).wrapping_mul(4));
+        let offset = line
+            .wrapping_add(high)
+            .wrapping_mul(M::LINE as u32)
+            .wrapping_add(word);
+        if u64::from(offset).wrapping_add(4) > u64::from(self.machine.memory_size()) {
+            return Err(Refusal::NoSuchSlot(slot));
+        }
+        Ok(Region::memory(CoreId::new(low as u16)).at(offset))
+    }
+
+    /// Takes slots of pairs.
+    pub(crate) fn take_slots_of_pairs(&self) -> Result<Slot, Refusal> {
+        let (size, line) = (u32::from(self.size()), M::LINE as u32);
+        let count = size.saturating_mul(2);
+        if !M::COHERENT || count > PAIRED {
+            return self.take_slots(count);
+        }
+        let bytes = size.saturating_mul(line);
+        let start = take(&self.memory, bytes, Place::Symmetric)?;
+        let number = start
+            .wrapping_shr(line.trailing_zeros())
+            .checked_mul(PAIRED);
+        let Some(number) = number.filter(|&number| number < OF_PAIRS) else {
+            // Too far up to be told.
+            self.memory.give_back(start);
+            return self.take_slots(count);
+        };
+        for step in 0..bytes / 4 {
+            let at = self.own(start.wrapping_add(step.wrapping_mul(4)));
+            self.machine.store_u32(at, FIRST);
+        }
+        Ok(Slot(number | OF_PAIRS))
     }
 
     /// Takes slots of the message buffer, which is the nearest memory to poll; of memory, if that is full.
@@ -73,11 +143,20 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     pub(crate) fn give_back_slots(&self, first: Slot) {
         // DRAIN: own stores to them do not come over what this memory becomes.
         point!("mapped.slots.withdraw.drain", self.machine.drain());
-        let start = (first.0 & !BUFFER).saturating_mul(4);
-        let heap = if first.0 & BUFFER != 0 {
-            &self.buffer
+        let (heap, start) = if M::COHERENT && first.0 & OF_PAIRS != 0 {
+            let line = (first.0 & !OF_PAIRS).wrapping_shr(PAIRED.trailing_zeros());
+            (&self.memory, line.saturating_mul(M::LINE as u32))
         } else {
-            &self.memory
+            let start = (first.0 & !BUFFER).saturating_mul(4);
+            let of_buffer = first.0 & BUFFER != 0;
+            (
+                if of_buffer {
+                    &self.buffer
+                } else {
+                    &self.memory
+                },
+                start,
+            )
         };
         heap.give_back(start);
     }

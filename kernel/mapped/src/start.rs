@@ -9,11 +9,13 @@ use crate::{
     Atomics, Mapped, Native,
     bells::Bells,
     cells::UPDATE,
+    facing::{Facing, has_facing},
     held::Pending,
     layout::{Layout, PAIRS},
     long::{FEW, Long},
+    peer::Peer,
     poll::Polled,
-    ring::{Peer, Ring},
+    ring::Ring,
 };
 
 impl<M: Machine> Mapped<M> {
@@ -94,7 +96,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             _ => Self::buffer_for_rings(&machine),
         };
         let layout = Layout::new(
-            M::LINE as u32,
+            (M::LINE as u32, M::COHERENT),
             Self::ENTRY,
             machine.cores(),
             ring,
@@ -105,6 +107,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let missing = free.saturating_sub(memory);
             return Err(Refusal::NoMemory { missing });
         }
+        let cores = machine.cores();
         let takes_long = Self::takes_long(&layout, machine.cores());
         let link = Self {
             machine,
@@ -115,10 +118,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             bells: Bells::new(),
             turn: Cell::new(Rank::new(0)),
             sender: Cell::new(Rank::new(0)),
-            out: Cell::new(0),
-            at_once: Cell::new(ring.of_pairs()),
+            at_once: Cell::new(has_facing(M::COHERENT, ring, cores)),
             held: Pending::new(),
             longs: [const { Long::new() }; FEW],
+            facing: [const { Facing::new() }; FEW],
             takes_long,
             under_way: Cell::new(0),
             unordered: Cell::new(false),
@@ -147,6 +150,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                     "mapped.start.clear<ready",
                     {
                         link.clear_rings()?;
+                        link.place_facing();
                         link.clear_slots();
                     },
                     {

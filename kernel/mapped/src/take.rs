@@ -2,64 +2,94 @@
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, Machine, Region};
+use flagpost_hal::{Address, Machine, Region, Spot};
 use flagpost_link::{Link as _, Rank, point, site};
 
 use crate::{
     Atomics, Mapped, Ring,
     entry::{self, BODY, Entry, Line, WORDS, phase},
-    ring::Peer,
+    facing::{Facing, has_facing},
+    long::FEW,
+    peer::Peer,
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
-    /// Which ring is looked at behind which, and where they are.
+    /// Which ring is looked at behind which.
     pub(crate) fn take_turns(&self) {
         let (me, count) = (self.rank(), self.size());
-        let ring = |number: u16| {
-            let before = u32::from(number).wrapping_mul(self.layout.ring.entries());
-            self.layout.first.wrapping_add(before)
-        };
         for (number, peer) in (0..count).zip(&self.peers) {
             let next = Rank::new(number).next(count);
             let other = if next == me { next.next(count) } else { next };
             peer.next.set(other);
-            peer.ring.set(ring(number));
             peer.head
                 .set((self.layout.heads >> 2).wrapping_add(number.into()));
             if M::COHERENT && Rank::new(number) == me {
                 self.turn.set(other);
             }
         }
-        self.out.set(ring(me.get()));
     }
 
     /// Takes the next entry of the ring whose turn it is, if it is a pair's on a coherent machine, has immediate `wanted`, and
     /// an element of 8 bytes. False if it takes more; then nothing has happened.
     #[inline(always)]
     pub(crate) fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
-        let (true, Some(peer)) = (
-            M::COHERENT && self.at_once.get(),
-            self.peer(self.turn.get()),
-        ) else {
+        if !M::COHERENT || !self.at_once.get() {
+            return false;
+        }
+        // There are no more.
+        let turn = self.turn.get().index() % FEW;
+        let (Some(facing), Some(peer)) = (self.facing.get(turn), self.peers.get(turn)) else {
             return false;
         };
         let ticket = peer.taken.get();
-        let at = self.record(self.rank(), peer.ring.get(), ticket).offset;
-        let announcing = entry::announcing(wanted, ticket.wrapping_shl(self.layout.to_top));
-        let next = ticket.wrapping_add(1);
-        // I4: the body is loaded before the payload is stored, and that before the entry is given back.
-        let taken = self
-            .machine
-            .take_record(at, announcing, looks, |[head, one]| {
-                let (place, len) = entry::of_body(head);
-                let given_back = (peer.head.get().wrapping_mul(4), next);
-                (len == size_of_val(&one)).then_some(((place, one), given_back))
-            });
-        if taken {
-            peer.taken.set(next);
-            self.turn.set(peer.next.get());
+        let [_, back, _, ring] = &facing.spots;
+        let (nth, next) = (facing.ring_back(ticket), ticket.wrapping_add(1));
+        for _ in 0..looks {
+            let at = (back.get(), wanted, phase(facing.lap()));
+            let mut taken = self.take_record(at, (peer, facing, next), || true);
+            if taken == Some(true) {
+                facing.took();
+            } else if taken.is_none() {
+                let top = nth.wrapping_shl(self.layout.to_top);
+                let at = (self.in_ring(ring.get(), nth), wanted, top);
+                // FIRST: I1 of `facing`.
+                let is_next = || facing.meets() && !self.has_faced(facing);
+                taken = self.take_record(at, (peer, facing, next), is_next);
+            }
+            match taken {
+                None => core::hint::spin_loop(),
+                Some(false) => return false,
+                Some(true) => {
+                    peer.taken.set(next);
+                    self.turn.set(peer.next.get());
+                    return true;
+                }
+            }
         }
-        taken
+        false
+    }
+
+    /// Takes the entry at an address, if it is the one that is wanted, of a lap whose phase is the top bit of `top`, has an element of 8
+    /// bytes, and `is_next`. None if it is not there; false if it takes more.
+    #[inline(always)]
+    fn take_record(
+        &self,
+        (at, wanted, top): (Spot, u32, u32),
+        (peer, facing, next): (&Peer, &Facing, u32),
+        is_next: impl FnOnce() -> bool,
+    ) -> Option<bool> {
+        let announcing = entry::announcing(wanted, top);
+        // I4: the body is loaded before the payload is stored, and that before the entry is given back.
+        self.machine
+            .take_record(at, announcing, |answered, [head, one]| {
+                let (place, _) = entry::of_body(head);
+                let given_back = (peer.head.get().wrapping_mul(4), next);
+                let takes = entry::is_element(head) && is_next();
+                takes.then(|| {
+                    facing.answered.set(answered);
+                    ((place, one), given_back)
+                })
+            })
     }
 
     /// Takes the next entry of some ring. Rings take turns; and so do lines of bells, if this is done `aside`.
@@ -84,7 +114,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let peer = self.peer(source)?;
             // What this rank has sent to itself, it knows. (One that is alone has nothing else to look at.)
             if count > 1 && source == self.rank() && peer.sent == peer.taken {
-                self.at_once.set(true);
+                self.at_once
+                    .set(has_facing(M::COHERENT, self.layout.ring, count));
                 continue;
             }
             let number = self.ring_number(source);
@@ -178,8 +209,26 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Takes the next entry of ring `number` on a coherent machine: its payload is placed at once.
     fn take_announced(&self, rings: Region, number: u32, taken: &Cell<u32>) -> Option<u32> {
         let ticket = taken.get();
-        let at = self.entry(rings, number, ticket);
-        let first = self.look_first(|| self.machine.load_u32(at), at, phase(self.lap(ticket)))?;
+        let source = Rank::new(number as u16);
+        let facing = self.facing(source);
+        let nth = facing.map_or(ticket, |facing| facing.ring_back(ticket));
+        let at = self.entry(rings, number, nth);
+        let in_ring = self.look_first(|| self.machine.load_u32(at), at, phase(self.lap(nth)));
+        if let (Some(facing), Some(_)) = (facing, in_ring) {
+            facing.meets();
+        }
+        // Behind an acquire, if there is anything in the ring: I1 of `facing`: what is here comes first.
+        let (at, first) = match facing.map(|facing| (facing, self.look_facing(source, facing))) {
+            Some((facing, Some(faced))) => {
+                facing.took();
+                faced
+            }
+            _ => (at, in_ring?),
+        };
+        if let Some(facing) = facing {
+            let answered = self.machine.load_u32(at.plus(4));
+            facing.answered.set(answered);
+        }
         let mut body = [[0; 8]; 3];
         if self.layout.ring.of_pairs() {
             self.machine

@@ -40,6 +40,15 @@ pub(crate) struct Peer {
     /// Immediates of it that were taken here and whose credits were not given back.
     pub(crate) taken: Cell<u32>,
     pub(crate) lost: Cell<bool>,
+    /// Nobody has been told of that yet who asked for all ranks, or for this one.
+    pub(crate) untold: Untold,
+}
+
+/// Who is still to be told of a loss. Apart: who asks for all may not know what was meant for the one.
+#[derive(Debug, Default)]
+pub(crate) struct Untold {
+    pub(crate) to_all: Cell<bool>,
+    pub(crate) to_one: Cell<bool>,
 }
 
 /// A rank's link over its end of a network.
@@ -60,8 +69,6 @@ pub struct Networked<F> {
     pub(crate) credits: u32,
     /// The network has refused credits that a peer must get.
     pub(crate) owed: Cell<bool>,
-    /// Somebody was lost, and no fence has told yet.
-    pub(crate) untold: Cell<Option<Rank>>,
     pub(crate) looks: Looks,
 }
 
@@ -101,7 +108,6 @@ impl<F: Fabric> Networked<F> {
             sender: Cell::new(None),
             credits: entries.max(1),
             owed: Cell::new(false),
-            untold: Cell::new(None),
             looks: Looks::new(),
             fabric,
         })

@@ -80,16 +80,15 @@ impl<F: Fabric> Networked<F> {
     }
 
     pub(crate) fn ended(&self, id: u32, answer: Option<u64>) {
-        let Some((to, peer)) = self.answers.end(id, answer).and_then(|to| {
-            let peer = self.peer(to).ok()?;
-            Some((to, peer))
-        }) else {
+        let to = self.answers.end(id, answer);
+        let Some(Ok(peer)) = to.map(|to| self.peer(to)) else {
             return;
         };
         count(&peer.under_way, -1);
         if answer.is_none() {
             peer.lost.set(true);
-            self.untold.set(Some(to));
+            peer.untold.to_all.set(true);
+            peer.untold.to_one.set(true);
         }
     }
 
@@ -133,15 +132,19 @@ impl<F: Fabric> Networked<F> {
             .map_or(Ok(()), |rank| Err(Refusal::Busy(rank)))
     }
 
-    /// [`settled`](Self::settled), and whether nobody was lost on the way.
+    /// [`settled`](Self::settled), and whether nobody was lost on the way: of each rank once, so that what does not need it can be
+    /// gone on with.
     pub(crate) fn kept(&self, at: Option<Rank>) -> Result<(), Refusal> {
         self.settled(at)?;
-        if at.is_none_or(|rank| self.untold.get() == Some(rank))
-            && let Some(rank) = self.untold.take()
-        {
-            return Err(Refusal::PeerLost(rank));
-        }
-        Ok(())
+        let lost = match at {
+            Some(rank) => self.peer(rank)?.untold.to_one.take().then_some(rank),
+            None => {
+                let mut all = (0..self.fabric.size()).map(Rank::new).zip(&self.peers);
+                let lost = all.find(|(_, peer)| peer.untold.to_all.take());
+                lost.map(|(rank, _)| rank)
+            }
+        };
+        lost.map_or(Ok(()), |rank| Err(Refusal::PeerLost(rank)))
     }
 
     /// What came of `op`.

@@ -130,7 +130,7 @@ impl<L: Link> World<'_, L> {
         // BUDGET: a repeated call goes on behind this: nobody else does these rounds again.
         point!("collective.agree.heard", agreement.complete = true);
         // I2: nobody may write the scratch memory again before everybody has read.
-        point!("collective.agree.barrier", self.barrier()?);
+        point!("collective.agree.barrier", self.order_and_gather()?);
         Ok(agreement.heard.get().odd_one(agreement.own))
     }
 }

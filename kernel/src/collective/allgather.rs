@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Op, Rank, order, point};
 
-use super::{ELEMENT, Half, Rows, Step};
+use super::{Call, Half, Rows, Step, check_element};
 use crate::{Error, World};
 
 /// Bytes that are passed on at a time.
@@ -15,18 +15,20 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again with
-    /// the same element to go on. `each` is called once per rank all the same.
-    pub fn allgather_with<T: Pod>(
+    /// the same element to go on. `each` is called once per rank all the same. [`Error::CollectiveUnfinished`].
+    pub fn allgather_with<T: Pod>(&self, mine: T, each: impl FnMut(Rank, T)) -> Result<(), Error> {
+        check_element::<T>()?;
+        let element = size_of::<T>();
+        self.attempt(Call::Allgather { element }, || self.tell_all(mine, each))
+    }
+
+    /// [`allgather_with`](World::allgather_with), as a part of another call, of an element that is not too large.
+    pub(crate) fn tell_all<T: Pod>(
         &self,
         mine: T,
         mut each: impl FnMut(Rank, T),
     ) -> Result<(), Error> {
         let own = bytemuck::bytes_of(&mine);
-        if own.len() > ELEMENT {
-            return Err(Error::ElementTooLarge {
-                max: ELEMENT as u32,
-            });
-        }
         let (link, (key, _)) = (self.link(), self.link().scratch());
         let size = own.len() as u32;
         let place = |rank: Rank| size.saturating_mul(u32::from(rank.get()));
@@ -58,7 +60,7 @@ impl<L: Link> World<'_, L> {
                 point!("collective.allgather.read", state.phase.set(1));
             },
             // I2: nobody may write here again before everybody has read.
-            point!("collective.allgather.barrier", self.barrier()?)
+            point!("collective.allgather.barrier", self.order_and_gather()?)
         );
         state.phase.set(0);
         Ok(())
@@ -67,12 +69,12 @@ impl<L: Link> World<'_, L> {
     /// [`World::allgather_with`], into a slice with one element per rank.
     ///
     /// # Errors
-    /// As there; [`Error::OutOfRange`] if `all` has not exactly one element per rank.
+    /// As there; [`Error::WrongLength`] if `all` has not exactly one element per rank.
     pub fn allgather<T: Pod>(&self, mine: T, all: &mut [T]) -> Result<(), Error> {
         if all.len() != usize::from(self.size()) {
-            return Err(Error::OutOfRange {
-                end: u64::from(self.size()),
+            return Err(Error::WrongLength {
                 len: all.len() as u64,
+                ranks: self.size(),
             });
         }
         self.allgather_with(mine, |rank, element| {

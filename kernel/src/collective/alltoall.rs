@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Op, Rank, point};
 
-use super::ELEMENT;
+use super::{Call, ELEMENT, check_element};
 use crate::{Error, World};
 
 impl<L: Link> World<'_, L> {
@@ -13,23 +13,36 @@ impl<L: Link> World<'_, L> {
     /// Elements have at most 32 bytes. Per 32 bytes of a block: p - 1 puts and two barriers.
     ///
     /// # Errors
-    /// [`Error::ElementTooLarge`]; [`Error::OutOfRange`] if the lengths differ or are no multiple of the number of ranks;
-    /// [`Error::Timeout`] naming the rank that was waited for: call again with the same slices to go on.
+    /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `from` is no multiple of the number of ranks, and
+    /// [`Error::LengthsDiffer`] if `into` is longer or shorter; [`Error::Timeout`] naming the rank that was waited for: call
+    /// again with the same slices to go on. [`Error::CollectiveUnfinished`].
     pub fn alltoall<T: Pod>(&self, from: &[T], into: &mut [T]) -> Result<(), Error> {
+        check_element::<T>()?;
         let size = size_of::<T>();
-        if size > ELEMENT {
-            return Err(Error::ElementTooLarge {
-                max: ELEMENT as u32,
-            });
-        }
         let ranks = usize::from(self.size());
         let block = from.len().checked_div(ranks).unwrap_or(0);
-        if block.saturating_mul(ranks) != from.len() || from.len() != into.len() {
-            return Err(Error::OutOfRange {
-                end: from.len() as u64,
-                len: into.len() as u64,
+        if block.saturating_mul(ranks) != from.len() {
+            return Err(Error::WrongLength {
+                len: from.len() as u64,
+                ranks: self.size(),
             });
         }
+        if from.len() != into.len() {
+            return Err(Error::LengthsDiffer {
+                target: size_of_val(into) as u64,
+                origin: size_of_val(from) as u64,
+            });
+        }
+        let call = Call::Alltoall {
+            element: size,
+            len: size_of_val(from),
+        };
+        self.attempt(call, || self.swap_blocks(block, from, into))
+    }
+
+    /// With blocks of `block` elements.
+    fn swap_blocks<T: Pod>(&self, block: usize, from: &[T], into: &mut [T]) -> Result<(), Error> {
+        let size = size_of::<T>();
         let most = ELEMENT.checked_div(size).unwrap_or(usize::MAX);
         let (state, link) = (&self.collectives, self.link());
         let (key, _) = link.scratch();
@@ -51,7 +64,7 @@ impl<L: Link> World<'_, L> {
                     placed.set(u32::from(distance).saturating_add(1));
                 }
                 // WAIT: G4: all have put.
-                point!("collective.alltoall.arrive", self.barrier()?);
+                point!("collective.alltoall.arrive", self.order_and_gather()?);
                 placed.set(0);
                 Ok(())
             })?;
@@ -65,7 +78,7 @@ impl<L: Link> World<'_, L> {
                 Ok(())
             })?;
             // I2: nobody may write the scratch memory again before everybody has read.
-            point!("collective.alltoall.barrier", self.barrier()?);
+            point!("collective.alltoall.barrier", self.order_and_gather()?);
             Ok(())
         })
     }

@@ -39,7 +39,9 @@
 //!
 //! # Bounds
 //! A call whose budget runs out can be repeated with the same arguments (and the same slice, as it was left): it goes on
-//! in the chunk and the round where it stopped, and signals nobody twice.
+//! in the chunk and the round where it stopped, and signals nobody twice. Until then every other collective call (fences and what
+//! makes or frees windows among them) is refused with [`Error::CollectiveUnfinished`], which changes nothing: its rounds would
+//! be taken for those of the first.
 //!
 //! # Source
 //! [foMPI] 2.3 (barrier in O(log p)); Hensgen, Finkel, Manber 1988 for the dissemination barrier; the trees are the usual
@@ -56,7 +58,7 @@ pub(crate) use agree::Agreement;
 
 use core::{cell::Cell, ops::Range};
 
-use flagpost_link::{Link, Rank, Slot, order, point};
+use flagpost_link::{Key, Link, Rank, Slot, order, point};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -70,9 +72,55 @@ const ROUNDS: usize = 16;
 /// Largest element of the calls that keep one per rank.
 const ELEMENT: usize = 32;
 
+/// Fails if elements are too large for the calls that keep one per rank: before anything is under way.
+fn check_element<T>() -> Result<(), Error> {
+    let max = ELEMENT as u32;
+    if size_of::<T>() > ELEMENT {
+        return Err(Error::ElementTooLarge { max });
+    }
+    Ok(())
+}
+
+/// What the attempts at one call have in common. Sizes are in bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Barrier,
+    Allgather {
+        element: usize,
+    },
+    Alltoall {
+        element: usize,
+        len: usize,
+    },
+    Broadcast {
+        root: Rank,
+        len: usize,
+    },
+    Reduce {
+        root: Rank,
+        element: usize,
+        len: usize,
+    },
+    Allreduce {
+        element: usize,
+        len: usize,
+    },
+    /// Of what has this number among all that was made.
+    Make(u32),
+    /// Of the window of this number.
+    Fence(u16),
+    FreeWindow(u16),
+    SetCounters(u16),
+    FreeEvents(Key),
+}
+
 /// Where a rank stands in its collective calls.
 #[derive(Debug)]
 pub(crate) struct Collectives {
+    /// The call that has been begun and is not done.
+    under_way: Cell<Option<Call>>,
+    /// How much has been made.
+    made: Cell<u32>,
     barrier: Rounds,
     gather: Rounds,
     /// Steps of the current chunk that are behind.
@@ -84,11 +132,20 @@ pub(crate) struct Collectives {
 impl Collectives {
     pub(crate) fn new() -> Self {
         Self {
+            under_way: Cell::new(None),
+            made: Cell::new(0),
             barrier: Rounds::new(BARRIER),
             gather: Rounds::new(GATHER),
             phase: Cell::new(0),
             chunk: Cell::new(0),
         }
+    }
+
+    /// The call that makes the next window, or the like.
+    pub(crate) fn make(&self) -> Call {
+        let number = self.made.get();
+        self.made.set(number.wrapping_add(1));
+        Call::Make(number)
     }
 
     /// Goes through `len` of something, up to `most` at a time, from where the last attempt stopped.
@@ -309,8 +366,43 @@ impl<L: Link> World<'_, L> {
     /// Orders memory; it does not touch caches. O(log p) remote writes.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the rank that was waited for; call again to go on.
+    /// [`Error::Timeout`] naming the rank that was waited for; call again to go on. [`Error::CollectiveUnfinished`].
     pub fn barrier(&self) -> Result<(), Error> {
+        self.attempt(Call::Barrier, || self.order_and_gather())
+    }
+
+    /// Goes on with `call`, or begins it if no other one is under way.
+    pub(crate) fn attempt<R>(
+        &self,
+        call: Call,
+        attempt: impl FnOnce() -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.check_collective(call)?;
+        let under_way = &self.collectives.under_way;
+        under_way.set(Some(call));
+        let done = attempt()?;
+        under_way.set(None);
+        Ok(done)
+    }
+
+    /// Fails if another call than this one is under way.
+    pub(crate) fn check_collective(&self, call: Call) -> Result<(), Error> {
+        match self.collectives.under_way.get() {
+            Some(other) if other != call => Err(Error::CollectiveUnfinished),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if any call is under way: for who has not begun.
+    pub(crate) fn check_no_collective(&self) -> Result<(), Error> {
+        match self.collectives.under_way.get() {
+            Some(_) => Err(Error::CollectiveUnfinished),
+            None => Ok(()),
+        }
+    }
+
+    /// [`barrier`](World::barrier), as a part of another call.
+    pub(crate) fn order_and_gather(&self) -> Result<(), Error> {
         // ORDER: G1: once, before the first signal, is enough: later rounds add nothing. A rank that is alone sends
         // no signal, and has its puts in memory all the same.
         point!(
@@ -320,7 +412,7 @@ impl<L: Link> World<'_, L> {
         self.gather()
     }
 
-    /// [`barrier`](World::barrier), for who has ordered what it put.
+    /// The same, for who has ordered what it put.
     pub(crate) fn gather(&self) -> Result<(), Error> {
         self.collectives.barrier.run(self, Rows::All, |_, _| Ok(()))
     }

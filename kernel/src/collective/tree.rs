@@ -5,7 +5,7 @@ use core::ops::Range;
 use bytemuck::Pod;
 use flagpost_link::{Link, Op, Rank, point};
 
-use super::{ELEMENT, Half, Rows, Step, rounds};
+use super::{Call, ELEMENT, Half, Rows, Step, check_element, rounds};
 use crate::{Error, World};
 
 impl<L: Link> World<'_, L> {
@@ -15,17 +15,20 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the rank that was waited for: call again with the same slice to go
-    /// on.
+    /// on. [`Error::CollectiveUnfinished`].
     pub fn broadcast<T: Pod>(&self, root: Rank, data: &mut [T]) -> Result<(), Error> {
         self.check_rank(root)?;
         let (state, (_, most)) = (&self.collectives, self.link().scratch());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
-        state.in_chunks(bytes.len(), most as usize, |range| {
-            let part = bytes.get_mut(range).unwrap_or(&mut []);
-            state.once(0, || self.hand_down(root, part))?;
-            // I2: nobody may write the scratch memory again before everybody has read.
-            point!("collective.broadcast.barrier", self.barrier()?);
-            Ok(())
+        let len = bytes.len();
+        self.attempt(Call::Broadcast { root, len }, || {
+            state.in_chunks(len, most as usize, |range| {
+                let part = bytes.get_mut(range).unwrap_or(&mut []);
+                state.once(0, || self.hand_down(root, part))?;
+                // I2: nobody may write the scratch memory again before everybody has read.
+                point!("collective.broadcast.barrier", self.order_and_gather()?);
+                Ok(())
+            })
         })
     }
 
@@ -37,7 +40,7 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again
-    /// with the same slice, as it is then, to go on.
+    /// with the same slice, as it is then, to go on. [`Error::CollectiveUnfinished`].
     pub fn reduce<T: Pod>(
         &self,
         root: Rank,
@@ -47,11 +50,14 @@ impl<L: Link> World<'_, L> {
         self.check_rank(root)?;
         let (place, most) = self.places::<T>()?;
         let state = &self.collectives;
-        state.in_chunks(data.len(), most, |range| {
-            state.once(0, || self.pass_up(root, place, part(data, range), &mut op))?;
-            // I2.
-            point!("collective.reduce.barrier", self.barrier()?);
-            Ok(())
+        let (element, len) = (size_of::<T>(), size_of_val(data));
+        self.attempt(Call::Reduce { root, element, len }, || {
+            state.in_chunks(data.len(), most, |range| {
+                state.once(0, || self.pass_up(root, place, part(data, range), &mut op))?;
+                // I2.
+                point!("collective.reduce.barrier", self.order_and_gather()?);
+                Ok(())
+            })
         })
     }
 
@@ -67,26 +73,26 @@ impl<L: Link> World<'_, L> {
         const ROOT: Rank = Rank::new(0);
         let (place, most) = self.places::<T>()?;
         let state = &self.collectives;
-        state.in_chunks(data.len(), most, |range| {
-            let part = part(data, range);
-            state.once(0, || self.pass_up(ROOT, place, part, &mut op))?;
-            state.once(1, || self.hand_down(ROOT, bytemuck::cast_slice_mut(part)))?;
-            // I2.
-            point!("collective.allreduce.barrier", self.barrier()?);
-            Ok(())
+        let (element, len) = (size_of::<T>(), size_of_val(data));
+        self.attempt(Call::Allreduce { element, len }, || {
+            state.in_chunks(data.len(), most, |range| {
+                let part = part(data, range);
+                state.once(0, || self.pass_up(ROOT, place, part, &mut op))?;
+                state.once(1, || self.hand_down(ROOT, bytemuck::cast_slice_mut(part)))?;
+                // I2.
+                point!("collective.allreduce.barrier", self.order_and_gather()?);
+                Ok(())
+            })
         })
     }
 
     /// Bytes of scratch memory for each round of a reduction, and how many elements go there.
     fn places<T>(&self) -> Result<(u32, usize), Error> {
-        let max = ELEMENT as u32;
-        if size_of::<T>() > ELEMENT {
-            return Err(Error::ElementTooLarge { max });
-        }
+        check_element::<T>()?;
         let (_, scratch) = self.link().scratch();
         // There are at least 32 bytes per rank, and not more rounds than ranks.
         let place = scratch.checked_div(u32::from(rounds(self.size())).max(1));
-        let place = place.unwrap_or(0).max(max);
+        let place = place.unwrap_or(0).max(ELEMENT as u32);
         let most = (place as usize).checked_div(size_of::<T>());
         Ok((place, most.unwrap_or(usize::MAX)))
     }

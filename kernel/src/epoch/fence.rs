@@ -8,7 +8,7 @@
 //! # Steps
 //! | step | does | is left out if |
 //! |---|---|---|
-//! | publish | writes own dirty lines back | [`NO_STORE`](Assert::NO_STORE) or [`NO_SUCCEED`](Assert::NO_SUCCEED) |
+//! | publish | writes own dirty lines back | [`NO_STORE`](Assert::NO_STORE) |
 //! | flush | places own puts | [`NO_PRECEDE`](Assert::NO_PRECEDE) |
 //! | meet | a barrier: O(log p) | [`NO_PRECEDE`](Assert::NO_PRECEDE) and [`NO_SUCCEED`](Assert::NO_SUCCEED) |
 //! | refresh | invalidates own lines | [`NO_PRECEDE`](Assert::NO_PRECEDE), or the fence before had [`NO_PUT`](Assert::NO_PUT) |
@@ -45,6 +45,7 @@ use flagpost_link::{Link, Rank, order, point};
 
 use crate::{
     Error, Unfinished, Window,
+    collective::Call,
     rma::{Reach, Rma},
     window::{Core, Lines},
 };
@@ -69,8 +70,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Opens an epoch in which all ranks may access all pieces. Collective; waits for all ranks.
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the rank that was waited for. With a
-    /// [`Fencing`] to go on with.
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`]; [`Error::Timeout`] naming the rank that
+    /// was waited for. With a [`Fencing`] to go on with.
     pub fn fence(&self, assert: Assert) -> Fenced<'_, 'w, T, L> {
         let fencing = Fencing {
             turn: Turn {
@@ -123,16 +124,18 @@ impl<L: Link> Turn<'_, '_, L> {
     /// Goes through the steps that are left.
     fn cross(&mut self) -> Result<(), Error> {
         let core = self.core;
-        let world = core.world;
+        let (world, call) = (core.world, Call::Fence(core.id));
         if self.phase == Phase::New {
+            world.check_collective(call)?;
             self.open()?;
             self.phase = Phase::Publish;
         }
         // Own stores are refused from here on: they would not be published.
         core.exposed.set(core.all());
         if self.phase == Phase::Publish {
-            if !self.has(Assert::NO_STORE | Assert::NO_SUCCEED) {
-                // PUBLISH: G2; and no dirty line is left to travel over puts.
+            if !self.has(Assert::NO_STORE) {
+                // PUBLISH: G2; and no dirty line is left to travel over puts. With NO_SUCCEED, too: the refresh would lose
+                // it, and the next fence may say that nothing was stored since this one.
                 point!("fence.publish", core.publish(core.all())?);
             }
             self.phase = Phase::Flush;
@@ -152,7 +155,7 @@ impl<L: Link> Turn<'_, '_, L> {
                     .contains(Assert::NO_PRECEDE | Assert::NO_SUCCEED)
                 {
                     // WAIT: G1, G3.
-                    point!("fence.meet", world.gather()?);
+                    point!("fence.meet", world.attempt(call, || world.gather())?);
                 }
                 self.phase = Phase::Refresh;
             }

@@ -2,8 +2,8 @@
 //!
 //! | call | afterwards | cost |
 //! |---|---|---|
-//! | [`Lock::flush`] | what this rank put at the target is in its memory; what it gets is not older than what it got before | what the link takes; over `mapped` a drain and an acquire, no remote access |
-//! | [`Lock::flush_all`] | the same, at all targets | as above, once |
+//! | [`Lock::flush`] | what this rank put at the target is in its memory; what it gets is not older than what it got before | what the link takes; over `mapped` a drain and an acquire, and, while data that travel with notifications are on their way there, 1 load of the ring's head until the target has taken them |
+//! | [`Lock::flush_all`] | the same, at all targets | as above, once for each such target |
 //! | [`Lock::flush_local`], [`Lock::flush_local_all`] | buffers of earlier calls may be used again | none |
 //! | [`Window::sync`] | the owner's view of its own piece and what peers see agree | own lines of the piece |
 //!
@@ -22,7 +22,9 @@ use crate::{Error, Window, rma::Reach};
 
 impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// Waits until all that this rank has put at `target` in this epoch is in its memory. What is got behind it is not older than what was got
-    /// before: a rank may wait for a word of anybody's by gets, each with a flush, and then get what came before that.
+    /// before: a rank may wait for a word of anybody's by gets, each with a flush, and then get what came before that. Such a loop takes no
+    /// notifications: whoever needs room in this rank's ring before it stores that word waits for a call that does
+    /// ([`Window::probe`](crate::Window::probe), any wait).
     ///
     /// # Errors
     /// [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.

@@ -17,7 +17,8 @@
 //! | a put, an accumulate | finds the elements changed |
 //! | a get | may reuse the memory: it has been read |
 //!
-//! And so for all that the same rank did to the same target before. As everywhere, nothing orders a put before accumulates and gets of the
+//! And so for all that the same rank did to the same target before; by a counter, a signal or an event the target is not told of data that
+//! [travel inline](super#inline-data) with an earlier tag. As everywhere, nothing orders a put before accumulates and gets of the
 //! same elements but a flush, or an answer: an accumulate that comes behind a put without may be lost, or fetch what was before it. Where the target caches its piece, it names the
 //! elements by a request's range ([`Window::expect`]).
 //!
@@ -54,7 +55,7 @@ use crate::{
 type Late<'r, 'w, L> = Unfinished<Option<Request<'r, 'w, L>>>;
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before.
+    /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the [module](self) says.
     ///
     /// # Errors
     /// As [`Window::put_notify`].

@@ -83,7 +83,7 @@ use bytemuck::Pod;
 use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width, point};
 
 use super::awaited::CELL;
-use crate::{Error, Window, World, window::Core};
+use crate::{Error, Window, World, collective::Call, window::Core};
 
 /// Words per rank of a table: key and number of its counters.
 const ROW: usize = 2;
@@ -117,6 +117,40 @@ struct Taken<'w> {
     table: &'w [Cell<u32>],
     key: Key,
     count: u32,
+}
+
+impl Coming<'_> {
+    /// Clears this rank's counters of `window`, and waits for all ranks.
+    fn hear<L: Link>(&mut self, world: &World<'_, L>, window: u16) -> Result<(), Error> {
+        if let (Ok(Taken { key, count, .. }), false) = (self.taken, self.cleared) {
+            // CLEAR: G2: what this memory was.
+            let bytes = count.saturating_mul(CELL);
+            point!("counters.set.clear", world.clear_cells(key, bytes)?);
+            self.cleared = true;
+        }
+        // Not 0 but for a failure.
+        let window = u32::from(window).saturating_add(1);
+        let mine = match self.taken {
+            Ok(Taken { key, count, .. }) => [window, key.get(), count],
+            Err(_) => [0; 3],
+        };
+        world.tell_all(mine, |rank, [theirs, key, count]: [u32; 3]| {
+            if theirs != window {
+                self.differs = self.differs.or(Some(rank));
+            }
+            if let Ok(Taken { table, .. }) = self.taken {
+                let (rows, _) = table.as_chunks::<ROW>();
+                for (word, value) in rows
+                    .get(rank.index())
+                    .into_iter()
+                    .flatten()
+                    .zip([key, count])
+                {
+                    Cell::set(word, value);
+                }
+            }
+        })
+    }
 }
 
 impl Counters<'_> {
@@ -242,48 +276,18 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// On all ranks together, which then keep the counters and values that they had: [`Error::MemoryFull`] (also for a number
     /// that cannot be), [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the
     /// first such rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on, with the
-    /// number of the first call.
+    /// number of the first call. [`Error::CollectiveUnfinished`]: nothing was taken, and the next call may be of any number.
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
         let core = &mut self.core;
-        let world = core.world;
+        let (world, call) = (core.world, Call::SetCounters(core.id));
+        // What is refused decides nothing.
+        world.check_collective(call)?;
         let mut coming = core.counters.coming.unwrap_or_else(|| Coming {
             taken: world.take_counters(count),
             cleared: false,
             differs: None,
         });
-        if let (Ok(Taken { key, count, .. }), false) = (coming.taken, coming.cleared) {
-            // CLEAR: G2: what this memory was.
-            let bytes = count.saturating_mul(CELL);
-            let cleared = point!("counters.set.clear", world.clear_cells(key, bytes); else Ok(()));
-            if let Err(error) = cleared {
-                core.counters.coming = Some(coming);
-                return Err(error);
-            }
-            coming.cleared = true;
-        }
-        // Not 0 but for a failure.
-        let window = u32::from(core.id).saturating_add(1);
-        let mine = match coming.taken {
-            Ok(Taken { key, count, .. }) => [window, key.get(), count],
-            Err(_) => [0; 3],
-        };
-        let answered = world.allgather_with(mine, |rank, [theirs, key, count]| {
-            if theirs != window {
-                coming.differs = coming.differs.or(Some(rank));
-            }
-            if let Ok(Taken { table, .. }) = coming.taken {
-                let (rows, _) = table.as_chunks::<ROW>();
-                for (word, value) in rows
-                    .get(rank.index())
-                    .into_iter()
-                    .flatten()
-                    .zip([key, count])
-                {
-                    Cell::set(word, value);
-                }
-            }
-        });
-        if let Err(error) = answered {
+        if let Err(error) = world.attempt(call, || coming.hear(world, core.id)) {
             core.counters.coming = Some(coming);
             return Err(error);
         }

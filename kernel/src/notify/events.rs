@@ -2,7 +2,8 @@
 //!
 //! # Guarantee
 //! G1. When [`Events::wait`] returns, what the ranks whose posts it has taken did before them is in memory: puts to any window,
-//!     and cells' changes. [`Bound::wait`] and a request also refresh the own lines that the data lie in.
+//!     and cells' changes; not data that [travel inline](super#inline-data) with an earlier tag, which come in this rank's next call that takes
+//!     notifications: who posts flushes these first, or has them put in place ([`Window::set_inline`](crate::Window::set_inline)). [`Bound::wait`] and a request also refresh the own lines that the data lie in.
 //! G2. No post is lost or taken twice: not if budgets run out, either.
 //! G3. [`World::events`] succeeds on all ranks or on none.
 //!
@@ -58,6 +59,7 @@ use super::{
 };
 use crate::{
     Error, Made, Making, Unfinished, Window, World,
+    collective::Call,
     making::Ways,
     rma::{Request, all, atomic::nothing, prepare},
     window::Lines,
@@ -86,9 +88,9 @@ impl<'w, L: Link> World<'w, L> {
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is,
     /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that has not come, or did not let this
-    /// one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
+    /// one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
     pub fn events(&'w self, count: u32) -> Made<'w, L, Events<'w, L>> {
-        let prepared = self.prepare_events(count);
+        let prepare = || self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
             // Ranks that agree on both have the same cells: 32 bits of the key, 16 that tell of the number.
             let count = events.count ^ events.count.wrapping_shr(u16::BITS);
@@ -98,7 +100,7 @@ impl<'w, L: Link> World<'w, L> {
             clear: Events::clear,
             discard: Events::discard,
         };
-        Making::same(self, prepared, offer, ways).go_on()
+        Making::same(self, prepare, offer, ways)
     }
 
     /// This rank's part. Takes nothing if it fails.
@@ -192,7 +194,12 @@ impl<'w, L: Link> Events<'w, L> {
     /// [`Error::Timeout`] naming a rank that has not come, with the events, to try again.
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         // ORDER: nobody reuses memory that somebody still posts to.
-        let left = point!("events.free.barrier", self.world.barrier(); else Ok(()));
+        let (world, call) = (self.world, Call::FreeEvents(self.key));
+        let left = point!(
+            "events.free.barrier",
+            world.attempt(call, || world.order_and_gather());
+            else Ok(())
+        );
         match left {
             Ok(()) => {
                 self.discard();

@@ -7,7 +7,8 @@
 //!     oldest first. Notifications of one source are matched in the order in which they were sent.
 //! G3. None is lost: with a full unexpected queue the target takes no more from its ring, and with a full
 //!     ring its senders wait. A window with some that are not matched is not [freed](crate::Window::free). Dropped are only
-//!     those that no rank of this world sends: of a window that there is not, in the name of a rank that there is not, or in another one's where the link knows whose they are.
+//!     those that no rank of this world sends: of a window that there is not, in the name of a rank that there is not, or in another one's where the link knows whose they are (on
+//!     coherent machines a request that takes its notification at once does not ask).
 //!
 //! # Who does what
 //! All accesses, and what the target may take from being told: [`access`]. How it is told, by a tag, a counter or a signal:

@@ -16,7 +16,7 @@
 //!
 //! # Guarantee
 //! G1. When a wait returns, the data of the signals whose effect is in the value can be read in its range; so can earlier puts of
-//!     the same ranks there. A signal that was overwritten by another rank's `set` before it was seen tells nothing.
+//!     the same ranks there, but for data that [travel inline](super#inline-data) with an earlier tag. A signal that was overwritten by another rank's `set` before it was seen tells nothing.
 //!
 //! # Steps
 //! | call | core | in order | remote accesses |

@@ -11,6 +11,7 @@ use flagpost_link::{Key, Link, Place, point};
 use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
     Error, Made, Making, Model, Unfinished, World,
+    collective::Call,
     epoch::{EpochSlots, Strategy},
     making::Ways,
 };
@@ -26,6 +27,7 @@ impl<'w, L: Link> World<'w, L> {
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
     /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming the first such rank elsewhere.
     /// [`Error::Timeout`] naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     pub fn allocate<T: Pod>(&'w self, len: usize) -> Made<'w, L, Window<'w, T, L>> {
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
@@ -41,9 +43,9 @@ impl<'w, L: Link> World<'w, L> {
         options: impl Into<Options<S::Options>>,
     ) -> Made<'w, L, Window<'w, T, L, S>> {
         let Options { strategy, model } = options.into();
-        let prepared = self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
+        let prepare = || self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
         let offer = |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.bytes);
-        Making::same(self, prepared, offer, Window::WAYS).go_on()
+        Making::same(self, prepare, offer, Window::WAYS)
     }
 
     /// This rank's part of making a window. Takes nothing if it fails.
@@ -234,7 +236,11 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         point!("window.free.publish", core.publish(core.all())?);
         if !core.left.get() {
             // ORDER: nobody reuses memory that somebody still accesses.
-            point!("window.free.barrier", core.world.barrier()?);
+            let (world, call) = (core.world, Call::FreeWindow(core.id));
+            point!(
+                "window.free.barrier",
+                world.attempt(call, || world.order_and_gather())?
+            );
             core.left.set(true);
             core.abandoned.set(true);
         }

@@ -218,17 +218,23 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// Marks one side's epoch as open.
+    #[inline(always)]
     pub(crate) fn open(&self, side: &Cell<bool>) -> Result<(), Error> {
-        if self.abandoned.get() {
-            return Err(Error::EpochAbandoned);
+        let locked = self.passive.any() & core::ptr::eq(side, &self.access_open);
+        if self.abandoned.get() | locked | side.get() {
+            return Err(self.why_closed());
         }
-        if self.passive.any() && core::ptr::eq(side, &self.access_open) {
-            return Err(Error::EpochOpen);
-        }
-        if side.replace(true) {
-            return Err(Error::EpochOpen);
-        }
+        side.set(true);
         Ok(())
+    }
+
+    #[cold]
+    fn why_closed(&self) -> Error {
+        if self.abandoned.get() {
+            Error::EpochAbandoned
+        } else {
+            Error::EpochOpen
+        }
     }
 
     /// Makes own stores to these lines visible to peers.

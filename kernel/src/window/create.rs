@@ -32,6 +32,7 @@ impl<'w, L: Link> World<'w, L> {
     /// [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
     /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere.
     /// [`Error::Timeout`] naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
+    /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
     ///
     /// [foMPI]: crate#sources
     pub fn create<T: Pod>(
@@ -54,7 +55,8 @@ impl<'w, L: Link> World<'w, L> {
         unit: usize,
         options: impl Into<Options<S::Options>>,
     ) -> Made<'w, L, Window<'w, T, L, S>> {
-        let prepared = self.prepare_over::<T, S>(memory, range, unit, options.into());
+        let options = options.into();
+        let prepare = || self.prepare_over::<T, S>(memory, range, unit, options);
         // What must be the same everywhere, then where the own piece lies.
         let row = |window: &Window<'w, T, L, S>| {
             let Window { core, sync, .. } = window;
@@ -74,7 +76,7 @@ impl<'w, L: Link> World<'w, L> {
         let note = |window: &Window<'w, T, L, S>, rank: Rank, place: &[u32]| {
             window.core.note(rank, place);
         };
-        Making::rows(self, prepared, row, note, Window::WAYS).go_on()
+        Making::rows(self, prepare, row, note, Window::WAYS)
     }
 
     /// This rank's part. Takes nothing if it fails.

@@ -79,6 +79,22 @@ fn chosen(options: &Options) -> Result<Vec<Setting>, String> {
         }
     }
     settings.retain(Setting::fits);
+    let bytes = |setting: &Setting| {
+        let config = setting.config();
+        u64::from(config.cores) * (u64::from(config.memory_size) + u64::from(config.buffer_size))
+    };
+    if let Some(large) = settings.iter().find(|setting| bytes(setting) >= 1 << 32) {
+        return Err(format!(
+            "--cores {}: more than 4 GiB of simulated memory",
+            large.cores
+        ));
+    }
+    if options.seed.checked_add(options.schedules).is_none() {
+        return Err(format!(
+            "--seed {}: there are not so many seeds behind it",
+            options.seed
+        ));
+    }
     if options.strategy == Strategy::Exhaustive && options.preemptions.is_none() {
         // Others would not end; with bounded preemptions they may be tried.
         settings.retain(|setting| is_small(setting.case));
@@ -174,7 +190,7 @@ fn exhaustive(options: &Options, threads: usize, settings: &[Setting]) -> bool {
             say(&json!({
                 "is": "result", "setting": setting.to_string(), "case": setting.case.name,
                 "cores": setting.cores, "chip": setting.chip.to_string(),
-                "epochs": epochs(setting.case.name),
+                "epochs": setting.case.epochs,
                 "bounds": found.bounds.to_string(), "complete": found.complete,
                 "states": found.states, "runs": found.runs, "steps": found.steps,
                 "schedules": found.schedules.to_string(), "seconds": time.as_secs_f64(),
@@ -184,16 +200,6 @@ fn exhaustive(options: &Options, threads: usize, settings: &[Setting]) -> bool {
         }
         complete
     })
-}
-
-/// How many epochs, messages or barriers a small case has, one behind the other.
-fn epochs(case: &str) -> u32 {
-    let has_two = ["_twice", ".switch", ".barrier"];
-    if has_two.iter().any(|end| case.ends_with(end)) {
-        2
-    } else {
-        1
-    }
 }
 
 /// Tries all of one setting.

@@ -1,6 +1,9 @@
 //! A peer that falls silent.
 
-use flagpost::{Error, Link as _, Rank, Rma as _, Tag, World, rma::wait_any};
+use flagpost::{
+    EpochSlots, Error, Link as _, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy,
+    rma::wait_any,
+};
 use flagpost_link::{Amo, Op, Place, Refusal, Width};
 use flagpost_network::Networked;
 use flagpost_sim::{Mock, Wire};
@@ -38,15 +41,9 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
         }
     };
     assert_eq!(lost, Error::PeerLost(LOST));
-    let settled = |wait: &dyn Fn() -> Result<(), Refusal>| loop {
-        match wait() {
-            Err(refusal) if refusal.is_transient() => link.relax(),
-            other => break other,
-        }
-    };
     // A flush of another rank says nothing of it, a fence once: what was to be ordered is not there.
-    assert_eq!(settled(&|| link.flush(Some(THIRD))), Ok(()));
-    let fence = settled(&|| link.fence());
+    assert_eq!(settled(link, || link.flush(Some(THIRD))), Ok(()));
+    let fence = settled(link, || link.fence());
     assert_eq!(fence, Err(Refusal::PeerLost(LOST)));
     assert_eq!(link.fence(), Ok(()));
     // From now on all is refused at once.
@@ -101,6 +98,199 @@ fn locks_the_lost(world: &World<'_, Mock>, is_known: bool) -> Result<(), Error> 
         return Ok(());
     }
     window.lock_all().map_err(error)?.unlock().map_err(error)
+}
+
+/// Two ranks are lost: each one's flush tells of it once, in any order and behind fences, which tell of each once, too.
+#[test]
+fn each_lost_rank_is_told_of() {
+    runs(300, Wire::default(), |world| {
+        let [first, one, two] = [0, 1, 2].map(Rank::new);
+        let window = world.allocate::<u32>(1)?;
+        let link = world.link();
+        if world.rank() != first {
+            let mut told = window.expect(0..0, first, Tag(1), 1)?;
+            told.start()?;
+            told.wait()?;
+            link.fabric().drop_out();
+            return Ok(());
+        }
+        let lock = window.lock_all().map_err(error)?;
+        for target in [one, two] {
+            window.notify(target, Tag(1))?;
+            while lock.put(target, 0, &[1]).is_ok() {
+                link.relax();
+            }
+        }
+        let mut fenced = Vec::new();
+        while let Err(Refusal::PeerLost(rank)) = settled(link, || link.fence()) {
+            fenced.push(rank);
+        }
+        fenced.sort();
+        assert_eq!(fenced, [one, two]);
+        for target in [one, two] {
+            assert_eq!(lock.flush(target), Err(Error::PeerLost(target)));
+            assert_eq!(lock.flush(target), Ok(()));
+        }
+        std::mem::forget(lock);
+        Ok(())
+    });
+}
+
+/// An origin tells its other targets that it has completed, and then of the one that is lost.
+#[test]
+fn the_other_targets_of_a_lost_one_are_told() {
+    for known in [Known::No, Known::Yes, Known::ToFences] {
+        runs(100, Wire::default(), |world| {
+            completes_without::<EpochSlots<'_>>(world, (), known)
+        });
+        runs(100, Wire::default(), |world| {
+            completes_without::<MatchingList<'_>>(world, 2, known)
+        });
+    }
+}
+
+/// What is known of a loss before an epoch is completed.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Known {
+    /// Nothing, or something.
+    No,
+    /// Operations are refused.
+    Yes,
+    /// A fence has told of it, too.
+    ToFences,
+}
+
+fn completes_without<'w, S: Strategy<'w, Mock>>(
+    world: &'w World<'w, Mock>,
+    options: S::Options,
+    known: Known,
+) -> Result<(), Error> {
+    let [origin, lost, third] = [0, 1, 2].map(Rank::new);
+    let (only_origin, both, only_third) = ([origin], [lost, third], [third]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
+    let window = world.allocate_with::<u32, S>(1, options)?;
+    if world.rank() == lost {
+        let exposure = window.post(&origins)?;
+        let mut told = window.expect(0..0, origin, Tag(1), 1)?;
+        told.start()?;
+        told.wait()?;
+        world.link().fabric().drop_out();
+        std::mem::forget(exposure);
+        return Ok(());
+    }
+    if world.rank() == third {
+        for epoch in 1..=2 {
+            window.post(&origins)?.wait()?;
+            assert_eq!(window.local().get(0)?, epoch);
+        }
+        return Ok(());
+    }
+    let access = window.start(&targets)?;
+    access.await_posts()?;
+    access.put(third, 0, &[1])?;
+    window.notify(lost, Tag(1))?;
+    while access.put(lost, 0, &[1]).is_ok() && known != Known::No {
+        world.link().relax();
+    }
+    if known == Known::ToFences {
+        let fence = settled(world.link(), || world.link().fence());
+        assert_eq!(fence, Err(Refusal::PeerLost(lost)));
+    }
+    match access.complete() {
+        // The epoch has ended: there is nothing left to do, and nothing to abandon.
+        Err(late) => {
+            assert_eq!(late.error, Error::PeerLost(lost));
+            if known == Known::Yes {
+                late.handle.go_on()?;
+            }
+        }
+        Ok(()) => assert!(known == Known::No),
+    }
+    let access = window.start(&world.group(&only_third)?)?;
+    access.put(third, 0, &[2])?;
+    match access.complete() {
+        // That it was told is what came to nothing.
+        Err(late) if known == Known::No => assert_eq!(late.error, Error::PeerLost(lost)),
+        other => other?,
+    }
+    Ok(())
+}
+
+/// A target tells its other origins that it has posted, and then of the one that is lost.
+#[test]
+fn the_other_origins_of_a_lost_one_are_told() {
+    runs(100, Wire::default(), |world| {
+        posts_without::<EpochSlots<'_>>(world, ())
+    });
+    runs(100, Wire::default(), |world| {
+        posts_without::<MatchingList<'_>>(world, 2)
+    });
+}
+
+fn posts_without<'w, S: Strategy<'w, Mock>>(
+    world: &'w World<'w, Mock>,
+    options: S::Options,
+) -> Result<(), Error> {
+    let [target, lost, third] = [0, 1, 2].map(Rank::new);
+    let (only_target, both) = ([target], [lost, third]);
+    let window = world.allocate_with::<u32, S>(1, options)?;
+    if world.rank() == lost {
+        world.link().fabric().drop_out();
+        return Ok(());
+    }
+    if world.rank() == third {
+        let access = window.start(&world.group(&only_target)?)?;
+        access.put(target, 0, &[7])?;
+        access.complete()?;
+        return Ok(window.notify(target, Tag(2))?);
+    }
+    while window.put_notify(lost, 0, &[1], Tag(1)).is_ok() {}
+    let Err(late) = window.post(&world.group(&both)?) else {
+        panic!("an origin is lost");
+    };
+    assert_eq!(late.error, Error::PeerLost(lost));
+    // All that can be told are: the epoch is open.
+    let exposure = late.handle.go_on()?;
+    let mut done = window.expect(0..0, third, Tag(2), 1)?;
+    done.start()?;
+    done.wait()?;
+    // Its end may wait for the lost one.
+    std::mem::forget(exposure);
+    assert_eq!(window.local().get(0)?, 7);
+    Ok(())
+}
+
+/// A target that is lost before it posts is told of once, and the epoch has ended.
+#[test]
+fn a_target_that_never_posts_ends_the_epoch() {
+    tapped(|world, seen| {
+        const LOST: Rank = Rank::new(1);
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == LOST {
+            return Ok(());
+        }
+        let targets = [LOST];
+        let targets = world.group(&targets)?;
+        let access = window.start(&targets)?;
+        seen.lost.set(Some((LOST, 0)));
+        let Err(late) = access.complete() else {
+            panic!("it has not posted");
+        };
+        assert_eq!(late.error, Error::PeerLost(LOST));
+        late.handle.go_on()?;
+        std::mem::forget(window.start(&targets)?);
+        Ok(())
+    });
+}
+
+/// Waits until `call` is not refused for the moment only.
+fn settled(link: &Mock, call: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
+    loop {
+        match call() {
+            Err(refusal) if refusal.is_transient() => link.relax(),
+            other => break other,
+        }
+    }
 }
 
 /// Whoever flushes learns that what it has put is nowhere, whether it flushes the target or all of them.

@@ -10,10 +10,11 @@ mod collectives;
 
 use std::sync::OnceLock;
 
-use flagpost::rma::{Gather, Layout};
+use flagpost::epoch;
+use flagpost::rma::{Gather, Layout, wait_any};
 use flagpost::{
-    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Link as _, Made,
-    MatchingList, Rank, Rma as _, Tag, Unfinished, Validation, Waiting, Window, World,
+    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Group, Link as _, Made,
+    MatchVector, MatchingList, Rank, Rma as _, Tag, Unfinished, Validation, Waiting, Window, World,
 };
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
@@ -450,9 +451,27 @@ fn memory_of_another_world_is_refused() {
         let dynamic = other.dynamic(DynamicOptions::default())?;
         wrong(dynamic.attach(&memory).map(|_| ()).unwrap_err());
         wrong(dynamic.detach(&memory).unwrap_err());
+        // Nor does one wait for requests of both.
+        let (first, second) = (one.allocate::<u32>(1)?, other.allocate::<u32>(1)?);
+        let (first, second) = (first.lock_all()?, second.lock_all()?);
+        let (mut here, mut there) = ([0], [0]);
+        let mut requests = [
+            first.rget(Rank::new(0), 0, &mut here)?,
+            second.rget(Rank::new(0), 0, &mut there)?,
+        ];
+        wrong(wait_any(&mut requests).unwrap_err());
         Ok(())
     });
     report.assert_done();
+}
+
+/// What lies behind the last byte of a region is not the first one of another.
+#[test]
+fn a_displacement_stays_in_its_region() {
+    const LAST: Displacement = Displacement::new(0x1_0005_FFFF_FFFE);
+    assert_eq!(LAST.plus(1).get(), 0x1_0005_FFFF_FFFF);
+    assert_eq!(LAST.plus(2).get(), 0x1_0005_FFFF_FFFF);
+    assert_eq!(LAST.plus(u32::MAX).get(), 0x1_0005_FFFF_FFFF);
 }
 
 /// A group of a larger world is refused before anything is opened.
@@ -466,16 +485,32 @@ fn a_group_of_a_larger_world_is_refused() {
     });
     let larger = larger.get().and_then(|group| group.as_ref().ok()).unwrap();
     run(2, 1024, &|world| {
-        let window = world.allocate::<u32>(1)?;
-        let refused = window.post(larger).map(|_| ()).map_err(|late| late.error);
-        let (rank, size) = (LAST, 2);
-        assert_eq!(refused, Err(Error::NoSuchRank { rank, size }));
-        let own = [world.rank()];
-        let group = world.group(&own)?;
-        let exposure = window.post(&group)?;
-        window.start(&group)?.complete()?;
-        Ok(exposure.wait()?)
+        refuses_the_last_of_three(&world.allocate(1)?, larger)
     });
+    run(2, 1024, &|world| {
+        let window = world.allocate_with::<_, MatchVector<'_>>(1, ())?;
+        refuses_the_last_of_three(&window, larger)
+    });
+    run(2, 1024, &|world| {
+        let window = world.allocate_with::<_, MatchingList<'_>>(1, 2)?;
+        refuses_the_last_of_three(&window, larger)
+    });
+}
+
+fn refuses_the_last_of_three<'w, S: epoch::Strategy<'w, Mapped<SimCore>>>(
+    window: &Window<'w, u32, Mapped<SimCore>, S>,
+    larger: &Group<'_>,
+) -> Result<(), Error> {
+    let world = window.world();
+    let (rank, size) = (Rank::new(2), 2);
+    let unknown = Some(Error::NoSuchRank { rank, size });
+    assert_eq!(window.post(larger).err().map(|late| late.error), unknown);
+    assert_eq!(window.start(larger).err(), unknown);
+    let own = [world.rank()];
+    let group = world.group(&own)?;
+    let exposure = window.post(&group)?;
+    window.start(&group)?.complete()?;
+    Ok(exposure.wait()?)
 }
 
 /// Arguments are checked before the target is waited for: here it never posts.

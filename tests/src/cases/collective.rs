@@ -3,7 +3,7 @@
 use flagpost::{Budget, Error, Link, Rank, World};
 
 use super::again;
-use super::world::{NO_ERROR, refused as refuses};
+use super::world::refused as refuses;
 use crate::{Failure, context::check};
 
 /// Words of the longest call: several chunks for a few ranks.
@@ -165,6 +165,11 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let rank = Rank::new(size);
     let nobody = Error::NoSuchRank { rank, size };
     let mut words = [7_u32; 3];
+    // Behind each refusal another call: nothing is under way.
+    let refuses = |what, result: Result<(), Error>, error| {
+        refuses(what, result, error)?;
+        Ok::<(), Failure>(world.barrier()?)
+    };
     refuses("root", world.broadcast(rank, &mut words), nobody)?;
     let first = |one, _| one;
     refuses("root", world.reduce(rank, &mut words, first), nobody)?;
@@ -175,9 +180,34 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refuses("wide", world.allreduce(&mut wide, first), large)?;
     let all = wide;
     refuses("wide", world.alltoall(&all, &mut wide), large)?;
-    let Err(Error::OutOfRange { end: 2, len: 3 }) = world.alltoall(&[0_u32; 2], &mut words) else {
-        return Err(NO_ERROR);
+    let each = |_, _: [u64; 5]| ();
+    refuses("wide", world.allgather_with(all[0], each), large)?;
+    let ranks = usize::from(size);
+    // One block too many for the other side, and an element too many for all blocks.
+    const ZEROS: [u32; 1025] = [0; 1025]; // two for each of the 512 cores of the largest board
+    let (even, odd) = (&ZEROS[..2 * ranks], &ZEROS[..2 * ranks + 1]);
+    let differ = Error::LengthsDiffer {
+        target: 12,
+        origin: 8 * u64::from(size),
     };
+    if 2 * ranks != words.len() {
+        refuses("lengths", world.alltoall(even, &mut words), differ)?;
+    }
+    if ranks > 1 {
+        let len = odd.len() as u64;
+        let uneven = Error::WrongLength { len, ranks: size };
+        refuses("blocks", world.alltoall(odd, &mut words), uneven)?;
+    }
+    let mut all = [7_u32; 50];
+    for len in [ranks - 1, ranks + 1] {
+        let len = if len > all.len() { 0 } else { len };
+        let wrong = Error::WrongLength {
+            len: len as u64,
+            ranks: size,
+        };
+        refuses("all", world.allgather(1_u32, &mut all[..len]), wrong)?;
+    }
+    check("unchanged", all == [7; 50], true)?;
     check("unchanged", words == [7; 3], true)?;
     world.allreduce(&mut words[..1], u32::wrapping_add)?;
     check("sum", words[0], 7 * u32::from(size))

@@ -297,6 +297,17 @@ pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
     check("accumulated", seen[1][0], 10_u32)?;
     world.barrier()?;
     window.free()?;
+    let window = world.create::<u32>(&memory, 0..64, 1)?;
+    // Who puts all of a range puts its elements one behind the other, past the place of the last.
+    let me = world.rank();
+    let mut all = window.expect(0..16, me, Tag(1), 1)?;
+    all.start()?;
+    refuses("own store", window.local().set(40, 1), Error::Exposed)?;
+    window.notify(me, Tag(1))?;
+    all.wait()?;
+    window.local().set(40, 1)?;
+    drop(all);
+    window.free()?;
     Ok(memory.release()?)
 }
 

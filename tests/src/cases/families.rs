@@ -146,30 +146,42 @@ macro_rules! pscw_cases {
                     small::fan_out::<_, _, 1>
                 )
             }),
-            case(concat!("small.", $prefix, "fan_out_twice"), 2, 3, |c| {
-                small!(
-                    c,
-                    $strategy,
-                    $options,
-                    |size| size - 1,
-                    small::fan_out::<_, _, 2>
-                )
-            }),
+            epochs(
+                2,
+                case(concat!("small.", $prefix, "fan_out_twice"), 2, 3, |c| {
+                    small!(
+                        c,
+                        $strategy,
+                        $options,
+                        |size| size - 1,
+                        small::fan_out::<_, _, 2>
+                    )
+                }),
+            ),
             case(concat!("small.", $prefix, "fan_in"), 3, 3, |c| {
                 small!(c, $strategy, $options, |_| 1, small::fan_in::<_, _, 1>)
             }),
-            case(concat!("small.", $prefix, "fan_in_twice"), 3, 3, |c| {
-                small!(c, $strategy, $options, |_| 1, small::fan_in::<_, _, 2>)
-            }),
-            case(concat!("small.", $prefix, "switch"), 3, 3, |c| {
-                small!(c, $strategy, $options, |_| 2, small::switch)
-            }),
+            epochs(
+                2,
+                case(concat!("small.", $prefix, "fan_in_twice"), 3, 3, |c| {
+                    small!(c, $strategy, $options, |_| 1, small::fan_in::<_, _, 2>)
+                }),
+            ),
+            epochs(
+                2,
+                case(concat!("small.", $prefix, "switch"), 3, 3, |c| {
+                    small!(c, $strategy, $options, |_| 2, small::switch)
+                }),
+            ),
             case(concat!("small.", $prefix, "ring"), 2, ANY, |c| {
                 small!(c, $strategy, $options, |_| 1, small::ring::<_, _, 1>)
             }),
-            case(concat!("small.", $prefix, "ring_twice"), 2, ANY, |c| {
-                small!(c, $strategy, $options, |_| 1, small::ring::<_, _, 2>)
-            }),
+            epochs(
+                2,
+                case(concat!("small.", $prefix, "ring_twice"), 2, ANY, |c| {
+                    small!(c, $strategy, $options, |_| 1, small::ring::<_, _, 2>)
+                }),
+            ),
             case(concat!("small.", $prefix, "get"), 2, 2, |c| {
                 small!(c, $strategy, $options, |_| 1, small::get)
             }),
@@ -267,12 +279,18 @@ macro_rules! small_notify_cases {
             case(concat!("small.", $prefix, "notify"), 2, 3, |c| {
                 small_ring!(c, $ring, small::notify::<_, _, 1>)
             }),
-            case(concat!("small.", $prefix, "notify_twice"), 2, 3, |c| {
-                small_ring!(c, $ring, small::notify::<_, _, 2>)
-            }),
-            case(concat!("small.", $prefix, "ping_pong"), 2, 2, |c| {
-                small_ring!(c, $ring, small::ping_pong)
-            }),
+            epochs(
+                2,
+                case(concat!("small.", $prefix, "notify_twice"), 2, 3, |c| {
+                    small_ring!(c, $ring, small::notify::<_, _, 2>)
+                }),
+            ),
+            epochs(
+                2,
+                case(concat!("small.", $prefix, "ping_pong"), 2, 2, |c| {
+                    small_ring!(c, $ring, small::ping_pong)
+                }),
+            ),
             case(concat!("small.", $prefix, "notify_flushed"), 2, 2, |c| {
                 small_ring!(c, $ring, notify_inline::small_flushed)
             }),

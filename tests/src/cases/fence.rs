@@ -150,6 +150,57 @@ pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(window.fence(nothing)?.end()?)
 }
 
+/// What a rank stored is kept and published by every fence, whatever that says of what comes behind it.
+pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    /// In another line than the first.
+    const FAR: usize = 64;
+    let (me, size) = (world.rank(), world.size());
+    let next = me.next(size);
+    let window = world.allocate::<u32>(FAR + 1)?;
+    let local = window.local();
+    let mut number = 0;
+    let mut store = || -> Result<u32, Failure> {
+        number += 1;
+        local.set(0, value(me, number))?;
+        local.set(FAR, value(me, number))?;
+        Ok(number)
+    };
+    let kept = |number| -> Result<(), Failure> {
+        check("own", local.get(0)?, value(me, number))?;
+        check("own, far", local.get(FAR)?, value(me, number))
+    };
+    for closed in [Assert::NO_SUCCEED, Assert::NO_SUCCEED | Assert::NO_PUT] {
+        // Before the first one, behind one at which nobody is let in, and behind one at which nobody may put.
+        let mut last = store()?;
+        let mut epoch = window.fence(closed)?;
+        kept(last)?;
+        for before in [closed, Assert::NO_PUT] {
+            epoch = epoch.fence(before)?;
+            last = store()?;
+            epoch = epoch.fence(closed)?;
+            kept(last)?;
+            // Nothing was stored since, which says nothing of what was stored before.
+            epoch = epoch.fence(Assert::NO_STORE)?;
+            for place in [0, FAR] {
+                let mut seen = [0];
+                epoch.get(next, place, &mut seen)?;
+                check("peer's store", seen[0], value(next, last))?;
+            }
+            kept(last)?;
+        }
+        epoch = epoch.fence(Assert::NO_PUT)?;
+        last = store()?;
+        epoch.end()?;
+        kept(last)?;
+        let epoch = window.fence(Assert::NO_STORE)?;
+        let mut seen = [0];
+        epoch.get(next, FAR, &mut seen)?;
+        check("peer's store", seen[0], value(next, last))?;
+        epoch.end()?;
+    }
+    Ok(())
+}
+
 /// Pieces that are not cached.
 pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());

@@ -2,11 +2,9 @@
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World, epoch::Locked};
 
-use flagpost_hal::Relax as _;
-
+use super::insist;
 use super::world::{NO_ERROR, refused as refuses};
-use super::{insist, join};
-use crate::{Context, Failure, MachinePlatform, context::check};
+use crate::{Failure, context::check};
 
 type Words<'w, L> = Window<'w, u32, L>;
 
@@ -221,9 +219,7 @@ pub(super) fn sync<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// What was flushed is there before a word that was put later, for who reads them in this order.
-pub(super) fn flush<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
-    let machine = context.machine.clone();
-    let world = join(context)?;
+pub(super) fn flush<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(FAR + 1)?;
     let (me, second) = (world.rank(), Rank::new(1));
     for round in 1..=3_u32 {
@@ -252,7 +248,7 @@ pub(super) fn flush<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
                 Ok(word[0])
             };
             while word(FAR)? != round {
-                machine.relax(&[]);
+                world.link().relax();
             }
             check("flushed before", word(0)?, round)?;
             window.put_notify(FIRST, 0, &[], Tag(3))?;
@@ -346,8 +342,10 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         lock.unlock()?;
     }
     let all = window.lock_all()?;
+    let other = me.next(size);
     fails(window.lock_all(), Error::EpochOpen)?;
     fails(window.lock_shared(me), Error::EpochOpen)?;
+    fails(window.lock_exclusive(other), Error::EpochOpen)?;
     refuses("nobody", all.put(nobody, 0, &[1]), unknown)?;
     refuses("nobody", all.flush(nobody), unknown)?;
     let last = Rank::new(u16::MAX);
@@ -361,6 +359,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refuses("sync", window.sync(), Error::Exposed)?;
     let access = window.start(&world.group(&group)?)?;
     fails(window.lock_shared(me), Error::EpochOpen)?;
+    fails(window.lock_exclusive(other), Error::EpochOpen)?;
     fails(window.lock_all(), Error::EpochOpen)?;
     access.complete()?;
     exposure.wait()?;

@@ -6,6 +6,7 @@ mod families;
 mod any_link;
 mod attached;
 mod collective;
+mod collective_unfinished;
 mod count_request;
 mod counters;
 mod created;
@@ -99,10 +100,16 @@ const fn case<P: Platform>(
         name,
         min_cores,
         max_cores,
+        epochs: 1,
         atomics: false,
         possible: true,
         run,
     }
+}
+
+/// `case`, which has so many [epochs](Case::epochs).
+const fn epochs<P: Platform>(epochs: u32, case: Case<P>) -> Case<P> {
+    Case { epochs, ..case }
 }
 
 /// How many notifications to one rank, of which none is matched, are more than the unexpected queue and its spare place hold, and more than any ring;

@@ -1,6 +1,6 @@
 //! Budgets of epochs that run out, with each strategy: who is missing is named, and the handle goes on where it stopped.
 
-use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Strategy};
+use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, Waiting, World, epoch::Strategy};
 use flagpost_hal::{Relax, TestAndSet};
 
 use super::again;
@@ -96,6 +96,37 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
             }
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// A target that waits for room in its origin's ring can post: whoever looks for its post takes notifications meanwhile.
+pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'w, L>,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let many = super::crowd(world.size());
+    let (me, origin, target) = (world.rank(), Rank::new(0), Rank::new(1));
+    let (only_origin, only_target) = ([origin], [target]);
+    let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
+    let window = world.allocate_with::<u64, S>(1, options)?;
+    world.set_budget(Budget::UNLIMITED);
+    if me == origin {
+        let mut all = window.expect(0..0, target, Tag(1), many)?;
+        let access = window.start(&targets)?;
+        while !access.has_posted(target)? {
+            world.link().relax();
+        }
+        access.put(target, 0, &[7])?;
+        access.complete()?;
+        all.start()?;
+        all.wait()?;
+    } else if me == target {
+        for _ in 0..many {
+            window.put_notify(origin, 0, &[], Tag(1))?;
+        }
+        window.post(&origins)?.wait()?;
+        check("put", window.local().get(0)?, 7_u64)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use flagpost::{
 };
 
 use super::rma::{Open, next};
+use super::world::refused as refuses;
 use crate::{Failure, context::check};
 
 /// Elements of the windows and slices of these cases.
@@ -19,12 +20,12 @@ const fn block(at: usize, len: usize) -> Block {
     Block { at, len }
 }
 
-/// Blocks of different lengths, out of order; two of them are neighbours, one is empty.
+/// Blocks of different lengths, out of order; two of them are neighbours, one is empty, and would be outside.
 const BLOCKS: [Block; 6] = [
     block(40, 3),
     block(43, 5),
     block(0, 1),
-    block(77, 0),
+    block(10 * LEN, 0),
     block(9, 11),
     block(30, 4),
 ];
@@ -168,6 +169,35 @@ fn xor<T: Pod>(mut value: T, with: T) -> T {
         *byte ^= other;
     }
     value
+}
+
+/// Blocks that overlap, or all lie in one place, are read again and again.
+pub(super) fn overlapping<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(4)?;
+    window.local().copy_in(0, &[1, 2, 3, 4])?;
+    let vector = |blocks, block_len, stride| Layout::Vector {
+        blocks,
+        block_len,
+        stride,
+    };
+    next(&window, |access, to| {
+        let mut found = [0; 6];
+        access.get_layout(to, 2, vector(3, 2, 0), Scatter::from(&mut found[..]))?;
+        check("in one place", found == [3, 4, 3, 4, 3, 4], true)?;
+        access.get_layout(to, 0, vector(3, 2, 1), Scatter::from(&mut found[..]))?;
+        check("overlapping", found == [1, 2, 2, 3, 3, 4], true)?;
+        let beyond = Error::OutOfRange { end: 5, len: 4 };
+        for (index, layout) in [(3, vector(3, 2, 0)), (1, vector(3, 2, 1))] {
+            let got = access.get_layout(to, index, layout, Scatter::from(&mut found[..]));
+            refuses("outside", got, beyond)?;
+        }
+        let data = [7, 8, 9];
+        let again = Gather::new(&data, vector(2, 2, 0));
+        Ok(access.put_layout(to, 0, vector(1, 4, 0), again)?)
+    })?;
+    let mut found = [0; 4];
+    window.local().copy_out(0, &mut found)?;
+    check("put twice", found == [7, 8, 7, 8], true)
 }
 
 /// Bytes and half words.

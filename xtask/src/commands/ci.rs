@@ -22,6 +22,8 @@ use crate::{deps, instructions, paths, toolchain, tools};
 const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
 const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
 const SEEDS: u32 = 100;
+/// The other processor that `flagpost-linux` has code for.
+const OTHER_LINUX: &str = "aarch64-unknown-linux-gnu";
 const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
@@ -32,6 +34,7 @@ const STEPS: &[Step] = &[
     ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
     ("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
     ("clippy, mutants", |_| clippy_mutants()),
+    ("check, aarch64", other_linux),
     ("documentation", |_| documentation()),
     ("dependencies", dependencies),
     ("mutation points", mutants::check),
@@ -129,6 +132,20 @@ fn run_cargo(command: &mut Command) -> Result<Count> {
         .status()
         .context("cannot run cargo")?;
     Ok(Count::one(status.success()))
+}
+
+/// Cache instructions and clocks of the processor that this host does not have. There is nothing to run them on.
+fn other_linux(console: &Console) -> Result<Count> {
+    if !toolchain::has(console, OTHER_LINUX) {
+        console.clear();
+        out(&format!(
+            "left out: the toolchain has no {OTHER_LINUX}, and rustup cannot add it here"
+        ));
+        return Ok(Count::default());
+    }
+    let package = ["--package", "flagpost-linux"];
+    let target = ["--target", OTHER_LINUX];
+    cargo(&[&["check", "--locked"], &package[..], &target].concat())
 }
 
 fn documentation() -> Result<Count> {

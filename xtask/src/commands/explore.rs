@@ -72,7 +72,7 @@ fn words(options: &Options) -> Vec<String> {
 
 /// What `cargo xtask test` explores: everything by seeds, then small cases in every schedule.
 const SHORT: [&str; 7] = [
-    "--schedules 200000",
+    "--schedules 100000",
     "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1 --states 500000",
     "--strategy exhaustive --case small.shared.notify_twice --cores 2 --evictions 1 --fills 1",
     "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",

@@ -21,13 +21,13 @@ const PLATFORMS: [&str; 4] = [
     "emulated",
 ];
 
-/// Ranks: as many as a small host's processors, and more than those.
-const RANKS: [u16; 3] = [2, 4, 16];
+/// Ranks: as many as a small host's processors, and more than those. Some cases are for three.
+const RANKS: [u16; 4] = [2, 3, 4, 16];
 
 /// Run the conformance cases on Linux, a process per rank
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Ranks [default: 2, 4 and 16]
+    /// Ranks [default: 2, 3, 4 and 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     ranks: Option<u16>,
     /// How memory is kept in step, and how words are changed [default: all]
@@ -71,22 +71,70 @@ fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Re
     }
     let mut count = Count::default();
     for platform in platforms {
+        let mut skipped = Vec::new();
         for ranks in ranks {
             console.step(format!("linux, {platform}, {ranks} ranks"));
             let part = job(platform, *ranks, filter)?;
-            if part.failed > 0 {
+            if part.count.failed > 0 {
                 console.failure(&format!(
                     "cargo xtask linux --platform {platform} --ranks {ranks}"
                 ));
             }
-            count.add(part);
+            count.add(part.count);
+            skipped.push(part.skipped);
+        }
+        // Who asks for one size knows what is left out.
+        let never = if ranks == RANKS {
+            never_run(&skipped)
+        } else {
+            Vec::new()
+        };
+        for case in never {
+            console.error(&format!(
+                "case {case} is possible on {platform} and was run at none of {ranks:?} ranks"
+            ));
+            count.add(Count::one(false));
         }
     }
     console.clear();
     Ok(count)
 }
 
-fn job(platform: &str, ranks: u16, filter: &str) -> Result<Count> {
+/// A case that a job has left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Skipped {
+    case: String,
+    /// The platform can run it, with other ranks.
+    possible: bool,
+}
+
+/// What a job has shown.
+struct Part {
+    count: Count,
+    skipped: Vec<Skipped>,
+}
+
+/// The cases that each of these jobs of one platform has left out because of its ranks.
+fn never_run(jobs: &[Vec<Skipped>]) -> Vec<&str> {
+    let Some((first, others)) = jobs.split_first() else {
+        return Vec::new();
+    };
+    let everywhere = |case: &&Skipped| others.iter().all(|job| job.contains(case));
+    let cases = first.iter().filter(|case| case.possible);
+    cases.filter(everywhere).map(|case| &*case.case).collect()
+}
+
+/// Reads `skipped small.fan_in: needs 3 to 3 ranks`.
+fn skipped_of(line: &str) -> Option<Skipped> {
+    let rest = line.strip_prefix("skipped ")?;
+    let (case, why) = rest.split_once(": ").unwrap_or((rest, ""));
+    Some(Skipped {
+        case: case.to_owned(),
+        possible: why.ends_with(" ranks"),
+    })
+}
+
+fn job(platform: &str, ranks: u16, filter: &str) -> Result<Part> {
     let program = paths::target().join("debug").join(PACKAGE);
     let mut child = Command::new(&program)
         .args(["--platform", platform, "--ranks", &ranks.to_string()])
@@ -101,8 +149,8 @@ fn job(platform: &str, ranks: u16, filter: &str) -> Result<Count> {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         if let Some(read) = sums_of(&line) {
             sums = Some(read);
-        } else if let Some(case) = line.strip_prefix("skipped ") {
-            skipped.push(case.split(':').next().unwrap_or(case).to_owned());
+        } else if let Some(case) = skipped_of(&line) {
+            skipped.push(case);
         } else if !line.starts_with("ok ") {
             out(&line);
         }
@@ -111,12 +159,16 @@ fn job(platform: &str, ranks: u16, filter: &str) -> Result<Count> {
     // Whoever dies prints no sums.
     let (passed, failed, _) = sums.unwrap_or((0, 0, 0));
     let failed = failed.max(usize::from(!well));
+    let names: Vec<&str> = skipped.iter().map(|skipped| &*skipped.case).collect();
     out(&format!(
         "linux, {platform}, {ranks} ranks: {passed} passed, {failed} failed, {} skipped: {}",
-        skipped.len(),
-        skipped.join(" ")
+        names.len(),
+        names.join(" ")
     ));
-    Ok(Count { passed, failed })
+    Ok(Part {
+        count: Count { passed, failed },
+        skipped,
+    })
 }
 
 /// Reads `251 passed, 0 failed, 37 skipped`.
@@ -149,5 +201,27 @@ mod tests {
         ] {
             assert_eq!(sums_of(line), None);
         }
+    }
+
+    #[test]
+    fn cases_that_no_size_runs_are_found() {
+        let job = |lines: &[&str]| -> Vec<Skipped> {
+            lines.iter().filter_map(|line| skipped_of(line)).collect()
+        };
+        let three = "skipped small.fan_in: needs 3 to 3 ranks";
+        let atomics = "skipped hal.atomics: needs atomics";
+        let many = "skipped link.many: needs 4 to any ranks";
+        let two = job(&["ok           0.1 ms a", three, atomics, many]);
+        let four = job(&[three, atomics]);
+        assert_eq!(never_run(&[two.clone(), four]), ["small.fan_in"]);
+        let all = [two, job(&[atomics])];
+        assert!(never_run(&all).is_empty());
+        assert!(never_run(&[]).is_empty());
+    }
+
+    /// What `cargo xtask test` runs leaves no case out, on any platform.
+    #[test]
+    fn there_is_a_job_of_three() {
+        assert!(RANKS.contains(&3), "small.fan_in and others are for three");
     }
 }

@@ -2,12 +2,17 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use flagpost_linux::{Bind, DEFAULT_MEMORY, Ended, MODES, Shape, launch};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
 
 /// Start PROGRAM once per rank, with memory that all ranks share
 ///
@@ -73,8 +78,10 @@ fn main() -> ExitCode {
     let Some((program, rest)) = arguments.program.split_first() else {
         return wrong("no program is named");
     };
+    // Without them what is typed at the terminal ends the launcher, and the ranks with it.
+    let signals = signals().ok();
     let mut first: Option<Ended> = None;
-    let launched = launch::launch(
+    let launched = launch::launch_with(
         &job,
         &mut |_| {
             let mut command = Command::new(program);
@@ -90,9 +97,10 @@ fn main() -> ExitCode {
             } else {
                 ""
             };
-            eprintln!("flagpost-run: {ended}{by_us}");
+            say(&format!("flagpost-run: {ended}{by_us}\n"));
             first.get_or_insert(*ended);
         },
+        signals.as_ref().map(UnixStream::as_fd),
     );
     match (launched, first) {
         (Ok(_), None) => ExitCode::SUCCESS,
@@ -101,19 +109,56 @@ fn main() -> ExitCode {
     }
 }
 
+/// Where the numbers of signals that come to this process can be read from now on: all that a person or a batch system sends,
+/// but those that this process was started to ignore.
+fn signals() -> std::io::Result<UnixStream> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let ignored = ignored(&status);
+    let all = [
+        SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT,
+    ];
+    let wanted = { all.iter() }.filter(|signal| ignored >> (**signal - 1) & 1 == 0);
+    let mut signals = Signals::new(wanted)?;
+    let (ours, mut theirs) = UnixStream::pair()?;
+    std::thread::Builder::new().spawn(move || {
+        for signal in signals.forever() {
+            let number = u8::try_from(signal).unwrap_or_default();
+            if theirs.write_all(&[number]).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(ours)
+}
+
+/// The signals that are ignored, in the `status` of a process: bit n - 1 for signal n.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// Tells it on standard error. That nobody reads it is no failure.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 fn wrong(what: &str) -> ExitCode {
-    eprintln!("flagpost-run: {what}");
+    say(&format!("flagpost-run: {what}\n"));
     ExitCode::from(2)
 }
 
 /// Help goes out as it is; an error is put on one line.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        print!("{}", error.render());
+        let text = error.render().to_string();
+        let mut out = std::io::stdout();
+        // Who reads the first lines only is content.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         return ExitCode::SUCCESS;
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprint!("{}", error.render());
+        say(&error.render().to_string());
         return ExitCode::from(2);
     }
     let text = error.render().to_string();
@@ -126,6 +171,16 @@ fn refuse(error: &clap::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001003\nSigCgt:\tff\n";
+        assert_eq!(
+            ignored(status),
+            1 << 12 | 1 << (SIGINT - 1) | 1 << (SIGHUP - 1)
+        );
+        assert_eq!(ignored(""), 0);
+    }
 
     #[test]
     fn sizes_are_read() {

@@ -125,8 +125,16 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::lock_shared`].
+    #[inline(always)]
     pub fn lock_exclusive(&self, target: Rank) -> Locked<'_, 'w, T, L> {
-        self.ask(Kind::Exclusive, target)
+        let mut hold = Hold::new(&self.core, Kind::Exclusive, target);
+        if hold.obtain_at_once() {
+            return Ok(Lock {
+                hold,
+                element: PhantomData,
+            });
+        }
+        Locking::new(hold).go_on()
     }
 
     /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
@@ -147,14 +155,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 
     fn ask(&self, kind: Kind, target: Rank) -> Locked<'_, 'w, T, L> {
-        let locking = Locking {
-            hold: Hold {
-                words: Words::new(&self.core, kind, target),
-                phase: Phase::New,
-            },
-            element: PhantomData,
-        };
-        locking.go_on()
+        Locking::new(Hold::new(&self.core, kind, target)).go_on()
     }
 }
 
@@ -179,7 +180,63 @@ struct Hold<'e, 'w, L: Link> {
     phase: Phase,
 }
 
-impl<'w, L: Link> Hold<'_, 'w, L> {
+impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
+    #[inline(always)]
+    fn new(core: &'e Core<'w, L>, kind: Kind, target: Rank) -> Self {
+        Self {
+            words: Words::new(core, kind, target),
+            phase: Phase::New,
+        }
+    }
+
+    /// An exclusive lock of another rank's piece, on a coherent machine, beside which this rank has none and nobody is in the way: what most are. False if
+    /// it takes more, to go on with.
+    #[inline(always)]
+    fn obtain_at_once(&mut self) -> bool {
+        let core = self.words.core;
+        let (world, target) = (core.world, self.words.usual);
+        if !L::COHERENT
+            || target.get() >= world.size()
+            || target == world.rank()
+            || core.abandoned.get() | core.access_open.get()
+            || !core.passive.is_idle()
+            || !self.words.register_at_once()
+        {
+            return false;
+        }
+        core.passive.insert_first(target);
+        self.phase = Phase::Acquiring;
+        if !self.words.take_at_once() {
+            return false;
+        }
+        self.words.hand_over();
+        core.passive.got();
+        self.phase = Phase::Held;
+        true
+    }
+
+    /// The inverse, if that is the only lock that this rank has, and nothing is to be waited for. False if it takes more: then nothing has
+    /// happened.
+    #[inline(always)]
+    fn release_at_once(&mut self) -> bool {
+        let core = self.words.core;
+        let (world, target) = (core.world, self.words.usual);
+        if !L::COHERENT
+            || self.phase != Phase::Held
+            || self.words.kind != Kind::Exclusive
+            || target == world.rank()
+            || !core.passive.is_only(target)
+            // FLUSH: G2.
+            || !world.link().flush_at_once_before_amo()
+            || !self.words.release_at_once()
+        {
+            return false;
+        }
+        core.passive.remove_first();
+        self.phase = Phase::Done;
+        true
+    }
+
     /// Whether the own piece is locked.
     fn owns(&self) -> bool {
         let words = &self.words;
@@ -241,7 +298,7 @@ impl<'w, L: Link> Hold<'_, 'w, L> {
                     // FLUSH: G2.
                     point!("lock.unlock.flush", {
                         let link = world.link();
-                        if !link.flush_at_once() {
+                        if !link.flush_at_once_before_amo() {
                             world.retry(|| link.flush(to))?;
                         }
                     });
@@ -294,6 +351,14 @@ pub struct Locking<'e, 'w, T, L: Link> {
 }
 
 impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
+    #[inline(always)]
+    fn new(hold: Hold<'e, 'w, L>) -> Self {
+        Self {
+            hold,
+            element: PhantomData,
+        }
+    }
+
     /// Goes on to wait.
     ///
     /// # Errors
@@ -365,7 +430,11 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// # Errors
     /// [`Error::Timeout`] (of a queued lock: naming who comes next, as far as is known,
     /// [`Waiting::Queue`](crate::Waiting::Queue)), with an [`Unlocking`] to go on with.
-    pub fn unlock(self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+    #[inline(always)]
+    pub fn unlock(mut self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+        if self.hold.release_at_once() {
+            return Ok(());
+        }
         let rest = Unlocking { hold: self.hold };
         rest.go_on()
     }

@@ -43,6 +43,40 @@ impl Passive {
         self.count.get() > 0
     }
 
+    /// Whether none is locked or waited for.
+    #[inline(always)]
+    pub(super) fn is_idle(&self) -> bool {
+        !self.any() & !self.waiting.get() & (self.exclusive.get() == 0)
+    }
+
+    /// [`add`](Self::add), while that is so.
+    #[inline(always)]
+    pub(super) fn insert_first(&self, target: Rank) {
+        if let Some(place) = self.targets.first() {
+            self.insert(place, target, false);
+        }
+    }
+
+    /// Whether `target` is the only one, locked exclusively, with the first place, and none is waited for.
+    #[inline(always)]
+    pub(super) fn is_only(&self, target: Rank) -> bool {
+        let is_first = self
+            .targets
+            .first()
+            .is_some_and(|place| place.get() == Some(target));
+        is_first & (self.count.get() == 1) & (self.exclusive.get() == 1) & !self.waiting.get()
+    }
+
+    /// It is not locked any more.
+    #[inline(always)]
+    pub(super) fn remove_first(&self) {
+        if let Some(place) = self.targets.first() {
+            place.set(None);
+        }
+        self.count.set(0);
+        self.exclusive.set(0);
+    }
+
     /// A lock of `target` is waited for.
     #[inline]
     pub(super) fn add(&self, target: Rank, queued: bool) -> Result<(), Error> {

@@ -200,7 +200,10 @@ impl<L: Link> Words<'_, '_, L> {
 
     #[inline(never)]
     fn leave_queue_long(&mut self) -> Result<(), Error> {
-        let me = self.core.world.rank();
+        let (me, size) = (self.core.world.rank(), self.core.world.size());
+        // Ranks that were passed over: they had given up. More than there are come again and again, or words are not what ranks of this
+        // world store: each call ends.
+        let mut passed = 0_u16;
         loop {
             match self.queue.0 {
                 Place::Out => {
@@ -232,6 +235,12 @@ impl<L: Link> Words<'_, '_, L> {
                         new: COME.into(),
                     };
                     self.queue_step(next, cell::TURN, come, Step::Pass)?;
+                    if matches!(self.queue.0, Place::Passing(_)) {
+                        passed = passed.saturating_add(1);
+                        if passed > size {
+                            return Err(Error::Timeout(in_line(next)));
+                        }
+                    }
                 }
             }
         }

@@ -393,7 +393,58 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
+    /// The first step of [`exclude`](Self::exclude), where nothing has to go before it: false if nothing has happened.
+    #[inline(always)]
+    pub(super) fn register_at_once(&mut self) -> bool {
+        let add = Amo::Add(EXCLUSIVE.into());
+        let link = self.core.world.link();
+        let old = link.amo_word(MASTER, self.core.cells, cell::GLOBAL, add);
+        if let Some(old) = old {
+            self.done(Step::Register, old);
+        }
+        self.registered
+    }
+
+    /// The second step: whether the lock is taken. Else [`exclude`](Self::exclude) goes on.
+    #[inline(always)]
+    pub(super) fn take_at_once(&mut self) -> bool {
+        if self.blocked.is_some() {
+            return false;
+        }
+        let writer = Amo::CompareSwap {
+            expected: 0,
+            new: WRITER.into(),
+        };
+        let link = self.core.world.link();
+        let old = link.amo_word(self.usual, self.core.cells, cell::LOCAL, writer);
+        if let Some(old) = old {
+            self.done(Step::Take, old);
+        }
+        self.taken
+    }
+
     // ---- Releasing ----
+
+    /// The inverse of both, of the rank's only exclusive lock: false if nothing has happened.
+    #[inline(always)]
+    pub(super) fn release_at_once(&mut self) -> bool {
+        let (link, cells) = (self.core.world.link(), self.core.cells);
+        let leave = Amo::Add(WRITER.wrapping_neg().into());
+        if !self.taken
+            || link
+                .amo_word(self.usual, cells, cell::LOCAL, leave)
+                .is_none()
+        {
+            return false;
+        }
+        self.taken = false;
+        let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
+        if link.amo_word(MASTER, cells, cell::GLOBAL, less).is_none() {
+            self.registered = true;
+            return false;
+        }
+        true
+    }
 
     /// Gives all back that was taken; what a lost target has is lost, and the global word is given back all the same.
     #[inline(always)]

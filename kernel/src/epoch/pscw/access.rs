@@ -1,13 +1,13 @@
 //! The origin's side: start and complete.
 
-use core::marker::PhantomData;
+use core::{cell::Cell, marker::PhantomData};
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank, point};
+use flagpost_link::{Link, Rank, Refusal, point};
 
 use super::{Side, Strategy, transient};
 use crate::{
-    Error, Group, Unfinished, Window,
+    Error, Group, Unfinished, Waiting, Window,
     rma::{Reach, Rma},
     window::Core,
 };
@@ -18,8 +18,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// The epoch ends with [`Access::complete`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`].
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::NoSuchRank`] (a group of a larger world).
     pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
+        targets.check(self.core.world.size())?;
         self.core.open(&self.core.access_open)?;
         Ok(Access {
             element: PhantomData,
@@ -28,7 +29,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
                 targets: *targets,
                 retired: 0,
                 told: 0,
-                done: false,
+                ended: 0,
+                lost: Lost::NOBODY,
             },
         })
     }
@@ -70,6 +72,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Rma<'w, T, L> for Access<'_, 'w, T
 impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// Whether `target` has posted, so that an access to it would not wait. Does not wait.
     ///
+    /// If it has not, takes notifications from the link, if there is room, so that a loop round this call keeps nobody waiting.
+    ///
     /// # Errors
     /// [`Error::NotInGroup`]; [`Error::PeerLost`], if it has not.
     pub fn has_posted(&self, target: Rank) -> Result<bool, Error> {
@@ -79,7 +83,14 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
         }
         let world = side.core.world;
         let posted = || transient(side.sync.posted(world.link(), target));
-        Ok(side.sync.admitted(target) || world.look(posted)?)
+        if side.sync.admitted(target) || world.look(posted)? {
+            return Ok(true);
+        }
+        // The target may be waiting for room in our ring before it posts.
+        point!("pscw.has_posted.progress", {
+            world.progress();
+        });
+        Ok(false)
     }
 
     /// Waits until all targets have posted: right behind [`Window::start`], that makes the epoch *immediate* in the sense of
@@ -107,6 +118,11 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on with.
+    ///
+    /// [`Error::PeerLost`] naming a target that is lost, or another rank at which what was put came to nothing: as a rule all others
+    /// have been told, and the epoch has ended. What was put at the lost one is nowhere; of several, the first is named. Going on has nothing left to do then, and dropping the
+    /// [`Completing`] abandons nothing. Only where another one could not be waited for, since the link ends all waits once it knows a
+    /// rank to be lost, is the epoch still open: going on looks for its post again.
     pub fn complete(self) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
         self.ending.go_on()
     }
@@ -121,7 +137,9 @@ pub struct Completing<'e, 'w, L: Link, S: Strategy<'w, L>> {
     /// Targets whose posts are retired, and targets that have been told.
     retired: u16,
     told: u16,
-    done: bool,
+    /// 1 when the epoch has ended. (No `bool`: what `start` returns would have a tag in it.)
+    ended: u16,
+    lost: Lost,
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
@@ -140,6 +158,15 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
+        if self.ended == 0 {
+            self.tell_all()?;
+            self.side.core.access_open.set(false);
+            self.ended = 1;
+        }
+        self.lost.report()
+    }
+
+    fn tell_all(&mut self) -> Result<(), Error> {
         let Side { core, sync } = self.side;
         let (world, link) = (core.world, core.world.link());
         // I1: all posts are retired before any target is told.
@@ -147,16 +174,30 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
             "pscw.complete.retire<tell",
             {
                 for &target in self.targets.rest(self.retired) {
-                    // WAIT: the target expects this rank behind its post.
-                    point!("pscw.complete.await_post", self.side.await_post(target)?);
+                    // WAIT: the target expects this rank behind its post. One that is lost does not post any more.
+                    let posted = point!(
+                        "pscw.complete.await_post",
+                        self.side.await_post(target);
+                        else Ok(())
+                    );
+                    self.lost.note(target, posted)?;
                     world.retry(|| sync.retire(link, target))?;
                     // BUDGET: going on retires no newer post.
                     point!("pscw.complete.retired", self.retired = self.retired.wrapping_add(1));
                 }
-                // ORDER: G1: the puts before what announces them.
-                point!("pscw.complete.order", world.retry(|| sync.order(link))?);
+                // ORDER: G1: the puts before what announces them. Where a rank is lost, the puts to all others have come to their places.
+                let order = || match sync.order(link) {
+                    Err(Refusal::PeerLost(rank)) => {
+                        self.lost.keep(rank);
+                        Ok(())
+                    }
+                    other => other,
+                };
+                point!("pscw.complete.order", world.retry(order)?);
                 for &target in self.targets.rest(self.told) {
-                    world.retry(|| sync.complete(link, target))?;
+                    let complete = || sync.complete(link, target);
+                    self.side
+                        .tell(target, &mut self.lost, Waiting::RingSpace, complete)?;
                     // BUDGET: going on tells nobody twice.
                     point!("pscw.complete.told", self.told = self.told.wrapping_add(1));
                 }
@@ -176,15 +217,76 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                 }
             }
         );
-        core.access_open.set(false);
-        self.done = true;
         Ok(())
+    }
+}
+
+/// The first peer that was found lost while all are told, or a number that no rank has. (No `Option`: see [`Completing::ended`].)
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Lost(u16);
+
+impl Lost {
+    pub(super) const NOBODY: Self = Self(u16::MAX);
+
+    fn keep(&mut self, peer: Rank) {
+        if self.0 == Self::NOBODY.0 {
+            self.0 = peer.get();
+        }
+    }
+
+    /// Keeps that `peer` is lost, if that is what came of a call for it: the others are told all the same.
+    #[inline(always)]
+    fn note(&mut self, peer: Rank, came: Result<(), Error>) -> Result<(), Error> {
+        match came {
+            Ok(()) => Ok(()),
+            Err(error) => self.note_error(peer, error),
+        }
+    }
+
+    #[cold]
+    fn note_error(&mut self, peer: Rank, error: Error) -> Result<(), Error> {
+        if error != Error::PeerLost(peer) {
+            return Err(error);
+        }
+        self.keep(peer);
+        Ok(())
+    }
+
+    /// Behind the last one: fails, once, if any was kept.
+    #[inline(always)]
+    pub(super) fn report(&mut self) -> Result<(), Error> {
+        if self.0 == Self::NOBODY.0 {
+            return Ok(());
+        }
+        let Self(rank) = core::mem::replace(self, Self::NOBODY);
+        Err(Error::PeerLost(Rank::new(rank)))
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> Side<'_, 'w, L, S> {
+    /// Tells `peer` by `step`, or keeps that it is lost.
+    #[inline(always)]
+    pub(super) fn tell(
+        self,
+        peer: Rank,
+        lost: &mut Lost,
+        full: Waiting,
+        step: impl Fn() -> Result<(), Refusal>,
+    ) -> Result<(), Error> {
+        let busy = Cell::new(false);
+        let note = |refusal: &Refusal| busy.set(matches!(refusal, Refusal::Busy(_)));
+        let told = (self.core.world).retry_for(full, || step().inspect_err(note));
+        if told.is_ok() || busy.get() {
+            // The answer that is under way would be taken for the next one's: going on waits for it, or for its failure.
+            return told;
+        }
+        lost.note(peer, told)
     }
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Drop for Completing<'_, 'w, L, S> {
     fn drop(&mut self) {
-        if !self.done {
+        if self.ended == 0 {
             self.side.core.abandoned.set(true);
         }
     }

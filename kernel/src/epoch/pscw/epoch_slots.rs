@@ -14,7 +14,7 @@
 //! | `start`, `wait` | none |
 //!
 //! # Memory per rank and window
-//! Shared: `8 p` bytes, in the message buffer while that has room. Private: `2 p + ceil(p / 32)` arena words.
+//! Shared: `8 p` bytes, in the message buffer while that has room; up to 16 ranks whose machine keeps its caches in step: a line per peer. Private: `2 p + ceil(p / 32)` arena words.
 //!
 //! # Source
 //! Ours; the idea that a word with a single writer needs no lock is that of flag arrays in RCCE and in [foMPI]'s
@@ -79,7 +79,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
             .saturating_mul(2)
             .saturating_add(RankSet::words(world.size()));
         let words = world.arena.take(words)?;
-        let slots = match link.allocate_slots(u32::from(world.size()).saturating_mul(2)) {
+        let slots = match link.allocate_slots_of_pairs() {
             Ok(slots) => slots,
             Err(refusal) => {
                 world.arena.give_back(words);

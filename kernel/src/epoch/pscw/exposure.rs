@@ -1,11 +1,16 @@
 //! The target's side: post and wait.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "an epoch goes back to its user, without a heap"
+)]
+
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Refusal, order, point};
 
-use super::{Side, Strategy, transient};
+use super::{Side, Strategy, access::Lost, transient};
 use crate::{Error, Group, Timeout, Unfinished, Waiting, Window, window::Lines};
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
@@ -17,6 +22,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger world): no epoch was opened. [`Error::Timeout`] naming the
     /// origin that could not be told, with a [`Posting`] to go on with.
+    ///
+    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of several, the first): the epoch is open, and
+    /// going on gives it at once. [`Exposure::wait`] may wait for the lost one in vain.
     pub fn post<'e>(
         &'e self,
         origins: &Group<'e>,
@@ -48,6 +56,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             lines,
             origins: *origins,
             told: 0,
+            lost: Lost::NOBODY,
             phase: Phase::New,
         };
         posting.go_on()
@@ -76,6 +85,7 @@ pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
     origins: Group<'e>,
     /// How many origins have been told.
     told: u16,
+    lost: Lost,
     phase: Phase,
 }
 
@@ -127,12 +137,14 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
                 }
             },
             for &origin in self.origins.rest(self.told) {
-                world.retry_for(S::FULL, || sync.post(link, origin, self.told))?;
+                let nth = self.told;
+                let post = || sync.post(link, origin, nth);
+                self.side.tell(origin, &mut self.lost, S::FULL, post)?;
                 // BUDGET: going on tells the rest only.
                 point!("pscw.post.told", self.told = self.told.wrapping_add(1));
             }
         );
-        Ok(())
+        self.lost.report()
     }
 }
 

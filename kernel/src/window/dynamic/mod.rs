@@ -219,7 +219,7 @@ impl<'w, L: Link> World<'w, L> {
         options: DynamicOptions,
         strategy: S::Options,
     ) -> Made<'w, L, DynamicWindow<'w, L, S>> {
-        let prepared = self.prepare_dynamic::<S>(options, strategy);
+        let prepare = || self.prepare_dynamic::<S>(options, strategy);
         // No element has this size; the two kinds of validation must not meet.
         let offer = |made: &DynamicWindow<'w, L, S>| {
             let kind = u32::MAX.wrapping_sub(made.validation as u32) as usize;
@@ -229,7 +229,7 @@ impl<'w, L: Link> World<'w, L> {
             clear: |made| made.window.clear(),
             discard: |made| made.window.discard(),
         };
-        Making::same(self, prepared, offer, ways).go_on()
+        Making::same(self, prepare, offer, ways)
     }
 
     /// This rank's part. Takes nothing if it fails.

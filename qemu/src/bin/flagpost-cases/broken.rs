@@ -30,6 +30,7 @@ const fn case(name: &'static str, run: fn(&mut Context<'_, Qemu>) -> Result) -> 
         max_cores: u16::MAX,
         atomics: false,
         possible: true,
+        epochs: 1,
         run,
     }
 }

@@ -356,7 +356,11 @@ impl Maker {
         let mut all = Vec::new();
         for _ in 0..1 + self.dice.below(3) {
             let mut next = Board::new(&board.after, self.scalar);
-            let mut accesses = self.anywhere(&mut next);
+            let closed = self.dice.one_in(4);
+            let mut accesses = match closed {
+                true => vec![Vec::new(); usize::from(self.ranks)],
+                false => self.anywhere(&mut next),
+            };
             self.note_fetched(&next, &mut accesses);
             let changed = |access: &Access| match access.what {
                 What::Get(_) | What::Sieve(_) => None,
@@ -364,12 +368,24 @@ impl Maker {
             };
             let put: Vec<u16> = accesses.iter().flatten().filter_map(changed).collect();
             let no_put = (0..self.ranks).map(|rank| !put.contains(&rank) && self.dice.one_in(2));
-            let no_put = no_put.collect();
+            let no_put: Vec<bool> = no_put.collect();
+            let ranks = (0..self.ranks).zip(&no_put);
+            let mut stores = vec![Vec::new(); usize::from(self.ranks)];
+            for (rank, _) in ranks.filter(|&(_, no_put)| closed || *no_put) {
+                let (index, count) = self.run(next.before[0].len());
+                if self.dice.one_in(2) && next.claim(rank, index, count, Claim::Put) {
+                    let values = self.values(count);
+                    next.store(rank, index, &values);
+                    stores[usize::from(rank)].push(Store { index, values });
+                }
+            }
             board.after.clone_from(&next.after);
             all.push(Between {
                 accesses,
                 after: next.after,
                 no_put,
+                closed,
+                stores,
             });
         }
         Kind::Fences(all)

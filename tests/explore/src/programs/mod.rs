@@ -200,6 +200,10 @@ pub struct Between {
     pub after: Vec<Vec<u64>>,
     /// Which ranks say that nobody puts to their pieces: it is so.
     pub no_put: Vec<bool>,
+    /// All ranks say that nobody accesses any piece: it is so.
+    pub closed: bool,
+    /// Per rank: what it stores to its own piece, if it has said so.
+    pub stores: Vec<Vec<Store>>,
 }
 
 /// Which lock is held.

@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::slice;
 
-use flagpost::{Link, Rank, Rma, Source, Tag, World, epoch::Assert};
+use flagpost::{
+    Link, Rank, Rma, Source, Tag, World,
+    epoch::{Assert, Fence},
+};
 
 use super::pieces::{Element, Windowed, elements, values_of};
 use super::run::Wrong;
@@ -193,28 +196,36 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
 
     fn fences(&self, all: &[Between]) -> Result<(), Wrong> {
         let own = self.world.rank().index();
-        let assert = |between: &Between| match between.no_put[own] {
-            true => Assert::NO_PUT,
-            false => Assert::empty(),
+        let when = |is: bool, assert: Assert| if is { assert } else { Assert::empty() };
+        let assert = |between: &Between| {
+            when(between.no_put[own], Assert::NO_PUT) | when(between.closed, Assert::NO_SUCCEED)
         };
         let Some((first, rest)) = all.split_first() else {
             return Ok(());
         };
         // Nobody has accessed anything since the last phase: some say so.
-        let opening = match self.number % 2 {
-            0 => Assert::NO_PRECEDE,
-            _ => Assert::empty(),
-        };
+        let says_so = self.number.is_multiple_of(2);
+        let opening = when(says_so, Assert::NO_PRECEDE);
         let mut epoch = self.pieces.window().fence(assert(first) | opening)?;
-        self.accesses(&epoch, &first.accesses[own])?;
+        self.between(&epoch, first)?;
         let mut last = first;
         for next in rest {
-            epoch = epoch.fence(assert(next) | Assert::NO_STORE)?;
-            self.accesses(&epoch, &next.accesses[own])?;
+            let nothing = when(last.stores[own].is_empty(), Assert::NO_STORE)
+                | when(last.closed && says_so, Assert::NO_PRECEDE);
+            epoch = epoch.fence(assert(next) | nothing)?;
+            self.between(&epoch, next)?;
             last = next;
         }
         epoch.end()?;
         self.settled(&last.after)
+    }
+
+    fn between(&self, epoch: &Fence<'_, 'w, W::Unit, L>, between: &Between) -> Result<(), Wrong> {
+        let own = self.world.rank().index();
+        for Store { index, values } in &between.stores[own] {
+            self.pieces.store(*index, values)?;
+        }
+        self.accesses(epoch, &between.accesses[own])
     }
 
     fn locks(&self, all: &[Locked]) -> Result<(), Wrong> {

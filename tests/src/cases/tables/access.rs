@@ -1,8 +1,8 @@
 //! Cases of operations, layouts, memory models, fence, locks and windows.
 
 use crate::cases::{
-    ANY, Links, any_link, attached, case, collective, created, dynamic, fence, join, lock,
-    lock_timeout, model, rma, rma_layout, rma_request, small,
+    ANY, Links, any_link, attached, case, collective, collective_unfinished, created, dynamic,
+    epochs, fence, join, lock, lock_timeout, model, rma, rma_layout, rma_request, small,
 };
 use crate::{Case, Platform};
 use flagpost::{EpochSlots, Link, Validation};
@@ -32,6 +32,9 @@ impl<P: Platform> Links<P> {
             rma_layout::narrow(&join(c)?)
         }),
         case("rma.wide_layouts", 1, 5, |c| rma_layout::wide(&join(c)?)),
+        case("rma.overlapping_layouts", 1, ANY, |c| {
+            rma_layout::overlapping(&join(c)?)
+        }),
         case("rma.fields", 1, ANY, |c| rma_layout::fields(&join(c)?)),
         case("rma.other_elements", 1, 5, |c| {
             rma_layout::other_elements(&join(c)?)
@@ -69,6 +72,7 @@ impl<P: Platform> Links<P> {
         }),
         case("fence.all_to_all", 1, 48, |c| fence::all_to_all(&join(c)?)),
         case("fence.assertions", 1, ANY, |c| fence::assertions(&join(c)?)),
+        case("fence.own_stores", 1, ANY, |c| fence::own_stores(&join(c)?)),
         case("fence.unified", 1, ANY, |c| fence::unified(&join(c)?)),
         case("fence.misuse", 1, ANY, |c| fence::misuse(&join(c)?)),
         case("timeout.fence", 2, ANY, |c| fence::timeout(&join(c)?)),
@@ -91,6 +95,7 @@ impl<P: Platform> Links<P> {
         case("lock.windows", 1, ANY, |c| lock::windows(&join(c)?)),
         case("lock.misuse", 1, ANY, |c| lock::misuse(&join(c)?)),
         case("lock.too_many", 9, ANY, |c| lock::too_many(&join(c)?)),
+        case("lock.flush", 2, ANY, |c| lock::flush(&join(c)?)),
         case("lock.flush_tells", 2, ANY, |c| lock::flush_tells(&join(c)?)),
         case("timeout.locked", 2, ANY, |c| {
             lock_timeout::locked(&join(c)?)
@@ -246,20 +251,47 @@ impl<P: Platform> Links<P> {
         case("timeout.collectives", 1, ANY, |c| {
             collective::timeouts(&join(c)?)
         }),
-        case("small.broadcast", 2, 4, |c| {
-            small!(c, |world, _| { collective::small_broadcast(world) })
-        }),
-        case("small.reduce", 2, 4, |c| {
-            small!(c, |world, _| { collective::small_reduce(world) })
-        }),
-        case("small.allreduce", 2, 4, |c| {
-            small!(c, |world, _| { collective::small_allreduce(world) })
-        }),
-        case("small.allgather", 2, 4, |c| {
-            small!(c, |world, _| { collective::small_allgather(world) })
-        }),
-        case("small.alltoall", 2, 4, |c| {
-            small!(c, |world, _| { collective::small_alltoall(world) })
-        }),
+        case(
+            "timeout.other_collective",
+            2,
+            collective_unfinished::MOST,
+            |c| collective_unfinished::other_calls(&join(c)?),
+        ),
+        case(
+            "timeout.collective_handles",
+            2,
+            collective_unfinished::MOST,
+            |c| collective_unfinished::handles(&join(c)?),
+        ),
+        epochs(
+            2,
+            case("small.broadcast", 2, 4, |c| {
+                small!(c, |world, _| { collective::small_broadcast(world) })
+            }),
+        ),
+        epochs(
+            2,
+            case("small.reduce", 2, 4, |c| {
+                small!(c, |world, _| { collective::small_reduce(world) })
+            }),
+        ),
+        epochs(
+            2,
+            case("small.allreduce", 2, 4, |c| {
+                small!(c, |world, _| { collective::small_allreduce(world) })
+            }),
+        ),
+        epochs(
+            2,
+            case("small.allgather", 2, 4, |c| {
+                small!(c, |world, _| { collective::small_allgather(world) })
+            }),
+        ),
+        epochs(
+            2,
+            case("small.alltoall", 2, 4, |c| {
+                small!(c, |world, _| { collective::small_alltoall(world) })
+            }),
+        ),
     ];
 }

@@ -1,7 +1,7 @@
 //! Cases of the world, what surrounds it, and what only load/store machines have.
 
 use crate::cases::{
-    ANY, Links, Machines, case, events, hal, join, link, lock, making, pscw_timeout, rma,
+    ANY, Links, Machines, case, epochs, events, hal, join, link, making, pscw_timeout, rma,
     rma_request, small, stencil, timeout, window, world,
 };
 use crate::{Case, MachinePlatform, Platform};
@@ -33,7 +33,10 @@ impl<P: Platform> Links<P> {
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
         case("small.start", 2, 2, small::start),
-        case("small.barrier", 2, ANY, |c| small!(c, small::barrier)),
+        epochs(
+            2,
+            case("small.barrier", 2, ANY, |c| small!(c, small::barrier)),
+        ),
     ];
 }
 
@@ -54,12 +57,14 @@ impl<P: MachinePlatform> Machines<P> {
         case("world.restart", 1, ANY, world::restart),
         case("world.dirty_restart", 1, ANY, world::dirty_restart),
         case("world.early_peers", 2, ANY, world::early_peers),
-        case("lock.flush", 2, ANY, lock::flush),
         case("link.last_byte", 1, ANY, link::last_byte),
         case("link.post", 2, ANY, link::post),
         case("link.completion", 2, ANY, link::completion),
         case("link.signal", 2, ANY, link::signal),
         case("link.immediate", 2, ANY, link::immediate),
+        case("pscw.vector.looks_full_ring", 2, ANY, |c| {
+            pscw_timeout::looks_full_ring::<_, MatchVector<'_>>(&join(c)?, ())
+        }),
         case("timeout.vector.who", 3, ANY, |c| {
             pscw_timeout::who::<_, MatchVector<'_>>(&join(c)?, (), false)
         }),

@@ -1,8 +1,9 @@
 //! Cases of notified accesses, requests, counters, signals and events.
 
 use crate::cases::{
-    ANY, Links, case, count_request, counters, events, join, join_shared, notify, notify_access,
-    notify_inline, notify_long, notify_request, notify_stopped, signals, small, told,
+    ANY, Links, case, count_request, counters, epochs, events, join, join_shared, notify,
+    notify_access, notify_inline, notify_long, notify_request, notify_stopped, signals, small,
+    told,
 };
 use crate::{Case, Platform, Ring};
 use flagpost::{EpochSlots, Link, Model};
@@ -22,9 +23,12 @@ impl<P: Platform> Links<P> {
 
     /// Each put fills the ring; an answer comes before the next. A pair's have too many schedules for an exhaustive search each time.
     pub(crate) const NOTIFY_FULL: &'static [Case<P>] = &[
-        case("small.shared.notify_full", 2, 2, |c| {
-            small_ring!(c, Ring::Shared { entries: 1 }, small::notify::<_, _, 4>)
-        }),
+        epochs(
+            4,
+            case("small.shared.notify_full", 2, 2, |c| {
+                small_ring!(c, Ring::Shared { entries: 1 }, small::notify::<_, _, 4>)
+            }),
+        ),
         case("notify.one_entry", 2, 2, |c| {
             small_ring!(c, Ring::Pairs { entries: 1 }, small::notify::<_, _, 4>)
         }),
@@ -285,14 +289,17 @@ impl<P: Platform> Links<P> {
             P::go(&machine);
             events::small::post(&world, &events)
         }),
-        case("small.event_ping_pong", 2, 2, |c| {
-            let machine = c.machine.clone();
-            let world = small::join(c)?;
-            let window = world.allocate::<u32>(1)?;
-            let events = world.events(1)?;
-            P::go(&machine);
-            events::small::ping_pong(&world, &window, &events)
-        }),
+        epochs(
+            2,
+            case("small.event_ping_pong", 2, 2, |c| {
+                let machine = c.machine.clone();
+                let world = small::join(c)?;
+                let window = world.allocate::<u32>(1)?;
+                let events = world.events(1)?;
+                P::go(&machine);
+                events::small::ping_pong(&world, &window, &events)
+            }),
+        ),
         case("small.event_made", 2, 2, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;

@@ -1,8 +1,8 @@
 //! Cases of PSCW by each strategy.
 
 use crate::cases::{
-    ANY, Links, Machines, case, created, dynamic, join, matching_list, pscw, pscw_timeout, small,
-    told,
+    ANY, Links, Machines, case, created, dynamic, epochs, join, matching_list, pscw, pscw_timeout,
+    small, told,
 };
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector, MatchingList};
@@ -20,6 +20,12 @@ impl<P: Platform> Links<P> {
         }),
         case("pscw.list.reuse", 2, ANY, |c| {
             matching_list::reuse(&join(c)?)
+        }),
+        case("pscw.looks_full_ring", 2, ANY, |c| {
+            pscw_timeout::looks_full_ring::<_, EpochSlots<'_>>(&join(c)?, ())
+        }),
+        case("pscw.list.looks_full_ring", 2, ANY, |c| {
+            pscw_timeout::looks_full_ring::<_, MatchingList<'_>>(&join(c)?, 1)
         }),
         case("timeout.who", 3, ANY, |c| {
             pscw_timeout::who::<_, EpochSlots<'_>>(&join(c)?, (), true)

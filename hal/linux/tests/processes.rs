@@ -1,0 +1,227 @@
+//! The launcher and what is around its ranks: processes that they start, signals, limits, left-overs, pipes that nobody reads.
+//!
+//! Most ranks are shells here, which never join. Where one is to, it is this program again: the test `rank`.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const PART: &str = "FLAGPOST_TEST_SLEEPS";
+
+/// A rank that has joined, and stays. Not a test by itself.
+#[test]
+fn rank() {
+    if std::env::var_os(PART).is_none() {
+        return;
+    }
+    let code = flagpost_linux::run(|_| {
+        println!("process {}", std::process::id());
+        std::thread::sleep(Duration::from_secs(60));
+        Ok::<(), flagpost::Error>(())
+    });
+    assert_eq!(code, std::process::ExitCode::SUCCESS);
+}
+
+fn run(ranks: u16, script: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["-n", &ranks.to_string(), "--mem", "64K", "sh", "-c", script]);
+    command
+}
+
+fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// Sends a signal to `process`, which is the launcher.
+fn send(process: &Child, signal: Signal) {
+    kill_process(Pid::from_child(process), signal).expect("it is mine");
+}
+
+/// The number in a line `process N`, wherever the test harness has put it.
+fn number(line: &str) -> Option<String> {
+    Some(line.split_once("process ")?.1.to_owned())
+}
+
+fn is_gone(process: &str) -> bool {
+    let stat = Path::new("/proc").join(process).join("stat");
+    for _ in 0..500 {
+        match std::fs::read_to_string(&stat) {
+            Ok(stat) if !stat.contains(") Z ") => std::thread::sleep(Duration::from_millis(20)),
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// Starts it, and waits for `count` lines of the kind that [`number`] reads.
+fn start(mut command: Command, count: usize) -> (Child, Vec<String>) {
+    let mut launcher = command.stdout(Stdio::piped()).spawn().expect("it runs");
+    let out = launcher.stdout.take().expect("a pipe");
+    let lines = BufReader::new(out).lines().map_while(Result::ok);
+    let processes: Vec<String> = lines.filter_map(|line| number(&line)).take(count).collect();
+    assert_eq!(processes.len(), count);
+    (launcher, processes)
+}
+
+/// A shell's children, one of them in a group of its own.
+const FAMILY: &str =
+    "sleep 60 & echo process $!; timeout 60 sleep 60 & echo process $!; wait; true";
+
+#[test]
+fn what_ranks_have_started_ends_with_the_launcher() {
+    let (mut launcher, processes) = start(run(2, FAMILY), 4);
+    send(&launcher, Signal::KILL);
+    launcher.wait().expect("it ends");
+    for process in processes {
+        assert!(is_gone(&process), "process {process} is still there");
+    }
+}
+
+#[test]
+fn what_ranks_have_started_ends_with_another_rank() {
+    let script = format!("if [ $FLAGPOST_RANK = 1 ]; then sleep 0.5; exit 3; fi; {FAMILY}");
+    let (mut launcher, processes) = start(run(2, &script), 2);
+    assert_eq!(launcher.wait().expect("it ends").code(), Some(3));
+    for process in processes {
+        assert!(is_gone(&process), "process {process} is still there");
+    }
+}
+
+#[test]
+fn what_a_rank_has_started_ends_with_it() {
+    let (mut launcher, processes) = start(run(1, "sleep 60 & echo process $!"), 1);
+    assert!(launcher.wait().expect("it ends").success());
+    assert!(is_gone(&processes[0]), "it is still there");
+}
+
+/// A rank that is no child of the launcher, nor in a session of its ranks, is still one of the job.
+#[test]
+fn who_has_joined_ends_with_its_parent() {
+    let own = std::env::current_exe().expect("this program");
+    let script = format!("setsid {} --exact rank --nocapture; true", own.display());
+    let mut command = run(1, &script);
+    command.env(PART, "1");
+    let (mut launcher, processes) = start(command, 1);
+    send(&launcher, Signal::KILL);
+    launcher.wait().expect("it ends");
+    assert!(is_gone(&processes[0]), "it is still there");
+}
+
+/// Whether this test was started so that it ignores `signal`, as a shell's background jobs do: then all that it starts does.
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
+    mask >> (signal.as_raw() - 1) & 1 == 1
+}
+
+/// Ranks are in sessions of their own: what a terminal sends comes to the launcher alone.
+#[test]
+fn signals_are_passed_on() {
+    for (signal, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT")] {
+        if is_ignored(signal) {
+            continue;
+        }
+        let trap = format!("trap 'exit 5' {name}; echo process $$; while :; do sleep 0.05; done");
+        let (mut launcher, _) = start(run(2, &trap), 2);
+        send(&launcher, signal);
+        let status = launcher.wait().expect("it ends");
+        assert_eq!(status.code(), Some(5), "{name}: the ranks were told");
+    }
+    let (mut launcher, _) = start(run(2, "echo process $$; sleep 60; true"), 2);
+    send(&launcher, Signal::TERM);
+    let status = launcher.wait().expect("it ends");
+    assert_eq!(status.code(), Some(143), "as without a launcher");
+}
+
+#[test]
+fn who_does_not_care_for_signals_is_killed() {
+    let deaf = "trap '' TERM; echo process $$; while :; do sleep 0.05; done";
+    let (mut launcher, processes) = start(run(2, deaf), 2);
+    let told = Instant::now();
+    send(&launcher, Signal::TERM);
+    let status = launcher.wait().expect("it ends");
+    assert_eq!(status.code(), Some(137));
+    assert!(told.elapsed() >= flagpost_linux::launch::GRACE);
+    assert!(processes.iter().all(|process| is_gone(process)));
+    // Not even in their own time, if told twice.
+    let (mut launcher, _) = start(run(2, deaf), 2);
+    let told = Instant::now();
+    send(&launcher, Signal::TERM);
+    std::thread::sleep(Duration::from_millis(200));
+    send(&launcher, Signal::TERM);
+    launcher.wait().expect("it ends");
+    assert!(told.elapsed() < flagpost_linux::launch::GRACE);
+}
+
+/// `nohup` and a shell's background jobs ignore signals: so does the launcher then.
+#[test]
+fn signals_that_are_ignored_stay_so() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    let inner = run(1, "echo process $$; sleep 1; exit 4");
+    command.arg(inner.get_program()).args(inner.get_args());
+    let (mut launcher, _) = start(command, 1);
+    send(&launcher, Signal::HUP);
+    assert_eq!(launcher.wait().expect("it ends").code(), Some(4));
+}
+
+/// More ranks than there may be descriptors, and as many more as the soft limit can be raised for.
+#[test]
+fn ranks_may_be_more_than_descriptors() {
+    for limit in ["-n", "-Sn"] {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit {limit} 64; exec \"$@\"");
+        command.args(["-c", &script, "sh"]);
+        let inner = run(100, "[ $(ulimit -Sn) = 64 ]");
+        let output = command
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .output()
+            .expect("it runs");
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "ulimit {limit}: {out}{err}");
+    }
+}
+
+/// A segment that a killed job has left: nobody has it locked.
+fn left_over(name: &str) -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    let name = format!("flagpost-{user}-left-{}-{name}", std::process::id());
+    let path = Path::new("/dev/shm").join(name);
+    std::fs::write(&path, [0; 64]).expect("a file");
+    path
+}
+
+#[test]
+fn every_start_sweeps() {
+    let path = left_over("launcher");
+    assert!(run(1, "true").status().expect("it runs").success());
+    assert!(!path.exists(), "flagpost-run has left it there");
+    let path = left_over("alone");
+    let mut alone = Command::new(std::env::current_exe().expect("this program"));
+    alone
+        .args(["--exact", "rank", "--nocapture"])
+        .env(PART, "1");
+    let (mut alone, _) = start(alone, 1);
+    assert!(!path.exists(), "a job of one has left it there");
+    alone.kill().expect("it is mine");
+    alone.wait().expect("it ends");
+}
+
+#[test]
+fn nobody_has_to_read_what_is_told() {
+    let unread = || std::io::pipe().expect("a pipe").1;
+    let mut help = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    help.arg("--help").stdout(unread()).stderr(Stdio::piped());
+    let output = help.output().expect("it runs");
+    let (_, err) = texts(&output);
+    assert!(output.status.success() && err.is_empty(), "{err}");
+    let status = run(2, "exit 3").stderr(unread()).status();
+    assert_eq!(status.expect("it runs").code(), Some(3));
+}
