@@ -56,7 +56,7 @@
 //! core, since an attempt may fail (T2); the first look is ours.
 //!
 //! # Evidence
-//! `hal/sim/tests/software_lock.rs`: all schedules of two and three cores; without the drain, the acquire, or either
+//! `hal/sim/tests/sim/software_lock.rs`: all schedules of two and three cores; without the drain, the acquire, or either
 //! half of the looks, some of them fail.
 
 use crate::{

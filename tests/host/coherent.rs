@@ -1,11 +1,11 @@
 //! The cases on a machine that keeps its caches in step: what links and the kernel do there only.
 
-mod groups;
-
 use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, Tag, World};
 use flagpost_explore::{coherent, config_for, sizes};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Bounds, Config, Method, Profile, Sim, SimCore, sweep};
+
+use crate::groups;
 
 /// Seeds per case, size and profile.
 const SEEDS: u64 = 5;

@@ -1,5 +1,5 @@
-//! The groups of cases, by the first part of their names: one list for all platforms.
-#![allow(dead_code, unused_macros, reason = "each test uses a part")]
+//! What the tests of cases share: the groups of cases, by the first part of their names, as one list for
+//! all platforms; and how much a test tries.
 
 /// Runs `$run("NAME.")` for each group, as a test of its own; and their prefixes.
 macro_rules! groups {
@@ -19,7 +19,26 @@ macro_rules! groups {
     };
 }
 
-/// Seeds of each combination: `FLAGPOST_SEEDS`, or else `usual`.
-pub(crate) fn seeds(usual: u64) -> u64 {
-    std::env::var("FLAGPOST_SEEDS").map_or(usual, |n| n.parse().unwrap())
+/// Seeds of each combination: `deep` with `FLAGPOST_DEEP=1` in the environment, else a tenth of these. With
+/// `FLAGPOST_SEEDS=n` there are n.
+pub(crate) fn seeds(deep: u64) -> u64 {
+    number_of("FLAGPOST_SEEDS", deep)
+}
+
+/// Random programs: as [`seeds`], with `FLAGPOST_PROGRAMS=n`.
+pub(crate) fn programs(deep: u64) -> u64 {
+    number_of("FLAGPOST_PROGRAMS", deep)
+}
+
+/// Whether `FLAGPOST_DEEP` is in the environment.
+pub(crate) fn is_deep() -> bool {
+    std::env::var_os("FLAGPOST_DEEP").is_some()
+}
+
+fn number_of(name: &str, deep: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().expect("a number"),
+        Err(_) if is_deep() => deep,
+        Err(_) => deep.div_ceil(10),
+    }
 }

@@ -267,7 +267,7 @@ fn trace() -> Option<(String, Vec<Touch>)> {
     let mut child = Command::new("valgrind")
         .args(["--tool=lackey", "--trace-mem=yes", "--basic-counts=no"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "runs", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "lines::runs", "--nocapture", "--test-threads=1"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -3,10 +3,10 @@
 //! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's timeline and the line
 //! that replays it.
 
-mod groups;
-
 use flagpost_explore::{Chip, Setting, cases, preset_settings_of, settings};
 use flagpost_sim::{Bounds, Preset, sweep};
+
+use crate::groups;
 
 /// Seeds per case and size.
 const SEEDS: u64 = 30;

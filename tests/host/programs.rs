@@ -9,7 +9,9 @@ use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Preset, Profile, Schedule, Sim};
 use flagpost_tests::Platform;
 
-/// Programs of an ordinary run.
+use crate::groups;
+
+/// Programs of a deep run.
 const PROGRAMS: u64 = 2_000;
 
 /// Runs the program of `seed` on all profiles and on the network, with that seed for the chip as well; gives the steps.
@@ -57,7 +59,7 @@ fn on_network(seed: u64) -> u64 {
 
 #[test]
 fn programs_come_to_what_the_model_says() {
-    let count = std::env::var("FLAGPOST_PROGRAMS").map_or(PROGRAMS, |n| n.parse().unwrap());
+    let count = groups::programs(PROGRAMS);
     let (next, steps) = (AtomicU64::new(0), AtomicU64::new(0));
     // ORDERING: Relaxed: the numbers stand for nothing else.
     let work = || loop {

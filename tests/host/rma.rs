@@ -1,7 +1,5 @@
 //! What accesses cost, in counted accesses and in simulated time; and the cases with atomics of the machine's own.
 
-mod groups;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,6 +13,8 @@ use flagpost_mapped::Mapped;
 use flagpost_sim::{
     Bounds, Config, Counters, Latencies, Method, Preset, Profile, Schedule, Sim, SimCore, sweep,
 };
+
+use crate::groups;
 
 /// Seeds per case, size and profile.
 const SEEDS: u64 = 30;

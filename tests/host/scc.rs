@@ -3,14 +3,13 @@
 //!
 //! The chip has no atomics that reach other cores, so the cases that need them are skipped.
 
-#[macro_use]
-mod groups;
-
 use flagpost_explore::{self as explore, Port, config_for};
 use flagpost_hal::Topology;
 use flagpost_scc::Mapping;
 use flagpost_sim::{Config, Profile, SCC_BUFFER, SimCore, sweep};
 use flagpost_tests::{Args, Case, Context, Failure, cases};
+
+use crate::groups;
 
 /// Seeds per case, size and mapping.
 const SEEDS: u64 = 30;

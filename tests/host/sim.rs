@@ -3,9 +3,6 @@
 //!
 //! A failure prints the run's timeline and the line that replays it.
 
-#[macro_use]
-mod groups;
-
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -15,6 +12,8 @@ use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
 use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{End, Profile, Sim, SimCore, sweep};
+
+use crate::groups;
 
 /// Seeds per case, shared by its sizes and profiles.
 const SEEDS: u64 = 1000;
@@ -59,7 +58,7 @@ fn every_case_belongs_to_a_group() {
 /// Sizes beyond the exhaustive ones: all cases once with as many cores as the SCC has.
 #[test]
 fn forty_eight_cores() {
-    let mut runs = sweep(0..2);
+    let mut runs = sweep(0..groups::seeds(2));
     for case in cases() {
         let cores = 48.min(case.max_cores);
         let config = config_for(case, cores, Profile::WeakFill);
@@ -129,7 +128,7 @@ fn one_place_for_two_rings() {
 /// Loads that finish after later stores of their core, as on Arm and RISC-V.
 #[test]
 fn late_loads() {
-    let seeds = groups::seeds(SEEDS) / 5;
+    let seeds = groups::seeds(SEEDS / 5);
     let all = cases().flat_map(|case| sizes(case).into_iter().map(move |cores| (case, cores)));
     let all: Vec<_> = all.collect();
     let next = AtomicUsize::new(0);

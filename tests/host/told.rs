@@ -5,6 +5,8 @@
 use flagpost_explore::{cases, config_for, native, program};
 use flagpost_sim::{Profile, sweep};
 
+use crate::groups;
+
 /// Seeds per case and profile.
 const SEEDS: u64 = 400;
 
@@ -14,7 +16,7 @@ fn is_told(name: &str) -> bool {
 
 #[test]
 fn whoever_is_told_finds_the_payload() {
-    let mut runs = sweep(0..SEEDS);
+    let mut runs = sweep(0..groups::seeds(SEEDS));
     for case in cases().filter(|case| is_told(case.name)) {
         for profile in Profile::ALL {
             let name = format!("{}/3/{profile}", case.name);
@@ -29,7 +31,7 @@ fn whoever_is_told_finds_the_payload() {
 /// Fails if an operation of the machine leaves before the payload is placed.
 #[test]
 fn native_atomics_tell() {
-    let mut runs = sweep(0..SEEDS);
+    let mut runs = sweep(0..groups::seeds(SEEDS));
     for (known, case) in native::cases().filter(|(known, _)| is_told(known.name)) {
         for profile in Profile::ALL {
             let name = format!("{}/3/{profile}", case.name);

@@ -32,7 +32,7 @@
 //!
 //! # Hazards
 //! The chip's known traps (HARDWARE A7), and where each is dealt with. `tests/hazards.rs` and `tests/registers.rs`
-//! show them with and without their remedy; the order of locks, `hal/sim/tests/explore.rs`.
+//! show them with and without their remedy; the order of locks, `hal/sim/tests/sim/explore.rs`.
 //!
 //! | | hazard | remedy |
 //! |---|---|---|

@@ -33,7 +33,7 @@
 //! | 4 to 64 | 1,373 | 1,373 | 9,762 | 9,762 |
 //!
 //! The write-combining buffer packs stores anyway, and loads are of words: from a word on, packing would only copy.
-//! `cargo test -p flagpost-tests --test rma short -- --nocapture` prints it, and fails if the choice is not the cheaper one.
+//! `cargo test -p flagpost-tests --test host rma::short -- --nocapture` prints it, and fails if the choice is not the cheaper one.
 //!
 //! # Source
 //! [foMPI] 2.4 packs puts while the target is contiguous, and uses maximal blocks for all else. We differ: gets are

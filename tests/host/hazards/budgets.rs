@@ -10,7 +10,7 @@ use flagpost_hal::{
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Profile, SimCore};
 
-use crate::bench::*;
+use crate::hazards::bench::*;
 
 /// The handle of an epoch that is late is dropped, where so many budgets may run out.
 const fn dropped(

@@ -4,7 +4,7 @@
 use flagpost_hal::{Coherence, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};
 
-use crate::bench::*;
+use crate::hazards::bench::*;
 
 pub const ALL: &[Hazard] = &[
     Hazard {

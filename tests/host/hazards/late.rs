@@ -15,7 +15,7 @@ use flagpost_mapped::Mapped;
 use flagpost_sim::{Profile, SimCore};
 
 use super::budgets::{again, joined, unless_late};
-use crate::bench::*;
+use crate::hazards::bench::*;
 
 type Shared<'w> = Window<'w, u32, Mapped<SimCore<8>>>;
 type Living<'w> = World<'w, Mapped<SimCore<8>>>;

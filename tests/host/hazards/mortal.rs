@@ -10,7 +10,7 @@ use flagpost_hal::{
     TestAndSet, Topology, UncachedMemory, Watch,
 };
 
-use crate::bench::Core;
+use crate::hazards::bench::Core;
 
 /// A core that stops for good at its `left`-th access from now.
 #[derive(Clone)]

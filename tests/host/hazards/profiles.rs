@@ -4,8 +4,8 @@
 use flagpost_hal::{Coherence, CoreId, TestAndSet, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};
 
-use crate::bench::*;
-use crate::caches::{AFTER_MATCH, AT_COMPLETE, merged};
+use crate::hazards::bench::*;
+use crate::hazards::caches::{AFTER_MATCH, AT_COMPLETE, merged};
 
 pub const ALL: &[Hazard] = &[
     Hazard {

@@ -7,7 +7,7 @@ use flagpost_hal::{
 use flagpost_scc::{Mapping, Scc};
 use flagpost_sim::{Oracle, Profile, SccBus, SimCore};
 
-use crate::bench::{Acts, CACHES, DEADLOCK, Hazard, NOTHING, Outcome, anywhere, check};
+use crate::hazards::bench::{Acts, CACHES, DEADLOCK, Hazard, NOTHING, Outcome, anywhere, check};
 
 type Port = Scc<SccBus>;
 

@@ -6,7 +6,7 @@ use flagpost::{
 };
 use flagpost_sim::{Mock, Wire};
 
-use crate::{error, peers, runs};
+use crate::network::{error, peers, runs};
 
 /// Calls that run out of their budget before the answer has come, again and again. Fails if each of them leaves its answer with the
 /// link, which would keep it for ever.

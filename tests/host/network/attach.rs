@@ -5,7 +5,7 @@ use flagpost::{
 };
 use flagpost_sim::{Mock, Wire};
 
-use crate::{error, in_the_end, peers, runs};
+use crate::network::{error, in_the_end, peers, runs};
 
 /// A budget of nothing runs out at each step that takes an answer; repeated calls go on there, and do nothing twice.
 fn attaches_by_steps(world: &World<'_, Mock>, validation: Validation) -> Result<(), Error> {

@@ -66,14 +66,14 @@ fn narrow_wires() {
             deliveries,
         };
         for cores in [2, 3, 5] {
-            ranks_on(cores, groups::seeds(SEEDS) / 10, Some(wire));
+            ranks_on(cores, groups::seeds(SEEDS / 10), Some(wire));
         }
     }
 }
 
 #[test]
 fn five_ranks() {
-    ranks(5, groups::seeds(SEEDS) / 3);
+    ranks(5, groups::seeds(SEEDS / 3));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use core::cell::Cell;
 use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, World, epoch::Lock};
 use flagpost_sim::{Mock, Wire};
 
-use crate::{REFUSES, by_steps, error, peers, runs};
+use crate::network::{REFUSES, by_steps, error, peers, runs};
 
 /// A lock whose release runs out of its budget at each step is given back once: another exclusive one still keeps everybody from locking
 /// all.

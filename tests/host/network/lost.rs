@@ -8,8 +8,8 @@ use flagpost_link::{Amo, Op, Place, Refusal, Width};
 use flagpost_network::Networked;
 use flagpost_sim::{Mock, Wire};
 
-use crate::tap::{Seen, Tap, tapped};
-use crate::{error, runs};
+use crate::network::tap::{Seen, Tap, tapped};
+use crate::network::{error, runs};
 
 /// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.
 #[test]

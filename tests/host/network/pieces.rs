@@ -3,7 +3,7 @@
 use flagpost::rma::{BUFFER, Gather, Layout, Scatter};
 use flagpost::{Rank, Rma as _};
 
-use crate::tap::tapped;
+use crate::network::tap::tapped;
 
 #[test]
 fn short_pieces_travel_together() {

@@ -6,7 +6,7 @@ use flagpost::{
 };
 use flagpost_sim::{Mock, Wire};
 
-use crate::{REFUSES, error, in_the_end, peers, runs, runs_with_queue};
+use crate::network::{REFUSES, error, in_the_end, peers, runs, runs_with_queue};
 
 /// Each is told something by both peers, and frees the window; the network refuses to give room back while the barrier's last signal is
 /// under way. Fails if that is taken for nothing having arrived.

@@ -14,7 +14,7 @@ use flagpost::{
 };
 use flagpost_sim::{Mock, Wire};
 
-use crate::{REFUSES, by_steps, error, in_the_end, peers, runs};
+use crate::network::{REFUSES, by_steps, error, in_the_end, peers, runs};
 
 const SEEDS: u64 = 60;
 const ROUNDS: u32 = 3;

@@ -14,9 +14,9 @@ use flagpost_sim::{Bounds, Config, Oracles, Profile};
 
 use self::programs::{How, Program};
 pub use self::table::{ALL, LONG};
-use crate::bench::*;
-use crate::budgets::joined;
-use crate::mortal::{Mortal, NEVER, Stopped, bit};
+use crate::hazards::bench::*;
+use crate::hazards::budgets::joined;
+use crate::hazards::mortal::{Mortal, NEVER, Stopped, bit};
 
 /// A program in which one rank stops.
 pub struct Stop {

@@ -13,7 +13,7 @@ use flagpost::{
 };
 use flagpost_mapped::Mapped;
 
-use crate::mortal::Mortal;
+use crate::hazards::mortal::Mortal;
 
 type Living<'w> = World<'w, Mapped<Mortal>>;
 type Shared<'w> = Window<'w, u32, Mapped<Mortal>>;

@@ -1,10 +1,8 @@
 //! Exhaustive search: three searches that must agree, on small programs right and wrong.
 
-mod common;
-
 use std::cell::Cell;
 
-use common::{Outcome, at, line, wait_for};
+use crate::common::{Outcome, at, line, wait_for};
 use flagpost_hal::{
     CachedMemory, Clock, Coherence, CoreId, Doorbell, Relax, TestAndSet, Topology, UncachedMemory,
     Watch,

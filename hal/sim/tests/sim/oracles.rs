@@ -1,9 +1,7 @@
 //! Each oracle sees its hazard without the unlucky event that makes it bite, can be switched off, and
 //! does not object to correct programs.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{CachedMemory, Coherence, Topology, UncachedMemory};
 use flagpost_sim::{Alarm, Config, End, Oracle, Oracles, Profile, Report, SimCore};
 

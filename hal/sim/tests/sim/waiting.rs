@@ -1,8 +1,6 @@
 //! Waiting, deadlock, livelock, expiring budgets, bells.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{
     Clock, CoreId, Delay, Doorbell, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };

@@ -1,7 +1,5 @@
 //! Timed mode: every figure here is exact, on any host.
 
-mod common;
-
 use std::cell::{Cell, RefCell};
 
 use flagpost_hal::{

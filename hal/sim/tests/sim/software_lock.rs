@@ -1,8 +1,6 @@
 //! The lock made of words: all schedules of two and three cores; and what each of its steps is for.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{
     Address, Coherence, CoreId, Lines, Position, Region, Relax, TestAndSet, Topology,
     UncachedMemory, WithSoftwareLock,

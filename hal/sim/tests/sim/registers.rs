@@ -1,8 +1,6 @@
 //! Test-and-set registers, and what they do not order.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{Coherence, CoreId, Relax, TestAndSet, Topology, UncachedMemory};
 use flagpost_sim::{Config, Profile, SimCore};
 

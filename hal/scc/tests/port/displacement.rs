@@ -1,12 +1,10 @@
 //! Write-back by displacement, on real geometry: it cleans every dirty line; and each step that is left
 //! out leaves some (so that these tests can fail).
 
-mod chip;
-
 use std::collections::HashSet;
 
-use chip::cache::{touch, victim};
-use chip::{Chip, Core, Policy, Rng};
+use crate::chip::cache::{touch, victim};
+use crate::chip::{Chip, Core, Policy, Rng};
 use flagpost_hal::{CachedMemory, Coherence, CoreId, Lines, Region, UncachedMemory};
 use flagpost_scc::bus::State;
 use flagpost_scc::{Attribute, Bus, Fault, Mapping, Physical, Processor, Scc};

@@ -6,8 +6,6 @@
 mod answers;
 mod attach;
 mod cases;
-#[path = "../groups.rs"]
-mod groups;
 mod locks;
 mod lost;
 mod pieces;

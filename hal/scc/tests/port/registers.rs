@@ -1,12 +1,10 @@
 //! The chip's known traps (HARDWARE A7), each with and without its remedy: those of registers, H6, H7, H8 and H10; and
 //! whom they belong to. `hazards.rs` has those of caches and buffers.
 
-mod chip;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use chip::{Chip, Policy};
+use crate::chip::{Chip, Policy};
 use flagpost_hal::{Address, CoreId, Doorbell, Region, TestAndSet, Topology, UncachedMemory};
 use flagpost_scc::registers::{self, CoreConfig};
 use flagpost_scc::{Attribute, Bus, Counter, Map, Mapping, Physical, Processor};

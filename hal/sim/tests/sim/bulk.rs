@@ -1,8 +1,6 @@
 //! Hazards of the write-combining buffer.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{CachedMemory, Coherence, Topology, UncachedMemory};
 use flagpost_sim::{Config, End, Profile, SimCore};
 

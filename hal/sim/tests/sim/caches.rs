@@ -1,8 +1,6 @@
 //! Hazards of private caches: each is there, and its remedy works. Profile `scc`, no oracles.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{CachedMemory, Coherence, Topology, UncachedMemory};
 use flagpost_sim::{Config, End, Profile, SimCore};
 

@@ -25,11 +25,12 @@ use flagpost::{
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
 
+use crate::groups;
 use link::{Log, Recorded};
 use model::{Answer, Filter, Model, Note, Wanted};
 use program::{Call, Program, REGION, Send, WINDOWS, generate};
 
-/// Programs of an ordinary run.
+/// Programs of a deep run.
 const PROGRAMS: u64 = 3_000;
 
 const RECEIVER: Rank = Rank::new(0);
@@ -376,7 +377,7 @@ fn check(seed: u64) -> u64 {
 
 #[test]
 fn the_same_matches_in_the_same_order() {
-    let count = std::env::var("FLAGPOST_PROGRAMS").map_or(PROGRAMS, |n| n.parse().unwrap());
+    let count = groups::programs(PROGRAMS);
     let (next, steps) = (AtomicU64::new(0), AtomicU64::new(0));
     // ORDERING: Relaxed: the numbers stand for nothing else.
     let work = || loop {

@@ -1,11 +1,9 @@
 //! How runs end, that they repeat, and that nothing outlives them.
 
-mod common;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use common::*;
+use crate::common::*;
 use flagpost_hal::{CachedMemory, CoreId, Relax, TestAndSet, Topology, UncachedMemory, Watch};
 use flagpost_sim::{Config, End, Profile, Schedule, Sim, SimCore, sweep};
 
@@ -243,7 +241,7 @@ fn destructors_that_never_end_end_the_process_with_their_line() {
         return;
     }
     let own = std::env::current_exe().expect("this test has a file");
-    let name = "destructors_that_never_end_end_the_process_with_their_line";
+    let name = "outcomes::destructors_that_never_end_end_the_process_with_their_line";
     let child = std::process::Command::new(own)
         .args(["--exact", name])
         .env(CHILD, "1")
@@ -252,7 +250,7 @@ fn destructors_that_never_end_end_the_process_with_their_line() {
     assert!(!child.status.success());
     let text = String::from_utf8_lossy(&child.stderr);
     assert!(
-        text.contains("polls on without end, at hal/sim/tests/outcomes.rs"),
+        text.contains("polls on without end, at hal/sim/tests/sim/outcomes.rs"),
         "{text}"
     );
 }

@@ -1,9 +1,7 @@
 //! Hazards of late stores and early loads: there on `weak`, absent on `scc`, and mended by `drain` and
 //! `acquire`.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{
     Atomic, CachedMemory, Coherence, NativeAtomics, Relax, Topology, UncachedMemory,
 };

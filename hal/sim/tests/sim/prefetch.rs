@@ -1,8 +1,6 @@
 //! Lines that come back by themselves: the `+fill` profiles.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{CachedMemory, Coherence, Topology, UncachedMemory};
 use flagpost_sim::{Profile, SimCore};
 

@@ -1,8 +1,6 @@
 //! Knobs of the chip: each one makes a difference, and a program that keeps the HAL's contract does not see it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flagpost_hal::{CachedMemory, Coherence, TestAndSet, Topology, UncachedMemory};
 use flagpost_sim::{
     Bounds, Caching, Config, End, Explored, Method, Profile, Sim, SimCore, Stores, sweep,

@@ -4,9 +4,7 @@
 //! Two kinds of tests: the trap itself, by raw accesses to the model; and the port in the same situation,
 //! which is not caught.
 
-mod chip;
-
-use chip::{Chip, Core, Policy};
+use crate::chip::{Chip, Core, Policy};
 use flagpost_hal::{
     Address, CachedMemory, Coherence, CoreId, Lines, MessageBuffer, Region, UncachedMemory,
 };

@@ -12,7 +12,10 @@
 //! | a dirty line that leaves L1 goes to the L2 if that has it, else to memory | assumption |
 //! | the bypass to the own message buffer must not be taken | A7, H1 |
 //! | bytes of a line that were not stored stay as they are; or, with [`Chip::that_pads`], a packet of more than 8 bytes is a whole line | A4 and A7, H9: both have been reported |
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(
+    dead_code,
+    reason = "a model of the whole chip, of which tests use parts"
+)]
 
 pub(crate) mod cache;
 mod core;

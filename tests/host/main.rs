@@ -1,0 +1,36 @@
+//! The tests of the kernel and its links on the simulator, as one program: the conformance cases are generic, and
+//! each program that runs them compiles all of them again.
+//!
+//! | module | what |
+//! |---|---|
+//! | `sim`, `presets`, `scc`, `coherent`, `network` | every case, on each kind of chip |
+//! | `programs`, `matching`, `late`, `told` | random programs, compared with models of what they mean |
+//! | `hazards` | why each step is there: small programs with and without it, in every schedule |
+//! | `abandoned`, `lines`, `locks`, `own_piece`, `payload`, `rma`, `windows` | what no case can show |
+//! | `counts`, `pscw_costs` | how many accesses calls take |
+//!
+//! `FLAGPOST_DEEP=1` gives each combination more seeds ([`groups::seeds`]), and what takes minutes is ignored
+//! by default: `cargo xtask test --deep` runs both.
+
+#[macro_use]
+mod groups;
+
+mod abandoned;
+mod coherent;
+mod counts;
+mod hazards;
+mod late;
+mod lines;
+mod locks;
+mod matching;
+mod network;
+mod own_piece;
+mod payload;
+mod presets;
+mod programs;
+mod pscw_costs;
+mod rma;
+mod scc;
+mod sim;
+mod told;
+mod windows;
