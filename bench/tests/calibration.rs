@@ -1,11 +1,11 @@
 //! The published experiment: its shape, its one figure, and the digits that every host prints.
 //!
-//! `docs/calibration.md` says what is behind them.
+//! `docs/log/calibration.md` says what is behind them.
 
 use flagpost_bench::pscw::{EPOCHS, Measured, Setup, measure};
 use flagpost_sim::{Counters, Latencies};
 
-/// The value that `docs/calibration.md` states.
+/// The value that `docs/log/calibration.md` states.
 const SOFTWARE: u32 = 200;
 
 /// Nanoseconds that [PSCW-SCC] V-C gives for the origin's start and complete with 13 targets.

@@ -25,7 +25,7 @@
 //! Lives in `segment` (one mapping), `bytes` (addresses in it), `cache` (cache instructions), `clock` (one counter) and `launch` (what
 //! happens between fork and exec), and where [`Coherence`](flagpost_hal::Coherence) is promised.
 //!
-//! What ranks of one job may do to each other, and what not: `docs/linux.md`.
+//! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 
 pub mod bind;
 mod bytes;

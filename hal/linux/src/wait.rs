@@ -13,7 +13,7 @@
 //! Where more ranks than processors wait for each other, a rank that spins keeps those from running that it waits for: it
 //! looks a few times and then yields at once.
 //!
-//! No sleep is ended by a store: the storer would have to look whether somebody sleeps (decision 58).
+//! No sleep is ended by a store: the storer would have to look whether somebody sleeps (docs/log/decisions.md 58).
 //!
 //! The phases begin anew once the link says that a wait is over, and when the first word that is watched, or what was seen in
 //! it, is another one.

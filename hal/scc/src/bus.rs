@@ -43,7 +43,7 @@ impl Physical {
     }
 }
 
-/// The memory type of an access: bits 3, 4 and 7 of its page table entry (HARDWARE A4).
+/// The memory type of an access: bits 3, 4 and 7 of its page table entry (docs/hardware.md A4).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Attribute {
     /// PCD, PWT. Neither cache; each access is one transaction, in program order, complete before the next.

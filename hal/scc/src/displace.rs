@@ -2,7 +2,7 @@
 //!
 //! No instruction writes one line back, from L1 or from L2. `wbinvd` empties the L1, into the L2 where that
 //! has the line, else into memory. The L2 is emptied set by set: four reads of lines that fall into the same
-//! set, 64 KiB apart, evict its four ways (HARDWARE A4; there from Linux's sccmem.c).
+//! set, 64 KiB apart, evict its four ways (docs/hardware.md A4; there from Linux's sccmem.c).
 //!
 //! ```text
 //!   area   ┌───────┬───────┬───────┬───────┐    set = address / 32 % 2048

@@ -14,7 +14,7 @@
 //!
 //! # Bounds
 //! `ring` waits for the target's register, so its caller must not hold that (H6). At least 612 cycles until a
-//! handler runs (HARDWARE A5).
+//! handler runs (docs/hardware.md A5).
 
 use flagpost_hal::{CoreId, Doorbell, TestAndSet};
 

@@ -6,7 +6,7 @@
 //!   0xF900_F000 + 8 (i - 48)   counter i, 48 <= i < 96
 //!               …  + 4         the same counter         read: value; write: set
 //! ```
-//! HARDWARE A6: sccKit 1.4 and later. The FPGA is off the chip, behind tile (3, 0): expect far more than a mesh
+//! docs/hardware.md A6: sccKit 1.4 and later. The FPGA is off the chip, behind tile (3, 0): expect far more than a mesh
 //! trip. An increment is all that these counters can do atomically, so they are no
 //! [`NativeAtomics`](flagpost_hal::NativeAtomics). That a store to the first word decrements is unverified, so
 //! there is no such method.

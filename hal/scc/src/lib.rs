@@ -31,8 +31,9 @@
 //! | `silicon` | the bus of the chip itself; on its own target only |
 //!
 //! # Hazards
-//! The chip's known traps (HARDWARE A7), and where each is dealt with. `tests/hazards.rs` and `tests/registers.rs`
-//! show them with and without their remedy; the order of locks, `hal/sim/tests/sim/explore.rs`.
+//! The chip's known traps (docs/hardware.md A7), and where each is dealt with. `tests/port/hazards.rs`
+//! and `tests/port/registers.rs` show them with and without their remedy; the order of locks,
+//! `hal/sim/tests/sim/explore.rs`.
 //!
 //! | | hazard | remedy |
 //! |---|---|---|
@@ -53,7 +54,7 @@
 //! run on the chip, of which few are left. Its own bus, `silicon`, compiles for bare-metal cores of its kind
 //! (`linker/i586-scc-none.json`), and its machine code holds no instruction that they lack; that is all.
 //!
-//! HARDWARE is a collection of facts from the sources named where they are used: Intel's SCC_API, RCCE, the
+//! docs/hardware.md has the facts, and their sources: Intel's SCC_API, RCCE, the
 //! kernel drivers of SCC Linux, Barrelfish and its technical note 005, BareMichael.
 #![no_std]
 #![deny(unsafe_code)]

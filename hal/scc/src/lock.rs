@@ -1,6 +1,6 @@
 //! Test-and-set registers.
 //!
-//! # Semantics (HARDWARE A3)
+//! # Semantics (docs/hardware.md A3)
 //! ```text
 //!            read: returns 1              read: returns 0
 //!          ┌─────────────────►  held  ──────────────┐

@@ -10,7 +10,7 @@
 //!   │    0     │ by │   y    │   x    │  sub   │ bits 33:24│      one entry; stride 8 bytes
 //!   └──────────┴────┴────────┴────────┴────────┴───────────┘
 //! ```
-//! HARDWARE A2, from sccsys.h, rck.dev and rck.c, which agree. (Constants `mc2_tile = 0x50`, `mc3_tile = 0x02` in
+//! docs/hardware.md A2, from sccsys.h, rck.dev and rck.c, which agree. (Constants `mc2_tile = 0x50`, `mc3_tile = 0x02` in
 //! rck.dev have x and y swapped; the code that ran used 0x05, 0x20, 0x25, as here.)
 //!
 //! The port relies on the default table and changes no entry: a wrong one hangs the core that uses it (H7).

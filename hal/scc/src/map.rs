@@ -1,6 +1,6 @@
 //! Where things are: mesh, memory controllers, regions, registers, as physical addresses.
 //!
-//! # Layout (the default lookup table of the chip, HARDWARE A2)
+//! # Layout (the default lookup table of the chip, docs/hardware.md A2)
 //! ```text
 //!   0x0000_0000  private memory, 41 slots of 16 MiB
 //!   0x8000_0000  shared memory: one slot on each of the 4 controllers, each shared out among the cores

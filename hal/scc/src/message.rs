@@ -16,7 +16,7 @@
 //!
 //! # The write-combining buffer
 //! It holds one line, and lets go of it when the line is full or a store to another line comes. Nothing else
-//! empties it: not CL1INVMB, not time, not an uncached access (HARDWARE A4). Hence:
+//! empties it: not CL1INVMB, not time, not an uncached access (docs/hardware.md A4). Hence:
 //! * W1. [`drain`](Coherence::drain) stores to a line of the own message buffer that is kept free for this. Then
 //!   that line is what the buffer holds, and nobody reads it.
 //! * W2. No load looks into the buffer, and an uncached store passes it by. So the port remembers the line
@@ -34,7 +34,7 @@
 //! | `acquire` | nothing: one access at a time | nothing |
 //!
 //! # Doubt
-//! Whether an uncached load that finds its line in L1 is served from there is not known (HARDWARE A4 says it
+//! Whether an uncached load that finds its line in L1 is served from there is not known (docs/hardware.md A4 says it
 //! passes the caches; the core's ancestors looked). The kernel's polled words share no line with cached data, so
 //! it does not ask.
 

@@ -1,6 +1,6 @@
 //! The register bank of a tile: what is where in it, and what its bits mean.
 //!
-//! All accesses are uncached words; nothing protects a bank from any core (H7). HARDWARE A3.
+//! All accesses are uncached words; nothing protects a bank from any core (H7). docs/hardware.md A3.
 //!
 //! | offset | register | [this port](crate) |
 //! |---|---|---|

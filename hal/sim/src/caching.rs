@@ -2,7 +2,7 @@
 //!
 //! [`Coherence`](flagpost_hal::Coherence) promises little: `invalidate` may save or lose what is dirty in the lines
 //! named, `write_back` may drop lines, and both may act on more than was named. [`CachedMemory`] does not say
-//! whether a store stays in the cache at all. Chips differ in all of it (HARDWARE B1, C), so each is a knob, in any
+//! whether a store stays in the cache at all. Chips differ in all of it (docs/hardware.md B1), so each is a knob, in any
 //! combination; protocols must be right with every one.
 //!
 //! One combination does not exist: an `invalidate` that loses dirty bytes of lines that nobody *named*. No caller

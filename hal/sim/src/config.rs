@@ -61,7 +61,7 @@ pub enum Schedule {
         /// One more than the number of changes.
         depth: u8,
     },
-    /// `Random`, `Pct` 2 or `Pct` 3, in turn by seed: they are complementary (VERIFICATION 4).
+    /// `Random`, `Pct` 2 or `Pct` 3, in turn by seed: they are complementary (docs/verification.md).
     Mixed,
     /// The core whose access arrives first in virtual time, by [`Config::latencies`]. Nothing is left to
     /// chance: rates do not count. Not for weak profiles.

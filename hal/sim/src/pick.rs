@@ -8,7 +8,7 @@
 //! * *PCT*: cores have random priorities, the highest enabled one runs, and at `depth - 1` random steps the
 //!   favourite falls below all others. Finds every bug that needs `depth` ordered events in a run of `k`
 //!   steps of `n` cores with a chance of at least 1 / (n k^(depth-1)), and bugs of plain order (depth 1, 2)
-//!   at once. Source: Burckhardt et al., ASPLOS 2010, as VERIFICATION cites it [R1]. Ours to add: whoever
+//!   at once. Source: [PCT], a key of docs/hardware.md. Ours to add: whoever
 //!   polls in vain falls below all others too; else a core that spins on a register starves its holder.
 //!
 //! # Invariants of PCT

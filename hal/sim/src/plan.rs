@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(plan.mesh.to_string(), "6x4x2");
         assert_eq!(plan.position(CoreId::new(47)), at(5, 3));
         assert_eq!(plan.controllers(), [at(0, 0), at(5, 0), at(0, 2), at(5, 2)]);
-        // HARDWARE A2: the quadrant's controller.
+        // docs/hardware.md A2: the quadrant's controller.
         for core in 0..48 {
             let Position { x, y } = plan.position(CoreId::new(core));
             let quadrant = u16::from(x >= 3) + 2 * u16::from(y >= 2);

@@ -1,12 +1,12 @@
 //! Other chips, by name: sets of knobs.
 //!
 //! A preset is a *behaviour* that some chip may show, as unkind as its documents allow; it is no model of the chip.
-//! Where sources disagree or say nothing, the less convenient is taken. Facts and sources: HARDWARE B1, B2, B4, C.
+//! Where sources disagree or say nothing, the less convenient is taken. Facts and sources: docs/hardware.md B1, B2 and B4, and the keys there.
 //!
 //! | preset | stands for | what is known | what is assumed |
 //! |---|---|---|---|
-//! | `scc-wb`, `scc-wt` | SCC, message-buffer memory without and with write-through, as the SCC port maps it | stores that hit may stay in L1, stores that miss go out through the write-combining buffer; one instruction drops all such lines (HARDWARE H2) | `scc-wt`: prefetch at any time |
-//! | `scc-normal` | SCC, ordinary cached memory | no allocation on write misses; lines are cleaned by displacement, which drops them, and others with them (BF-TN5, sccmem) | which others: all |
+//! | `scc-wb`, `scc-wt` | SCC, message-buffer memory without and with write-through, as the SCC port maps it | stores that hit may stay in L1, stores that miss go out through the write-combining buffer; one instruction drops all such lines (docs/hardware.md H2) | `scc-wt`: prefetch at any time |
+//! | `scc-normal` | SCC, ordinary cached memory | no allocation on write misses; lines are cleaned by displacement, which drops them, and others with them (BF, sccmem) | which others: all |
 //! | `tensix-bh` | Tenstorrent Blackhole | four lines of 16 bytes, written through; `fence` drops all (TT-cache); 16 bytes travel whole, longer writes in any order (TT-ISA) | that loads may be early |
 //! | `et` | Esperanto ET-SoC-1 | lines of 64 bytes, operations by address; 8 bytes travel whole (ET). Sources disagree about `evict_va`: here it saves | stores and loads as weak as RISC-V allows |
 //! | `cxl` | hosts on a CXL pool, not coherent with each other | lines of 64 bytes, `clflushopt` saves and drops, prefetch at any time, 8 bytes travel whole, no atomic reaches a peer | order as weak as `movnti` and `clflushopt` allow |
@@ -31,26 +31,26 @@ use crate::config::{Config, Profile};
 use crate::network::Wire;
 use crate::timing::Latencies;
 
-/// A chip, by name: the sources are in HARDWARE.md.
+/// A chip, by name: the sources are in docs/hardware.md.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// `scc-wb`: the SCC port over message-buffer memory, not written through ([`Mapping::Mpbt`]).
     SccWb,
     /// `scc-wt`: the SCC port over message-buffer memory, written through ([`Mapping::MpbtWriteThrough`]).
     SccWt,
-    /// `scc-normal`: the SCC's ordinary cached memory, cleaned by displacement (BF-TN5, sccmem).
+    /// `scc-normal`: the SCC's ordinary cached memory, cleaned by displacement (BF, sccmem).
     SccNormal,
     /// `tensix-bh`: Tenstorrent Blackhole, small caches that are written through (TT-cache, TT-ISA).
     TensixBh,
     /// `et`: Esperanto ET-SoC-1, long lines and operations by address (ET).
     Et,
-    /// `cxl`: hosts that share a CXL pool; no test-and-set registers (cMPI-src).
+    /// `cxl`: hosts that share a CXL pool; no test-and-set registers (CMPI).
     Cxl,
     /// `rp2040`: RP2040 and other chips without data caches (RP-PAC).
     Rp2040,
-    /// `arm-m7`: Cortex-M7 and its kind; `invalidate` loses, prefetch at any time (NXP AN12042).
+    /// `arm-m7`: Cortex-M7 and its kind; `invalidate` loses, prefetch at any time (NXP).
     ArmM7,
-    /// `network`: no chip, but hosts on a network with remote memory access (FABRIC).
+    /// `network`: no chip, but hosts on a network with remote memory access (docs/hardware.md F1).
     Network,
 }
 

@@ -36,7 +36,7 @@
 //! All cases on a coherent machine, in order and under weak order, and the smallest in all schedules: `tests/host/coherent.rs`.
 //!
 //! # Source
-//! Ours. What it gains is measured in `docs/decisions.md`, 54.
+//! Ours. What it gains is measured in `docs/log/decisions.md`, 54.
 
 use core::cell::Cell;
 

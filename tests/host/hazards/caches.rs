@@ -1,5 +1,5 @@
 //! Hazards 1 to 6: what caches do to the pieces that ranks put to. Peers cache here, as no link of ours
-//! lets them (docs/decisions.md, 1): this is why.
+//! lets them (docs/log/decisions.md, 1): this is why.
 
 use flagpost_hal::{Coherence, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};

@@ -1,4 +1,4 @@
-//! The chip's known traps (HARDWARE A7), each with and without its remedy: those of caches, buffers and packets, H1 to H5 and H9.
+//! The chip's known traps (docs/hardware.md A7), each with and without its remedy: those of caches, buffers and packets, H1 to H5 and H9.
 //! `registers.rs` has the others.
 //!
 //! Two kinds of tests: the trap itself, by raw accesses to the model; and the port in the same situation,

@@ -1,4 +1,4 @@
-//! The chip's known traps (HARDWARE A7), each with and without its remedy: those of registers, H6, H7, H8 and H10; and
+//! The chip's known traps (docs/hardware.md A7), each with and without its remedy: those of registers, H6, H7, H8 and H10; and
 //! whom they belong to. `hazards.rs` has those of caches and buffers.
 
 use std::cell::RefCell;

@@ -12,10 +12,10 @@
 //!
 //! # What waits for what
 //! * A core has one access under way; its next one starts when that has come back. (P54C: one outstanding
-//!   access, no store buffer. A store costs what a load costs, HARDWARE A5.)
+//!   access, no store buffer. A store costs what a load costs, docs/hardware.md A5.)
 //! * A server takes one access at a time, in order of arrival: one per memory controller, one per tile.
 //! * A link between routers takes one packet at a time, one way: only with [`Latencies::SccMesh`]. Else links are
-//!   never busy, since contention in the mesh could not be measured (HARDWARE A5). What did get crowded is the port
+//!   never busy, since contention in the mesh could not be measured (docs/hardware.md A5). What did get crowded is the port
 //!   of one tile, and that is the tile's server.
 //!
 //! # Waiting
@@ -29,7 +29,7 @@
 //! write-combining buffer.
 //!
 //! # Source
-//! HARDWARE A5, VERIFICATION 6. Which figures are published and which are assumed stands in `preset.rs`.
+//! docs/hardware.md A5. Which figures are published and which are assumed stands in `preset.rs`.
 
 mod agenda;
 mod clocks;

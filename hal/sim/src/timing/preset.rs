@@ -1,19 +1,19 @@
 //! Named sets of latencies.
 //!
 //! # Which figures are published
-//! Keys in brackets are those of the repository's `docs/calibration.md`.
+//! Keys in brackets are those of the repository's `docs/hardware.md`.
 //!
 //! | set | published | assumed |
 //! |---|---|---|
-//! | `scc-eas` | clocks [PSCW]; message buffer 45 core + 8 n mesh cycles, DRAM 40 core + 8 n mesh + 46 memory, n = hops + 1, L1 hit 1 [EAS, recalled]; reading the clock 14 [BF]; a ring: at least 612 [BF] | registers cost what a message buffer word costs; a line costs what a word costs; service times |
+//! | `scc-eas` | clocks [PSCW-SCC]; message buffer 45 core + 8 n mesh cycles, DRAM 40 core + 8 n mesh + 46 memory, n = hops + 1, L1 hit 1 [EAS, recalled]; reading the clock 14 [BF]; a ring: at least 612 [BF] | registers cost what a message buffer word costs; a line costs what a word costs; service times |
 //! | `scc-mesh` | as `scc-eas` | as `scc-eas`; links are busy for three mesh cycles with each packet, request or answer |
 //! | `scc-barrelfish` | message buffer 57 + 5.6 h, own 20, line 79 + 5 h, own line 39; DRAM word 97 + 5 h, line 122 + 5 h, in core cycles [BF, fitted to its tables] | clocks (not stated there); registers; a fetched line costs what a word costs; service times |
 //! | `cxl` | a load takes 300 ns; devices measure 140 to 410 [Melody] | everything else |
 //! | `et`, `tensix-bh` | nothing | everything: the formulas of `scc-eas` with one clock of 1 GHz; for counting, not for time |
 //!
 //! The SCC's contention: one access of a controller at a time, for its 46 memory cycles (no bandwidth figure was
-//! found); a tile serves an access in 8 core cycles (assumption of HARDWARE A5). Contention in the mesh was looked
-//! for on the chip and not seen (HARDWARE A5), so only `scc-mesh` has it: for programs that might be more crowded.
+//! found); a tile serves an access in 8 core cycles (assumption of docs/hardware.md A5). Contention in the mesh was looked
+//! for on the chip and not seen (docs/hardware.md A5), so only `scc-mesh` has it: for programs that might be more crowded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -109,7 +109,7 @@ struct Hertz {
     memory: u64,
 }
 
-/// [PSCW] V.
+/// [PSCW-SCC] V.
 const SCC: Hertz = Hertz {
     core: 533_000_000,
     mesh: 800_000_000,
@@ -138,7 +138,7 @@ const ROUTER: u64 = 2 * 4;
 /// Memory cycles of a DRAM access, and how long it occupies its controller.
 const DRAM: u64 = 46;
 
-/// Core cycles for which an access occupies a tile: HARDWARE A5 says 8 to 16, as an assumption.
+/// Core cycles for which an access occupies a tile: docs/hardware.md A5 says 8 to 16, as an assumption.
 const TILE: u64 = 8;
 
 /// Mesh cycles for which a packet occupies a link: a line and its address are three flits of 16 bytes. An assumption.
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn formulas_give_the_published_cycles() {
         let costs = Latencies::SccEas.costs();
-        // HARDWARE A5: "formula, n = hops + 1", less the loop's 5 cycles.
+        // docs/hardware.md A5: "formula, n = hops + 1", less the loop's 5 cycles.
         for (hops, cycles) in [
             (1, 56),
             (2, 61),
@@ -303,7 +303,7 @@ mod tests {
                 "{hops} hops"
             );
         }
-        // HARDWARE A5: 76, 103, 87, 113 for DRAM at 0, 5, 2, 7 hops.
+        // docs/hardware.md A5: 76, 103, 87, 113 for DRAM at 0, 5, 2, 7 hops.
         for (hops, cycles) in [(0, 76), (5, 103), (2, 87), (7, 113)] {
             assert_eq!(
                 core_cycles(costs.word, hops, costs.hertz),
@@ -311,7 +311,7 @@ mod tests {
                 "{hops} hops"
             );
         }
-        // VERIFICATION 6: 132.5 ns and 10 ns per router (40 core cycles are 75.05 ns).
+        // docs/hardware.md A5: 132.5 ns and 10 ns per router (40 core cycles are 75.05 ns).
         assert_eq!(costs.word.unloaded(0), 75_047 + 10_000 + 57_500);
         assert_eq!(costs.word.hop, 10_000);
         assert_eq!(costs.register, costs.buffer_word);

@@ -187,7 +187,7 @@ fn bounds() -> impl Iterator<Item = Bounds> {
 const UNREDUCED: usize = 120;
 const SLEEPING: usize = 125;
 
-/// VERIFICATION 10: reductions are wrong in ways that only a comparison shows.
+/// docs/verification.md: reductions are wrong in ways that only a comparison shows.
 #[test]
 fn three_searches_agree() {
     let mut compared = [0, 0];
@@ -255,7 +255,7 @@ fn registers<const ASCENDING: bool>(core: &SimCore) -> Outcome {
     Ok(())
 }
 
-/// HARDWARE A7, H6: who takes two registers takes them in ascending order.
+/// docs/hardware.md H6: who takes two registers takes them in ascending order.
 #[test]
 fn registers_in_opposite_order_deadlock() {
     let all = |program| explore(2, Profile::Scc, &Bounds::default(), Method::States, program);

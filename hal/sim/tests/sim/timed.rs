@@ -57,7 +57,7 @@ fn buffer(of: u16) -> Address {
 
 // ---- What an access costs ----
 
-/// The formulas of HARDWARE A5. Core 2x sits at (x, 0), and core 47 at (5, 3); their memory lies behind (0, 0),
+/// The formulas of docs/hardware.md A5. Core 2x sits at (x, 0), and core 47 at (5, 3); their memory lies behind (0, 0),
 /// (5, 0) and (5, 2).
 #[test]
 fn loads_cost_what_the_formulas_say() {

@@ -6,7 +6,7 @@
 //!
 //! | | source |
 //! |---|---|
-//! | no allocation on a store that misses | HARDWARE A1 |
+//! | no allocation on a store that misses | docs/hardware.md A1 |
 //! | message data bypass the L2 and are tagged in L1 | A4 |
 //! | unused ways are filled first, then tree pseudo-LRU (or a random way) is replaced | A4 speaks of pseudo-LRU; "first" is an assumption, and the less convenient one |
 //! | a dirty line that leaves L1 goes to the L2 if that has it, else to memory | assumption |
