@@ -1,10 +1,11 @@
-//! The programs of the README and of `docs/guide`: `cargo test --doc -p flagpost-guide` compiles and
-//! runs them.
+//! The programs of the README and of `docs/guide`. `cargo test --doc -p flagpost-guide` compiles
+//! and runs them.
 //!
 //! Most end with a call of [`simulate`].
 #![forbid(unsafe_code)]
 
 use flagpost::{Config, Error, World};
+use flagpost_hal::{Coherence, Region, Relax, Topology, UncachedMemory, Watch};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Profile, Sim, SimCore};
 
@@ -47,6 +48,17 @@ pub fn simulate(cores: u16, program: impl Fn(&World<'_, Mapped<SimCore>>) -> Res
             program(&World::start(link, &mut words, Config::default())?)
         });
         report.assert_done();
+    }
+}
+
+/// Waits until another core has set this core's flag, the first word of its memory, to 1.
+pub fn wait_for_flag(core: &SimCore) {
+    let at = Region::memory(core.core()).at(0);
+    loop {
+        match core.load_u32(at) {
+            1 => return core.acquire(),
+            seen => core.relax(&[Watch { at, seen }]),
+        }
     }
 }
 
