@@ -16,11 +16,6 @@ pub use flagpost_mapped::{Mapped, Native, Ring};
 
 pub use context::{AtomicU32, Case, Context, Failure, MachinePlatform, Platform, mapped};
 
-/// The README's program, compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
-
 /// The conformance table. A platform runs every case that the machine [admits](Case::admits), and counts and
 /// prints the others as skipped.
 pub fn cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>> + Clone {

@@ -1,0 +1,90 @@
+//! The programs of the README and of `docs/guide`. `cargo test --doc -p flagpost-guide` compiles
+//! and runs them.
+//!
+//! Most end with a call of [`simulate`].
+#![forbid(unsafe_code)]
+
+use flagpost::{Config, Error, World};
+use flagpost_hal::{Coherence, Region, Relax, Topology, UncachedMemory, Watch};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config as Chip, Profile, Sim, SimCore};
+
+/// How many times [`simulate`] runs a program, each time with another seed.
+const RUNS: u64 = 100;
+
+/// Working memory of each world, in words: enough for a few windows among 8 ranks.
+const WORDS: usize = 512;
+
+/// Runs `program` on `cores` simulated cores, one rank per core, 100 times.
+///
+/// Each run has another seed: the cores take their steps in another order, and the chip evicts and
+/// prefetches lines at other moments. The runs take turns among the four kinds of memory
+/// ([`Profile::ALL`]).
+///
+/// ```
+/// use flagpost::{Error, Link, World};
+///
+/// fn program<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+///     world.barrier()
+/// }
+///
+/// flagpost_guide::simulate(4, program);
+/// ```
+///
+/// # Panics
+/// If a run does not end well on every core: with the account of that run.
+pub fn simulate(cores: u16, program: impl Fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>) {
+    for (seed, profile) in (0..RUNS).zip(Profile::ALL.into_iter().cycle()) {
+        let chip = Chip {
+            cores,
+            seed,
+            profile,
+            memory_size: 16 << 10,
+            ..Chip::default()
+        };
+        let report = Sim::new(chip).run(|core| {
+            let mut words = [0; WORDS];
+            let link = Mapped::start(core, 1)?;
+            program(&World::start(link, &mut words, Config::default())?)
+        });
+        report.assert_done();
+    }
+}
+
+/// Waits until another core has set this core's flag, the first word of its memory, to 1.
+pub fn wait_for_flag(core: &SimCore) {
+    let at = Region::memory(core.core()).at(0);
+    loop {
+        match core.load_u32(at) {
+            1 => return core.acquire(),
+            seen => core.relax(&[Watch { at, seen }]),
+        }
+    }
+}
+
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../../docs/guide/1-caches.md")]
+    struct Caches;
+
+    #[doc = include_str!("../../../docs/guide/2-windows.md")]
+    struct Windows;
+
+    #[doc = include_str!("../../../docs/guide/3-notified-put.md")]
+    struct NotifiedPut;
+
+    #[doc = include_str!("../../../docs/guide/4-epochs.md")]
+    struct Epochs;
+
+    #[doc = include_str!("../../../docs/guide/5-locks.md")]
+    struct Locks;
+
+    #[doc = include_str!("../../../docs/guide/6-counters.md")]
+    struct Counters;
+
+    #[doc = include_str!("../../../docs/guide/7-running.md")]
+    struct Running;
+}
