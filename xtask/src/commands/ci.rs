@@ -117,6 +117,8 @@ fn clippy_mutants() -> Result<Count> {
             "--locked",
             "--package",
             "flagpost-explore",
+            "--profile",
+            "mutants",
             "--target-dir",
         ])
         .arg(paths::target().join("mutants"))
