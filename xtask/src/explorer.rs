@@ -11,7 +11,6 @@ use crate::console::Console;
 use crate::paths;
 
 const PACKAGE: &str = "flagpost-explore";
-const PROFILE: &str = "explore";
 
 /// The built program.
 pub(crate) struct Explorer {
@@ -21,17 +20,17 @@ pub(crate) struct Explorer {
 impl Explorer {
     /// Builds it with the kernel as it is.
     pub(crate) fn plain(console: &Console) -> Result<Self> {
-        Self::build(console, &[], "explore")
+        Self::build(console, "explore", &[])
     }
 
     /// Builds it with all mutants in the kernel.
     pub(crate) fn mutants(console: &Console) -> Result<Self> {
-        Self::build(console, &["--cfg", "mutants"], "mutants")
+        Self::build(console, "mutants", &["--cfg", "mutants"])
     }
 
-    /// Flags differ, so each build has a target directory: neither evicts the other, nor the tests' build.
-    fn build(console: &Console, flags: &[&str], directory: &str) -> Result<Self> {
-        let directory = paths::target().join(directory);
+    /// Flags differ, so each profile has a target directory: neither evicts the other, nor the tests' build.
+    fn build(console: &Console, profile: &str, flags: &[&str]) -> Result<Self> {
+        let directory = paths::target().join(profile);
         console.step(format!("building {PACKAGE}"));
         let mut child = Command::new(paths::cargo())
             .args([
@@ -40,7 +39,7 @@ impl Explorer {
                 "--package",
                 PACKAGE,
                 "--profile",
-                PROFILE,
+                profile,
             ])
             .arg("--target-dir")
             .arg(&directory)
@@ -60,7 +59,7 @@ impl Explorer {
         if !child.wait()?.success() {
             bail!("cannot build {PACKAGE}:\n{}", said.trim_end());
         }
-        let program = directory.join(PROFILE).join(PACKAGE);
+        let program = directory.join(profile).join(PACKAGE);
         Ok(Self { program })
     }
 

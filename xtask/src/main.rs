@@ -9,6 +9,7 @@
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
 //! | `points`, `equivalent` | the mutation points of the sources; those that are argued to be equivalent |
+//! | `killers` | for each mutation point, the run that killed it last time |
 //! | `explorer` | the program that runs the cases on the simulator, built and called |
 //! | `console`, `error`, `paths` | output, exit status 2, places |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -23,6 +24,7 @@ mod explorer;
 mod hang;
 mod image;
 mod instructions;
+mod killers;
 mod licence;
 mod log;
 mod monitor;

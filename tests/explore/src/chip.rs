@@ -221,10 +221,13 @@ impl Setting {
         }
         match (line, registers) {
             _ if self.chip.is_network() => self.on_network(then),
+            #[cfg(not(mutants))]
             (4, true) => self.on::<4, Simulator<4>, U>(then, Some),
+            #[cfg(not(mutants))]
             (16, true) => self.on::<16, Simulator<16>, U>(then, Some),
             (32, true) => self.on::<32, Simulator, U>(then, Some),
             (64, true) => self.on::<64, Simulator<64>, U>(then, Some),
+            #[cfg(not(mutants))]
             (64, false) => self.on::<64, NoRegisters<64>, U>(then, WithSoftwareLock::new),
             other => unreachable!("no chip has such lines and registers: {other:?}"),
         }

@@ -4,16 +4,19 @@
 //! sources, and prints what comes back: a JSON object per line, a kind (`"is"`) in each.
 //!
 //! # Order of things
-//! 1. *Unbroken*: every setting with some seeds. All must pass, and together reach every point. Which case
-//!    reaches which point is remembered.
-//! 2. Per point: the settings of the cases that reach it, in rounds of more and more seeds (the first round has
-//!    two each, so that easy ones fall at once), until one fails or the cap of schedules is reached. Within a
+//! 1. *Recorded*: per point, the run that is said to kill it. It must pass with no point broken, and fail with the
+//!    point broken. A run that does not is *lapsed*, and the caller is told why.
+//! 2. The rest only for points that are left: none, as a rule. *Unbroken*: every setting with some seeds. All must
+//!    pass, and together reach every point. Which case reaches which point is remembered.
+//! 3. Per point: the settings of the cases that reach it, in rounds of more and more seeds (the first round has
+//!    two each, so that easy ones fall immediately), until one fails or the cap of schedules is reached. Within a
 //!    round: kind profiles first, then few cores first. So the profile at which a point falls is about
-//!    the kindest that shows it. Then comes `scc+late`: loads that finish late, see `flagpost_explore::late`; then the
-//!    network, for what is reached there; and last the SCC port's message-buffer memory (`scc-wt`), where stores that miss
-//!    pass the cache.
+//!    the kindest that shows it. Then comes `scc+late`: loads that finish late, see `flagpost_explore::late`; then
+//!    the network, for what is reached there; and last the SCC port's message-buffer memory (`scc-wt`), where
+//!    stores that miss pass the cache. The run that kills must pass with no point broken here, too.
 //!
 //! A failed check, an oracle, a deadlock, a livelock, starvation or a panic kills. A run that is cut off does not.
+//! Whatever a run reaches with no point broken must be among the points of the sources.
 //!
 //! Points are handed out to threads; each is decided by one thread alone. So results do not depend on the threads.
 
@@ -45,25 +48,56 @@ pub(crate) struct Arguments {
     /// A mutation point of the sources; may be given several times
     #[arg(long = "point", value_name = "NAME")]
     points: Vec<String>,
-    /// Break only points whose name contains this
-    #[arg(long, value_name = "PATTERN", default_value = "")]
-    only: String,
+    /// Break this point; may be given several times
+    #[arg(long = "break", value_name = "NAME")]
+    broken: Vec<String>,
+    /// The run that is said to kill a point, as `--replay` takes it; may be given several times
+    #[arg(long = "killer", value_name = "NAME=WHICH", value_parser = killer)]
+    killers: Vec<(String, String)>,
     /// Schedules per point, at most
     #[arg(long, value_name = "N", default_value = "100000")]
     schedules: u64,
-    /// Run one schedule (a profile, scc+late, network or scc-wt), CASE/CORES/PROFILE:SEED, with the point that `--only` names broken
+    /// Run one schedule (a profile, scc+late, network or scc-wt), CASE/CORES/PROFILE:SEED, with the broken point
     #[arg(long, value_name = "WHICH")]
     replay: Option<String>,
     #[arg(long, value_name = "N", default_value_t = crate::processors())]
     threads: usize,
 }
 
+/// Reads `NAME=WHICH`.
+fn killer(text: &str) -> Result<(String, String), String> {
+    let (name, which) = text.split_once('=').ok_or("not NAME=WHICH")?;
+    Ok((name.to_owned(), which.to_owned()))
+}
+
 /// Runs the command; `false` if the unbroken kernel fails or does not reach a point. Survivors are for the
 /// caller to judge.
 pub(crate) fn run(arguments: &Arguments) -> bool {
     if let Some(which) = &arguments.replay {
-        return replay(&arguments.only, which);
+        return replay(arguments.broken.first(), which);
     }
+    let mut good = true;
+    let killers: BTreeMap<&str, &str> = arguments
+        .killers
+        .iter()
+        .map(|(name, which)| (&**name, &**which))
+        .collect();
+    let (known, mut left): (Vec<&str>, Vec<&str>) = arguments
+        .broken
+        .iter()
+        .map(|name| &**name)
+        .partition(|name| killers.contains_key(name));
+    let work = |point: &str| recorded(point, killers[point], &arguments.points);
+    for_each(arguments.threads, &known, work, |point, outcome| {
+        good &= outcome.error.is_none();
+        if !outcome.say() {
+            left.push(point);
+        }
+    });
+    if left.is_empty() {
+        return good;
+    }
+    left.sort_unstable();
     let settings = match unbroken(arguments) {
         Ok(settings) => settings,
         Err(problems) => {
@@ -71,52 +105,85 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
             return false;
         }
     };
-    let points: Vec<&String> = arguments
-        .points
-        .iter()
-        .filter(|name| name.contains(&arguments.only))
-        .collect();
-    say(&json!({"is": "begun", "points": points.len()}));
+    let work = |point: &str| hunt(point, &settings, arguments.schedules);
+    for_each(arguments.threads, &left, work, |_, outcome| {
+        good &= outcome.error.is_none();
+        outcome.say();
+    });
+    good
+}
+
+/// What came of one point.
+struct Outcome {
+    /// A row, or why the recorded run does not kill.
+    line: Value,
+    /// Nothing is left to be done.
+    decided: bool,
+    /// What must not be.
+    error: Option<String>,
+}
+
+impl Outcome {
+    fn decided(line: Value) -> Self {
+        Self {
+            line,
+            decided: true,
+            error: None,
+        }
+    }
+
+    /// Prints it. Whether the point is decided.
+    fn say(&self) -> bool {
+        say(&self.line);
+        if let Some(error) = &self.error {
+            say(&json!({"is": "error", "error": error}));
+        }
+        self.decided
+    }
+}
+
+/// Does `work` on each point, on so many threads, and hands on what comes of them, in the order of the points.
+fn for_each<'a>(
+    threads: usize,
+    points: &[&'a str],
+    work: impl Fn(&str) -> Outcome + Sync,
+    mut take: impl FnMut(&'a str, Outcome),
+) {
     let next = AtomicUsize::new(0);
     let (send, results) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..arguments.threads.max(1) {
-            let (send, next, points, settings) = (send.clone(), &next, &points, &settings);
+        for _ in 0..threads.clamp(1, points.len().max(1)) {
+            let (send, next, work) = (send.clone(), &next, &work);
             scope.spawn(move || {
-                // ORDERING: Relaxed: only that each number is drawn once counts.
-                while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = hunt(point, settings, arguments.schedules);
-                    if send.send((*point, result)).is_err() {
+                loop {
+                    // ORDERING: Relaxed: only that each number is drawn once counts.
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(point) = points.get(number) else {
+                        return;
+                    };
+                    if send.send((number, work(point))).is_err() {
                         return;
                     }
                 }
             });
         }
         drop(send);
-        in_order(&points, results).for_each(|result| say(&result));
+        // Each as soon as those before it are there.
+        let mut early = BTreeMap::new();
+        let mut expected = 0;
+        for (number, outcome) in results {
+            early.insert(number, outcome);
+            while let Some(outcome) = early.remove(&expected) {
+                take(points[expected], outcome);
+                expected += 1;
+            }
+        }
     });
-    true
 }
 
 /// Prints one line. Who closed the pipe does not want to know.
 fn say(line: &Value) {
     let _ = writeln!(io::stdout().lock(), "{line}");
-}
-
-/// The results in the order of the points, each as soon as those before it are there.
-fn in_order<'a>(
-    points: &'a [&'a String],
-    results: mpsc::Receiver<(&'a String, Value)>,
-) -> impl Iterator<Item = Value> + 'a {
-    let mut early = BTreeMap::new();
-    let mut results = results.into_iter();
-    points.iter().filter_map(move |point| {
-        while !early.contains_key(*point) {
-            let (name, result) = results.next()?;
-            early.insert(name, result);
-        }
-        early.remove(*point)
-    })
 }
 
 /// A setting, and what the unbroken run told of it.
@@ -229,10 +296,8 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
             let report = setting.run(&mut sim, seed);
             runs += 1;
             if !report.is_done() {
-                problems.push(json!({
-                    "is": "error",
-                    "error": format!("{setting}:{seed} fails with no point broken:\n{report}"),
-                }));
+                let error = fails_unbroken(&setting, seed, &report);
+                problems.push(json!({"is": "error", "error": error}));
             }
         }
         of_case
@@ -251,9 +316,7 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     }
     for name in all {
         if !arguments.points.iter().any(|point| point == name) {
-            let error =
-                format!("{name}: a case reaches this point, but the sources do not list it");
-            problems.push(json!({"is": "error", "error": error}));
+            problems.push(json!({"is": "error", "error": unlisted(name)}));
         }
     }
     if !problems.is_empty() {
@@ -289,8 +352,49 @@ fn config(setting: &Setting) -> Config {
     }
 }
 
+/// Tries the run that is said to kill `point`, on this thread.
+fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
+    let lapsed = |why: String| Outcome {
+        line: json!({"is": "lapsed", "point": point, "why": why}),
+        decided: false,
+        error: None,
+    };
+    let Some((known, seed)) = parse(which) else {
+        return lapsed(format!("there is no run {which}"));
+    };
+    let mut sim = Sim::new(known.config.clone());
+    mutant::record(true);
+    let report = known.run(&mut sim, seed);
+    mutant::record(false);
+    let reached = mutant::reached();
+    if let Some(name) = reached
+        .iter()
+        .find(|name| !listed.iter().any(|known| known == *name))
+    {
+        return Outcome {
+            error: Some(unlisted(name)),
+            ..lapsed(format!("{which} reaches {name}"))
+        };
+    }
+    if !report.is_done() {
+        let error = Some(fails_unbroken(&known, seed, &report));
+        return Outcome {
+            error,
+            ..lapsed(format!("{which} fails with no point broken, too"))
+        };
+    }
+    mutant::break_point(Some(point));
+    let report = known.run(&mut sim, seed);
+    mutant::break_point(None);
+    match how(&report.end) {
+        Some(_) => Outcome::decided(killed(point, &known, 1, &report)),
+        None if !reached.contains(&point) => lapsed(format!("{which} does not reach it")),
+        None => lapsed(format!("{which} passes")),
+    }
+}
+
 /// Breaks `point` on this thread and looks for a schedule that notices.
-fn hunt(point: &str, settings: &[Known], schedules: u64) -> Value {
+fn hunt(point: &str, settings: &[Known], schedules: u64) -> Outcome {
     mutant::break_point(Some(point));
     let mut runs = 0;
     let mut first = 0;
@@ -305,13 +409,29 @@ fn hunt(point: &str, settings: &[Known], schedules: u64) -> Value {
             runs += more;
             if let Some(report) = killer {
                 mutant::break_point(None);
-                return killed(point, known, runs, &report);
+                let seed = report.config.seed;
+                let whole = known.run(&mut Sim::new(known.config.clone()), seed);
+                let error = (!whole.is_done()).then(|| fails_unbroken(known, seed, &whole));
+                return Outcome {
+                    error,
+                    ..Outcome::decided(killed(point, known, runs, &report))
+                };
             }
         }
         first = end;
     }
     mutant::break_point(None);
-    json!({"is": "result", "point": point, "killed": false, "schedules": runs, "settings": settings.len()})
+    Outcome::decided(
+        json!({"is": "result", "point": point, "killed": false, "schedules": runs, "settings": settings.len()}),
+    )
+}
+
+fn fails_unbroken(known: &Known, seed: u64, report: &Report) -> String {
+    format!("{known}:{seed} fails with no point broken:\n{report}")
+}
+
+fn unlisted(name: &str) -> String {
+    format!("{name}: a case reaches this point, but the sources do not list it")
 }
 
 fn killed(point: &str, known: &Known, runs: u64, report: &Report) -> Value {
@@ -350,20 +470,25 @@ fn how(end: &End) -> Option<&'static str> {
     }
 }
 
+/// Reads CASE/CORES/PROFILE:SEED.
+fn parse(which: &str) -> Option<(Known, u64)> {
+    let (setting, seed) = which.rsplit_once(':')?;
+    let ordinary = setting.strip_suffix(LATE);
+    let setting: Setting = ordinary.unwrap_or(setting).parse().ok()?;
+    let late = ordinary.is_some();
+    let runs = is_hunted_on(setting.chip) && setting.fits() && (!late || setting.chip == KINDEST);
+    let known = runs.then(|| Known::new(setting, late))?;
+    Some((known, seed.parse().ok()?))
+}
+
 /// Runs one schedule again and prints its account; `true` if it passes.
-fn replay(point: &str, which: &str) -> bool {
-    let parsed = which.rsplit_once(':').and_then(|(setting, seed)| {
-        let ordinary = setting.strip_suffix(LATE);
-        let setting: Setting = ordinary.unwrap_or(setting).parse().ok()?;
-        let known = is_hunted_on(setting.chip).then(|| Known::new(setting, ordinary.is_some()))?;
-        Some((known, seed.parse().ok()?))
-    });
-    let Some((known, seed)) = parsed else {
+fn replay(point: Option<&String>, which: &str) -> bool {
+    let Some((known, seed)) = parse(which) else {
         eprintln!("{which}: not CASE/CORES/PROFILE:SEED");
         std::process::exit(2);
     };
     let mut sim = Sim::new(known.config.clone());
-    mutant::break_point((!point.is_empty()).then_some(point));
+    mutant::break_point(point.map(String::as_str));
     let report = known.run(&mut sim, seed);
     mutant::break_point(None);
     println!("{report}");

@@ -24,6 +24,8 @@ const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
 const SEEDS: u32 = 100;
 /// The other processor that `flagpost-linux` has code for.
 const OTHER_LINUX: &str = "aarch64-unknown-linux-gnu";
+/// Every fourth of the mutation points of the board.
+const BOARD_MUTANTS: mutants::Slice = mutants::Slice { first: 1, of: 4 };
 const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
@@ -41,7 +43,9 @@ const STEPS: &[Step] = &[
     ("no panic", |_| panics::check()),
     ("tests", |console| Ok(test::all(console))),
     ("instructions", bench::instructions),
-    ("mutants on the board", mutants::on_board),
+    ("mutants on the board", |console| {
+        mutants::on_board(console, Some(BOARD_MUTANTS))
+    }),
     ("100 seeds", seeds),
     ("determinism", determinism),
     ("broken images", selftest::all),
@@ -113,6 +117,8 @@ fn clippy_mutants() -> Result<Count> {
             "--locked",
             "--package",
             "flagpost-explore",
+            "--profile",
+            "mutants",
             "--target-dir",
         ])
         .arg(paths::target().join("mutants"))

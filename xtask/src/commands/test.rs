@@ -172,7 +172,7 @@ fn exploration(console: &Console) -> Result<Count> {
 
 fn mutants(console: &Console) -> Result<Count> {
     out("\nmutation points:");
-    mutants::all(console, SCHEDULES)
+    mutants::all(console, SCHEDULES, false)
 }
 
 fn qemu(console: &Console) -> Result<Count> {

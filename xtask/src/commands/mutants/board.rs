@@ -1,7 +1,8 @@
 //! The points that the QEMU board must kill: those whose breach its private images, its lock bits or plain program
 //! order bring to light in a single, deterministic run.
 //!
-//! A kill is a case that fails, traps or hangs.
+//! They are those that `tests/killers/qemu.tsv` has lines for. All cases run whose names contain the line's case. A
+//! kill is a case that fails, traps or hangs, in a run that passes with no point broken.
 //!
 //! Not among them: drains and acquires (the board's memory is coherent and strong below images and combining
 //! buffers; a drain that nothing else makes up for would show), and races whose
@@ -12,59 +13,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
-use super::{Sources, Sweep, Table, Verdict};
+use super::{Plan, Sweep, Table, Verdict};
 use crate::boot::Setup;
 use crate::console::Console;
+use crate::killers::{Killer, Killers};
 use crate::run::{Outcome, Run};
 use crate::session::Session;
 
-/// Point, and the case that notices. All cases whose names contain it run.
-const SUBSET: [(&str, &str); 30] = [
-    // These two hang, after a core has noticed; so they begin first.
-    (
-        "mapped.match_vector.complete.lock",
-        "timeout.vector.rest_of_complete",
-    ),
-    (
-        "mapped.match_vector.post.lock",
-        "timeout.vector.rest_of_post",
-    ),
-    ("collective.agree.barrier", "pscw.windows"),
-    ("collective.allgather.barrier", "world.allgather"),
-    ("collective.meet.connect", "pscw.ring"),
-    ("collective.round.send<signal", "pscw.ring"),
-    ("collective.round.wait", "pscw.ring"),
-    ("collective.round.wait<receive", "pscw.ring"),
-    ("mapped.publish.write_back", "pscw.ring"),
-    ("mapped.refresh.invalidate", "pscw.ring"),
-    ("mapped.ring.claim.lock", "timeout.lock"),
-    ("mapped.ring.claim.room", "notify.shared.flood"),
-    ("mapped.start.release", "pscw.vector.ring"),
-    ("notify.cancel.refresh", "notify.shared.cancel"),
-    ("notify.start.publish", "notify.shared_line"),
-    ("notify.test.queue", "pscw.full_ring"),
-    ("notify.test.refresh", "notify.shared.shared_line"),
-    ("notify.test.room", "notify.queue_full"),
-    ("pscw.access.await_post", "pscw.get"),
-    ("pscw.epoch_slots.forget", "pscw.ring"),
-    ("pscw.post.expect", "pscw.vector.ring"),
-    ("pscw.post.publish", "pscw.ring"),
-    ("pscw.wait.refresh", "pscw.ring"),
-    ("pscw.wait.wait", "pscw.ring"),
-    ("making.agree", "pscw.ring"),
-    ("pscw.match_vector.reset", "pscw.vector.ring"),
-    ("window.zero.publish", "window.zero_again"),
-    ("world.progress.room", "pscw.full_ring"),
-    ("world.start.meet", "pscw.ring"),
-    ("world.wait.progress", "pscw.full_ring"),
-];
-
-const CORES: u32 = 8;
-
-/// Seeds that are tried, one after the other.
+/// Seeds that a search tries, one after the other.
 const SEEDS: u32 = 3;
 
 /// Host time after which a run hangs: a hundred times what one takes.
@@ -74,63 +33,43 @@ const HANGS: Duration = Duration::from_secs(10);
 /// not a hang.
 const BUDGET: &str = "budget=20000";
 
-/// The points of the subset.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    SUBSET.iter().map(|(name, _)| *name)
-}
-
-/// Boots the image without a broken point, then with each of those whose name contains `pattern`.
+/// Boots for each point with it broken, and then the runs that killed with no point broken.
 pub(super) fn sweep(
     console: &Console,
-    sources: &Sources,
-    pattern: &str,
+    killers: &Killers,
+    plan: &Plan<'_>,
     table: &Table,
 ) -> Result<Sweep> {
-    let mut sweep = Sweep::default();
-    if sources.errors > 0 {
-        return Ok(sweep);
-    }
     let session = Session::mutants(console)?;
-    let chosen: Vec<(&str, &str)> = SUBSET
-        .into_iter()
-        .filter(|(name, _)| name.contains(pattern))
-        .collect();
-    let cases: BTreeSet<&str> = chosen.iter().map(|(_, case)| *case).collect();
-    let seeds: Vec<u32> = (0..SEEDS).collect();
-    for case in cases {
-        for run in session.seeds(console, &setup(case, None), &seeds)? {
-            if !run.ok() || run.begun() == 0 {
-                console.clear();
-                console.error(&format!(
-                    "{case} fails on the board with no point broken (seed {}): {}",
-                    run.seed,
-                    run.errors.join("; ")
-                ));
-                return Ok(sweep);
-            }
-        }
+    let mut order: Vec<(&str, &Killer)> = Vec::new();
+    for point in &plan.points {
+        let killer = killers.0.get(*point);
+        order.push((point, killer.context("a point without a line")?));
     }
+    // What lasts until a limit begins first.
+    order.sort_by_key(|(_, killer)| !matches!(&*killer.how, "hang" | "silence"));
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<()> {
         loop {
             // ORDERING: Relaxed: only that each number is drawn once counts.
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((point, case)) = chosen.get(number) else {
+            let Some(&(point, killer)) = order.get(number) else {
                 return Ok(());
             };
-            let verdict = hunt(console, &session, point, case)?;
+            let is_recorded = plan.killers.contains_key(point);
+            let first = is_recorded.then_some(killer.seed);
+            let others = (0..SEEDS).filter(|&seed| Some(seed) != first);
+            let seeds = first.into_iter().chain(others);
+            let hunted = hunt(console, &session, point, killer, seeds)?;
             let mut done = lock(&done);
-            done.push((number, verdict));
-            console.progress(
-                done.len() as u64,
-                chosen.len() as u64,
-                "points on the board",
-            );
+            done.push(hunted);
+            let (count, total) = (done.len() as u64, order.len() as u64);
+            console.progress(count, total, "points on the board");
         }
     };
     std::thread::scope(|scope| {
         let host = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let workers: Vec<_> = (0..host.min(chosen.len()))
+        let workers: Vec<_> = (0..host.min(order.len()))
             .map(|_| scope.spawn(work))
             .collect();
         workers
@@ -144,18 +83,53 @@ pub(super) fn sweep(
             .into_iter()
             .collect::<Result<()>>()
     })?;
-    console.clear();
     let mut done = std::mem::take(&mut *lock(&done));
-    done.sort_by_key(|(number, _)| *number);
-    for (_, (verdict, account)) in done {
-        table.row(&verdict, false);
-        if chosen.len() == 1 {
-            account.iter().for_each(|line| console.say(line));
+    done.sort_by(|a, b| a.verdict.point.cmp(&b.verdict.point));
+    let mut sweep = Sweep {
+        ended_well: unbroken(console, &session, &done)?,
+        ..Sweep::default()
+    };
+    for hunted in done {
+        table.row(&hunted.verdict, false);
+        if plan.points.len() == 1 {
+            hunted.account.iter().for_each(|line| console.say(line));
         }
-        sweep.results.push(verdict);
+        let point = &hunted.verdict.point;
+        if let Some(killer) = plan.killers.get(&**point)
+            && hunted.killer.is_none_or(|found| found.seed != killer.seed)
+        {
+            let why = format!("{} passes", killer.replay());
+            sweep.lapsed.insert(point.clone(), why);
+        }
+        sweep.results.push(hunted.verdict);
     }
-    sweep.ended_well = true;
     Ok(sweep)
+}
+
+/// Runs once more, with no point broken, what killed. Whether all pass.
+fn unbroken(console: &Console, session: &Session, done: &[Hunted]) -> Result<bool> {
+    // Many points share a run.
+    let of = |killer: &Killer| (killer.case.clone(), killer.cores, killer.seed);
+    let killers = done.iter().filter_map(|hunted| hunted.killer.as_ref());
+    let runs: BTreeSet<(String, u32, u32)> = killers.map(of).collect();
+    let setups: Vec<Setup> = runs
+        .iter()
+        .map(|(case, cores, seed)| setup(case, *cores, *seed, None))
+        .collect();
+    let mut good = true;
+    let ended = session.all(console, &setups)?;
+    console.clear();
+    for (run, (case, ..)) in ended.iter().zip(&runs) {
+        if !run.ok() || run.begun() == 0 {
+            good = false;
+            console.error(&format!(
+                "{case} fails on the board with no point broken (seed {}): {}",
+                run.seed,
+                run.errors.join("; ")
+            ));
+        }
+    }
+    Ok(good)
 }
 
 /// A panic elsewhere is reported where it is joined.
@@ -165,55 +139,71 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Boots with the point broken until a seed kills it: the verdict, and what that run said.
+/// What came of a point.
+struct Hunted {
+    verdict: Verdict,
+    /// The run that killed it.
+    killer: Option<Killer>,
+    /// What that run said.
+    account: Vec<String>,
+}
+
+/// Boots with the point broken until a seed kills it, the case and the cores being those of the line.
 fn hunt(
     console: &Console,
     session: &Session,
     point: &str,
-    case: &str,
-) -> Result<(Verdict, Vec<String>)> {
-    for seed in 0..SEEDS {
-        let setup = Setup {
-            seed,
-            ..setup(case, Some(point))
-        };
-        let run = session.run(console, &setup)?;
+    line: &Killer,
+    seeds: impl Iterator<Item = u32>,
+) -> Result<Hunted> {
+    let mut runs = 0;
+    for seed in seeds {
+        let run = session.run(console, &setup(&line.case, line.cores, seed, Some(point)))?;
+        runs += 1;
         if run.ok() {
             continue;
         }
+        let killer = Killer {
+            seed,
+            how: how(&run).to_owned(),
+            ..line.clone()
+        };
         let object = json!({
             "point": point,
             "killed": true,
-            "case": case,
-            "cores": CORES,
+            "case": killer.case,
+            "cores": killer.cores,
             "profile": "qemu",
-            "how": how(&run),
-            "schedules": seed + 1,
+            "how": killer.how,
+            "schedules": runs,
             "seed": seed,
-            "replay": format!("{case}/{CORES}/qemu:{seed}"),
+            "replay": killer.replay(),
         });
-        let verdict = Verdict {
-            point: point.to_owned(),
-            killed: true,
-            object,
-        };
-        return Ok((verdict, run.errors));
+        return Ok(Hunted {
+            verdict: Verdict {
+                point: point.to_owned(),
+                killed: true,
+                object,
+            },
+            killer: Some(killer),
+            account: run.errors,
+        });
     }
-    let object = json!({"point": point, "killed": false, "schedules": SEEDS});
-    Ok((
-        Verdict {
+    Ok(Hunted {
+        verdict: Verdict {
             point: point.to_owned(),
             killed: false,
-            object,
+            object: json!({"point": point, "killed": false, "schedules": runs}),
         },
-        Vec::new(),
-    ))
+        killer: None,
+        account: Vec::new(),
+    })
 }
 
-fn setup(case: &str, point: Option<&str>) -> Setup {
+fn setup(case: &str, cores: u32, seed: u32, point: Option<&str>) -> Setup {
     let mut arguments = vec![BUDGET.to_owned()];
     arguments.extend(point.map(|point| format!("mutant={point}")));
-    let usual = Setup::new(CORES, 0);
+    let usual = Setup::new(cores, seed);
     Setup {
         filter: Some(case.to_owned()),
         arguments,

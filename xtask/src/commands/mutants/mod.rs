@@ -2,7 +2,8 @@
 
 mod board;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -12,20 +13,25 @@ use super::test::Count;
 use crate::console::{Console, out};
 use crate::error::usage;
 use crate::explorer::Explorer;
+use crate::killers::{Killer, Killers};
 use crate::{equivalent, points};
 
 /// Break one cache action, lock or ordering step at a time; a case must notice
 ///
 /// Every such step in the kernel and its links stands in a named mutation point. This checks the sources
-/// (nothing of the kind outside of a point), builds all mutants into one program, runs all cases with none
-/// broken, and then breaks one point after the other under exploration, until a case fails: by a wrong
-/// value, an oracle, a deadlock, a livelock or a panic.
+/// (nothing of the kind outside of a point), builds all mutants into one program, and tries for each point the
+/// run that killed it last time (tests/killers/): that must pass with no point broken, and fail with the point
+/// broken, by a wrong value, an oracle, a deadlock, a livelock or a panic.
+///
+/// Only for points that no recorded run kills, or for all with --search, it runs all cases with no point
+/// broken, which must pass and reach every point, and then breaks the points under exploration until a case
+/// fails. Then it says so, and --record writes down what was found.
 ///
 /// Exit status: 0 if every point was killed, or survived and is argued to be equivalent in
 /// docs/equivalent-mutants.md; else 1; 2 for bad input. The last line is `mutants: K of N killed`.
 ///
 /// A row ends with what repeats it: `--point NAME --replay CASE/CORES/PROFILE:SEED` prints that run.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct Arguments {
     /// The machine that must notice: qemu stands for a stated subset of the points
     #[arg(long, value_enum, default_value = "sim")]
@@ -33,7 +39,16 @@ pub(crate) struct Arguments {
     /// Only points whose name contains PATTERN
     #[arg(long, value_name = "PATTERN")]
     point: Option<String>,
-    /// Schedules per point, at most
+    /// Ignore the recorded runs: search for each point
+    #[arg(long)]
+    search: bool,
+    /// Write the runs that killed to tests/killers/, and drop lines of points that are gone
+    #[arg(long)]
+    record: bool,
+    /// Only every Nth point, beginning with the Ith
+    #[arg(long, value_name = "I/N")]
+    slice: Option<Slice>,
+    /// Schedules per point that is searched for, at most
     #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..))]
     schedules: u64,
     /// One JSON object per point, a line each
@@ -44,59 +59,115 @@ pub(crate) struct Arguments {
         long,
         value_name = "WHICH",
         requires = "point",
-        conflicts_with = "json"
+        conflicts_with_all = ["json", "search", "record", "slice"]
     )]
     replay: Option<String>,
 }
 
 /// Which machine.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum On {
+    #[default]
     Sim,
     Qemu,
+}
+
+impl Arguments {
+    /// Those of `names` that are asked for.
+    fn points<'a>(&self, names: &[&'a str]) -> Result<Vec<&'a str>> {
+        let pattern = self.point.as_deref().unwrap_or("");
+        let chosen = names.iter().copied().filter(|name| name.contains(pattern));
+        let Slice { first, of } = self.slice.unwrap_or(Slice { first: 1, of: 1 });
+        let chosen: Vec<&str> = chosen.skip(first - 1).step_by(of).collect();
+        if chosen.is_empty() {
+            let (file, names) = (self.on.file(), names.join(", "));
+            return Err(usage(format!(
+                "--point {pattern}: no point of {file} or of the slice has this in its name; points: {names}"
+            )));
+        }
+        Ok(chosen)
+    }
+}
+
+impl On {
+    /// Where its killers are kept.
+    fn file(self) -> &'static str {
+        match self {
+            Self::Sim => "tests/killers/sim.tsv",
+            Self::Qemu => "tests/killers/qemu.tsv",
+        }
+    }
+
+    /// What to do about a file that is out of date.
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Sim => "run `cargo xtask mutants --record`",
+            Self::Qemu => "run `cargo xtask mutants --on qemu --record`",
+        }
+    }
+}
+
+/// Every `of`th point, beginning with the `first`, counted from 1.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) first: usize,
+    pub(crate) of: usize,
+}
+
+impl FromStr for Slice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text
+            .split_once('/')
+            .and_then(|(first, of)| Some((first.parse().ok()?, of.parse().ok()?)));
+        match parsed {
+            Some((first, of)) if (1..=of).contains(&first) => Ok(Self { first, of }),
+            _ => Err("give I/N, I from 1 to N".to_owned()),
+        }
+    }
 }
 
 /// Runs the command; `false` if a point survives that should not, or the other way round.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     console.release();
-    let sources = Sources::read(console)?;
-    if sources.errors > 0 {
-        return Ok(false);
-    }
-    let pattern = arguments.point.as_deref().unwrap_or("");
     if let Some(which) = &arguments.replay {
-        if arguments.on == On::Qemu {
-            return Err(usage(
-                "--replay is for the simulator; on the board, --point alone prints the run",
-            ));
-        }
-        return replay(console, &sources, pattern, which);
+        return replay(console, arguments, which);
     }
-    let names: Vec<&str> = match arguments.on {
-        On::Sim => sources.names.iter().map(String::as_str).collect(),
-        On::Qemu => board::names().collect(),
-    };
-    let chosen: Vec<&str> = names
-        .iter()
-        .copied()
-        .filter(|name| name.contains(pattern))
-        .collect();
-    if chosen.is_empty() {
-        let names = names.join(", ");
-        return Err(usage(format!(
-            "--point {pattern}: no point has this in its name; points: {names}"
-        )));
-    }
-    let table = Table::new(&chosen, arguments.json);
-    let sweep = match arguments.on {
-        On::Sim => simulator(console, &sources, pattern, arguments.schedules, &table)?,
-        On::Qemu => board::sweep(console, &sources, pattern, &table)?,
-    };
-    Ok(sweep.verdict(console, &sources, arguments.json))
+    Ok(sweep(console, arguments)?.failed == 0)
 }
 
-/// All points, for `cargo xtask test`: each counts as a check.
-pub(crate) fn all(console: &Console, schedules: u64) -> Result<Count> {
+/// All points on the simulator, for `cargo xtask test`: by their recorded runs, or by a search for each.
+pub(crate) fn all(console: &Console, schedules: u64, search: bool) -> Result<Count> {
+    let arguments = Arguments {
+        schedules,
+        search,
+        ..Arguments::default()
+    };
+    sweep(console, &arguments)
+}
+
+/// The board's points, or a slice of them, for `cargo xtask ci`.
+pub(crate) fn on_board(console: &Console, slice: Option<Slice>) -> Result<Count> {
+    let arguments = Arguments {
+        on: On::Qemu,
+        slice,
+        ..Arguments::default()
+    };
+    sweep(console, &arguments)
+}
+
+/// What is done with which points.
+struct Plan<'a> {
+    /// Those to break, in alphabetical order.
+    points: Vec<&'a str>,
+    /// Their recorded runs, as far as these are to be tried.
+    killers: BTreeMap<&'a str, &'a Killer>,
+    schedules: u64,
+}
+
+/// Breaks the points that are asked for, prints what comes of it, and counts it.
+fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
     let sources = Sources::read(console)?;
     if sources.errors > 0 {
         return Ok(Count {
@@ -104,45 +175,90 @@ pub(crate) fn all(console: &Console, schedules: u64) -> Result<Count> {
             failed: sources.errors,
         });
     }
-    let chosen: Vec<&str> = sources.names.iter().map(String::as_str).collect();
-    let table = Table::new(&chosen, false);
-    let sweep = simulator(console, &sources, "", schedules, &table)?;
-    let ok = sweep.verdict(console, &sources, false);
+    let file = arguments.on.file();
+    let mut killers = Killers::read(file)?;
+    for name in sources.gone(&killers) {
+        let advice = arguments.on.advice();
+        console.say(&format!(
+            "{file}: {name}: there is no such point any more; {advice}"
+        ));
+    }
+    let names: Vec<&str> = sources
+        .names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| arguments.on == On::Sim || killers.0.contains_key(*name))
+        .collect();
+    let points = arguments.points(&names)?;
+    let tried = |name: &&str| killers.0.get_key_value(*name).filter(|_| !arguments.search);
+    let known: BTreeMap<&str, &Killer> = points
+        .iter()
+        .filter_map(tried)
+        .map(|(name, killer)| (&**name, killer))
+        .collect();
+    // What is argued to survive takes the longest of all searches.
+    let asked = arguments.search || arguments.point.is_some();
+    let (argued, points): (Vec<&str>, Vec<&str>) = points.into_iter().partition(|name| {
+        !asked && sources.equivalent.contains(*name) && !known.contains_key(name)
+    });
+    let plan = Plan {
+        points,
+        killers: known,
+        schedules: arguments.schedules,
+    };
+    let table = Table::new(&plan.points, arguments.json);
+    let sweep = match arguments.on {
+        On::Sim => simulator(console, &sources, &plan, &table)?,
+        On::Qemu => board::sweep(console, &killers, &plan, &table)?,
+    };
+    if !argued.is_empty() {
+        console.say(&format!(
+            "not searched for, since they are argued to be equivalent (--search does): {}",
+            argued.join(", ")
+        ));
+    }
+    if !arguments.search {
+        let advice = match arguments.record {
+            true => String::new(),
+            false => format!("; {}", arguments.on.advice()),
+        };
+        let news = sweep.news(&plan, &advice);
+        news.iter().for_each(|line| console.say(line));
+    }
+    let ok = sweep.verdict(console, &sources, arguments.json);
+    let count = plan.points.len();
+    if arguments.record && sweep.ended_well {
+        let gone: Vec<String> = sources.gone(&killers).map(str::to_owned).collect();
+        let changed = killers.update(&gone, sweep.killers());
+        killers.write(file)?;
+        console.say(&format!(
+            "{file}: {} lines, {changed} of them new, changed or dropped",
+            killers.0.len()
+        ));
+    }
     let failed = sweep.wrong(&sources).max(usize::from(!ok));
     Ok(Count {
-        passed: sources.names.len().saturating_sub(failed),
+        passed: count.saturating_sub(failed),
         failed,
     })
 }
 
-/// The board's subset, for `cargo xtask ci`.
-pub(crate) fn on_board(console: &Console) -> Result<Count> {
-    let sources = Sources::read(console)?;
-    let names: Vec<&str> = board::names().collect();
-    let table = Table::new(&names, false);
-    let sweep = board::sweep(console, &sources, "", &table)?;
-    let ok = sweep.verdict(console, &sources, false) && sources.errors == 0;
-    let killed = sweep
-        .results
-        .iter()
-        .filter(|verdict| verdict.killed)
-        .count();
-    let failed = (names.len() - killed).max(usize::from(!ok));
-    Ok(Count {
-        passed: names.len() - failed,
-        failed,
-    })
-}
-
-/// The source check alone.
+/// The check of the sources and of the recorded runs' names alone.
 pub(crate) fn check(console: &Console) -> Result<Count> {
     let sources = Sources::read(console)?;
+    let mut errors = sources.errors;
+    for on in [On::Sim, On::Qemu] {
+        for name in sources.gone(&Killers::read(on.file())?) {
+            let (file, advice) = (on.file(), on.advice());
+            console.error(&format!("{file}: {name}: there is no such point; {advice}"));
+            errors += 1;
+        }
+    }
     out(&format!(
-        "{} mutation points, {} errors",
-        sources.names.len(),
-        sources.errors
+        "{} mutation points, {errors} errors",
+        sources.names.len()
     ));
-    Ok(Count::one(sources.errors == 0))
+    Ok(Count::one(errors == 0))
 }
 
 /// What the sources and the document say.
@@ -168,19 +284,18 @@ impl Sources {
                 ));
             }
         }
-        for name in board::names() {
-            if !names.iter().any(|known| known == name) {
-                errors.push(format!(
-                    "{name}: the board's list names this, but the sources do not"
-                ));
-            }
-        }
         errors.iter().for_each(|error| console.error(error));
         Ok(Self {
             names,
             equivalent: equivalent.into_iter().collect(),
             errors: errors.len(),
         })
+    }
+
+    /// The points of the file that are none.
+    fn gone<'a>(&self, killers: &'a Killers) -> impl Iterator<Item = &'a str> {
+        let names = killers.0.keys().map(String::as_str);
+        names.filter(|name| !self.names.iter().any(|known| known == name))
     }
 }
 
@@ -238,10 +353,20 @@ struct Verdict {
     object: Value,
 }
 
+impl Verdict {
+    /// The run that killed.
+    fn killer(&self) -> Option<Killer> {
+        let text = |name: &str| self.object[name].as_str();
+        Killer::parse(text("replay")?, text("how")?)
+    }
+}
+
 /// What came of all.
 #[derive(Default)]
 struct Sweep {
     results: Vec<Verdict>,
+    /// Recorded runs that do not kill their points, and why.
+    lapsed: BTreeMap<String, String>,
     /// The program ended as it should.
     ended_well: bool,
 }
@@ -251,6 +376,62 @@ impl Sweep {
     fn wrong(&self, sources: &Sources) -> usize {
         let wrong = |result: &&Verdict| result.killed == sources.equivalent.contains(&result.point);
         self.results.iter().filter(wrong).count()
+    }
+
+    /// Takes a line of the explorer. A row is the caller's to print.
+    fn hear(&mut self, console: &Console, object: Value) -> Result<()> {
+        let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
+        match object["is"].as_str() {
+            Some("lapsed") => {
+                self.lapsed.insert(text("point"), text("why"));
+            }
+            Some("unbroken") => console.say(&format!(
+                "no point broken: {} runs of {} settings pass and reach all points",
+                object["runs"], object["settings"],
+            )),
+            Some("error") => console.error(&text("error")),
+            Some("result") => self.results.push(Verdict {
+                point: text("point"),
+                killed: object["killed"] == true,
+                object,
+            }),
+            _ => bail!("unexpected: {object}"),
+        }
+        Ok(())
+    }
+
+    /// The runs that killed.
+    fn killers(&self) -> impl Iterator<Item = (&str, Killer)> {
+        let killed = self.results.iter().filter(|result| result.killed);
+        killed.filter_map(|result| Some((&*result.point, result.killer()?)))
+    }
+
+    /// What a search had to do because the recorded runs did not, and what these did in another way.
+    fn news(&self, plan: &Plan<'_>, advice: &str) -> Vec<String> {
+        let of = |result: &Verdict| {
+            let (point, now) = (&result.point, result.killer());
+            let found = match &now {
+                Some(now) => format!("found another, {}{advice}", now.replay()),
+                None => "found no other".to_owned(),
+            };
+            match (self.lapsed.get(point), plan.killers.get(&**point), now) {
+                (Some(why), ..) => Some(format!(
+                    "killer of {point} no longer kills ({why}): {found}"
+                )),
+                (None, None, now) => {
+                    let found = now.map_or("found none".to_owned(), |now| {
+                        format!("found {}{advice}", now.replay())
+                    });
+                    Some(format!("no killer of {point} is recorded: {found}"))
+                }
+                (None, Some(then), Some(now)) if now.how != then.how => Some(format!(
+                    "killer of {point} kills by {} now, not by {}{advice}",
+                    now.how, then.how
+                )),
+                (None, Some(_), _) => None,
+            }
+        };
+        self.results.iter().filter_map(of).collect()
     }
 
     /// Prints what is wrong, and the last line.
@@ -295,58 +476,32 @@ impl Sweep {
 fn simulator(
     console: &Console,
     sources: &Sources,
-    pattern: &str,
-    schedules: u64,
+    plan: &Plan<'_>,
     table: &Table,
 ) -> Result<Sweep> {
     let explorer = Explorer::mutants(console)?;
-    console.step("all cases with no point broken");
-    let mut arguments = vec![
-        "mutants".to_owned(),
-        "--only".to_owned(),
-        pattern.to_owned(),
-    ];
-    arguments.extend(["--schedules".to_owned(), schedules.to_string()]);
+    console.step("breaking points");
+    let mut arguments = vec!["mutants".to_owned()];
+    let mut add = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
+    add("schedules", plan.schedules.to_string());
     for name in &sources.names {
-        arguments.extend(["--point".to_owned(), name.clone()]);
+        add("point", name.clone());
+    }
+    for name in &plan.points {
+        add("break", (*name).to_owned());
+    }
+    for (name, killer) in &plan.killers {
+        add("killer", format!("{name}={}", killer.replay()));
     }
     let mut sweep = Sweep::default();
-    let mut total = 0;
     let ended_well = explorer.lines(arguments, |object| {
-        match object["is"].as_str() {
-            Some("unbroken") if !table.json => {
-                console.say(&format!(
-                    "no point broken: {} runs of {} settings pass and reach all {} points",
-                    object["runs"],
-                    object["settings"],
-                    sources.names.len()
-                ));
-            }
-            Some("unbroken") => {}
-            Some("begun") => total = object["points"].as_u64().unwrap_or(0),
-            Some("error") => {
-                let error = object["error"].as_str().unwrap_or_default();
-                console.error(error);
-            }
-            Some("result") => {
-                let point = object["point"]
-                    .as_str()
-                    .context("a result without a point")?
-                    .to_owned();
-                let killed = object["killed"] == true;
-                let result = Verdict {
-                    point,
-                    killed,
-                    object,
-                };
-                table.row(&result, sources.equivalent.contains(&result.point));
-                sweep.results.push(result);
-            }
-            _ => bail!("unexpected: {object}"),
+        let rows = sweep.results.len();
+        sweep.hear(console, object)?;
+        for result in &sweep.results[rows..] {
+            table.row(result, sources.equivalent.contains(&result.point));
         }
-        if total > 0 {
-            console.progress(sweep.results.len() as u64, total, "points");
-        }
+        let (done, total) = (sweep.results.len() as u64, plan.points.len() as u64);
+        console.progress(done, total, "points");
         Ok(())
     })?;
     sweep.ended_well = ended_well;
@@ -354,7 +509,14 @@ fn simulator(
 }
 
 /// Prints the account of one run; `false` if that fails, as it does when the point is killed there.
-fn replay(console: &Console, sources: &Sources, point: &str, which: &str) -> Result<bool> {
+fn replay(console: &Console, arguments: &Arguments, which: &str) -> Result<bool> {
+    if arguments.on == On::Qemu {
+        return Err(usage(
+            "--replay is for the simulator; on the board, --point alone prints the run",
+        ));
+    }
+    let sources = Sources::read(console)?;
+    let point = arguments.point.as_deref().unwrap_or("");
     if !sources.names.iter().any(|name| name == point) {
         return Err(usage(format!(
             "--point {point}: with --replay, give the whole name of a point"
@@ -364,7 +526,7 @@ fn replay(console: &Console, sources: &Sources, point: &str, which: &str) -> Res
     console.clear();
     let status = explorer
         .command()
-        .args(["mutants", "--only", point, "--replay", which])
+        .args(["mutants", "--break", point, "--replay", which])
         .status()
         .context("cannot run the explorer")?;
     match status.code() {
@@ -372,5 +534,108 @@ fn replay(console: &Console, sources: &Sources, point: &str, which: &str) -> Res
             "--replay {which}: give CASE/CORES/PROFILE:SEED as a row has it"
         ))),
         code => Ok(code == Some(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources() -> Sources {
+        Sources {
+            names: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            equivalent: BTreeSet::new(),
+            errors: 0,
+        }
+    }
+
+    fn heard(lines: &[Value]) -> Sweep {
+        let console = Console::new();
+        let mut sweep = Sweep::default();
+        for line in lines {
+            sweep.hear(&console, line.clone()).unwrap();
+        }
+        sweep
+    }
+
+    fn kill(point: &str, replay: &str, how: &str) -> Value {
+        json!({"is": "result", "point": point, "killed": true, "schedules": 1, "how": how, "replay": replay})
+    }
+
+    fn recorded<'a>(points: &[&'a str], killer: &'a Killer) -> Plan<'a> {
+        Plan {
+            points: vec!["a", "b", "c"],
+            killers: points.iter().map(|point| (*point, killer)).collect(),
+            schedules: 1,
+        }
+    }
+
+    #[test]
+    fn what_kills_as_recorded_is_no_news() {
+        let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
+        let sweep = heard(&[kill("a", "case/2/scc:0", "panic")]);
+        let news = sweep.news(&recorded(&["a"], &killer), "; record");
+        assert_eq!(news, [""; 0]);
+        assert_eq!(sweep.wrong(&sources()), 0);
+    }
+
+    #[test]
+    fn a_killer_that_kills_no_longer_is_told_and_replaced() {
+        let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
+        let sweep = heard(&[
+            json!({"is": "lapsed", "point": "a", "why": "case/2/scc:0 passes"}),
+            kill("b", "case/2/scc:0", "deadlock"),
+            kill("a", "other/3/weak:7", "panic"),
+            kill("c", "third/2/scc:1", "panic"),
+        ]);
+        let plan = recorded(&["a", "b"], &killer);
+        assert_eq!(
+            sweep.news(&plan, "; record"),
+            [
+                "killer of b kills by deadlock now, not by panic; record",
+                "killer of a no longer kills (case/2/scc:0 passes): found another, other/3/weak:7; record",
+                "no killer of c is recorded: found third/2/scc:1; record",
+            ]
+        );
+        assert_eq!(sweep.wrong(&sources()), 0);
+        let mut killers = Killers::default();
+        for point in ["a", "gone"] {
+            killers.0.insert(point.to_owned(), killer.clone());
+        }
+        assert_eq!(sources().gone(&killers).collect::<Vec<_>>(), ["gone"]);
+        assert_eq!(killers.update(&["gone".to_owned()], sweep.killers()), 4);
+        let now: Vec<String> = killers.0.values().map(Killer::replay).collect();
+        assert_eq!(now, ["other/3/weak:7", "case/2/scc:0", "third/2/scc:1"]);
+    }
+
+    #[test]
+    fn a_point_that_nothing_kills_any_more_fails_the_command() {
+        let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
+        let sweep = heard(&[
+            json!({"is": "lapsed", "point": "a", "why": "case/2/scc:0 passes"}),
+            json!({"is": "result", "point": "a", "killed": false, "schedules": 9}),
+        ]);
+        let news = sweep.news(&recorded(&["a"], &killer), "; record");
+        let told = "killer of a no longer kills (case/2/scc:0 passes): found no other";
+        assert_eq!(news, [told]);
+        assert_eq!(sweep.wrong(&sources()), 1);
+    }
+
+    #[test]
+    fn slices_are_every_nth_point() {
+        let names = ["a", "b", "c", "d", "e"];
+        let chosen = |slice: &str| {
+            let slice = Some(slice.parse().unwrap());
+            let arguments = Arguments {
+                slice,
+                ..Arguments::default()
+            };
+            arguments.points(&names).unwrap()
+        };
+        assert_eq!(chosen("1/2"), ["a", "c", "e"]);
+        assert_eq!(chosen("2/2"), ["b", "d"]);
+        for bad in ["0/2", "3/2", "1/0", "1", "x/2", "1/2/3"] {
+            assert!(bad.parse::<Slice>().is_err(), "{bad}");
+        }
     }
 }
