@@ -45,6 +45,7 @@ use core::marker::PhantomData;
 use flagpost::{Budget, Config, Error, Link, World};
 use flagpost_link::Refusal;
 
+use crate::arguments::BUDGET;
 use crate::{Case, Context, Failure, MachinePlatform, Platform, Ring};
 
 /// The cases that any link can run.
@@ -164,8 +165,7 @@ fn join_as<'c, P: Platform>(
 ) -> Result<World<'c, P::Link>, Failure> {
     let mut config = Config::default();
     if context.args.text("budget").is_some() {
-        let budget = context.args.number("budget", 0);
-        let budget = budget.ok_or(Failure::Argument("budget is not a number"))?;
+        let budget = context.args.of(&BUDGET, 1, 0)?;
         config.budget = Budget::microseconds(budget.into());
     }
     let link = P::link(&context.machine, session, ring)?;

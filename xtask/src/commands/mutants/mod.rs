@@ -12,7 +12,7 @@ use super::test::Count;
 use crate::console::{Console, out};
 use crate::error::usage;
 use crate::explorer::Explorer;
-use crate::{equivalent, points};
+use crate::{children, equivalent, points};
 
 /// Break one cache action, lock or ordering step at a time; a case must notice
 ///
@@ -362,11 +362,9 @@ fn replay(console: &Console, sources: &Sources, point: &str, which: &str) -> Res
     }
     let explorer = Explorer::mutants(console)?;
     console.clear();
-    let status = explorer
-        .command()
-        .args(["mutants", "--only", point, "--replay", which])
-        .status()
-        .context("cannot run the explorer")?;
+    let mut command = explorer.command();
+    command.args(["mutants", "--only", point, "--replay", which]);
+    let status = children::status(&mut command).context("cannot run the explorer")?;
     match status.code() {
         Some(2) => Err(usage(format!(
             "--replay {which}: give CASE/CORES/PROFILE:SEED as a row has it"
