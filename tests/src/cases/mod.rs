@@ -57,6 +57,11 @@ pub(crate) struct Machines<P>(PhantomData<P>);
 /// Any number of cores.
 const ANY: u16 = u16::MAX;
 
+/// Most cores of the cases that tell nothing new beyond: their work grows with the square of the cores, as that of
+/// everything that makes several windows, or another case of the same protocol runs at [`ANY`] size. With 512 harts
+/// on a thread of the host, each window of a case costs a hundred million instructions.
+const MANY: u16 = 256;
+
 impl<P: Platform> Links<P> {
     pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
         Self::LINK,
