@@ -215,7 +215,8 @@ impl<'a> Follower<'a> {
         records
     }
 
-    /// Prints the objects of the cases that are over since the last call. Standard output is flushed at each line.
+    /// Prints the objects of the cases that are over since the last call. Standard output is
+    /// flushed at each line.
     fn tell(&mut self) {
         while let Some(case) = self.run.cases.get(self.told).filter(|case| case.over) {
             if self.setup.json {

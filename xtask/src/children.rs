@@ -1,16 +1,18 @@
 //! The programs that this one starts and waits for: none of them outlives it.
 //!
 //! ```text
-//!   SIGINT, SIGTERM, SIGHUP ──► the thread of `watch`: takes the register and keeps it
-//!                                 │ SIGTERM to each group, SIGKILL after GRACE; removes the files
+//!   SIGINT, SIGTERM, SIGHUP ──► the thread of `watch` takes the register and keeps it
+//!                                 │ SIGTERM to each group, SIGKILL after GRACE
+//!                                 │ removes the files
 //!                                 ▼
 //!                               dies by the same signal
 //! ```
-//! Each child leads a process group of its own, so that what it starts in turn (cargo its compilers, a test its ranks)
-//! ends with it. What is typed at the terminal comes to this program alone, which passes it on.
+//! Each child leads a process group of its own, so that what it starts in turn (cargo its compilers,
+//! a test its ranks) ends with it. What is typed at the terminal comes to this program alone, which
+//! passes it on.
 //!
-//! A thread that waits for a child which the signal has ended goes no further: [`Running`] cannot leave the register
-//! any more. So nobody reports the end as a failure of the child.
+//! A thread that waits for a child which the signal has ended goes no further: [`Running`] cannot
+//! leave the register any more. So no thread reports the end as a failure of the child.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -26,7 +28,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// How long children may take to end by themselves. One may be this program once more, with children of its own.
+/// How long children may take to end by themselves. One may be this program once more, with
+/// children of its own.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The groups of the children that run, each with a file that goes with it.
@@ -38,8 +41,8 @@ fn register() -> MutexGuard<'static, BTreeMap<i32, Option<PathBuf>>> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// From now on, a signal that ends this program ends its children first. A signal that this program was started to
-/// ignore, as by `nohup`, stays ignored.
+/// From now on, a signal that ends this program ends its children first. A signal that this program
+/// was started to ignore, as by `nohup`, stays ignored.
 pub(crate) fn watch() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);
@@ -181,7 +184,7 @@ mod tests {
     /// Set for the process that gets the signal: the file that its child makes.
     const VICTIM: &str = "FLAGPOST_TEST_VICTIM";
 
-    /// Not a test but what [`ended_by`] starts: watches, has a child and a grandchild, and waits for them.
+    /// Not a test but what [`ended_by`] starts: it watches, has a child and a grandchild, and waits.
     #[test]
     fn victim() {
         let Some(file) = std::env::var_os(VICTIM).map(PathBuf::from) else {

@@ -57,9 +57,9 @@ pub(crate) struct Machines<P>(PhantomData<P>);
 /// Any number of cores.
 const ANY: u16 = u16::MAX;
 
-/// Most cores of the cases that tell nothing new beyond: their work grows with the square of the cores, as that of
-/// everything that makes several windows, or another case of the same protocol runs at [`ANY`] size. With 512 harts
-/// on a thread of the host, each window of a case costs a hundred million instructions.
+/// Most cores of a case whose work grows with the square of the cores, while another case shows its
+/// protocol at [`ANY`] size. A window has words for each peer: with 512 harts on one thread of the
+/// host, each window that a case makes costs a hundred million instructions.
 const MANY: u16 = 256;
 
 impl<P: Platform> Links<P> {

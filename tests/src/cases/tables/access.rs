@@ -39,9 +39,7 @@ impl<P: Platform> Links<P> {
         case("rma.other_elements", 1, 5, |c| {
             rma_layout::other_elements(&join(c)?)
         }),
-        case("rma.requests", 1, MANY, |c| {
-            rma_request::requests(&join(c)?)
-        }),
+        case("rma.requests", 1, ANY, |c| rma_request::requests(&join(c)?)),
         case("rma.cells", 1, ANY, |c| rma_request::cells(&join(c)?)),
         case("rma.epochs", 1, rma::MOST, |c| rma::epochs(&join(c)?)),
         case("rma.misuse", 1, MANY, |c| rma::misuse(&join(c)?)),
