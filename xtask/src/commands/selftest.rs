@@ -40,7 +40,7 @@ const BROKEN: [Check; 9] = [
     },
     Check {
         name: "a case that waits for ever",
-        arguments: &["--filter", "broken.hang", "--timeout", "5"],
+        arguments: &["--filter", "broken.hang", "--timeout", "10"],
         status: 1,
         words: &[
             "case broken.hang hung",
@@ -51,7 +51,7 @@ const BROKEN: [Check; 9] = [
     },
     Check {
         name: "a case that spins for ever",
-        arguments: &["--filter", "broken.spin", "--timeout", "5"],
+        arguments: &["--filter", "broken.spin", "--timeout", "10"],
         status: 1,
         words: &["case broken.spin hung", "core 1 still runs: ", ".rs:"],
     },
