@@ -55,6 +55,94 @@ fn every_case_belongs_to_a_group() {
     }
 }
 
+/// Each protocol, and cases that show it at any size.
+const PROTOCOLS: &[(&str, &[&str])] = &[
+    (
+        "starting and rings of cores",
+        &["world.start", "world.groups"],
+    ),
+    ("barrier", &["world.barrier", "timeout.barrier"]),
+    ("allgather", &["world.allgather"]),
+    ("broadcast", &["collective.broadcast"]),
+    ("reduce", &["collective.reduce"]),
+    ("allreduce", &["collective.allreduce"]),
+    ("collectives that stop", &["timeout.collectives"]),
+    ("fence", &["fence.ring", "timeout.fence"]),
+    (
+        "epochs by slots",
+        &["pscw.ring", "pscw.fan_in", "pscw.fan_out"],
+    ),
+    (
+        "epochs by match vectors",
+        &["pscw.vector.ring", "pscw.vector.fan_in"],
+    ),
+    (
+        "epochs by matching lists",
+        &["pscw.list.ring", "pscw.list.fan_in"],
+    ),
+    (
+        "immediate epochs",
+        &["pscw.immediate", "pscw.vector.immediate"],
+    ),
+    (
+        "late epochs",
+        &["timeout.post", "timeout.wait", "timeout.who"],
+    ),
+    (
+        "shared and exclusive locks",
+        &["lock.mixed", "lock.exclusive"],
+    ),
+    ("queued locks", &["lock.queued", "timeout.locked_queue"]),
+    ("lock_all", &["lock.all", "timeout.locked_all"]),
+    ("flush", &["lock.flush"]),
+    (
+        "notified puts",
+        &["notify.ring", "notify.tags", "notify.any_source"],
+    ),
+    ("notified puts by a shared ring", &["notify.shared.ring"]),
+    ("long notified puts", &["notify.long_streamed"]),
+    ("unexpected notifications", &["notify.queue_full"]),
+    ("notified changes", &["notify.changes", "timeout.notified"]),
+    ("notified gets", &["notify.gets"]),
+    (
+        "one of several requests",
+        &["timeout.several", "counters.any"],
+    ),
+    (
+        "telling",
+        &["told.by_put", "told.by_fetch", "told.answered"],
+    ),
+    ("counters", &["counters.ring"]),
+    ("signals", &["signals.pipeline"]),
+    (
+        "events",
+        &["events.ring", "events.requests", "timeout.events"],
+    ),
+    ("accumulates and fetches", &["rma.floats"]),
+    ("compare and swap", &["notify.changes", "rma.cells"]),
+    ("requests of accesses", &["rma.requests"]),
+    ("allocated windows", &["window.zero", "window.released"]),
+    ("created windows", &["window.created"]),
+    (
+        "dynamic windows",
+        &["window.dynamic", "window.dynamic_told"],
+    ),
+    ("windows of one model", &["model.unified"]),
+    ("the stencil", &["stencil.notified", "stencil.pscw"]),
+];
+
+/// The largest board skips cases, but no protocol.
+#[test]
+fn every_protocol_is_tried_at_512_cores() {
+    for (protocol, names) in PROTOCOLS {
+        for name in *names {
+            let case = cases().find(|case| case.name == *name);
+            let case = case.unwrap_or_else(|| panic!("{protocol}: there is no case {name}"));
+            assert!(case.admits(512), "{protocol}: {name} is for fewer cores");
+        }
+    }
+}
+
 /// Sizes beyond the exhaustive ones: all cases once with as many cores as the SCC has.
 #[test]
 fn forty_eight_cores() {

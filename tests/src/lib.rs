@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+pub mod arguments;
 pub mod cases;
 mod context;
 

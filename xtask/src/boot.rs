@@ -9,18 +9,20 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::console::Console;
+use crate::children::Running;
+use crate::console::{Console, out};
 use crate::hang;
 use crate::image::Image;
 use crate::log::{Decoder, Line};
 use crate::protocol::Record;
+use crate::report;
 use crate::run::{Exit, Run};
 use crate::symbols::Symbols;
 
@@ -36,8 +38,10 @@ pub(crate) struct Setup {
     /// The image does not speak the protocol: its exit status alone decides.
     pub(crate) plain: bool,
     pub(crate) parallel: bool,
-    /// Host time for the whole run.
+    /// A run hangs once the image has told nothing of its cases for so long a host time.
     pub(crate) timeout: Duration,
+    /// Print the object of each case on standard output when the case is over.
+    pub(crate) json: bool,
     /// Show log lines of every level and progress, not only warnings.
     pub(crate) verbose: bool,
 }
@@ -53,6 +57,7 @@ impl Setup {
             plain: false,
             parallel: false,
             timeout: Duration::from_secs(120),
+            json: false,
             verbose: false,
         }
     }
@@ -97,25 +102,15 @@ impl Setup {
     }
 }
 
-/// A running QEMU. It and its socket go when this value does, whatever happens.
-struct Machine {
-    child: Child,
-    socket: PathBuf,
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_file(&self.socket);
-    }
-}
-
 /// A name for a socket: short, since 108 bytes are the limit, and not used by another boot.
 fn socket() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("flagpost-{}-{number}.qmp", std::process::id()))
+    socket_of(std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The socket of a process's boot of this number, from 0.
+pub(crate) fn socket_of(process: u32, number: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("flagpost-{process}-{number}.qmp"))
 }
 
 /// Everything a pipe delivers, piece by piece.
@@ -138,29 +133,31 @@ fn pieces(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 /// Only if QEMU cannot be run; what goes wrong inside is in [`Run::errors`].
 pub(crate) fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Result<Run> {
     let socket = socket();
-    let child = setup
-        .command(qemu, &image.elf, &socket)
-        .spawn()
+    let mut command = setup.command(qemu, &image.elf, &socket);
+    let mut machine = Running::start_with(&mut command, Some(socket.clone()))
         .with_context(|| format!("cannot run {}", qemu.display()))?;
-    let mut machine = Machine { child, socket };
     let serial = pieces(machine.child.stdout.take().context("no pipe from QEMU")?);
     let stderr = pieces(machine.child.stderr.take().context("no pipe from QEMU")?);
 
     let mut follower = Follower::new(console, image, setup);
-    let deadline = Instant::now() + setup.timeout;
+    let mut deadline = Instant::now() + setup.timeout;
     let exit = loop {
         match serial.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(bytes) => follower.take(&bytes),
+            Ok(bytes) => {
+                if follower.take(&bytes) {
+                    deadline = Instant::now() + setup.timeout;
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {
-                let state = hang::describe(&machine.socket, &image.elf, &follower.run);
+                let state = hang::describe(&socket, &image.elf, &follower.run);
                 let seconds = setup.timeout.as_secs();
                 let progress = follower.run.progress();
                 break Exit::Hung(format!(
-                    "the run was not over after {seconds} s (--timeout), at {progress}\n  {state}"
+                    "no case began or ended for {seconds} s (--timeout), at {progress}\n  {state}"
                 ));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let status = machine.child.wait()?.code();
+                let status = machine.wait()?.code();
                 let stderr: Vec<u8> = stderr.iter().flatten().collect();
                 let stderr = String::from_utf8_lossy(&stderr).into_owned();
                 break Exit::Ended { status, stderr };
@@ -169,6 +166,7 @@ pub(crate) fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup)
     };
     drop(machine);
     follower.run.finish(&exit, follower.decoder.broken);
+    follower.tell();
     Ok(follower.run)
 }
 
@@ -179,6 +177,8 @@ struct Follower<'a> {
     setup: &'a Setup,
     decoder: Decoder<'a>,
     run: Run,
+    /// How many cases [`Follower::tell`] has told of.
+    told: usize,
 }
 
 impl<'a> Follower<'a> {
@@ -197,24 +197,44 @@ impl<'a> Follower<'a> {
             setup,
             decoder,
             run,
+            told: 0,
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    /// Takes a piece of the log in. True if the image has told something of its cases.
+    fn take(&mut self, bytes: &[u8]) -> bool {
+        let mut records = false;
         for line in self.decoder.feed(bytes) {
             if line.text.starts_with('@') {
                 self.protocol(&line.text);
+                records = true;
             } else {
                 self.show(&line);
             }
         }
+        records
+    }
+
+    /// Prints the objects of the cases that are over since the last call. Standard output is
+    /// flushed at each line.
+    fn tell(&mut self) {
+        while let Some(case) = self.run.cases.get(self.told).filter(|case| case.over) {
+            if self.setup.json {
+                out(&report::object(case, self.run.cores, self.run.seed));
+            }
+            self.told += 1;
+        }
     }
 
     fn protocol(&mut self, text: &str) {
-        let record = match Record::parse(text) {
+        let mut record = match Record::parse(text) {
             Ok(record) => record,
             Err(why) => return self.run.errors.push(format!("the image sent an {why}")),
         };
+        if let (true, Record::End { instructions, .. }) = (self.setup.parallel, &mut record) {
+            // Without -icount the guest's counter shows host time.
+            *instructions = None;
+        }
         let elf = &self.image.elf;
         self.run.record(record, &|pc| match Symbols::open(elf) {
             Ok(symbols) => symbols.place(pc),
@@ -223,6 +243,7 @@ impl<'a> Follower<'a> {
         if self.run.plan.is_some() && !self.run.matched_nothing() {
             self.console.release();
         }
+        self.tell();
         if let (true, Some(case)) = (self.setup.verbose, self.run.running()) {
             let total = self.run.plan.map_or(0, |(cases, _)| cases);
             self.console.step(format!(

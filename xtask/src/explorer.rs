@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::children::Running;
 use crate::console::Console;
 use crate::paths;
 
@@ -32,7 +33,8 @@ impl Explorer {
     fn build(console: &Console, profile: &str, flags: &[&str]) -> Result<Self> {
         let directory = paths::target().join(profile);
         console.step(format!("building {PACKAGE}"));
-        let mut child = Command::new(paths::cargo())
+        let mut command = Command::new(paths::cargo());
+        command
             .args([
                 "build",
                 "--locked",
@@ -46,17 +48,16 @@ impl Explorer {
             .current_dir(paths::root())
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
             .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("cannot run cargo")?;
-        let stderr = child.stderr.take().context("no pipe from cargo")?;
+            .stderr(Stdio::piped());
+        let mut cargo = Running::start(&mut command).context("cannot run cargo")?;
+        let stderr = cargo.child.stderr.take().context("no pipe from cargo")?;
         let mut said = String::new();
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
             console.step(format!("building {PACKAGE}: {}", line.trim()));
             said += &line;
             said.push('\n');
         }
-        if !child.wait()?.success() {
+        if !cargo.wait()?.success() {
             bail!("cannot build {PACKAGE}:\n{}", said.trim_end());
         }
         let program = directory.join(profile).join(PACKAGE);
@@ -81,20 +82,19 @@ impl Explorer {
         arguments: impl IntoIterator<Item = String>,
         mut take: impl FnMut(Value) -> Result<()>,
     ) -> Result<bool> {
-        let child = self
-            .command()
+        let mut command = self.command();
+        command
             .args(arguments)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
+            .stdout(Stdio::piped());
+        let mut running = Running::start(&mut command)
             .with_context(|| format!("cannot run {}", self.program.display()))?;
-        let mut child = Running(child);
-        let stdout = child.0.stdout.take().context("no pipe")?;
+        let stdout = running.child.stdout.take().context("no pipe")?;
         for line in BufReader::new(stdout).lines() {
             let line = line?;
             take(serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))?)?;
         }
-        Ok(child.0.wait()?.success())
+        Ok(running.wait()?.success())
     }
 }
 
@@ -113,14 +113,4 @@ fn code() -> Option<String> {
     let output = command.output().ok().filter(|o| o.status.success())?;
     let code = String::from_utf8(output.stdout).ok()?;
     Some(code.trim().to_owned())
-}
-
-/// Ends the program when this value goes, whatever happens.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use defmt_decoder::Table;
 use serde_json::Value;
 
+use crate::children::Running;
 use crate::console::Console;
 use crate::paths;
 use crate::toolchain::Toolchain;
@@ -100,15 +101,15 @@ pub(crate) fn build(
         .collect();
     // The encoded form may hold blanks, and it goes before RUSTFLAGS and config files.
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+        .stderr(Stdio::piped());
+    let mut cargo = Running::start(&mut command)
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
 
-    let stdout = child.stdout.take().context("no pipe from cargo")?;
-    let stderr = child.stderr.take().context("no pipe from cargo")?;
+    let stdout = cargo.child.stdout.take().context("no pipe from cargo")?;
+    let stderr = cargo.child.stderr.take().context("no pipe from cargo")?;
     let artifacts = std::thread::spawn(move || executables(stdout));
     let mut said = String::new();
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
@@ -117,7 +118,7 @@ pub(crate) fn build(
         said.push('\n');
     }
     let mut built = artifacts.join().unwrap_or_default();
-    if !child.wait()?.success() {
+    if !cargo.wait()?.success() {
         bail!(
             "cannot build {name} ({}):\n{}",
             toolchain.what,

@@ -4,17 +4,24 @@
 //! |---|---|
 //! | `commands/` | the commands, a file each |
 //! | `session`, `report` | what commands that run cases share; their tables and JSON |
+//! | `arguments` | which `--arg` the cases take |
 //! | `boot`, `log`, `protocol`, `run` | QEMU from start to verdict: process, bytes, records, outcome |
 //! | `hang`, `monitor`, `symbols` | what a hung image was doing |
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
 //! | `points`, `equivalent` | the mutation points of the sources; those that are argued to be equivalent |
 //! | `killers` | for each mutation point, the run that killed it last time |
+//! | `children` | the programs that this one starts: none outlives it |
 //! | `explorer` | the program that runs the cases on the simulator, built and called |
 //! | `console`, `error`, `paths` | output, exit status 2, places |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+/// What the image's cases take, from their own source.
+#[path = "../../tests/src/arguments.rs"]
+#[allow(unreachable_pub)]
+mod arguments;
 mod boot;
+mod children;
 mod commands;
 mod console;
 mod deps;
@@ -86,6 +93,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&console, &error),
     };
+    if let Err(why) = children::watch() {
+        console.error(&format!("cannot watch for signals: {why}"));
+        return ExitCode::FAILURE;
+    }
     let outcome = dispatch(&console, &cli.command);
     console.clear();
     match outcome {

@@ -49,26 +49,16 @@ pub(crate) fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> S
     }
 }
 
-/// One object per case, each on a line: `{"case":..,"cores":..,"ok":..,"instructions":..}`.
-/// Skipped cases have `"skipped":true`, failed ones `"error"`, and runs of several seeds `"seed"`.
-pub(crate) fn json(runs: &[Run], with_seed: bool) {
-    for run in runs {
-        for case in &run.cases {
-            let seed = with_seed.then_some(run.seed);
-            out(&object(case, run.cores, seed));
-        }
-    }
-}
-
-fn object(case: &Case, cores: u32, seed: Option<u32>) -> String {
+/// The object of a case, on a line: `{"case":..,"cores":..,"seed":..,"ok":..,"instructions":..}`.
+/// Skipped cases have `"skipped":true`, failed ones `"error"`.
+pub(crate) fn object(case: &Case, cores: u32, seed: u32) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let count = case.instructions;
     let count = count.map_or("null".to_owned(), |n| n.to_string());
     let (name, ok) = (text(&case.name), case.ok());
-    let mut object = format!(r#"{{"case":{name},"cores":{cores},"ok":{ok},"instructions":{count}"#);
-    if let Some(seed) = seed {
-        object += &format!(r#","seed":{seed}"#);
-    }
+    let mut object = format!(
+        r#"{{"case":{name},"cores":{cores},"seed":{seed},"ok":{ok},"instructions":{count}"#
+    );
     match &case.outcome {
         Outcome::Skipped(_) => object += r#","skipped":true"#,
         Outcome::Failed(_, how) => object += &format!(r#","error":{}"#, text(how)),
@@ -186,27 +176,28 @@ mod tests {
             name: "put \"x\"".to_owned(),
             outcome,
             instructions: Some(7),
+            over: true,
         }
     }
 
     #[test]
     fn objects_are_json() {
-        let passed = object(&case(Outcome::Passed), 8, None);
+        let passed = object(&case(Outcome::Passed), 8, 0);
         assert_eq!(
             passed,
-            r#"{"case":"put \"x\"","cores":8,"ok":true,"instructions":7}"#
+            r#"{"case":"put \"x\"","cores":8,"seed":0,"ok":true,"instructions":7}"#
         );
         let failed = Case {
             instructions: None,
             ..case(Outcome::Failed("HUNG", "a\nb".to_owned()))
         };
-        let failed = object(&failed, 8, Some(3));
+        let failed = object(&failed, 8, 3);
         let value: serde_json::Value = serde_json::from_str(&failed).unwrap();
         assert_eq!(value["error"], "a\nb");
         assert_eq!(value["seed"], 3);
         assert_eq!(value["ok"], false);
         assert!(value["instructions"].is_null());
-        let skipped = object(&case(Outcome::Skipped("2..4".to_owned())), 8, None);
+        let skipped = object(&case(Outcome::Skipped("2..4".to_owned())), 8, 0);
         assert!(skipped.ends_with(r#""skipped":true}"#) && skipped.contains(r#""ok":true"#));
     }
 

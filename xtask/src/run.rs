@@ -26,6 +26,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) outcome: Outcome,
     pub(crate) instructions: Option<u64>,
+    /// Nothing that comes later can change it.
+    pub(crate) over: bool,
 }
 
 /// A measured value.
@@ -137,6 +139,7 @@ impl Run {
                 name: case,
                 outcome: Outcome::Skipped(needs),
                 instructions: None,
+                over: true,
             }),
             Record::Note {
                 case,
@@ -211,6 +214,7 @@ impl Run {
             name,
             outcome: Outcome::Running,
             instructions: None,
+            over: false,
         });
     }
 
@@ -221,6 +225,7 @@ impl Run {
             return;
         };
         case.instructions = instructions;
+        case.over = true;
         match (&case.outcome, ok) {
             (Outcome::Running, true) => case.outcome = Outcome::Passed,
             (Outcome::Running, false) => {
@@ -267,6 +272,7 @@ impl Run {
             },
             Exit::Ended { status, stderr } => self.ended(*status, stderr.trim()),
         }
+        self.cases.iter_mut().for_each(|case| case.over = true);
         let planned = self.plan.map_or(0, |(cases, _)| cases as usize);
         let left = planned.saturating_sub(self.begun());
         if left > 0 {
@@ -362,6 +368,22 @@ mod tests {
         let run = run(&[PLAN, BEGIN, END, DONE], &CLEAN);
         assert!(run.ok(), "{:?}", run.errors);
         assert_eq!(run.cases[0].instructions, Some(5));
+    }
+
+    #[test]
+    fn a_case_is_over_once_it_has_ended_or_the_run_has() {
+        let mut run = Run::new(8, 0);
+        let mut over = |line| {
+            run.record(Record::parse(line).unwrap(), &|_| String::new());
+            run.cases.iter().filter(|case| case.over).count()
+        };
+        assert_eq!([PLAN, BEGIN].map(&mut over), [0, 0]);
+        assert_eq!(over("@fail case=a core=3 why=3 is not 4"), 0);
+        assert_eq!(over("@end case=a ok=false instructions=5"), 1);
+        assert_eq!(over("@skip case=b needs=2..2"), 2);
+        assert_eq!(over("@begin case=c"), 2);
+        run.finish(&CLEAN, 0);
+        assert!(run.cases.iter().all(|case| case.over));
     }
 
     #[test]

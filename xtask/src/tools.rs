@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::children::Running;
 use crate::console::Console;
 use crate::error::usage;
 use crate::paths;
@@ -53,19 +54,18 @@ pub(crate) fn logged(command: &mut Command, log: &str, limit: Duration) -> Resul
     let path = dir.join(format!("{log}.log"));
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
     let started = Instant::now();
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
-        .stderr(file)
-        .spawn()
+        .stderr(file);
+    let mut running = Running::start(command)
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let status = loop {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = running.try_wait()? {
             break status.to_string();
         }
         if started.elapsed() > limit {
-            let _ = child.kill();
-            let _ = child.wait();
+            drop(running);
             break format!("stopped after {} s", limit.as_secs());
         }
         std::thread::sleep(Duration::from_millis(50));

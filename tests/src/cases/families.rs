@@ -84,7 +84,7 @@ macro_rules! pscw_cases {
                 let world = join(c)?;
                 pscw::immediate::<_, $strategy<'_>>(&world, $options(2))
             }),
-            case(concat!("pscw.", $prefix, "strangers"), 3, ANY, |c| {
+            case(concat!("pscw.", $prefix, "strangers"), 3, MANY, |c| {
                 let world = join(c)?;
                 pscw::strangers::<_, $strategy<'_>>(&world, $options(2))
             }),
@@ -96,16 +96,16 @@ macro_rules! pscw_cases {
                 let world = join(c)?;
                 pscw::groups::<_, $strategy<'_>>(&world, $options(world.size()))
             }),
-            case(concat!("pscw.", $prefix, "misuse"), 1, ANY, |c| {
+            case(concat!("pscw.", $prefix, "misuse"), 1, MANY, |c| {
                 let world = join(c)?;
                 pscw::misuse::<_, $strategy<'_>>(&world, $options(1))
             }),
-            case(concat!("pscw.", $prefix, "created"), 1, ANY, |c| {
+            case(concat!("pscw.", $prefix, "created"), 1, MANY, |c| {
                 let world = join(c)?;
                 let memory = created::memory(&world)?;
                 created::anywhere::<_, $strategy<'_>>(&world, &memory, || $options(1))
             }),
-            case(concat!("pscw.", $prefix, "dynamic"), 1, ANY, |c| {
+            case(concat!("pscw.", $prefix, "dynamic"), 1, MANY, |c| {
                 let world = join(c)?;
                 dynamic::with::<_, $strategy<'_>>(&world, || $options(1))
             }),
@@ -133,7 +133,7 @@ macro_rules! pscw_cases {
                 let world = join(c)?;
                 pscw_timeout::every_call::<_, $strategy<'_>>(&world, $options(world.size()))
             }),
-            case(concat!("timeout.", $prefix, "dropped"), 3, ANY, |c| {
+            case(concat!("timeout.", $prefix, "dropped"), 3, MANY, |c| {
                 let world = join(c)?;
                 pscw_timeout::dropped::<_, $strategy<'_>>(&world, $options(2))
             }),
@@ -173,12 +173,12 @@ macro_rules! pscw_cases {
                     small!(c, $strategy, $options, |_| 2, small::switch)
                 }),
             ),
-            case(concat!("small.", $prefix, "ring"), 2, ANY, |c| {
+            case(concat!("small.", $prefix, "ring"), 2, MANY, |c| {
                 small!(c, $strategy, $options, |_| 1, small::ring::<_, _, 1>)
             }),
             epochs(
                 2,
-                case(concat!("small.", $prefix, "ring_twice"), 2, ANY, |c| {
+                case(concat!("small.", $prefix, "ring_twice"), 2, MANY, |c| {
                     small!(c, $strategy, $options, |_| 1, small::ring::<_, _, 2>)
                 }),
             ),
@@ -189,85 +189,88 @@ macro_rules! pscw_cases {
     };
 }
 
-/// The cases of notified accesses, with rings as `$join` makes them.
+/// The cases of notified accesses, with rings as `$join` makes them, for up to `$most` cores.
 macro_rules! notify_cases {
-    ($prefix:literal, $join:ident) => {
+    ($prefix:literal, $join:ident, $most:expr) => {
         &[
             case(concat!("notify.", $prefix, "ring"), 1, ANY, |c| {
                 notify::ring(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "sizes"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "sizes"), 2, MANY, |c| {
                 notify::sizes(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "tags"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "tags"), 2, $most, |c| {
                 notify::tags(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "any_source"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "any_source"), 2, $most, |c| {
                 notify::any_source(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "mutual"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "mutual"), 1, MANY, |c| {
                 notify::mutual(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "mutual_tested"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "mutual_tested"), 1, MANY, |c| {
                 notify::mutual_tested(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "sources"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "sources"), 2, $most, |c| {
                 notify::sources(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "flood"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "flood"), 2, MANY, |c| {
                 notify::flood(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "order"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "order"), 2, $most, |c| {
                 notify::order(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "shared_line"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "shared_line"), 2, MANY, |c| {
                 notify::shared_line(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "queue_full"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "queue_full"), 2, $most, |c| {
                 notify::queue_full(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "windows"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "windows"), 2, MANY, |c| {
                 notify::windows(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "overlap"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "overlap"), 1, MANY, |c| {
                 notify::overlap(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "barrier"), 2, ANY, |c| {
+            case(concat!("notify.", $prefix, "barrier"), 2, $most, |c| {
                 notify::barrier(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "count"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "count"), 1, $most, |c| {
                 notify::count(&$join(c)?)
             }),
             case(
                 concat!("notify.", $prefix, "queue_just_full"),
                 2,
-                ANY,
+                MANY,
                 |c| notify::queue_just_full(&$join(c)?),
             ),
-            case(concat!("notify.", $prefix, "cancel"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "cancel"), 1, MANY, |c| {
                 notify::cancel(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "misuse"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "misuse"), 1, MANY, |c| {
                 notify::misuse(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "flushed"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "flushed"), 1, $most, |c| {
                 notify_inline::flushed::<_, 2>(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "fenced"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "fenced"), 1, MANY, |c| {
                 notify_inline::fenced::<_, 1>(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "forwarded"), 3, ANY, |c| {
+            case(concat!("notify.", $prefix, "forwarded"), 3, MANY, |c| {
                 notify_inline::forwarded::<_, 1>(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "relayed"), 3, ANY, |c| {
+            case(concat!("notify.", $prefix, "relayed"), 3, MANY, |c| {
                 notify_inline::relayed::<_, 1>(&$join(c)?)
             }),
-            case(concat!("notify.", $prefix, "around"), 1, ANY, |c| {
+            case(concat!("notify.", $prefix, "around"), 1, $most, |c| {
                 notify_inline::around(&$join(c)?, Model::Separate)
             }),
-            case(concat!("notify.", $prefix, "around_unified"), 1, ANY, |c| {
-                notify_inline::around(&$join(c)?, Model::Unified)
-            }),
+            case(
+                concat!("notify.", $prefix, "around_unified"),
+                1,
+                MANY,
+                |c| notify_inline::around(&$join(c)?, Model::Unified),
+            ),
         ]
     };
 }

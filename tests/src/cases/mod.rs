@@ -45,6 +45,7 @@ use core::marker::PhantomData;
 use flagpost::{Budget, Config, Error, Link, World};
 use flagpost_link::Refusal;
 
+use crate::arguments::BUDGET;
 use crate::{Case, Context, Failure, MachinePlatform, Platform, Ring};
 
 /// The cases that any link can run.
@@ -55,6 +56,11 @@ pub(crate) struct Machines<P>(PhantomData<P>);
 
 /// Any number of cores.
 const ANY: u16 = u16::MAX;
+
+/// Most cores of a case whose work grows with the square of the cores, while another case shows its
+/// protocol at [`ANY`] size. A window has words for each peer: with 512 harts on one thread of the
+/// host, each window that a case makes costs a hundred million instructions.
+const MANY: u16 = 256;
 
 impl<P: Platform> Links<P> {
     pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
@@ -164,8 +170,7 @@ fn join_as<'c, P: Platform>(
 ) -> Result<World<'c, P::Link>, Failure> {
     let mut config = Config::default();
     if context.args.text("budget").is_some() {
-        let budget = context.args.number("budget", 0);
-        let budget = budget.ok_or(Failure::Argument("budget is not a number"))?;
+        let budget = context.args.of(&BUDGET, 1, 0)?;
         config.budget = Budget::microseconds(budget.into());
     }
     let link = P::link(&context.machine, session, ring)?;

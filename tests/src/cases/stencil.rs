@@ -23,13 +23,8 @@
 use flagpost::{Link, Rank, Rma as _, Tag, Window, World};
 
 use super::join;
+use crate::arguments::{STENCIL_COLUMNS, STENCIL_ITERATIONS, STENCIL_M, STENCIL_N};
 use crate::{Args, Context, Failure, Platform, context::check};
-
-/// Most columns of one rank.
-const COLUMNS: usize = 1024;
-
-/// Most rows: what a rank's shared memory holds as its inbox.
-const ROWS: u32 = 4096;
 
 struct Grid {
     m: u32,
@@ -39,32 +34,11 @@ struct Grid {
 
 impl Grid {
     fn from_args(args: Args<'_>, size: u16) -> Result<Self, Failure> {
-        let number = |name, default, why| args.number(name, default).ok_or(Failure::Argument(why));
-        let grid = Self {
-            m: number(
-                "stencil.m",
-                4 * u32::from(size),
-                "stencil.m is not a number",
-            )?,
-            n: number("stencil.n", 12, "stencil.n is not a number")?,
-            iterations: number(
-                "stencil.iterations",
-                2,
-                "stencil.iterations is not a number",
-            )?,
-        };
-        if grid.m < 2 || grid.n < 2 || grid.iterations == 0 {
-            return Err(Failure::Argument(
-                "stencil.m and stencil.n are at least 2, iterations 1",
-            ));
-        }
-        if grid.n > ROWS {
-            return Err(Failure::Argument("stencil.n is at most 4096"));
-        }
-        if (grid.m.div_ceil(u32::from(size)) as usize) > COLUMNS {
-            return Err(Failure::Argument("stencil.m is at most 1024 per core"));
-        }
-        Ok(grid)
+        Ok(Self {
+            m: args.of(&STENCIL_M, size, 4 * u32::from(size))?,
+            n: args.of(&STENCIL_N, size, 12)?,
+            iterations: args.of(&STENCIL_ITERATIONS, size, 2)?,
+        })
     }
 
     /// Ranks that have columns: each at least one.
@@ -169,7 +143,7 @@ fn sweep<L: Link>(
         grid.first_column(me, ranks),
         grid.first_column(me + 1, ranks),
     );
-    let mut columns = [0.0_f64; COLUMNS];
+    let mut columns = [0.0_f64; STENCIL_COLUMNS as usize];
     let row = &mut columns[..(end - first) as usize];
     let mut corner = 0.0;
     for _ in 0..grid.iterations {

@@ -12,7 +12,7 @@ use clap::Args;
 use super::test::Count;
 use crate::console::Console;
 use crate::error::refused;
-use crate::{paths, tools};
+use crate::{children, paths, tools};
 
 /// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine), or explore (speed of the
 /// simulator)
@@ -51,21 +51,19 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         false => ("flagpost-bench", "explore"),
     };
     console.step(format!("building {package}"));
-    let built = Command::new(paths::cargo())
+    let mut cargo = Command::new(paths::cargo());
+    cargo
         .args(["build", "--quiet", "--locked", "--profile", profile])
         .args(["--package", package])
         .current_dir(paths::root())
-        .stdin(Stdio::null())
-        .status()
-        .context("cannot run cargo build")?;
+        .stdin(Stdio::null());
+    let built = children::status(&mut cargo).context("cannot run cargo build")?;
     if !built.success() {
         bail!("{package} does not build");
     }
     console.clear();
     let program = paths::target().join(profile).join(package);
-    let status = Command::new(&program)
-        .args(&arguments.arguments)
-        .status()
+    let status = children::status(Command::new(&program).args(&arguments.arguments))
         .with_context(|| format!("cannot run {}", program.display()))?;
     match status.code() {
         // It has said what is wrong.

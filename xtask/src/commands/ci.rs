@@ -16,7 +16,7 @@ use crate::error::usage;
 use crate::image::{self, Image, Source};
 use crate::run::Run;
 use crate::session::Session;
-use crate::{deps, instructions, paths, toolchain, tools};
+use crate::{children, deps, instructions, paths, toolchain, tools};
 
 /// The board crate's binary links only for its own target; its library is checked on the host.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
@@ -133,10 +133,8 @@ fn cargo(arguments: &[&str]) -> Result<Count> {
 }
 
 fn run_cargo(command: &mut Command) -> Result<Count> {
-    let status = command
-        .current_dir(paths::root())
-        .status()
-        .context("cannot run cargo")?;
+    let status =
+        children::status(command.current_dir(paths::root())).context("cannot run cargo")?;
     Ok(Count::one(status.success()))
 }
 

@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::test::Count;
+use crate::children::{self, Running};
 use crate::console::{Console, out};
 use crate::paths;
 
@@ -60,12 +61,12 @@ pub(crate) fn cases(console: &Console) -> Result<Count> {
 
 fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Result<Count> {
     console.step(format!("building {PACKAGE}"));
-    let built = Command::new(paths::cargo())
+    let mut cargo = Command::new(paths::cargo());
+    cargo
         .args(["build", "--quiet", "--locked", "--package", PACKAGE])
         .current_dir(paths::root())
-        .stdin(Stdio::null())
-        .status()
-        .context("cannot run cargo build")?;
+        .stdin(Stdio::null());
+    let built = children::status(&mut cargo).context("cannot run cargo build")?;
     if !built.success() {
         bail!("{PACKAGE} does not build");
     }
@@ -136,14 +137,19 @@ fn skipped_of(line: &str) -> Option<Skipped> {
 
 fn job(platform: &str, ranks: u16, filter: &str) -> Result<Part> {
     let program = paths::target().join("debug").join(PACKAGE);
-    let mut child = Command::new(&program)
+    let mut command = Command::new(&program);
+    command
         .args(["--platform", platform, "--ranks", &ranks.to_string()])
         .args(["--filter", filter])
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
+        .stdout(Stdio::piped());
+    let mut cases = Running::start(&mut command)
         .with_context(|| format!("cannot run {}", program.display()))?;
-    let stdout = child.stdout.take().context("no pipe from the cases")?;
+    let stdout = cases
+        .child
+        .stdout
+        .take()
+        .context("no pipe from the cases")?;
     let mut sums = None;
     let mut skipped = Vec::new();
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -155,7 +161,7 @@ fn job(platform: &str, ranks: u16, filter: &str) -> Result<Part> {
             out(&line);
         }
     }
-    let well = child.wait()?.success();
+    let well = cases.wait()?.success();
     // Whoever dies prints no sums.
     let (passed, failed, _) = sums.unwrap_or((0, 0, 0));
     let failed = failed.max(usize::from(!well));

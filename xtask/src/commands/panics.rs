@@ -11,7 +11,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::test::Count;
 use crate::console::out;
-use crate::paths;
+use crate::{children, paths};
 
 const CRATE: &str = "tests/no-panic";
 const LIBRARY: &str = "target/release/libflagpost_no_panic.so";
@@ -35,13 +35,13 @@ pub(crate) fn check() -> Result<Count> {
 /// Builds the library and looks whether it asks for the handler's function.
 fn reaches_panic(features: &[&str]) -> Result<bool> {
     let directory = paths::root().join(CRATE);
-    let status = Command::new(paths::cargo())
+    let mut command = Command::new(paths::cargo());
+    command
         .args(["build", "--release", "--quiet", "--locked"])
         .args(features)
         .env_remove("CARGO_TARGET_DIR")
-        .current_dir(&directory)
-        .status()
-        .context("cannot run cargo")?;
+        .current_dir(&directory);
+    let status = children::status(&mut command).context("cannot run cargo")?;
     if !status.success() {
         bail!("cannot build {CRATE}");
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::arguments::{self, Unusable};
 use crate::boot::Setup;
 use crate::console::{Console, out};
 use crate::error::usage;
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
     /// Print the names of the cases and run none
     #[arg(long, conflicts_with_all = ["seed", "seeds"])]
     list: bool,
-    /// Host seconds until a run counts as hung
+    /// Host seconds without a case that begins or ends, until a run counts as hung
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds, allow_negative_numbers = true)]
     timeout: Duration,
     /// Vary the start of each core by this seed; 0 varies nothing
@@ -51,7 +52,7 @@ pub(crate) struct Arguments {
     /// A host thread per core: not deterministic, counts no instructions
     #[arg(long)]
     parallel: bool,
-    /// One JSON object per case, a line each, on standard output
+    /// One JSON object per case, a line each, on standard output, when the case ends
     #[arg(long)]
     json: bool,
     /// Further boot argument for the cases; may be given several times
@@ -61,12 +62,15 @@ pub(crate) struct Arguments {
 
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    for word in &arguments.arguments {
+        takes(word, arguments.cores)?;
+    }
     let session = Session::open(console)?;
     if arguments.list {
         return list(console, &session, arguments);
     }
     let setup = arguments.setup();
-    let mut runs = match &arguments.seeds {
+    let runs = match &arguments.seeds {
         None => vec![session.run(console, &setup)?],
         Some(seeds) => {
             let seeds: Vec<u32> = seeds.clone().collect();
@@ -79,16 +83,9 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
             "--filter {filter}: no case has this in its name (broken.* run by full name only); cases: {known}"
         )));
     }
-    if arguments.parallel {
-        // Without -icount the guest's counter shows host time.
-        let cases = runs.iter_mut().flat_map(|run| &mut run.cases);
-        cases.for_each(|case| case.instructions = None);
-    }
     console.clear();
     console.release();
-    if arguments.json {
-        report::json(&runs, arguments.seeds.is_some());
-    } else {
+    if !arguments.json {
         report::tables(&runs);
     }
     report::errors(console, &runs, &|run| arguments.repeat(run));
@@ -152,6 +149,7 @@ impl Arguments {
             arguments: self.arguments.clone(),
             parallel: self.parallel,
             timeout: self.timeout,
+            json: self.json,
             verbose: true,
             ..Setup::new(self.cores, self.seed)
         }
@@ -224,6 +222,23 @@ fn argument(text: &str) -> Result<String, String> {
     }
 }
 
+/// Whether the cases take `word`, of the form `name=value`, on so many cores.
+fn takes(word: &str, cores: u32) -> Result<()> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    let names = || {
+        arguments::ARGUMENTS
+            .map(|argument| argument.name)
+            .join(", ")
+    };
+    arguments::check(name, value, cores).map_err(|why| match why {
+        Unusable::Unknown => usage(format!(
+            "--arg {word}: no argument is called {name}; there are {}",
+            names()
+        )),
+        Unusable::Value(takes) => usage(format!("--arg {word}: on {cores} cores, {takes}")),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,6 +266,22 @@ mod tests {
         assert_eq!(seeds("5..8"), Ok(5..8));
         for bad in ["0", "8..5", "5..5", "a..b", "..", "-3"] {
             assert!(seeds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_cases_are_checked() {
+        assert!(takes("stencil.m=8192", 8).is_ok());
+        for (word, why) in [
+            ("stencil.m=8193", "on 8 cores, stencil.m takes"),
+            (
+                "stencil.k=1",
+                "no argument is called stencil.k; there are budget, ",
+            ),
+            ("mutant=pscw.wait.wait", "no argument is called mutant"),
+        ] {
+            let said = takes(word, 8).unwrap_err().to_string();
+            assert!(said.contains(word) && said.contains(why), "{said}");
         }
     }
 

@@ -1,11 +1,13 @@
 //! `cargo xtask replay`: a failing run once more.
 
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::children::Running;
 use crate::console::Console;
 use crate::error::usage;
 use crate::explorer::Explorer;
@@ -29,10 +31,13 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     let explorer = Explorer::plain(console)?;
     console.clear();
     let mut command = explorer.command();
-    command.arg("replay").arg(file).stdout(Stdio::inherit());
-    let output = command.output().context("cannot run the explorer")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    match output.status.code() {
+    command.arg("replay").arg(file).stderr(Stdio::piped());
+    let mut running = Running::start(&mut command).context("cannot run the explorer")?;
+    let mut said = Vec::new();
+    let stderr = running.child.stderr.as_mut().context("no pipe")?;
+    stderr.read_to_end(&mut said)?;
+    let said = String::from_utf8_lossy(&said);
+    match running.wait()?.code() {
         Some(2) => Err(usage(said.trim())),
         code => {
             if !said.is_empty() {

@@ -4,11 +4,17 @@
 //! of the image), and with input that must be refused. Part of `cargo xtask ci`; not a `#[test]`,
 //! because it needs QEMU.
 
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::test::Count;
+use crate::boot;
+use crate::children::{self, Running};
 use crate::console::{Console, out};
 
 /// One call and what must come of it.
@@ -34,7 +40,7 @@ const BROKEN: [Check; 9] = [
     },
     Check {
         name: "a case that waits for ever",
-        arguments: &["--filter", "broken.hang", "--timeout", "5"],
+        arguments: &["--filter", "broken.hang", "--timeout", "10"],
         status: 1,
         words: &[
             "case broken.hang hung",
@@ -45,7 +51,7 @@ const BROKEN: [Check; 9] = [
     },
     Check {
         name: "a case that spins for ever",
-        arguments: &["--filter", "broken.spin", "--timeout", "5"],
+        arguments: &["--filter", "broken.spin", "--timeout", "10"],
         status: 1,
         words: &["case broken.spin hung", "core 1 still runs: ", ".rs:"],
     },
@@ -99,7 +105,7 @@ const BROKEN: [Check; 9] = [
 ];
 
 /// Input that is refused: exit status 2, one line, nothing on standard output.
-const REFUSED: [Check; 8] = [
+const REFUSED: [Check; 10] = [
     Check {
         name: "no cores",
         arguments: &["--cores", "0"],
@@ -148,6 +154,18 @@ const REFUSED: [Check; 8] = [
         status: 2,
         words: &["NAME=VALUE"],
     },
+    Check {
+        name: "an unknown argument",
+        arguments: &["--arg", "stencil.k=5"],
+        status: 2,
+        words: &["stencil.k", "stencil.m, stencil.n, stencil.iterations"],
+    },
+    Check {
+        name: "a stencil with more columns than the cores hold",
+        arguments: &["--filter", "stencil", "--arg", "stencil.m=8193"],
+        status: 2,
+        words: &["stencil.m=8193", "1024 per core"],
+    },
 ];
 
 /// QEMU missing, and nothing may be installed.
@@ -183,16 +201,22 @@ pub(crate) fn all(console: &Console) -> Result<Count> {
     };
     for check in BROKEN.iter().chain(&REFUSED) {
         console.step(check.name);
-        note(check.name, check.judge(&call(check.arguments)?.output()?));
+        note(
+            check.name,
+            check.judge(&children::output(&mut call(check.arguments)?)?),
+        );
     }
     let mut command = call(NO_QEMU.arguments)?;
-    let output = command
+    command
         .env("PATH", "/nonexistent")
-        .env("FLAGPOST_NO_INSTALL", "1")
-        .output()?;
+        .env("FLAGPOST_NO_INSTALL", "1");
+    let output = children::output(&mut command)?;
     note(NO_QEMU.name, NO_QEMU.judge(&output));
     note("a failing case as JSON", json()?);
     note("a closed pipe", closed_pipe()?);
+    for signal in [Signal::TERM, Signal::INT] {
+        note("a signal during a run", stopped(signal)?);
+    }
     Ok(count)
 }
 
@@ -226,7 +250,7 @@ impl Check {
 
 /// With `--json` a failing case is one object, and standard output holds nothing else.
 fn json() -> Result<Option<String>> {
-    let output = call(&["--filter", "broken.trap", "--json"])?.output()?;
+    let output = children::output(&mut call(&["--filter", "broken.trap", "--json"])?)?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let value: serde_json::Value = serde_json::from_str(&stdout).unwrap_or_default();
     let good = output.status.code() == Some(1)
@@ -242,11 +266,47 @@ fn json() -> Result<Option<String>> {
 /// Nobody reads standard output: the exit status is still that of the run.
 fn closed_pipe() -> Result<Option<String>> {
     let mut command = call(&["--filter", "broken.fail"])?;
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    drop(child.stdout.take());
-    let status = child.wait()?;
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = Running::start(&mut command)?;
+    drop(running.child.stdout.take());
+    let status = running.wait()?;
     Ok((status.code() != Some(1)).then(|| format!("{status}, not 1")))
+}
+
+/// A signal ends the program, its QEMU, and the socket between them.
+fn stopped(signal: Signal) -> Result<Option<String>> {
+    let mut command = call(&["--filter", "broken.hang"])?;
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = Running::start(&mut command)?;
+    let socket = boot::socket_of(running.child.id(), 0);
+    // QEMU makes it.
+    while !socket.exists() {
+        if let Some(status) = running.try_wait()? {
+            bail!("ended before it was told to: {status}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_child(&running.child), signal)?;
+    let status = running.wait()?;
+    let mut wrong = Vec::new();
+    if status.signal() != Some(signal.as_raw()) {
+        wrong.push(format!("{status}, not signal {}", signal.as_raw()));
+    }
+    if socket.exists() {
+        wrong.push(format!("{} is still there", socket.display()));
+    }
+    wrong.extend(users_of(&socket)?.map(|process| format!("{process} still runs")));
+    Ok((!wrong.is_empty()).then(|| wrong.join("; ")))
+}
+
+/// The directories in `/proc` of the processes that were called with this socket.
+fn users_of(socket: &Path) -> Result<impl Iterator<Item = String>> {
+    let socket = socket.display().to_string();
+    let called = move |process: &PathBuf| {
+        let words = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(&socket)
+    };
+    let processes = std::fs::read_dir("/proc")?.flatten();
+    let users = processes.map(|entry| entry.path()).filter(called);
+    Ok(users.map(|process| process.display().to_string()))
 }

@@ -3,12 +3,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::{explore, linux, mutants};
 use crate::boot::Setup;
+use crate::children::Running;
 use crate::console::{Console, out};
 use crate::paths;
 use crate::report;
@@ -31,9 +31,6 @@ const MAPPINGS: [&str; 2] = ["mapping=mpbt", "mapping=mpbt-wt"];
 
 /// Schedules per mutation point.
 const SCHEDULES: u64 = 20_000;
-
-/// The board's most takes a minute or two of an idle host; a shared one deserves more.
-const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Checks passed and failed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -110,15 +107,19 @@ pub(crate) fn all(console: &Console) -> Count {
 
 /// `cargo test`, its output passed on and counted.
 fn host(console: &Console) -> Result<Count> {
-    let mut child = Command::new(paths::cargo())
+    let mut command = Command::new(paths::cargo());
+    command
         .args(["test", "--locked", "--no-fail-fast"])
         .current_dir(paths::root())
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot run cargo test")?;
+        .stdout(Stdio::piped());
+    let mut cargo = Running::start(&mut command).context("cannot run cargo test")?;
     let mut count = Count::default();
-    let stdout = child.stdout.take().context("no pipe from cargo test")?;
+    let stdout = cargo
+        .child
+        .stdout
+        .take()
+        .context("no pipe from cargo test")?;
     for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         out(&line);
@@ -130,7 +131,7 @@ fn host(console: &Console) -> Result<Count> {
         }
     }
     // A failure to build prints no result.
-    if !child.wait()?.success() && count.failed == 0 {
+    if !cargo.wait()?.success() && count.failed == 0 {
         console.failure("cargo test: see the errors above");
         count.failed = 1;
     }
@@ -177,17 +178,13 @@ fn mutants(console: &Console) -> Result<Count> {
 
 fn qemu(console: &Console) -> Result<Count> {
     let session = Session::open(console)?;
-    let setup = |cores, seed| Setup {
-        timeout: PATIENCE,
-        ..Setup::new(cores, seed)
-    };
     let sizes = RUNS
         .iter()
-        .map(|&(cores, seeds)| seeds.iter().map(|&seed| setup(cores, seed)).collect());
+        .map(|&(cores, seeds)| seeds.iter().map(|&seed| Setup::new(cores, seed)).collect());
     let mappings = MAPPINGS.iter().map(|&mapping| {
         vec![Setup {
             arguments: vec![mapping.to_owned()],
-            ..setup(8, 0)
+            ..Setup::new(8, 0)
         }]
     });
     let groups: Vec<Vec<Setup>> = sizes.chain(mappings).collect();

@@ -1,8 +1,8 @@
 //! Cases of operations, layouts, memory models, fence, locks and windows.
 
 use crate::cases::{
-    ANY, Links, any_link, attached, case, collective, collective_unfinished, created, dynamic,
-    epochs, fence, join, lock, lock_timeout, model, rma, rma_layout, rma_request, small,
+    ANY, Links, MANY, any_link, attached, case, collective, collective_unfinished, created,
+    dynamic, epochs, fence, join, lock, lock_timeout, model, rma, rma_layout, rma_request, small,
 };
 use crate::{Case, Platform};
 use flagpost::{EpochSlots, Link, Validation};
@@ -20,8 +20,8 @@ impl<P: Platform> Links<P> {
     ];
 
     pub(crate) const RMA: &'static [Case<P>] = &[
-        case("rma.signed", 1, ANY, |c| rma::signed(&join(c)?)),
-        case("rma.unsigned", 1, ANY, |c| rma::unsigned(&join(c)?)),
+        case("rma.signed", 1, MANY, |c| rma::signed(&join(c)?)),
+        case("rma.unsigned", 1, MANY, |c| rma::unsigned(&join(c)?)),
         case("rma.floats", 1, ANY, |c| rma::floats(&join(c)?)),
         case("rma.concurrent", 1, rma::MOST, |c| {
             rma::concurrent(&join(c)?)
@@ -32,17 +32,17 @@ impl<P: Platform> Links<P> {
             rma_layout::narrow(&join(c)?)
         }),
         case("rma.wide_layouts", 1, 5, |c| rma_layout::wide(&join(c)?)),
-        case("rma.overlapping_layouts", 1, ANY, |c| {
+        case("rma.overlapping_layouts", 1, MANY, |c| {
             rma_layout::overlapping(&join(c)?)
         }),
-        case("rma.fields", 1, ANY, |c| rma_layout::fields(&join(c)?)),
+        case("rma.fields", 1, MANY, |c| rma_layout::fields(&join(c)?)),
         case("rma.other_elements", 1, 5, |c| {
             rma_layout::other_elements(&join(c)?)
         }),
         case("rma.requests", 1, ANY, |c| rma_request::requests(&join(c)?)),
         case("rma.cells", 1, ANY, |c| rma_request::cells(&join(c)?)),
         case("rma.epochs", 1, rma::MOST, |c| rma::epochs(&join(c)?)),
-        case("rma.misuse", 1, ANY, |c| rma::misuse(&join(c)?)),
+        case("rma.misuse", 1, MANY, |c| rma::misuse(&join(c)?)),
         case("timeout.accumulates", 1, rma::MOST, |c| {
             rma_request::accumulates(&join(c)?)
         }),
@@ -54,27 +54,31 @@ impl<P: Platform> Links<P> {
     ];
 
     pub(crate) const MODEL: &'static [Case<P>] = &[
-        case("model.range", 2, ANY, |c| model::range(&join(c)?)),
+        case("model.range", 2, MANY, |c| model::range(&join(c)?)),
         case("model.unified", 2, ANY, |c| model::unified(&join(c)?)),
         case("model.unified_notify", 2, ANY, |c| {
             model::unified_notify(&join(c)?)
         }),
-        case("model.refused", 2, ANY, |c| model::refused(&join(c)?)),
+        case("model.refused", 2, MANY, |c| model::refused(&join(c)?)),
     ];
 
     pub(crate) const FENCE: &'static [Case<P>] = &[
         case("fence.ring", 1, ANY, |c| fence::ring(&join(c)?)),
-        case("fence.behind_locks", 1, ANY, |c| {
+        case("fence.behind_locks", 1, MANY, |c| {
             fence::behind_locks(&join(c)?)
         }),
-        case("fence.no_put_here", 2, ANY, |c| {
+        case("fence.no_put_here", 2, MANY, |c| {
             fence::no_put_here(&join(c)?)
         }),
         case("fence.all_to_all", 1, 48, |c| fence::all_to_all(&join(c)?)),
-        case("fence.assertions", 1, ANY, |c| fence::assertions(&join(c)?)),
-        case("fence.own_stores", 1, ANY, |c| fence::own_stores(&join(c)?)),
+        case("fence.assertions", 1, MANY, |c| {
+            fence::assertions(&join(c)?)
+        }),
+        case("fence.own_stores", 1, MANY, |c| {
+            fence::own_stores(&join(c)?)
+        }),
         case("fence.unified", 1, ANY, |c| fence::unified(&join(c)?)),
-        case("fence.misuse", 1, ANY, |c| fence::misuse(&join(c)?)),
+        case("fence.misuse", 1, MANY, |c| fence::misuse(&join(c)?)),
         case("timeout.fence", 2, ANY, |c| fence::timeout(&join(c)?)),
         case("small.fence", 2, 3, |c| small!(c, fence::small)),
     ];
@@ -88,15 +92,17 @@ impl<P: Platform> Links<P> {
         }),
         case("lock.mixed", 2, ANY, |c| lock::mixed(&join(c)?)),
         case("lock.all", 2, ANY, |c| lock::all(&join(c)?)),
-        case("lock.own", 1, ANY, |c| lock::own(&join(c)?)),
-        case("lock.own_before", 2, ANY, |c| lock::own_before(&join(c)?)),
-        case("lock.sync", 2, ANY, |c| lock::sync(&join(c)?)),
-        case("lock.nested", 1, ANY, |c| lock::nested(&join(c)?)),
-        case("lock.windows", 1, ANY, |c| lock::windows(&join(c)?)),
-        case("lock.misuse", 1, ANY, |c| lock::misuse(&join(c)?)),
-        case("lock.too_many", 9, ANY, |c| lock::too_many(&join(c)?)),
+        case("lock.own", 1, MANY, |c| lock::own(&join(c)?)),
+        case("lock.own_before", 2, MANY, |c| lock::own_before(&join(c)?)),
+        case("lock.sync", 2, MANY, |c| lock::sync(&join(c)?)),
+        case("lock.nested", 1, MANY, |c| lock::nested(&join(c)?)),
+        case("lock.windows", 1, MANY, |c| lock::windows(&join(c)?)),
+        case("lock.misuse", 1, MANY, |c| lock::misuse(&join(c)?)),
+        case("lock.too_many", 9, MANY, |c| lock::too_many(&join(c)?)),
         case("lock.flush", 2, ANY, |c| lock::flush(&join(c)?)),
-        case("lock.flush_tells", 2, ANY, |c| lock::flush_tells(&join(c)?)),
+        case("lock.flush_tells", 2, MANY, |c| {
+            lock::flush_tells(&join(c)?)
+        }),
         case("timeout.locked", 2, ANY, |c| {
             lock_timeout::locked(&join(c)?)
         }),
@@ -106,7 +112,7 @@ impl<P: Platform> Links<P> {
         case("timeout.locked_queue", 3, ANY, |c| {
             lock_timeout::queue(&join(c)?)
         }),
-        case("timeout.locked_dropped", 2, ANY, |c| {
+        case("timeout.locked_dropped", 2, MANY, |c| {
             lock_timeout::dropped(&join(c)?)
         }),
         case("small.lock_shared", 2, 3, |c| {
@@ -129,77 +135,77 @@ impl<P: Platform> Links<P> {
     ];
 
     pub(crate) const WINDOW: &'static [Case<P>] = &[
-        case("window.free_dirty", 1, ANY, |c| created::dirty(&join(c)?)),
-        case("window.free_late", 1, ANY, |c| created::late(&join(c)?)),
-        case("window.free_full_queue", 1, ANY, |c| {
+        case("window.free_dirty", 1, MANY, |c| created::dirty(&join(c)?)),
+        case("window.free_late", 1, MANY, |c| created::late(&join(c)?)),
+        case("window.free_full_queue", 1, MANY, |c| {
             created::full_queue(&join(c)?)
         }),
-        case("window.churn", 1, ANY, |c| created::churn(&join(c)?)),
-        case("window.full", 1, ANY, |c| created::full(&join(c)?)),
+        case("window.churn", 1, MANY, |c| created::churn(&join(c)?)),
+        case("window.full", 1, MANY, |c| created::full(&join(c)?)),
         case("window.created", 1, ANY, |c| created::created(&join(c)?)),
-        case("window.created_notified", 1, ANY, |c| {
+        case("window.created_notified", 1, MANY, |c| {
             created::created_notified(&join(c)?)
         }),
         case("window.released", 1, ANY, |c| created::released(&join(c)?)),
-        case("window.created_unit", 1, ANY, |c| {
+        case("window.created_unit", 1, MANY, |c| {
             created::created_unit(&join(c)?)
         }),
-        case("window.created_refused", 1, ANY, |c| {
+        case("window.created_refused", 1, MANY, |c| {
             created::created_refused(&join(c)?)
         }),
-        case("window.shared", 1, ANY, |c| created::shared(&join(c)?)),
+        case("window.shared", 1, MANY, |c| created::shared(&join(c)?)),
         case("window.dynamic", 1, ANY, |c| {
             dynamic::ring(&join(c)?, Validation::Counter)
         }),
         case("window.dynamic_told", 1, ANY, |c| {
             dynamic::ring(&join(c)?, Validation::Invalidation)
         }),
-        case("window.dynamic_stale", 1, ANY, |c| {
+        case("window.dynamic_stale", 1, MANY, |c| {
             dynamic::stale(&join(c)?, Validation::Counter)
         }),
-        case("window.dynamic_stale_told", 1, ANY, |c| {
+        case("window.dynamic_stale_told", 1, MANY, |c| {
             dynamic::stale(&join(c)?, Validation::Invalidation)
         }),
-        case("window.dynamic_many", 1, ANY, |c| {
+        case("window.dynamic_many", 1, MANY, |c| {
             dynamic::many(&join(c)?, Validation::Counter)
         }),
-        case("window.dynamic_many_told", 1, ANY, |c| {
+        case("window.dynamic_many_told", 1, MANY, |c| {
             dynamic::many(&join(c)?, Validation::Invalidation)
         }),
-        case("window.dynamic_open", 2, ANY, |c| {
+        case("window.dynamic_open", 2, MANY, |c| {
             dynamic::open(&join(c)?, Validation::Counter)
         }),
-        case("window.dynamic_open_told", 2, ANY, |c| {
+        case("window.dynamic_open_told", 2, MANY, |c| {
             dynamic::open(&join(c)?, Validation::Invalidation)
         }),
-        case("window.dynamic_race", 2, ANY, |c| {
+        case("window.dynamic_race", 2, MANY, |c| {
             dynamic::race(&join(c)?, Validation::Counter)
         }),
-        case("window.dynamic_race_told", 2, ANY, |c| {
+        case("window.dynamic_race_told", 2, MANY, |c| {
             dynamic::race(&join(c)?, Validation::Invalidation)
         }),
-        case("timeout.detach", 1, ANY, |c| {
+        case("timeout.detach", 1, MANY, |c| {
             dynamic::detach_late(&join(c)?, Validation::Counter)
         }),
-        case("timeout.detach_told", 1, ANY, |c| {
+        case("timeout.detach_told", 1, MANY, |c| {
             dynamic::detach_late(&join(c)?, Validation::Invalidation)
         }),
-        case("window.dynamic_operations", 1, ANY, |c| {
+        case("window.dynamic_operations", 1, MANY, |c| {
             attached::operations(&join(c)?, Validation::Counter)
         }),
-        case("window.dynamic_operations_told", 1, ANY, |c| {
+        case("window.dynamic_operations_told", 1, MANY, |c| {
             attached::operations(&join(c)?, Validation::Invalidation)
         }),
-        case("window.dynamic_at_once", 1, ANY, |c| {
+        case("window.dynamic_at_once", 1, MANY, |c| {
             attached::at_once(&join(c)?, Validation::Counter)
         }),
-        case("window.dynamic_at_once_told", 1, ANY, |c| {
+        case("window.dynamic_at_once_told", 1, MANY, |c| {
             attached::at_once(&join(c)?, Validation::Invalidation)
         }),
-        case("window.dynamic_refused", 1, ANY, |c| {
+        case("window.dynamic_refused", 1, MANY, |c| {
             dynamic::refused(&join(c)?)
         }),
-        case("window.created_runs", 1, ANY, |c| created::runs(&join(c)?)),
+        case("window.created_runs", 1, MANY, |c| created::runs(&join(c)?)),
         case("small.free", 2, 3, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;
@@ -244,8 +250,10 @@ impl<P: Platform> Links<P> {
         case("collective.alltoall", 1, 48, |c| {
             collective::alltoall(&join(c)?)
         }),
-        case("collective.mixed", 1, ANY, |c| collective::mixed(&join(c)?)),
-        case("collective.refused", 1, ANY, |c| {
+        case("collective.mixed", 1, MANY, |c| {
+            collective::mixed(&join(c)?)
+        }),
+        case("collective.refused", 1, MANY, |c| {
             collective::refused(&join(c)?)
         }),
         case("timeout.collectives", 1, ANY, |c| {

@@ -1,7 +1,7 @@
 //! Cases of the world, what surrounds it, and what only load/store machines have.
 
 use crate::cases::{
-    ANY, Links, Machines, case, epochs, events, hal, join, link, making, pscw_timeout, rma,
+    ANY, Links, MANY, Machines, case, epochs, events, hal, join, link, making, pscw_timeout, rma,
     rma_request, small, stencil, timeout, window, world,
 };
 use crate::{Case, MachinePlatform, Platform};
@@ -14,19 +14,23 @@ impl<P: Platform> Links<P> {
         case("world.barrier", 2, ANY, |c| world::barrier(&join(c)?)),
         case("world.allgather", 1, ANY, |c| world::allgather(&join(c)?)),
         case("window.zero", 1, ANY, |c| window::zero(&join(c)?)),
-        case("window.zero_again", 1, ANY, |c| {
+        case("window.zero_again", 1, MANY, |c| {
             window::zero_again(&join(c)?)
         }),
-        case("window.local", 1, ANY, |c| window::local(&join(c)?)),
-        case("window.refused", 1, ANY, |c| window::refused(&join(c)?)),
-        case("window.asymmetric", 2, ANY, |c| {
+        case("window.local", 1, MANY, |c| window::local(&join(c)?)),
+        case("window.refused", 1, MANY, |c| window::refused(&join(c)?)),
+        case("window.asymmetric", 2, MANY, |c| {
             window::asymmetric(&join(c)?)
         }),
         case("timeout.request", 2, ANY, |c| timeout::request(&join(c)?)),
         case("timeout.barrier", 2, ANY, |c| timeout::barrier(&join(c)?)),
-        case("timeout.making", 1, ANY, |c| making::late(&join(c)?)),
-        case("timeout.making_fails", 2, ANY, |c| making::fails(&join(c)?)),
-        case("timeout.making_heard", 2, ANY, |c| making::heard(&join(c)?)),
+        case("timeout.making", 1, MANY, |c| making::late(&join(c)?)),
+        case("timeout.making_fails", 2, MANY, |c| {
+            making::fails(&join(c)?)
+        }),
+        case("timeout.making_heard", 2, MANY, |c| {
+            making::heard(&join(c)?)
+        }),
         case("timeout.ring_space", 2, ANY, |c| {
             timeout::ring_space(&join(c)?)
         }),
@@ -35,7 +39,7 @@ impl<P: Platform> Links<P> {
         case("small.start", 2, 2, small::start),
         epochs(
             2,
-            case("small.barrier", 2, ANY, |c| small!(c, small::barrier)),
+            case("small.barrier", 2, MANY, |c| small!(c, small::barrier)),
         ),
     ];
 }
@@ -43,8 +47,8 @@ impl<P: Platform> Links<P> {
 impl<P: MachinePlatform> Machines<P> {
     pub(crate) const MACHINE: &'static [Case<P>] = &[
         case("hal.topology", 1, ANY, hal::topology),
-        case("hal.bulk", 1, ANY, hal::bulk),
-        case("hal.own_stores", 1, ANY, hal::own_stores),
+        case("hal.bulk", 1, MANY, hal::bulk),
+        case("hal.own_stores", 1, MANY, hal::own_stores),
         case("hal.write_back", 2, ANY, hal::write_back),
         case("hal.invalidate", 2, ANY, hal::invalidate),
         case("hal.lock", 1, ANY, hal::lock),
@@ -54,8 +58,8 @@ impl<P: MachinePlatform> Machines<P> {
             ..case("hal.atomics", 1, ANY, hal::atomics)
         },
         case("hal.doorbell", 1, ANY, hal::doorbell),
-        case("world.restart", 1, ANY, world::restart),
-        case("world.dirty_restart", 1, ANY, world::dirty_restart),
+        case("world.restart", 1, MANY, world::restart),
+        case("world.dirty_restart", 1, MANY, world::dirty_restart),
         case("world.early_peers", 2, ANY, world::early_peers),
         case("link.last_byte", 1, ANY, link::last_byte),
         case("link.post", 2, ANY, link::post),
@@ -75,7 +79,7 @@ impl<P: MachinePlatform> Machines<P> {
         case("timeout.lock", 2, ANY, timeout::lock),
         case("link.watch", 2, ANY, link::watch),
         case("link.flush", 2, ANY, link::flush),
-        case("timeout.event_locked", 2, ANY, events::locked),
+        case("timeout.event_locked", 2, MANY, events::locked),
         case(
             "timeout.accumulate_locked",
             2,

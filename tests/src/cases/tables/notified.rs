@@ -1,7 +1,7 @@
 //! Cases of notified accesses, requests, counters, signals and events.
 
 use crate::cases::{
-    ANY, Links, case, count_request, counters, epochs, events, join, join_shared, notify,
+    ANY, Links, MANY, case, count_request, counters, epochs, events, join, join_shared, notify,
     notify_access, notify_inline, notify_long, notify_request, notify_stopped, signals, small,
     told,
 };
@@ -9,9 +9,10 @@ use crate::{Case, Platform, Ring};
 use flagpost::{EpochSlots, Link, Model};
 
 impl<P: Platform> Links<P> {
-    pub(crate) const NOTIFY: &'static [Case<P>] = notify_cases!("", join);
+    pub(crate) const NOTIFY: &'static [Case<P>] = notify_cases!("", join, ANY);
 
-    pub(crate) const NOTIFY_SHARED: &'static [Case<P>] = notify_cases!("shared.", join_shared);
+    pub(crate) const NOTIFY_SHARED: &'static [Case<P>] =
+        notify_cases!("shared.", join_shared, MANY);
 
     pub(crate) const SMALL_NOTIFY: &'static [Case<P>] = small_notify_cases!("", small::RING);
 
@@ -42,7 +43,7 @@ impl<P: Platform> Links<P> {
         case("notify.answered", 2, 2, |c| {
             small_ring!(c, small::RING, notify_inline::small_answered)
         }),
-        case("notify.queue_stays_full", 2, ANY, |c| {
+        case("notify.queue_stays_full", 2, MANY, |c| {
             small_ring!(c, small::RING, notify_inline::queue_stays_full)
         }),
     ];
@@ -52,19 +53,19 @@ impl<P: Platform> Links<P> {
         case("told.by_fetch", 3, ANY, |c| {
             told::rounds(&join(c)?, told::by_fetch)
         }),
-        case("told.by_product", 3, ANY, |c| {
+        case("told.by_product", 3, MANY, |c| {
             told::rounds(&join(c)?, told::by_product)
         }),
         case("told.by_put", 3, ANY, |c| {
             told::rounds(&join(c)?, told::by_put)
         }),
-        case("told.last_flushed", 2, ANY, |c| {
+        case("told.last_flushed", 2, MANY, |c| {
             told::rounds(&join(c)?, told::last_flushed)
         }),
-        case("told.covered", 2, ANY, |c| {
+        case("told.covered", 2, MANY, |c| {
             told::rounds(&join(c)?, told::covered)
         }),
-        case("told.behind_puts", 2, ANY, |c| {
+        case("told.behind_puts", 2, MANY, |c| {
             told::rounds(&join(c)?, told::behind_puts)
         }),
         case("told.answered", 2, ANY, |c| {
@@ -73,17 +74,17 @@ impl<P: Platform> Links<P> {
         case("told.unlocked", 3, ANY, |c| {
             told::rounds(&join(c)?, told::unlocked)
         }),
-        case("told.both_answer", 3, ANY, |c| {
+        case("told.both_answer", 3, MANY, |c| {
             told::rounds(&join(c)?, told::both_answer)
         }),
-        case("told.ended", 2, ANY, |c| told::ended(&join(c)?)),
-        case("told.answers_wait", 3, ANY, |c| {
+        case("told.ended", 2, MANY, |c| told::ended(&join(c)?)),
+        case("told.answers_wait", 3, MANY, |c| {
             told::rounds(&join(c)?, told::answers_wait::<_, false>)
         }),
-        case("told.long_answers_wait", 3, ANY, |c| {
+        case("told.long_answers_wait", 3, MANY, |c| {
             told::rounds(&join(c)?, told::answers_wait::<_, true>)
         }),
-        case("told.long_tells", 3, ANY, |c| {
+        case("told.long_tells", 3, MANY, |c| {
             told::rounds(&join(c)?, told::at_length)
         }),
     ];
@@ -93,63 +94,63 @@ impl<P: Platform> Links<P> {
             notify_access::changes(&join(c)?)
         }),
         case("notify.gets", 1, ANY, |c| notify_access::gets(&join(c)?)),
-        case("notify.cached_get", 1, ANY, |c| {
+        case("notify.cached_get", 1, MANY, |c| {
             notify_access::cached_get(&join(c)?)
         }),
-        case("notify.read_before", 2, ANY, |c| {
+        case("notify.read_before", 2, MANY, |c| {
             notify_access::read_before(&join(c)?)
         }),
-        case("notify.strange", 2, ANY, |c| {
+        case("notify.strange", 2, MANY, |c| {
             notify_access::strange(&join(c)?)
         }),
-        case("notify.mixed", 1, ANY, |c| notify_access::mixed(&join(c)?)),
-        case("notify.refused", 1, ANY, |c| {
+        case("notify.mixed", 1, MANY, |c| notify_access::mixed(&join(c)?)),
+        case("notify.refused", 1, MANY, |c| {
             notify_access::misuse(&join(c)?)
         }),
         case("timeout.notified", 2, ANY, |c| {
             notify_access::late(&join(c)?)
         }),
-        case("notify.flushed_often", 2, ANY, |c| {
+        case("notify.flushed_often", 2, MANY, |c| {
             notify_inline::flushed_often(&join(c)?)
         }),
         // Payload in lines of its own, where ranks are few and their message buffers large.
-        case("notify.long_flushed", 1, ANY, |c| {
+        case("notify.long_flushed", 1, MANY, |c| {
             notify_inline::flushed::<_, 24>(&join(c)?)
         }),
-        case("notify.long_fenced", 1, ANY, |c| {
+        case("notify.long_fenced", 1, MANY, |c| {
             notify_inline::fenced::<_, 24>(&join(c)?)
         }),
-        case("notify.long_forwarded", 3, ANY, |c| {
+        case("notify.long_forwarded", 3, MANY, |c| {
             notify_inline::forwarded::<_, 24>(&join(c)?)
         }),
-        case("notify.long_relayed", 3, ANY, |c| {
+        case("notify.long_relayed", 3, MANY, |c| {
             notify_inline::relayed::<_, 24>(&join(c)?)
         }),
-        case("notify.across", 1, ANY, |c| {
+        case("notify.across", 1, MANY, |c| {
             notify_inline::across(&join(c)?)
         }),
-        case("notify.range_of_bytes", 2, ANY, |c| {
+        case("notify.range_of_bytes", 2, MANY, |c| {
             notify_inline::range_of_bytes(&join(c)?)
         }),
-        case("notify.long_around", 1, ANY, |c| {
+        case("notify.long_around", 1, MANY, |c| {
             notify_long::around::<_, 24>(&join(c)?, Model::Separate)
         }),
-        case("notify.long_around_unified", 1, ANY, |c| {
+        case("notify.long_around_unified", 1, MANY, |c| {
             notify_long::around::<_, 24>(&join(c)?, Model::Unified)
         }),
-        case("notify.long_behind", 1, ANY, |c| {
+        case("notify.long_behind", 1, MANY, |c| {
             notify_long::behind(&join(c)?)
         }),
-        case("timeout.long_payload", 2, ANY, |c| {
+        case("timeout.long_payload", 2, MANY, |c| {
             notify_stopped::late(&join(c)?)
         }),
-        case("timeout.long_dropped", 2, ANY, |c| {
+        case("timeout.long_dropped", 2, MANY, |c| {
             notify_stopped::dropped(&join(c)?)
         }),
-        case("timeout.long_dropped_over", 2, ANY, |c| {
+        case("timeout.long_dropped_over", 2, MANY, |c| {
             notify_stopped::dropped_over(&join(c)?)
         }),
-        case("notify.long_of_two", 3, ANY, |c| {
+        case("notify.long_of_two", 3, MANY, |c| {
             notify_long::of_two::<_, 24>(&join(c)?)
         }),
         case("notify.long_lengths", 2, 4, |c| {
@@ -158,43 +159,49 @@ impl<P: Platform> Links<P> {
         case("notify.long_streamed", 2, ANY, |c| {
             notify_long::streamed::<_, 6>(&join(c)?)
         }),
-        case("notify.long_streamed_lines", 2, ANY, |c| {
+        case("notify.long_streamed_lines", 2, MANY, |c| {
             notify_long::streamed::<_, 8>(&join(c)?)
         }),
-        case("notify.long_covered", 2, ANY, |c| {
+        case("notify.long_covered", 2, MANY, |c| {
             notify_long::covered(&join(c)?)
         }),
-        case("notify.long_both", 2, ANY, |c| notify_long::both(&join(c)?)),
-        case("notify.long_crowded", 2, ANY, |c| {
+        case("notify.long_both", 2, MANY, |c| {
+            notify_long::both(&join(c)?)
+        }),
+        case("notify.long_crowded", 2, MANY, |c| {
             notify_long::crowded(&join(c)?)
         }),
-        case("notify.long_beside_word", 2, ANY, |c| {
+        case("notify.long_beside_word", 2, MANY, |c| {
             notify_long::beside_word(&join(c)?)
         }),
-        case("notify.long_beside_other", 3, ANY, |c| {
+        case("notify.long_beside_other", 3, MANY, |c| {
             notify_long::beside_other(&join(c)?)
         }),
-        case("notify.long_got", 2, ANY, |c| notify_long::got(&join(c)?)),
-        case("notify.several", 1, ANY, |c| {
+        case("notify.long_got", 2, MANY, |c| notify_long::got(&join(c)?)),
+        case("notify.several", 1, MANY, |c| {
             notify_request::several(&join(c)?)
         }),
-        case("notify.probe", 1, ANY, |c| notify_request::probe(&join(c)?)),
-        case("notify.several_full", 2, ANY, |c| {
+        case("notify.probe", 1, MANY, |c| {
+            notify_request::probe(&join(c)?)
+        }),
+        case("notify.several_full", 2, MANY, |c| {
             notify_request::full(&join(c)?)
         }),
         case("timeout.several", 2, ANY, |c| {
             notify_request::timeout(&join(c)?)
         }),
-        case("window.free_flooded", 1, ANY, |c| {
+        case("window.free_flooded", 1, MANY, |c| {
             notify_request::flooded(&join(c)?)
         }),
         case("small.wait_any", 2, 3, |c| {
             small!(c, notify_request::small_any)
         }),
-        case("notify.long_discarded", 2, ANY, |c| {
+        case("notify.long_discarded", 2, MANY, |c| {
             notify_long::discarded(&join(c)?)
         }),
-        case("notify.long_list", 2, ANY, |c| notify_long::list(&join(c)?)),
+        case("notify.long_list", 2, MANY, |c| {
+            notify_long::list(&join(c)?)
+        }),
         case("notify.long_small", 2, 2, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;
@@ -223,41 +230,43 @@ impl<P: Platform> Links<P> {
         case("counters.everybody", 1, 48, |c| {
             counters::everybody(&join(c)?)
         }),
-        case("counters.swaps", 1, ANY, |c| counters::swaps(&join(c)?)),
-        case("counters.differing", 1, ANY, |c| {
+        case("counters.swaps", 1, MANY, |c| counters::swaps(&join(c)?)),
+        case("counters.differing", 1, MANY, |c| {
             counters::differing(&join(c)?)
         }),
-        case("counters.again", 1, ANY, |c| counters::again(&join(c)?)),
-        case("counters.together", 1, ANY, |c| {
+        case("counters.again", 1, MANY, |c| counters::again(&join(c)?)),
+        case("counters.together", 1, MANY, |c| {
             counters::together(&join(c)?)
         }),
         case("counters.windows", 1, 48, |c| counters::windows(&join(c)?)),
         case("counters.freed", 1, 48, |c| counters::freed(&join(c)?)),
-        case("counters.churn", 1, ANY, |c| counters::churn(&join(c)?)),
-        case("counters.shared_line", 2, ANY, |c| {
+        case("counters.churn", 1, MANY, |c| counters::churn(&join(c)?)),
+        case("counters.shared_line", 2, MANY, |c| {
             count_request::shared_line(&join(c)?)
         }),
         case("counters.any", 1, ANY, |c| count_request::any(&join(c)?)),
-        case("counters.all", 1, ANY, |c| count_request::all(&join(c)?)),
-        case("counters.misuse", 1, ANY, |c| {
+        case("counters.all", 1, MANY, |c| count_request::all(&join(c)?)),
+        case("counters.misuse", 1, MANY, |c| {
             count_request::misuse(&join(c)?)
         }),
-        case("counters.progress", 2, ANY, |c| {
+        case("counters.progress", 2, MANY, |c| {
             count_request::progress(&join(c)?)
         }),
-        case("timeout.counters", 2, ANY, |c| {
+        case("timeout.counters", 2, MANY, |c| {
             count_request::late(&join(c)?)
         }),
-        case("signals.compared", 1, ANY, |c| signals::compared(&join(c)?)),
+        case("signals.compared", 1, MANY, |c| {
+            signals::compared(&join(c)?)
+        }),
         case("signals.pipeline", 1, ANY, |c| signals::pipeline(&join(c)?)),
-        case("signals.sums", 1, ANY, |c| signals::sums(&join(c)?)),
-        case("signals.refused", 1, ANY, |c| signals::refused(&join(c)?)),
+        case("signals.sums", 1, MANY, |c| signals::sums(&join(c)?)),
+        case("signals.refused", 1, MANY, |c| signals::refused(&join(c)?)),
         case("events.ring", 1, ANY, |c| events::ring(&join(c)?)),
         case("events.counts", 1, 48, |c| events::counts(&join(c)?)),
-        case("events.orders", 2, ANY, |c| events::orders(&join(c)?)),
+        case("events.orders", 2, MANY, |c| events::orders(&join(c)?)),
         case("events.requests", 1, ANY, |c| events::requests(&join(c)?)),
-        case("events.misuse", 1, ANY, |c| events::misuse(&join(c)?)),
-        case("events.together", 1, ANY, |c| events::together(&join(c)?)),
+        case("events.misuse", 1, MANY, |c| events::misuse(&join(c)?)),
+        case("events.together", 1, MANY, |c| events::together(&join(c)?)),
         case("timeout.events", 2, ANY, |c| events::late(&join(c)?)),
         case("small.counter", 2, 3, |c| {
             small_counted!(c, 2, counters::small::count)

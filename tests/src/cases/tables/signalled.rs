@@ -1,8 +1,8 @@
 //! Cases of PSCW by each strategy.
 
 use crate::cases::{
-    ANY, Links, Machines, case, created, dynamic, epochs, join, matching_list, pscw, pscw_timeout,
-    small, told,
+    ANY, Links, MANY, Machines, case, created, dynamic, epochs, join, matching_list, pscw,
+    pscw_timeout, small, told,
 };
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector, MatchingList};
@@ -15,7 +15,7 @@ impl<P: Platform> Links<P> {
 
     /// What differs between slots and lists.
     pub(crate) const SIGNALLED: &'static [Case<P>] = &[
-        case("pscw.list.options", 1, ANY, |c| {
+        case("pscw.list.options", 1, MANY, |c| {
             matching_list::options(&join(c)?)
         }),
         case("pscw.list.reuse", 2, ANY, |c| {

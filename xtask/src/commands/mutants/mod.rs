@@ -14,7 +14,7 @@ use crate::console::{Console, out};
 use crate::error::usage;
 use crate::explorer::Explorer;
 use crate::killers::{Killer, Killers};
-use crate::{equivalent, points};
+use crate::{children, equivalent, points};
 
 /// Break one cache action, lock or ordering step at a time; a case must notice
 ///
@@ -524,11 +524,9 @@ fn replay(console: &Console, arguments: &Arguments, which: &str) -> Result<bool>
     }
     let explorer = Explorer::mutants(console)?;
     console.clear();
-    let status = explorer
-        .command()
-        .args(["mutants", "--break", point, "--replay", which])
-        .status()
-        .context("cannot run the explorer")?;
+    let mut command = explorer.command();
+    command.args(["mutants", "--break", point, "--replay", which]);
+    let status = children::status(&mut command).context("cannot run the explorer")?;
     match status.code() {
         Some(2) => Err(usage(format!(
             "--replay {which}: give CASE/CORES/PROFILE:SEED as a row has it"
