@@ -190,7 +190,7 @@ impl From<Refusal> for Error {
     }
 }
 
-/// What a call waited for when its budget ran out.
+/// What a call waited for when its budget ran out, and from whom, as far as this rank can know.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Timeout {
@@ -220,7 +220,8 @@ pub enum Waiting {
     ListSpace,
     /// For notifications that match a request.
     Notification,
-    /// For the lock of the named target's piece (of all pieces, if none is named); somebody has it.
+    /// For the lock of the named target's piece, which others have; if none is named, for the exclusive locks of
+    /// [`Missing::count`] ranks. A lock does not record which ranks have it.
     Unlock,
     /// For the named rank in the queue of [`lock_queued`](crate::Window::lock_queued). A lock stands behind it: it has the lock, or
     /// waits for it too, or has given up behind one that does. An unlock waits for the next one to say that it is next: that is
@@ -263,7 +264,8 @@ impl Missing {
         self.count
     }
 
-    /// The first [`Missing::LISTED`] candidates. None where any rank would do (a wildcard).
+    /// The first [`Missing::LISTED`] candidates. None where any rank would do (requests from any source, counters, signals,
+    /// events), and none where ranks are counted only ([`lock_all`](crate::Window::lock_all)).
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
         self.ranks.iter().flatten().copied()
     }
@@ -347,28 +349,34 @@ impl fmt::Display for Error {
 impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.waiting {
-            Waiting::StartUp => "start-up",
-            Waiting::Collective => "a collective call",
-            Waiting::Post => "a post",
-            Waiting::Completion => "completion",
-            Waiting::Lock => "the lock owned",
-            Waiting::RingSpace => "room in the ring owned",
-            Waiting::ListSpace => "room in the matching list owned",
-            Waiting::Notification => "a notification",
-            Waiting::Unlock => "an unlock of the piece owned",
-            Waiting::Queue => "a turn in the queue before or behind, taken",
-            Waiting::Answer => "an answer",
+            Waiting::StartUp => "start-up by",
+            Waiting::Collective => "a collective call by",
+            Waiting::Post => "a post by",
+            Waiting::Completion => "completion by",
+            Waiting::Lock => "the lock owned by",
+            Waiting::RingSpace => "room in the ring owned by",
+            Waiting::ListSpace => "room in the matching list owned by",
+            Waiting::Notification => "a notification by",
+            Waiting::Unlock => "an unlock of the piece owned by",
+            Waiting::Queue => "a turn in the queue before or behind, taken by",
+            Waiting::Answer => "an answer by",
         };
-        write!(f, "timed out waiting for {what} by")?;
-        let mut any = false;
+        let (unlock, count) = (self.waiting == Waiting::Unlock, self.missing.count());
+        let named = self.missing.ranks().next().is_some();
+        f.write_str("timed out waiting for ")?;
+        match (unlock, named) {
+            (true, false) => write!(f, "the exclusive locks of {count} ranks")?,
+            (false, false) => write!(f, "{what} any rank")?,
+            (_, true) => f.write_str(what)?,
+        }
         for rank in self.missing.ranks() {
-            any = true;
             write!(f, " {}", rank.get())?;
         }
-        if !any {
-            f.write_str(" any rank")?;
+        match (unlock, named) {
+            (true, _) => f.write_str(" (which ranks have locked is not recorded)"),
+            (false, false) => write!(f, " ({count} missing; nothing says from which)"),
+            (false, true) => write!(f, " ({count} missing)"),
         }
-        write!(f, " ({} missing)", self.missing.count())
     }
 }
 
@@ -390,5 +398,41 @@ pub struct Unfinished<H> {
 impl<H> From<Unfinished<H>> for Error {
     fn from(unfinished: Unfinished<H>) -> Self {
         unfinished.error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::string::ToString as _;
+
+    #[test]
+    fn a_timeout_names_ranks_or_says_that_nothing_records_them() {
+        let told = |waiting, ranks: &[u16], count, text: &str| {
+            let named = ranks.iter().copied().map(Rank::new);
+            let missing = Missing::among(named, count);
+            let told = Timeout { waiting, missing }.to_string();
+            assert_eq!(told.strip_prefix("timed out waiting for "), Some(text));
+        };
+        let unknown = "a notification by any rank (3 missing; nothing says from which)";
+        told(Waiting::Notification, &[], 3, unknown);
+        told(
+            Waiting::Notification,
+            &[3],
+            19,
+            "a notification by 3 (19 missing)",
+        );
+        told(
+            Waiting::Completion,
+            &[1, 4],
+            2,
+            "completion by 1 4 (2 missing)",
+        );
+        let counted = "the exclusive locks of 2 ranks (which ranks have locked is not recorded)";
+        told(Waiting::Unlock, &[], 2, counted);
+        let owner = "an unlock of the piece owned by 1 (which ranks have locked is not recorded)";
+        told(Waiting::Unlock, &[1], 1, owner);
     }
 }

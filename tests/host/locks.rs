@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagpost::epoch::Locked;
-use flagpost::{Budget, Config, Error, Rank, Rma as _, Window, World};
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Waiting, Window, World};
 use flagpost_hal::Clock as _;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
@@ -203,4 +203,52 @@ fn attempts_share_a_budget() {
         });
         report.assert_done();
     }
+}
+
+/// A timeout of a lock of all pieces says how many ranks have exclusive locks; which ones, nothing records.
+#[test]
+fn who_waits_for_all_pieces_is_told_how_many_ranks_have_some() {
+    let chip = Chip {
+        memory_size: 16 << 10,
+        cores: 4,
+        budgets_expire: 1,
+        ..Chip::default()
+    };
+    let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 256];
+        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+        let window = world.allocate::<u32>(1)?;
+        world.set_budget(Budget::UNLIMITED);
+        let me = world.rank();
+        // Each rank is counted once.
+        let targets: &[u16] = match me.get() {
+            1 => &[0],
+            2 => &[1, 3],
+            _ => &[],
+        };
+        let locks = targets
+            .iter()
+            .map(|target| window.lock_exclusive(Rank::new(*target)));
+        let locks = locks.collect::<Result<Vec<_>, _>>()?;
+        world.barrier()?;
+        if me.get() == 3 {
+            world.set_budget(Budget::microseconds(100));
+            let late = window.lock_all().expect_err("it is locked");
+            let Error::Timeout(timeout) = late.error else {
+                return Err(late.error);
+            };
+            assert_eq!(timeout.waiting, Waiting::Unlock);
+            assert_eq!(timeout.missing.count(), 2);
+            assert_eq!(timeout.missing.ranks().count(), 0);
+            drop(late);
+            world.set_budget(Budget::UNLIMITED);
+        }
+        world.barrier()?;
+        for lock in locks {
+            lock.unlock()?;
+        }
+        window.lock_all()?.unlock()?;
+        Ok(())
+    });
+    report.assert_done();
 }

@@ -7,7 +7,7 @@
 //! | memory | a sealed memfd, or a file without a name, inherited by the ranks |
 //! | start | one process per rank, in a session of its own, bound to its processor; each is killed when the launcher dies |
 //! | watch | sleeps until a process ends (pidfd; looks every 50 ms where there are not enough descriptors) |
-//! | a rank dies | it is marked lost: the others' waits end with `PeerLost`; they have [`GRACE`] to end by themselves |
+//! | a rank dies | it is marked lost: the others' waits end with `PeerLost`; they have [`Job::grace`] to end by themselves |
 //! | the rest | is killed after that |
 //!
 //! A rank is dead if its process was ended by a signal or with a status other than 0; with 0, between joining and leaving; or
@@ -37,7 +37,7 @@ use crate::named;
 use crate::segment::{self, Segment};
 use crate::shape::Shape;
 
-/// How long the others may take to end once a rank is lost.
+/// [`Job::grace`], unless the user says another.
 pub const GRACE: Duration = Duration::from_secs(3);
 
 /// What to start.
@@ -51,6 +51,8 @@ pub struct Job {
     pub bind: Bind,
     /// A directory for a file without a name to be the memory, instead of a memfd.
     pub directory: Option<PathBuf>,
+    /// How long the others may take to end after a rank is lost, or after a signal.
+    pub grace: Duration,
 }
 
 /// How a rank ended.
@@ -142,7 +144,7 @@ pub fn launch(
 }
 
 /// [`launch`], passing on `signals`: each byte that can be read there is the number of one, for the ranks and what they have
-/// started. After SIGHUP, SIGINT, SIGQUIT and SIGTERM they have [`GRACE`] to end; what is left is killed, or at once with the next of
+/// started. After SIGHUP, SIGINT, SIGQUIT and SIGTERM they have [`Job::grace`] to end; what is left is killed, or at once with the next of
 /// these. SIGTSTP stops them and the launcher, SIGCONT lets them go on.
 ///
 /// # Errors
@@ -192,6 +194,7 @@ pub fn launch_with(
         seen,
         ended: Vec::new(),
         strangers: Vec::new(),
+        grace: job.grace,
         deadline: None,
     };
     watch.run()
@@ -261,6 +264,7 @@ struct Watch<'a> {
     ended: Vec<Ended>,
     /// Ended in order, without having joined: a failure once somebody has.
     strangers: Vec<Ended>,
+    grace: Duration,
     /// When the rest is killed.
     deadline: Option<Instant>,
 }
@@ -287,8 +291,8 @@ impl Watch<'_> {
             let mut rest = self.deadline.map(|end| end.saturating_duration_since(now));
             if rest.is_some_and(|rest| rest.is_zero()) {
                 self.kill();
-                self.deadline = Some(now + GRACE);
-                rest = Some(GRACE);
+                self.deadline = Some(now + self.grace);
+                rest = Some(self.grace);
             }
             let mut groups = self.processes.iter().map(|process| &process.group);
             if !self.strangers.is_empty() || groups.any(|group| group.pidfd.is_none()) {
@@ -344,7 +348,8 @@ impl Watch<'_> {
     fn tell(&mut self, end: Ended) {
         if !end.is_well() {
             self.segment.mark_lost(end.rank);
-            self.deadline.get_or_insert_with(|| Instant::now() + GRACE);
+            let grace = self.grace;
+            self.deadline.get_or_insert_with(|| Instant::now() + grace);
         }
         (self.seen)(&end);
         self.ended.push(end);
@@ -391,7 +396,7 @@ impl Watch<'_> {
             let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
         } else if [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].contains(&signal) {
             let now = Instant::now();
-            self.deadline = Some(self.deadline.map_or(now + GRACE, |_| now));
+            self.deadline = Some(self.deadline.map_or(now + self.grace, |_| now));
         }
     }
 }

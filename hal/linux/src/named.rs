@@ -30,8 +30,8 @@ use crate::shape::Shape;
 /// Where segments are: memory, on every Linux.
 const DIRECTORY: &str = "/dev/shm";
 
-/// How long a sweeper may take to remove a segment.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a sweeper may take to remove a segment: it may have to wait for a processor.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn prefix() -> String {
     format!("flagpost-{}-", rustix::process::geteuid().as_raw())

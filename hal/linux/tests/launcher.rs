@@ -93,7 +93,9 @@ fn rank_of(part: &str) -> Command {
 fn job(ranks: u16, part: &str) -> Command {
     let rank = rank_of(part);
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
-    command.args(["-n", &ranks.to_string(), "--mem", "1M"]);
+    // Time enough to end by themselves, for all but those that never do.
+    let grace = if part == "stuck" { "1" } else { "600" };
+    command.args(["-n", &ranks.to_string(), "--mem", "1M", "--grace", grace]);
     command.arg(rank.get_program()).args(rank.get_args());
     command.env(PART, part);
     command
@@ -171,10 +173,12 @@ fn who_comes_again_is_refused_at_once() {
     script.args(["-n", "3", "--mem", "1M", "sh", "-c"]);
     script.arg(format!("{words}; {words}")).env(PART, "ring");
     for mut command in [job(3, "twice"), script] {
-        let start = std::time::Instant::now();
         let output = command.output().expect("it runs");
         let (out, err) = texts(&output);
-        assert!(start.elapsed() < Duration::from_secs(30), "{out}{err}");
+        assert!(
+            !err.contains("timed out"),
+            "nobody waits in vain: {out}{err}"
+        );
         assert!(!output.status.success(), "{out}{err}");
         let told = |line: &str| {
             line.starts_with("error: rank ") && line.contains(" has been in this job before")
@@ -221,7 +225,7 @@ fn ranks_end_with_their_launcher() {
 /// A process whose pipe is closed is about to end, if it has not yet.
 fn is_gone(process: &str) -> bool {
     let stat = Path::new("/proc").join(process).join("stat");
-    for _ in 0..500 {
+    for _ in 0..3000 {
         match std::fs::read_to_string(&stat) {
             Ok(stat) if !stat.contains(") Z ") => std::thread::sleep(Duration::from_millis(20)),
             _ => return true,
@@ -237,7 +241,7 @@ fn other_launchers_jobs_meet_and_notice_deaths() {
         let program = rank_of(part);
         // What users put between; and ranks may differ in it.
         let between: &[&str] = match rank {
-            0 => &["timeout", "100", "sh", "-c", "\"$@\"; exit $?", "sh"],
+            0 => &["timeout", "600", "sh", "-c", "\"$@\"; exit $?", "sh"],
             1 => &["sh", "-c", "\"$@\"; exit $?", "sh"],
             _ => &["env"],
         };

@@ -1,15 +1,24 @@
 //! The launcher and what is around its ranks: processes that they start, signals, limits, left-overs, pipes that nobody reads.
 //!
 //! Most ranks are shells here, which never join. Where one is to, it is this program again: the test `rank`.
+//!
+//! No test asks how long something takes: what should happen is waited for, for [`GUARD`] at the most, and what is started stays for
+//! [`LONG`] seconds unless it is ended.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 const PART: &str = "FLAGPOST_TEST_SLEEPS";
+
+/// After this a test has failed: far longer than anything takes on a busy machine.
+const GUARD: Duration = Duration::from_secs(60);
+/// Seconds: what lasts so long was ended by nobody while a test waited for it.
+const LONG: u64 = 600;
 
 /// A rank that has joined, and stays. Not a test by itself.
 #[test]
@@ -19,15 +28,21 @@ fn rank() {
     }
     let code = flagpost_linux::run(|_| {
         println!("process {}", std::process::id());
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_secs(LONG));
         Ok::<(), flagpost::Error>(())
     });
     assert_eq!(code, std::process::ExitCode::SUCCESS);
 }
 
 fn run(ranks: u16, script: &str) -> Command {
+    run_with(LONG, ranks, script)
+}
+
+/// Ranks that have `grace` seconds to end after another one, or after a signal.
+fn run_with(grace: u64, ranks: u16, script: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
-    command.args(["-n", &ranks.to_string(), "--mem", "64K", "sh", "-c", script]);
+    command.args(["-n", &ranks.to_string(), "--mem", "64K"]);
+    command.args(["--grace", &grace.to_string(), "sh", "-c", script]);
     command
 }
 
@@ -46,15 +61,38 @@ fn number(line: &str) -> Option<String> {
     Some(line.split_once("process ")?.1.to_owned())
 }
 
+/// Waits until `happened` says so. False if it never does.
+fn comes(mut happened: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if happened() {
+            return true;
+        }
+        if start.elapsed() > GUARD {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until `process` has ended.
 fn is_gone(process: &str) -> bool {
     let stat = Path::new("/proc").join(process).join("stat");
-    for _ in 0..500 {
-        match std::fs::read_to_string(&stat) {
-            Ok(stat) if !stat.contains(") Z ") => std::thread::sleep(Duration::from_millis(20)),
-            _ => return true,
-        }
+    let has_ended = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
+    comes(|| !stat.exists() || has_ended())
+}
+
+/// Waits until `launcher` has ended.
+fn status_of(launcher: &mut Child) -> ExitStatus {
+    let mut status = None;
+    let ended = comes(|| {
+        status = launcher.try_wait().expect("it is mine");
+        status.is_some()
+    });
+    if !ended {
+        let _ = launcher.kill();
     }
-    false
+    status.expect("the launcher ends")
 }
 
 /// Starts it, and waits for `count` lines of the kind that [`number`] reads.
@@ -69,13 +107,38 @@ fn start(mut command: Command, count: usize) -> (Child, Vec<String>) {
 
 /// A shell's children, one of them in a group of its own.
 const FAMILY: &str =
-    "sleep 60 & echo process $!; timeout 60 sleep 60 & echo process $!; wait; true";
+    "sleep 600 & echo process $!; timeout 600 sleep 600 & echo process $!; wait; true";
+
+/// A file that tells shells to go on once it is there.
+struct Go(PathBuf);
+
+impl Go {
+    fn new(test: &str) -> Self {
+        let name = format!("flagpost-go-{test}-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    /// What a shell does until then.
+    fn awaited(&self) -> String {
+        format!("while [ ! -e '{}' ]; do sleep 0.05; done", self.0.display())
+    }
+
+    fn go(&self) {
+        std::fs::write(&self.0, []).expect("a file");
+    }
+}
+
+impl Drop for Go {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
 
 #[test]
 fn what_ranks_have_started_ends_with_the_launcher() {
     let (mut launcher, processes) = start(run(2, FAMILY), 4);
     send(&launcher, Signal::KILL);
-    launcher.wait().expect("it ends");
+    status_of(&mut launcher);
     for process in processes {
         assert!(is_gone(&process), "process {process} is still there");
     }
@@ -83,9 +146,12 @@ fn what_ranks_have_started_ends_with_the_launcher() {
 
 #[test]
 fn what_ranks_have_started_ends_with_another_rank() {
-    let script = format!("if [ $FLAGPOST_RANK = 1 ]; then sleep 0.5; exit 3; fi; {FAMILY}");
-    let (mut launcher, processes) = start(run(2, &script), 2);
-    assert_eq!(launcher.wait().expect("it ends").code(), Some(3));
+    let go = Go::new("another");
+    let dies = format!("{}; exit 3", go.awaited());
+    let script = format!("if [ $FLAGPOST_RANK = 1 ]; then {dies}; fi; {FAMILY}");
+    let (mut launcher, processes) = start(run_with(1, 2, &script), 2);
+    go.go();
+    assert_eq!(status_of(&mut launcher).code(), Some(3));
     for process in processes {
         assert!(is_gone(&process), "process {process} is still there");
     }
@@ -93,8 +159,8 @@ fn what_ranks_have_started_ends_with_another_rank() {
 
 #[test]
 fn what_a_rank_has_started_ends_with_it() {
-    let (mut launcher, processes) = start(run(1, "sleep 60 & echo process $!"), 1);
-    assert!(launcher.wait().expect("it ends").success());
+    let (mut launcher, processes) = start(run(1, "sleep 600 & echo process $!"), 1);
+    assert!(status_of(&mut launcher).success());
     assert!(is_gone(&processes[0]), "it is still there");
 }
 
@@ -107,13 +173,14 @@ fn who_has_joined_ends_with_its_parent() {
     command.env(PART, "1");
     let (mut launcher, processes) = start(command, 1);
     send(&launcher, Signal::KILL);
-    launcher.wait().expect("it ends");
+    status_of(&mut launcher);
     assert!(is_gone(&processes[0]), "it is still there");
 }
 
-/// Whether this test was started so that it ignores `signal`, as a shell's background jobs do: then all that it starts does.
-fn is_ignored(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+/// Whether `process` ignores `signal`. If this test does, as a shell's background jobs do, all that it starts does.
+fn is_ignored(process: u32, signal: Signal) -> bool {
+    let status = format!("/proc/{process}/status");
+    let status = std::fs::read_to_string(status).expect("it is there");
     let mut lines = status.lines();
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
@@ -124,51 +191,64 @@ fn is_ignored(signal: Signal) -> bool {
 #[test]
 fn signals_are_passed_on() {
     for (signal, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT")] {
-        if is_ignored(signal) {
+        if is_ignored(std::process::id(), signal) {
             continue;
         }
         let trap = format!("trap 'exit 5' {name}; echo process $$; while :; do sleep 0.05; done");
         let (mut launcher, _) = start(run(2, &trap), 2);
         send(&launcher, signal);
-        let status = launcher.wait().expect("it ends");
+        let status = status_of(&mut launcher);
         assert_eq!(status.code(), Some(5), "{name}: the ranks were told");
     }
-    let (mut launcher, _) = start(run(2, "echo process $$; sleep 60; true"), 2);
+    let (mut launcher, _) = start(run(2, "echo process $$; sleep 600; true"), 2);
     send(&launcher, Signal::TERM);
-    let status = launcher.wait().expect("it ends");
+    let status = status_of(&mut launcher);
     assert_eq!(status.code(), Some(143), "as without a launcher");
 }
 
+const DEAF: &str = "trap '' TERM; echo process $$; while :; do sleep 0.05; done";
+
 #[test]
 fn who_does_not_care_for_signals_is_killed() {
-    let deaf = "trap '' TERM; echo process $$; while :; do sleep 0.05; done";
-    let (mut launcher, processes) = start(run(2, deaf), 2);
+    const GRACE: u64 = 1;
+    let (mut launcher, processes) = start(run_with(GRACE, 2, DEAF), 2);
     let told = Instant::now();
     send(&launcher, Signal::TERM);
-    let status = launcher.wait().expect("it ends");
-    assert_eq!(status.code(), Some(137));
-    assert!(told.elapsed() >= flagpost_linux::launch::GRACE);
+    assert_eq!(status_of(&mut launcher).code(), Some(137));
+    assert!(told.elapsed() >= Duration::from_secs(GRACE), "not before");
     assert!(processes.iter().all(|process| is_gone(process)));
-    // Not even in their own time, if told twice.
-    let (mut launcher, _) = start(run(2, deaf), 2);
-    let told = Instant::now();
-    send(&launcher, Signal::TERM);
-    std::thread::sleep(Duration::from_millis(200));
-    send(&launcher, Signal::TERM);
-    launcher.wait().expect("it ends");
-    assert!(told.elapsed() < flagpost_linux::launch::GRACE);
+}
+
+/// However long their own time is.
+#[test]
+fn who_does_not_care_is_killed_when_told_again() {
+    let (mut launcher, processes) = start(run(2, DEAF), 2);
+    // Two that come before either was seen are one.
+    let mut status = None;
+    let ended = comes(|| {
+        send(&launcher, Signal::TERM);
+        status = launcher.try_wait().expect("it is mine");
+        status.is_some()
+    });
+    let _ = launcher.kill();
+    assert!(ended, "the launcher waits on");
+    assert_eq!(status.and_then(|status| status.code()), Some(137));
+    assert!(processes.iter().all(|process| is_gone(process)));
 }
 
 /// `nohup` and a shell's background jobs ignore signals: so does the launcher then.
 #[test]
 fn signals_that_are_ignored_stay_so() {
+    let go = Go::new("ignored");
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
-    let inner = run(1, "echo process $$; sleep 1; exit 4");
+    let inner = run(1, &format!("echo process $$; {}; exit 4", go.awaited()));
     command.arg(inner.get_program()).args(inner.get_args());
     let (mut launcher, _) = start(command, 1);
+    assert!(is_ignored(launcher.id(), Signal::HUP));
     send(&launcher, Signal::HUP);
-    assert_eq!(launcher.wait().expect("it ends").code(), Some(4));
+    go.go();
+    assert_eq!(status_of(&mut launcher).code(), Some(4));
 }
 
 /// More ranks than there may be descriptors, and as many more as the soft limit can be raised for.
@@ -198,18 +278,31 @@ fn left_over(name: &str) -> PathBuf {
     path
 }
 
+/// Whether a sweeper has removed `path`, or is about to: other tests' launchers sweep too.
+fn is_swept(path: &Path) -> bool {
+    let mut left = false;
+    let gone = comes(|| match std::fs::File::open(path) {
+        Ok(file) => {
+            left = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+            left
+        }
+        Err(_) => true,
+    });
+    gone && !left
+}
+
 #[test]
 fn every_start_sweeps() {
     let path = left_over("launcher");
     assert!(run(1, "true").status().expect("it runs").success());
-    assert!(!path.exists(), "flagpost-run has left it there");
+    assert!(is_swept(&path), "flagpost-run has left it there");
     let path = left_over("alone");
     let mut alone = Command::new(std::env::current_exe().expect("this program"));
     alone
         .args(["--exact", "rank", "--nocapture"])
         .env(PART, "1");
     let (mut alone, _) = start(alone, 1);
-    assert!(!path.exists(), "a job of one has left it there");
+    assert!(is_swept(&path), "a job of one has left it there");
     alone.kill().expect("it is mine");
     alone.wait().expect("it ends");
 }

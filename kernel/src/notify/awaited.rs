@@ -60,7 +60,7 @@ impl<'w, L: Link> Awaited<'w, L> {
     }
 }
 
-/// So many notifications have not come; from whom, is not known.
+/// `left` notifications have not come. No rank is named: any may tell an own cell.
 pub(super) fn late(left: u32) -> Timeout {
     Timeout {
         waiting: Waiting::Notification,

@@ -171,7 +171,8 @@ impl<'w, L: Link> Events<'w, L> {
     /// be read then; own lines are not refreshed.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are missing: none was taken.
+    /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are missing, and no
+    /// rank, as any may post: none was taken.
     pub fn wait(&self, index: u32, until: u32) -> Result<(), Error> {
         let (cell, taken) = self.own(index)?;
         if until == 0 {

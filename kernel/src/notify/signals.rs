@@ -87,7 +87,8 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// [request](super#rule-for-cached-lines).
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::Timeout`]: call again.
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::Timeout`], which names no rank, as any may set it:
+    /// call again.
     pub fn signal_wait_until(
         &self,
         range: Range<usize>,

@@ -128,7 +128,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// Waits until the request is complete.
     ///
     /// # Errors
-    /// As [`CountRequest::test`]; [`Error::Timeout`] with how many notifications are missing. The request stays started.
+    /// As [`CountRequest::test`]; [`Error::Timeout`] with how many notifications are missing, and no rank, as any may tell
+    /// the cell. The request stays started.
     pub fn wait(&mut self) -> Result<u32, Error> {
         let world = self.core.world;
         let left = Cell::new(0);

@@ -70,6 +70,7 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         mode: mode_of(&arguments.platform).to_owned(),
         bind: Bind::Auto,
         directory: None,
+        grace: launch::GRACE,
     };
     let program = std::env::current_exe()?;
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();

@@ -7,6 +7,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -14,10 +15,13 @@ use flagpost_linux::{Bind, DEFAULT_MEMORY, Ended, MODES, Shape, launch};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
+/// A day.
+const MOST_GRACE: u64 = 24 * 60 * 60;
+
 /// Start PROGRAM once per rank, with memory that all ranks share
 ///
-/// When a rank dies, the others' waits end with `PeerLost`, and what has not ended three seconds later is killed. The exit
-/// status is that of the rank that died first, 128 + N if it was signal N.
+/// When a rank dies, the others' waits end with `PeerLost`, and what has not ended some seconds later (--grace) is killed. The
+/// exit status is that of the rank that died first, 128 + N if it was signal N.
 #[derive(Parser, Debug)]
 #[command(name = "flagpost-run", version)]
 struct Arguments {
@@ -36,6 +40,9 @@ struct Arguments {
     /// How memory is kept in step
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(MODES), default_value = MODES[0])]
     mode: String,
+    /// How long ranks may take to end after one of them died, or after a signal
+    #[arg(long, value_name = "SECONDS", default_value_t = launch::GRACE.as_secs(), value_parser = clap::value_parser!(u64).range(..=MOST_GRACE))]
+    grace: u64,
     /// The program and its arguments
     #[arg(
         required = true,
@@ -74,6 +81,7 @@ fn main() -> ExitCode {
         mode: arguments.mode,
         bind: arguments.bind,
         directory: arguments.directory,
+        grace: Duration::from_secs(arguments.grace),
     };
     let Some((program, rest)) = arguments.program.split_first() else {
         return wrong("no program is named");

@@ -32,8 +32,9 @@ const OPERATIONS: u32 = 50;
 const BUDGET: Budget = Budget::microseconds(50);
 /// For ranks that may have to wait for a processor before they can answer.
 const BUDGET_OF_START: Budget = Budget::microseconds(2000);
-/// What a call may take of a processor: it polls once more when its budget has run out, and may have waits in turn.
-const MOST: Duration = Duration::from_secs(1);
+/// What a call may take of a processor, however little of that it gets: it polls once more when its budget has run out, and may have
+/// waits in turn. A loop of as many turns as a hostile word says takes longer.
+const MOST: Duration = Duration::from_secs(10);
 
 /// What is done to whom.
 #[derive(Copy, Clone)]

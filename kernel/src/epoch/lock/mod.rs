@@ -149,7 +149,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Locks all pieces, which others may share. Waits while any is locked exclusively.
     ///
     /// # Errors
-    /// As [`Window::lock_shared`]; a timeout names nobody.
+    /// As [`Window::lock_shared`]; a timeout says how many ranks have exclusive locks, and names none: they are counted, not
+    /// recorded.
     pub fn lock_all(&self) -> Locked<'_, 'w, T, L> {
         self.ask(Kind::All, Rank::new(0))
     }

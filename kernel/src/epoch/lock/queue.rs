@@ -158,7 +158,7 @@ impl<L: Link> Words<'_, '_, L> {
                     };
                     // I1 is kept by the swap: while a turn that was given up has not been passed over, it fails. Looking
                     // before saves locks, and nothing else.
-                    self.watch(self.taken_by_others(), |turn| turn == IDLE)?;
+                    self.watch(self.taken_by_others(0), |turn| turn == IDLE)?;
                     self.queue_step(me, cell::TURN, ready, Step::Ready)?;
                 }
                 Place::Ready => {

@@ -1,5 +1,7 @@
 //! Taking the words of a lock, and giving them back.
 
+use core::cell::Cell;
+
 use flagpost_link::{Amo, Link, Op, Rank, Width, point};
 
 use super::{Kind, queue::Queue};
@@ -228,7 +230,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.look_at(rank, cell);
         let (link, op) = (world.link(), &self.op);
         let mut deadline = self.core.passive.deadline.get();
-        let mut looks = 0_u32;
+        let (mut looks, seen) = (0_u32, Cell::new(0));
         let free = world.wait_by(
             &mut deadline,
             || {
@@ -240,12 +242,15 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 }
                 pause = pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
                 match link.amo(rank, key, cell, Amo::Read, Width::Half, op) {
-                    Ok(word) => Ok(is_free(word as u32).then_some(())),
+                    Ok(word) => {
+                        seen.set(word as u32);
+                        Ok(is_free(word as u32).then_some(()))
+                    }
                     Err(refusal) if refusal.is_transient() => Ok(None),
                     Err(refusal) => Err(refusal.into()),
                 }
             },
-            || self.taken_by_others(),
+            || self.taken_by_others(seen.get()),
         );
         // One that found it free at once has not looked at the clock.
         let passed = match &deadline {
@@ -258,7 +263,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.core.passive.deadline.set(deadline);
         self.looked(free)?;
         if passed {
-            return Err(Error::Timeout(self.taken_by_others()));
+            return Err(Error::Timeout(self.taken_by_others(seen.get())));
         }
         Ok(())
     }
@@ -274,11 +279,16 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         u32::from(self.draw).wrapping_shr(8) & most.wrapping_sub(1)
     }
 
-    pub(super) fn taken_by_others(&self) -> Timeout {
-        let named = (self.kind != Kind::All).then_some(self.target());
+    /// Others have it. Words count them, and do not say which ranks these are: of one piece its owner is named, of all the number of
+    /// ranks in the global `word`.
+    pub(super) fn taken_by_others(&self, word: u32) -> Timeout {
+        let (named, count) = match self.kind {
+            Kind::All => (None, (word / EXCLUSIVE).max(1)),
+            _ => (Some(self.target()), 1),
+        };
         Timeout {
             waiting: Waiting::Unlock,
-            missing: Missing::among(named.into_iter(), 1),
+            missing: Missing::among(named.into_iter(), count),
         }
     }
 
