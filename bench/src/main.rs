@@ -10,7 +10,6 @@ use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flagpost_bench::{explore, ops, pscw, ring};
@@ -35,6 +34,7 @@ enum Commands {
     Tree(commands::Tree),
     Ops(Ops),
     Explore(Explore),
+    Results(commands::Results),
 }
 
 /// Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets, in simulated time.
@@ -46,12 +46,17 @@ struct Pscw {
     /// The machine to run on
     #[arg(long, value_enum, default_value = "sim")]
     on: Machine,
-    /// Numbers of targets: K, or A..B with both ends, within 1..47
-    #[arg(long, value_name = "A..B", default_value = "1..31", value_parser = targets, allow_negative_numbers = true)]
-    targets: RangeInclusive<u16>,
-    /// How posts and completions are signalled
-    #[arg(long, value_enum, default_value = "match-vector")]
-    strategy: Strategy,
+    /// Numbers of targets: K, or A..B with both ends, within 1..47: one or more, with commas
+    #[arg(long, value_name = "A..B", value_delimiter = ',', default_value = "1..31", value_parser = targets, allow_negative_numbers = true)]
+    targets: Vec<RangeInclusive<u16>>,
+    /// How posts and completions are signalled: one or more, with commas
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "match-vector"
+    )]
+    strategy: Vec<Strategy>,
     /// When the origin waits for posts, and when its puts leave
     #[arg(long, value_enum, default_value = "trigger-only")]
     class: Class,
@@ -85,6 +90,37 @@ struct Pscw {
 }
 
 impl Pscw {
+    /// The largest number of targets.
+    fn most_targets(&self) -> u16 {
+        let ends = self.targets.iter().map(|range| *range.end());
+        ends.max().unwrap_or_default()
+    }
+
+    fn setup(&self, strategy: Strategy, targets: u16) -> pscw::Setup {
+        pscw::Setup {
+            strategy: match strategy {
+                Strategy::MatchVector => pscw::Strategy::MatchVector,
+                Strategy::EpochSlots => pscw::Strategy::EpochSlots,
+                Strategy::MatchingList => pscw::Strategy::MatchingList,
+                Strategy::Messages => pscw::Strategy::Messages,
+            },
+            class: match self.class {
+                Class::TriggerOnly => pscw::Class::TriggerOnly,
+                Class::Immediate => pscw::Class::Immediate,
+                Class::Deferred => pscw::Class::Deferred,
+            },
+            cores: self.cores,
+            buffer: self.buffer,
+            words: self.words,
+            work: self.work,
+            skew: self.skew,
+            lead: self.lead,
+            software_cycles: self.software_cycles,
+            latencies: self.latencies,
+            ..pscw::Setup::new(targets)
+        }
+    }
+
     /// Whether it is the published experiment, without what windows are needed for.
     fn is_plain(&self) -> bool {
         let whole = self.buffer == pscw::BUFFER;
@@ -98,7 +134,7 @@ enum Machine {
     Sim,
 }
 
-#[derive(ValueEnum, Copy, Clone, Debug)]
+#[derive(ValueEnum, Copy, Clone, Debug, PartialEq)]
 enum Strategy {
     /// As published: one bit per peer, a counter, under locks
     MatchVector,
@@ -120,7 +156,7 @@ enum Class {
     Deferred,
 }
 
-/// What every call costs at the rank that makes it: remote reads and writes, locks, line misses, cycles.
+/// What every call costs at the rank that makes it: remote reads and writes, locks, atomics, misses, cycles.
 ///
 /// Two ranks on neighbouring tiles, in simulated time; the third of three equal calls. The same on any host.
 #[derive(Args, Debug)]
@@ -160,16 +196,16 @@ fn main() -> ExitCode {
     };
     if let Commands::Pscw(arguments) = &cli.command
         && let Some(cores) = arguments.cores
-        && cores <= *arguments.targets.end()
+        && cores <= arguments.most_targets()
     {
         say(&format!(
             "error: --cores {cores} has no room for an origin and {} targets (see cargo xtask bench --help)",
-            arguments.targets.end()
+            arguments.most_targets()
         ));
         return ExitCode::from(2);
     }
     if let Commands::Pscw(arguments) = &cli.command
-        && let Strategy::Messages = arguments.strategy
+        && arguments.strategy.contains(&Strategy::Messages)
         && !arguments.is_plain()
     {
         say(
@@ -183,6 +219,7 @@ fn main() -> ExitCode {
         Commands::Tree(arguments) => arguments.run(),
         Commands::Ops(arguments) => run_ops(&arguments),
         Commands::Explore(arguments) => run_explore(&arguments),
+        Commands::Results(arguments) => return arguments.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -245,57 +282,35 @@ fn milliseconds(text: &str) -> Result<u64, String> {
 fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
     let Machine::Sim = arguments.on;
     let mut rows = Vec::new();
-    let name = |value: Option<PossibleValue>| value.map_or(String::new(), |v| v.get_name().into());
-    let strategy = name(arguments.strategy.to_possible_value());
-    let class = name(arguments.class.to_possible_value());
+    let class = name(&arguments.class);
     let puts = arguments.words > 0 || arguments.work > 0;
-    for targets in arguments.targets.clone() {
-        let setup = pscw::Setup {
-            strategy: match arguments.strategy {
-                Strategy::MatchVector => pscw::Strategy::MatchVector,
-                Strategy::EpochSlots => pscw::Strategy::EpochSlots,
-                Strategy::MatchingList => pscw::Strategy::MatchingList,
-                Strategy::Messages => pscw::Strategy::Messages,
-            },
-            class: match arguments.class {
-                Class::TriggerOnly => pscw::Class::TriggerOnly,
-                Class::Immediate => pscw::Class::Immediate,
-                Class::Deferred => pscw::Class::Deferred,
-            },
-            cores: arguments.cores,
-            buffer: arguments.buffer,
-            words: arguments.words,
-            work: arguments.work,
-            skew: arguments.skew,
-            lead: arguments.lead,
-            software_cycles: arguments.software_cycles,
-            latencies: arguments.latencies,
-            ..pscw::Setup::new(targets)
-        };
-        let measured = pscw::measure(&setup)?;
-        let mut times = vec![
-            ("post_us", measured.post),
-            ("start_us", measured.start),
-            ("complete_us", measured.complete),
-            ("wait_us", measured.wait),
-            ("total_us", measured.origin()),
-        ];
-        if puts {
-            times.insert(2, ("put_us", measured.put));
-        }
-        if arguments.json {
-            let object = Json::new()
-                .number("targets", targets)
-                .text("strategy", &strategy)
-                .text("class", &class)
-                .number("cores", arguments.cores.unwrap_or(targets + 1))
-                .number("software_cycles", arguments.software_cycles);
-            let object = times
-                .iter()
-                .fold(object, |o, (name, time)| o.number(name, time));
-            out(&object.end());
-        } else {
-            let mut row = vec![targets.to_string(), strategy.clone()];
+    for targets in arguments.targets.iter().cloned().flatten() {
+        for &strategy in &arguments.strategy {
+            let measured = pscw::measure(&arguments.setup(strategy, targets))?;
+            let strategy = name(&strategy);
+            let mut times = vec![
+                ("post_us", measured.post),
+                ("start_us", measured.start),
+                ("complete_us", measured.complete),
+                ("wait_us", measured.wait),
+                ("total_us", measured.origin()),
+            ];
+            if puts {
+                times.insert(2, ("put_us", measured.put));
+            }
+            if arguments.json {
+                let object = Json::new()
+                    .number("targets", targets)
+                    .text("strategy", &strategy)
+                    .text("class", &class)
+                    .number("cores", arguments.cores.unwrap_or(targets + 1))
+                    .number("software_cycles", arguments.software_cycles);
+                let object = times
+                    .iter()
+                    .fold(object, |o, (name, time)| o.number(name, time));
+                out(&object.end());
+            }
+            let mut row = vec![targets.to_string(), strategy];
             row.extend(times.iter().map(|(_, time)| time.to_string()));
             rows.push(row);
         }
@@ -306,7 +321,7 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
             false => "",
         };
         out(&format!(
-            "latencies {}{assumed}, {} software cycles per target and loop, {class}, medians of {} epochs in us",
+            "{}{assumed}, {} software cycles per target and loop, {class}, medians of {} epochs in us",
             arguments.latencies,
             arguments.software_cycles,
             pscw::EPOCHS
@@ -322,6 +337,12 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
     Ok(())
 }
 
+/// The name of a value on the command line.
+fn name(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or(String::new(), |value| value.get_name().into())
+}
+
 fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
     let Machine::Sim = arguments.on;
     let mut rows = Vec::new();
@@ -332,6 +353,7 @@ fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
             ("remote_writes", cost.remote_writes),
             ("local_accesses", cost.local_accesses),
             ("locks", cost.locks),
+            ("atomics", cost.atomics),
             ("misses", cost.misses),
             ("cycles", cost.cycles),
         ];
@@ -347,14 +369,7 @@ fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
     }
     if !arguments.json {
         let head = [
-            "call",
-            "bytes",
-            "remote reads",
-            "remote writes",
-            "local",
-            "locks",
-            "misses",
-            "cycles",
+            "call", "bytes", "reads", "writes", "local", "locks", "atomics", "misses", "cycles",
         ];
         table(&head, &rows);
     }

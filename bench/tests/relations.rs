@@ -12,7 +12,7 @@ fn half(variant: Variant, bytes: usize, hops: u16) -> u64 {
     measured.unwrap_or_else(|report| panic!("{report}")).half()
 }
 
-/// 8 bytes to 64 KiB. (On one tile the largest are not: `docs/notified.md`.)
+/// 8 bytes to 64 KiB. (On one tile the largest are not: `docs/results.md`.)
 #[test]
 fn notified_puts_are_not_slower_than_the_best_other_one() {
     for bytes in SIZES {

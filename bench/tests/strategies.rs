@@ -1,4 +1,4 @@
-//! The three strategies and the three classes in simulated time, by the formulas only: what `docs/pscw.md` states.
+//! The three strategies and the three classes in simulated time, by the formulas only: what `docs/log/pscw.md` states.
 
 use flagpost_bench::pscw::{Class, Measured, Setup, Strategy, measure};
 
@@ -95,31 +95,4 @@ fn waiting_for_all_posts_first_costs_the_overlap() {
         [Class::TriggerOnly, Class::Immediate, Class::Deferred].map(time);
     assert!(trigger_only <= deferred, "{trigger_only} {deferred}");
     assert!(3 * deferred < 2 * immediate, "{deferred} {immediate}");
-}
-
-/// The table of totals in `docs/pscw.md`, some of its rows.
-#[test]
-fn totals_are_as_documented() {
-    use Strategy::{EpochSlots, MatchVector, MatchingList};
-    let text = include_str!("../../docs/pscw.md");
-    for targets in [1, 6, 13, 47] {
-        let us = |strategy, lead| {
-            let setup = Setup {
-                strategy,
-                lead,
-                cores: Some(48),
-                ..Setup::new(targets)
-            };
-            let measured = measure(&setup).unwrap_or_else(|report| panic!("{report}"));
-            measured.origin().nanoseconds() as f64 / 1000.0
-        };
-        let cells = [0, 20_000].map(|lead| {
-            let [vector, slots, list] =
-                [MatchVector, EpochSlots, MatchingList].map(|strategy| us(strategy, lead));
-            let factor = vector / slots;
-            format!("{vector:.2} | {slots:.2} | {list:.2} | {factor:.1}")
-        });
-        let row = format!("| {targets} | {} |\n", cells.join(" | "));
-        assert!(text.contains(&row), "{row}");
-    }
 }

@@ -1,7 +1,9 @@
 //! Commands with a module of their own.
 
 mod pingpong;
+mod results;
 mod tree;
 
 pub(crate) use pingpong::Pingpong;
+pub(crate) use results::Results;
 pub(crate) use tree::Tree;

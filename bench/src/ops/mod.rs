@@ -10,10 +10,12 @@
 //! | `remote_writes` | words, and lines of bulk stores, that went to the peer's regions |
 //! | `local_accesses` | the same two in its own regions: past the cache, polls included |
 //! | `locks` | test-and-set registers taken, its own included |
+//! | `atomics` | the machine's own atomic operations: none but in calls named `native` |
 //! | `misses` | lines fetched into its cache |
 //! | `cycles` | of its clock, waiting included |
 
 mod accesses;
+mod atomic;
 mod epochs;
 mod notify;
 mod windows;
@@ -39,6 +41,8 @@ pub struct Cost {
     pub local_accesses: u64,
     /// See the module.
     pub locks: u64,
+    /// See the module.
+    pub atomics: u64,
     /// See the module.
     pub misses: u64,
     /// See the module.
@@ -109,6 +113,16 @@ pub const SINGLE: [&str; 14] = [
     "event.put",
     "peer.set",
     "peer.get",
+];
+
+/// Atomic accesses to elements of 4 and of 8 bytes: under the owner's lock, and by atomics of 4 bytes.
+pub const ATOMIC: [&str; 6] = [
+    "locked.accumulate",
+    "locked.fetch_and_op",
+    "locked.compare_and_swap",
+    "native.accumulate",
+    "native.fetch_and_op",
+    "native.compare_and_swap",
 ];
 
 /// Calls that move none.
@@ -208,8 +222,12 @@ pub fn all() -> impl Iterator<Item = (&'static str, usize)> {
         .iter()
         .flat_map(|&call| SIZES.map(|bytes| (call, bytes)));
     let single = SINGLE.iter().map(|&call| (call, ELEMENT));
+    let atomic = ATOMIC
+        .iter()
+        .flat_map(|&call| [4, ELEMENT].map(|bytes| (call, bytes)));
     sized
         .chain(single)
+        .chain(atomic)
         .chain(PLAIN.iter().map(|&call| (call, 0)))
 }
 
@@ -258,6 +276,7 @@ pub fn measure(call: &'static str, bytes: usize) -> Result<Cost, Box<Report>> {
             - begin.stores_local
             - begin.lines_local,
         locks: end.locks - begin.locks,
+        atomics: end.atomics - begin.atomics,
         misses: end.misses - begin.misses,
         cycles: cycles(&marks) - empty,
     })
@@ -278,7 +297,14 @@ fn marks(call: &'static str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
         max_steps: u64::MAX,
         ..Config::default()
     };
-    let mut report = Sim::new(config).run(|core| program(&core, call, bytes));
+    let mut report = Sim::new(config).run(|core| match call.split_once('.') {
+        Some(("locked", part)) => atomic::run(&core, Mapped::start(core.clone(), 1)?, part, bytes),
+        Some(("native", part)) => {
+            let link = Mapped::start_native(core.clone(), 1, None)?;
+            atomic::run(&core, link, part, bytes)
+        }
+        _ => program(&core, call, bytes),
+    });
     if !report.is_done() {
         return Err(Box::new(report));
     }

@@ -14,8 +14,8 @@ use crate::console::Console;
 use crate::error::refused;
 use crate::{children, paths, tools};
 
-/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine), or explore (speed of the
-/// simulator)
+/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine), explore (speed of the
+/// simulator); or compare the documented tables with what benchmarks print: results
 ///
 /// `cargo xtask bench pscw --help` tells the rest.
 #[derive(Args, Debug)]
