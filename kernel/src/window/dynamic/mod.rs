@@ -315,6 +315,30 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Error::TooManyAttached`];
     /// [`Error::Timeout`] if the lock of the own words stays taken, or an answer is under way: nothing is attached; a repeated
     /// call goes on where this one stopped.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_doctest::on(2, |world| {
+    /// use flagpost::{Displacement, DynamicOptions, Rma as _};
+    ///
+    /// let window = world.dynamic(DynamicOptions::default())?;
+    /// let memory = world.reserve(64)?;
+    /// let mine = window.attach(&memory)?; // no other rank takes part
+    /// let mut all = [0; 2];
+    /// world.allgather(mine.get(), &mut all)?; // peers must be told the displacement
+    /// let next = world.rank().next(world.size());
+    /// let lock = window.window().lock_shared(next)?;
+    /// window.at(&lock, Displacement::new(all[next.index()])).put(next, 0, &[7_u32])?;
+    /// lock.unlock()?;
+    /// world.barrier()?;
+    /// let lock = window.window().lock_shared(world.rank())?;
+    /// let mut got = [0_u32];
+    /// window.at(&lock, mine).get(world.rank(), 0, &mut got)?;
+    /// lock.unlock()?;
+    /// assert_eq!(got, [7]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn attach(&self, memory: &Memory<'w, L>) -> Result<Displacement, Error> {
         let (claimed, piece) = memory.part(self.window.core.world)?;
         if claimed.get() {
