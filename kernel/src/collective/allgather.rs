@@ -79,7 +79,9 @@ impl<L: Link> World<'_, L> {
     /// [`World::allgather_with`], into a slice with one element per rank.
     ///
     /// # Errors
-    /// As there; [`Error::WrongLength`] if `all` has not exactly one element per rank.
+    /// [`Error::WrongLength`] if `all` has not exactly one element per rank;
+    /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
+    /// again with the same arguments to continue. [`Error::CollectiveUnfinished`].
     ///
     /// # Example
     /// ```

@@ -184,7 +184,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// be changed, and the target is told.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -257,7 +258,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`].
     pub fn rget_notify<'r>(
         &'r self,
         from: Rank,
@@ -322,7 +324,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// told, when the request is done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
     pub fn raccumulate_notify<'r>(
         &'r self,
         to: Rank,
@@ -342,7 +345,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// `fetched`.
     ///
     /// # Errors
-    /// As there; [`Error::LengthsDiffer`].
+    /// As [`Window::accumulate_notify`]; [`Error::LengthsDiffer`] if `fetched` and `data` are not
+    /// of the same length.
     pub fn get_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -363,7 +367,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// filled, and the target is told, when the request is done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`],
+    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`].
     pub fn rget_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),

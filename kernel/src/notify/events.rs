@@ -532,7 +532,7 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// [`Events::query`] of the event.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::Timeout`] where a network does not answer for own memory.
     pub fn query(&self) -> Result<u32, Error> {
         self.events.query(self.event)
     }

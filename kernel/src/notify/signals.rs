@@ -75,7 +75,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// Own signal `index`: [`Window::notify_value`] by another name.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
     ///
     /// # Example
     /// ```

@@ -311,7 +311,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`accumulate`](Self::accumulate) to and from any places.
     ///
     /// # Errors
-    /// As there; [`Error::OutOfRange`] of `data` too, [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`].
+    /// As [`Rma::accumulate`]; [`Error::OutOfRange`] of `data` too, [`Error::LengthsDiffer`],
+    /// [`Error::FieldsAccumulated`].
     fn accumulate_layout<'r>(
         &'r self,
         to: Rank,

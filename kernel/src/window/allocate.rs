@@ -45,7 +45,7 @@ impl<'w, L: Link> World<'w, L> {
     /// options, a [`Model`] (if the strategy has none), or [`Options`] with both.
     ///
     /// # Errors
-    /// As there.
+    /// As [`World::allocate`].
     ///
     /// # Example
     /// ```

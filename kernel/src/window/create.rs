@@ -58,7 +58,7 @@ impl<'w, L: Link> World<'w, L> {
     /// [`World::create`], with epochs signalled as `S` does, and `options` as of [`World::allocate_with`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`World::create`].
     pub fn create_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         memory: &'w Memory<'w, L>,

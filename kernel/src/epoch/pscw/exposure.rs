@@ -57,7 +57,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// are not refused, and may be lost there.
     ///
     /// # Errors
-    /// As there; [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
+    /// [`Error::NoSuchRank`]: no epoch was opened. [`Error::Timeout`] and [`Error::PeerLost`]: as
+    /// of [`Window::post`].
     ///
     /// # Example
     /// ```

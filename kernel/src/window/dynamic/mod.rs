@@ -213,7 +213,7 @@ impl<'w, L: Link> World<'w, L> {
     /// [`World::dynamic`], with epochs signalled as `S` does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`World::dynamic`].
     pub fn dynamic_with<S: Strategy<'w, L>>(
         &'w self,
         options: DynamicOptions,
@@ -297,7 +297,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Window::set_num_notify`] of the window.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Window::set_num_notify`].
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
         self.window.set_num_notify(count)
     }
@@ -478,7 +478,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// Gives the window back, as [`Window::free`]; nothing is attached here any more.
     ///
     /// # Errors
-    /// As there; [`Error::MemoryInUse`] while something is attached.
+    /// As [`Window::free`]; [`Error::MemoryInUse`] while memory is attached.
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         if self
             .rows()
