@@ -347,7 +347,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// let mut before = [0; 2];
     /// lock.get_accumulate(owner, 0, &[1, 10], Operation::SUM, &mut before)?;
     /// lock.unlock()?;
-    /// assert!(before == [0, 0] || before == [1, 10]); // the other rank came after, or before
+    /// world.allreduce(&mut before, |a, b| a + b)?;
+    /// assert_eq!(before, [0 + 1, 0 + 10]); // one rank has found what the other one has added
     /// # Ok(())
     /// # });
     /// ```

@@ -35,6 +35,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// assert_eq!(access.put(world.rank(), 0, &[7]), Err(Error::NotInGroup(world.rank())));
     /// access.complete()?;
     /// exposure.wait()?;
+    /// assert_eq!(window.local().get(0)?, 7);
     /// # Ok(())
     /// # });
     /// ```
