@@ -1,9 +1,34 @@
 //! What Flagpost asks of a machine, as small traits.
 //!
-//! The machines meant here have cores with private caches that the hardware does **not** keep
-//! coherent. Software moves every byte between a cache and memory on purpose, and these traits are
-//! the words it does so in. They know nothing of protocols; the kernel above them knows nothing of
-//! chips.
+//! Each core of such a machine has a private cache, and the hardware does **not** keep these caches
+//! coherent. Software moves each byte between a cache and memory, by the calls of these traits. The
+//! traits know no protocol, and the kernel above them knows no chip. A program that uses Flagpost
+//! needs this crate only to port Flagpost to a new machine.
+//!
+//! Core 0 sends four bytes to core 1, which has an old copy of them in its cache:
+//!
+//! ```
+//! use flagpost_hal::{Coherence, CoreId, Lines, Machine, Region, UncachedMemory};
+//!
+//! fn send<M: Machine>(machine: &M) {
+//!     let inbox = Region::memory(CoreId::new(1));
+//!     machine.store_bytes(inbox.at(64), b"ball");
+//!     machine.drain(); // the data are in memory before the flag
+//!     machine.store_u32(inbox.at(0), 1);
+//! }
+//!
+//! fn receive<M: Machine>(machine: &M) -> Option<[u8; 4]> {
+//!     let inbox = Region::memory(CoreId::new(1));
+//!     if machine.load_u32(inbox.at(0)) == 0 {
+//!         return None;
+//!     }
+//!     machine.acquire(); // no later load is older than the flag
+//!     machine.invalidate(&[Lines::covering::<M>(inbox.at(64), 4)]); // drops the old copy
+//!     let mut data = [0; 4];
+//!     machine.read(inbox.at(64), &mut data); // through the cache
+//!     Some(data)
+//! }
+//! ```
 //!
 //! # Mental model
 //! ```text

@@ -1,10 +1,64 @@
 //! Flagpost: one-sided communication for many-core chips whose caches the hardware does not keep
 //! coherent.
 //!
-//! Cores expose *windows* of memory. Others `put` and `get` there without the owner's help, and
-//! synchronize by epochs (PSCW) or by notifications that arrive with the data.
+//! Each rank, a core or a process, exposes *windows* of its memory. Other ranks put, get and
+//! accumulate there without the owner's help. Ranks synchronize by *epochs*, or by *notified
+//! accesses*: one message brings the data and tells the target. The library writes caches back and
+//! invalidates them where that is needed. The library has no heap, and does not panic.
 //!
-//! # Mental model
+//! ```text
+//!   rank 0                               rank 1
+//!   ┌────────────────────────┐           ┌────────────────────────┐
+//!   │ program                │           │ program                │
+//!   │   put_notify ──────────┼─────┐     │   wait ◄── source, tag │
+//!   ├────────────────────────┤     │     ├───────────────▲────────┤
+//!   │ private cache          │     │     │ private cache │        │
+//!   ├────────────────────────┤     │     ├───────────────┼────────┤
+//!   │ window, piece 0        │     └─────┼► window, piece 1       │
+//!   └────────────────────────┘  past the └────────────────────────┘
+//!                                caches
+//! ```
+//!
+//! # A program
+//! Each core puts a number into its neighbour's memory, first by a notified put, then in an epoch.
+//! The function `ring` is the same on the simulator, on bare metal and on Linux.
+//!
+//! ```
+//! use flagpost::{Config, Error, Link, Rma as _, Source, Tag, World};
+//! use flagpost_mapped::Mapped;
+//! use flagpost_sim::Sim;
+//!
+//! fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+//!     let (me, size) = (world.rank(), world.size());
+//!     let (left, right) = ([me.prev(size)], [me.next(size)]);
+//!     let window = world.allocate::<u64>(2)?; // 2 elements on each rank, all zero
+//!
+//!     // A notified put: the data and their notification are one message.
+//!     let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+//!     arrived.start()?;
+//!     window.put_notify(right[0], 0, &[42], Tag(7))?;
+//!     assert_eq!(arrived.wait()?.source, left[0]);
+//!     assert_eq!(window.local().get(0)?, 42);
+//!
+//!     // An epoch: the target opens its piece, the origin says when its accesses are done.
+//!     let exposure = window.post(&world.group(&left)?)?;
+//!     let access = window.start(&world.group(&right)?)?;
+//!     access.put(right[0], 1, &[u64::from(me.get())])?;
+//!     access.complete()?;
+//!     exposure.wait()?;
+//!     assert_eq!(window.local().get(1)?, u64::from(left[0].get()));
+//!     Ok(())
+//! }
+//!
+//! let chip = flagpost_sim::Config { cores: 8, memory_size: 16 << 10, ..Default::default() };
+//! let report = Sim::new(chip).run(|core| {
+//!     let mut words = [0; 128]; // the world's working memory
+//!     ring(&World::start(Mapped::start(core, 1)?, &mut words, Config::default())?)
+//! });
+//! report.assert_done();
+//! ```
+//!
+//! # The calls
 //! ```text
 //!   World ── one per rank, over a Link: who I am, who else is there, barrier, broadcast, reduce, …
 //!    ├─ Memory ── own shared memory, reserved without the others

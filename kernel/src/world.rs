@@ -70,6 +70,21 @@ impl<'a, L: Link> World<'a, L> {
     /// # Errors
     /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all ranks
     /// must start again with a new link.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::{Config, Error, World};
+    /// use flagpost_mapped::Mapped;
+    /// use flagpost_sim::{Sim, SimCore};
+    ///
+    /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
+    ///     let mut words = [0; 128];
+    ///     let world = World::start(Mapped::start(core, 1)?, &mut words, Config::default())?;
+    ///     assert!(world.rank().get() < world.size());
+    ///     Ok::<(), Error>(())
+    /// });
+    /// report.assert_done();
+    /// ```
     pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
         let arena = Arena::new(arena);
         let limits = Limits::new(link.size());
@@ -91,6 +106,16 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     /// This rank.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// let (me, size) = (world.rank(), world.size());
+    /// let (left, right) = (me.prev(size), me.next(size));
+    /// assert_eq!((left.next(size), right.prev(size)), (me, me));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn rank(&self) -> Rank {
         self.link.rank()
     }
@@ -111,6 +136,21 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     /// Sets how long each later call may wait for each peer.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Error, Rank, Tag};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let mut never = window.expect(0..0, Rank::new(1), Tag(1), 1)?;
+    /// never.start()?;
+    /// world.set_budget(Budget::microseconds(0)); // one look
+    /// let Err(Error::Timeout(late)) = never.wait() else { panic!("no rank sends this") };
+    /// assert!(late.missing.ranks().eq([Rank::new(1)])); // it is named
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn set_budget(&self, budget: Budget) {
         self.budget.set(budget);
     }
@@ -119,6 +159,20 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::DuplicateRank`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Error, Rank};
+    ///
+    /// let ranks = [Rank::new(1), Rank::new(0)];
+    /// assert_eq!(world.group(&ranks)?.ranks(), ranks);
+    ///
+    /// let twice = [Rank::new(1), Rank::new(1)];
+    /// assert_eq!(world.group(&twice).err(), Some(Error::DuplicateRank(Rank::new(1))));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn group<'g>(&self, ranks: &'g [Rank]) -> Result<Group<'g>, Error> {
         Group::new(ranks, self.size())
     }

@@ -1,18 +1,30 @@
 //! Flagpost on Linux: one process per rank, over memory that all of them map.
 //!
+//! A program calls [`run`] in its `main`, and `flagpost-run -n 4 program` starts four ranks of it;
+//! `mpiexec` and `srun` start ranks, too. Each rank gets its [`World`](flagpost::World), and all
+//! calls of the kernel work as on a chip. [`threads`] runs the same function on threads of one
+//! process, for unit tests. Programs that run this way are in `examples/linux`.
+//!
 //! # A program
+//! Each rank puts a number into the memory of the next rank.
 //! ```no_run
-//! use flagpost::Error;
+//! use flagpost::{Error, Link, Source, Tag, World};
+//!
+//! fn hello<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+//!     let (me, size) = (world.rank(), world.size());
+//!     let window = world.allocate::<u32>(1)?;
+//!     let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
+//!     arrived.start()?;
+//!     window.put_notify(me.next(size), 0, &[u32::from(me.get())], Tag(0))?;
+//!     let sender = arrived.wait()?.source;
+//!     println!("{me} of {size}: {sender} has put {}", window.local().get(0)?);
+//!     Ok(())
+//! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     flagpost_linux::run(|world| {
-//!         world.barrier()?;
-//!         println!("{} of {}", world.rank(), world.size());
-//!         Ok::<(), Error>(())
-//!     })
+//!     flagpost_linux::run(hello)
 //! }
 //! ```
-//! `flagpost-run -n 4 program` starts four ranks of it; in unit tests, [`threads`] does.
 //!
 //! # Modes
 //! | mode | for | shared words |

@@ -1,4 +1,4 @@
-//! The examples, started as the README says: each checks its own result.
+//! The examples, started as `examples/README.md` says: each checks its own result.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,6 +27,11 @@ fn in_all_modes(name: &str, ranks: &[u16]) {
             );
         }
     }
+}
+
+#[test]
+fn hello() {
+    in_all_modes("hello-linux", &[1, 2, 4]);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Flagpost's port to the Intel SCC: 48 cores, private caches that nothing keeps coherent, message buffers
 //! and lock bits on the chip, four memory controllers.
 //!
-//! The port is at register level, and does everything through a [`Bus`]: physical accesses, each with the memory type
-//! of its page, and a few instructions. Under the bus is the silicon, the simulated chip or the emulated board; the
-//! port is the same.
+//! [`Scc`] implements the traits of `flagpost-hal` at register level. The port does everything
+//! through a [`Bus`]: physical accesses, each with the memory type of its page, and a few
+//! instructions. Below the bus is the silicon, the simulated chip or the emulated board; the port
+//! is the same. The port has never run on the chip itself. `examples/scc/silicon.rs` shows a
+//! program for the chip, and `examples/bare-metal-rust` one that runs, on the emulated board.
 //!
 //! # Mental model
 //! ```text

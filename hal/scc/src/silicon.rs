@@ -1,7 +1,7 @@
 //! The bus of the chip itself: volatile accesses, and the four instructions that no compiler knows.
 //!
 //! # How far this has been brought
-//! It *compiles and links*, with the kernel above it (`examples/silicon.rs`), for bare-metal cores of this kind: target
+//! It *compiles and links*, with the kernel above it (`examples/scc/silicon.rs`), for bare-metal cores of this kind: target
 //! `linker/i586-scc-none.json` (cpu `pentium`, soft float), `core` built from source; `cargo xtask ci`, step "SCC image".
 //! That step decodes every instruction of the image, and fails on one that a Pentium lacks (`cmov`, MMX, SSE, fences),
 //! on x87, on a `lock` prefix, which would help nobody there, and where `0F 0A`, `wbinvd` or `rdtsc` are missing.

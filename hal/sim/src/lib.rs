@@ -1,11 +1,14 @@
 //! A deterministic chip without cache coherence, on one host thread.
 //!
-//! Runs a program on every core of a simulated many-core chip, one memory access at a time, in an order
-//! that a seed decides. The chip is as unkind as the HAL's contract allows: lines stay stale for ever,
-//! dirty lines are evicted at any moment, whole, over whatever others stored; bulk stores stay in a
-//! combining buffer; on weak profiles stores arrive late and loads are satisfied early. A program that
-//! forgets a write-back, an invalidate, a drain, an acquire or a lock fails here, and the seed repeats
-//! the failure.
+//! [`Sim`] runs a program on each core of a simulated many-core chip, one memory access at a time.
+//! A seed decides the order of the accesses, and the same seed gives the same run. The chip does
+//! all that the HAL's contract allows: lines stay stale for ever, and dirty lines are evicted at
+//! any moment over the stores of other cores. A program that forgets a write-back, an invalidate, a
+//! drain, an acquire or a lock fails here, and the seed repeats the failure. Bulk stores stay in a
+//! combining buffer, and on weak profiles stores arrive late and loads are satisfied early.
+//!
+//! Programs of the kernel start as the hello in `examples/simulator` does. A program may use the
+//! machine itself, too:
 //!
 //! ```
 //! use flagpost_hal::{CoreId, Region, Relax, Topology, UncachedMemory, Watch};

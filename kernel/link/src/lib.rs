@@ -1,9 +1,18 @@
 //! The interface between Flagpost's kernel and whatever moves its bytes.
 //!
-//! A [`Link`] connects one rank with all others: a load/store machine without coherence
-//! (`flagpost-mapped`), or a network with remote memory access. The kernel above it knows windows,
-//! epochs and matching; a link knows how a put, a signal or a notification travels, and owns what that
-//! needs (rings, slots, credits).
+//! A [`Link`] connects one rank with all other ranks. `flagpost-mapped` is the link for load/store
+//! machines without coherence, `flagpost-network` the link for networks with remote memory access.
+//! The kernel above a link knows windows, epochs and matching. A link knows how a put, a signal or
+//! a notification travels, and owns the memory for these (rings, slots, credits). A program names a
+//! link once, when it starts its world, and is generic over [`Link`] elsewhere.
+//!
+//! ```text
+//!   program      window.put_notify(to, index, data, tag)
+//!   kernel       checks the arguments; waits within the budget
+//!   ─────────────────────────────────────────────────────────── Link
+//!   link         put_immediate(to, place, bytes, immediate): the message, or a refusal
+//!   machine      stores, drains, or a network's work request
+//! ```
 //!
 //! # Rules for every link
 //! * **Never block.** An operation that cannot go on now changes nothing and answers with a

@@ -1,11 +1,27 @@
 //! The link for load/store machines without cache coherence.
 //!
-//! All ranks reach all shared memory with loads and stores; nothing keeps their caches in step. This crate
-//! turns that into a [`Link`](flagpost_link::Link): puts and gets are uncached bulk accesses, signals are
-//! single-writer words ([`slots`]), cells and elements are changed under their
-//! owner's lock ([`cells`]) or by native atomics ([`atomics`]), immediates travel through rings of line-sized entries ([`ring`]),
-//! and [PSCW-SCC]'s match vectors and completion counters are words under test-and-set registers
-//! ([`match_vector`]).
+//! All ranks reach all shared memory by loads and stores, and the hardware does not keep their
+//! caches coherent. [`Mapped::start`] makes a [`Link`](flagpost_link::Link) of such a machine. A
+//! program calls it once on each core, and gives the link to its world:
+//!
+//! ```
+//! use flagpost_link::{Link as _, Refusal};
+//! use flagpost_mapped::Mapped;
+//! use flagpost_sim::{Config, Sim, SimCore};
+//!
+//! fn program(core: SimCore) -> Result<(), Refusal> {
+//!     let link = Mapped::start(core, 1)?; // 1: a number that no earlier run on this memory had
+//!     assert!(link.rank().get() < link.size());
+//!     Ok(())
+//! }
+//!
+//! Sim::new(Config::default()).run(program).assert_done();
+//! ```
+//!
+//! Puts and gets are uncached bulk accesses, and signals are single-writer words ([`slots`]). Cells
+//! and elements are changed under their owner's lock ([`cells`]) or by native atomics ([`atomics`]).
+//! Immediates travel through rings of line-sized entries ([`ring`]). [PSCW-SCC]'s match vectors and
+//! completion counters are words under test-and-set registers ([`match_vector`]).
 //!
 //! # Memory layout (the same offsets in each rank's region; L = line size)
 //! ```text

@@ -1,9 +1,19 @@
 //! The link for networks with remote memory access.
 //!
-//! Ranks have no memory in common. Each has *registered* memory, in which the network stores, loads and changes cells on
-//! behalf of peers, and a *completion queue*, which says what of the own operations is done and bears the 32-bit
-//! immediates of peers. [`Fabric`] is that network, and [`Networked`] makes a [`Link`](flagpost_link::Link) of it; it asks
-//! for no order between operations and for no atomic operation but those on cells of 8 bytes.
+//! Ranks on a network have no memory in common. Each rank has *registered* memory, in which the
+//! network stores and loads for peers, and a *completion queue*. The queue says which of the rank's
+//! own operations are done, and brings the 32-bit immediates of peers. [`Fabric`] is the trait of
+//! such a network, and [`Networked`] makes a [`Link`](flagpost_link::Link) of it. The link needs no
+//! order between operations, and no atomic operation but those on cells of 8 bytes. The only fabric
+//! today is the simulated one of `flagpost-sim`.
+//!
+//! ```text
+//!   kernel        put, get, put_immediate, signal …
+//!   ─────────────────────────────────────────────────────────── Link
+//!   Networked     fences · credits · answers that come later          (this crate)
+//!   ─────────────────────────────────────────────────────────── Fabric
+//!   network       work requests ──►          ──► completions, immediates
+//! ```
 //!
 //! # Guarantee
 //! Those of the link, by these means:

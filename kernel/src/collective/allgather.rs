@@ -16,6 +16,16 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again with
     /// the same element to go on. `each` is called once per rank all the same. [`Error::CollectiveUnfinished`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// let mut sum = 0;
+    /// world.allgather_with(10 * world.rank().get(), |_, tens| sum += tens)?;
+    /// assert_eq!(sum, 0 + 10 + 20);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn allgather_with<T: Pod>(&self, mine: T, each: impl FnMut(Rank, T)) -> Result<(), Error> {
         check_element::<T>()?;
         let element = size_of::<T>();
@@ -69,7 +79,19 @@ impl<L: Link> World<'_, L> {
     /// [`World::allgather_with`], into a slice with one element per rank.
     ///
     /// # Errors
-    /// As there; [`Error::WrongLength`] if `all` has not exactly one element per rank.
+    /// [`Error::WrongLength`] if `all` has not exactly one element per rank;
+    /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
+    /// again with the same arguments to continue. [`Error::CollectiveUnfinished`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// let mut all = [0; 3]; // one element per rank
+    /// world.allgather(10 * world.rank().get(), &mut all)?;
+    /// assert_eq!(all, [0, 10, 20]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn allgather<T: Pod>(&self, mine: T, all: &mut [T]) -> Result<(), Error> {
         if all.len() != usize::from(self.size()) {
             return Err(Error::WrongLength {

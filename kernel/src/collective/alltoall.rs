@@ -16,6 +16,17 @@ impl<L: Link> World<'_, L> {
     /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `from` is no multiple of the number of ranks, and
     /// [`Error::LengthsDiffer`] if `into` is longer or shorter; [`Error::Timeout`] naming the rank that was waited for: call
     /// again with the same slices to go on. [`Error::CollectiveUnfinished`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let me = 10 * world.rank().get();
+    /// let mut into = [0; 2];
+    /// world.alltoall(&[me, me + 1], &mut into)?; // an element for each rank
+    /// assert_eq!(into, [world.rank().get(), 10 + world.rank().get()]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn alltoall<T: Pod>(&self, from: &[T], into: &mut [T]) -> Result<(), Error> {
         check_element::<T>()?;
         let size = size_of::<T>();

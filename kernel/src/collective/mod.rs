@@ -367,6 +367,21 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the rank that was waited for; call again to go on. [`Error::CollectiveUnfinished`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::Rank;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// if world.rank() == Rank::new(0) {
+    ///     window.peer(Rank::new(1))?.set(0, 7)?;
+    /// }
+    /// world.barrier()?; // what rank 0 has stored is in memory then
+    /// assert_eq!(window.peer(Rank::new(1))?.get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn barrier(&self) -> Result<(), Error> {
         self.attempt(Call::Barrier, || self.order_and_gather())
     }

@@ -16,6 +16,19 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the rank that was waited for: call again with the same slice to go
     /// on. [`Error::CollectiveUnfinished`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::Rank;
+    ///
+    /// let root = Rank::new(1);
+    /// let mut data = if world.rank() == root { [7, 8] } else { [0, 0] };
+    /// world.broadcast(root, &mut data)?;
+    /// assert_eq!(data, [7, 8]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn broadcast<T: Pod>(&self, root: Rank, data: &mut [T]) -> Result<(), Error> {
         self.check_rank(root)?;
         let (state, (_, most)) = (&self.collectives, self.link().scratch());
@@ -41,6 +54,21 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again
     /// with the same slice, as it is then, to go on. [`Error::CollectiveUnfinished`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::Rank;
+    ///
+    /// let root = Rank::new(0);
+    /// let mut largest = [world.rank().get()];
+    /// world.reduce(root, &mut largest, |a, b| a.max(b))?;
+    /// if world.rank() == root {
+    ///     assert_eq!(largest, [2]);
+    /// }
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn reduce<T: Pod>(
         &self,
         root: Rank,
@@ -64,7 +92,18 @@ impl<L: Link> World<'_, L> {
     /// [`World::reduce`], with the result on every rank: the same bits everywhere.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
+    /// again with the same slice, as it is then, to continue. [`Error::CollectiveUnfinished`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// let mut sums = [1, world.rank().get()];
+    /// world.allreduce(&mut sums, |a, b| a + b)?;
+    /// assert_eq!(sums, [3, 0 + 1 + 2]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn allreduce<T: Pod>(
         &self,
         data: &mut [T],

@@ -72,6 +72,20 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`]; [`Error::Timeout`] naming the rank that
     /// was waited for. With a [`Fencing`] to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?; // no rank has accessed it yet
+    /// epoch.put(world.rank().next(world.size()), 0, &[7])?;
+    /// epoch.end()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn fence(&self, assert: Assert) -> Fenced<'_, 'w, T, L> {
         let fencing = Fencing {
             turn: Turn {
@@ -263,6 +277,24 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`], with a [`Fencing`] to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let next = world.rank().next(world.size());
+    /// let first = window.fence(Assert::NO_PRECEDE)?;
+    /// first.put(next, 0, &[7])?;
+    /// let second = first.fence(Assert::empty())?;
+    /// let mut got = [0];
+    /// second.get(next, 0, &mut got)?;
+    /// second.end()?;
+    /// assert_eq!(got, [7]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn fence(self, assert: Assert) -> Fenced<'e, 'w, T, L> {
         self.next(assert)
     }
@@ -280,6 +312,21 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`], with an [`Ending`] to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
+    /// epoch.put(world.rank().next(world.size()), 0, &[7])?;
+    /// epoch.end()?;
+    /// window.local().set(0, window.local().get(0)? + 1)?; // the piece is the owner's again
+    /// assert_eq!(window.local().get(0)?, 8);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn end(self) -> Result<(), Unfinished<Ending<'e, 'w, T, L>>> {
         Ending::close(self.next(Assert::NO_SUCCEED))
     }

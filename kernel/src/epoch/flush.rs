@@ -28,6 +28,30 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     ///
     /// # Errors
     /// [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Rma as _;
+    ///
+    /// let window = world.allocate::<u32>(2)?;
+    /// let (me, next) = (world.rank(), world.rank().next(world.size()));
+    /// let lock = window.lock_all()?;
+    /// lock.put(next, 0, &[7])?;
+    /// lock.flush(next)?; // the data are in memory before the flag
+    /// lock.put(next, 1, &[1])?;
+    /// lock.flush(next)?;
+    /// let (mut data, mut flag) = ([0], [0]);
+    /// while flag == [0] {
+    ///     lock.get(me, 1, &mut flag)?;
+    ///     lock.flush(me)?;
+    /// }
+    /// lock.get(me, 0, &mut data)?;
+    /// assert_eq!(data, [7]);
+    /// lock.unlock()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
         // FLUSH: that is all. At once, as a rule.
@@ -92,6 +116,19 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Errors
     /// [`Error::Exposed`] while an exposure epoch or request has lines of the piece; [`Error::Timeout`] in windows of the unified
     /// model.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let window = world.allocate::<u32>(1)?;
+    /// window.local().set(0, 7)?; // perhaps in the own cache only
+    /// window.sync()?;
+    /// world.barrier()?;
+    /// let next = world.rank().next(world.size());
+    /// assert_eq!(window.peer(next)?.get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn sync(&self) -> Result<(), Error> {
         let core = &self.core;
         if core.is_exposed(core.all()) {

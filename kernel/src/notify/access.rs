@@ -59,6 +59,21 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::put_notify`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Tag;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut told = window.expect(0..0, peer, Tag(3), 1)?;
+    /// told.start()?;
+    /// window.notify(peer, Tag(3))?;
+    /// assert_eq!(told.wait()?.source, peer);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn notify(&self, to: Rank, notice: impl Into<Notice>) -> Result<(), Late<'_, 'w, L>> {
         self.put_notify(to, 0, &[], notice)
     }
@@ -76,6 +91,22 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]; [`Error::Timeout`] if
     /// the ring stays full or its lock taken: without a handle nothing was sent then. With a handle some of the data may be there, and
     /// [`Request::wait`] goes on. Who drops it leaves the bytes undefined, and has told nothing of them.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Tag;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?;
+    /// arrived.start()?;
+    /// window.put_notify(peer, 0, &[7], Tag(3))?; // the peer puts into my piece, too
+    /// arrived.wait()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline(always)]
     pub fn put_notify<'r>(
         &'r self,
@@ -153,7 +184,25 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// be changed, and the target is told.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Tag;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?;
+    /// arrived.start()?;
+    /// let request = window.rput_notify(peer, 0, &[7], Tag(3))?;
+    /// request.wait()?; // the slice may be changed, and the peer is told
+    /// arrived.wait()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn rput_notify<'r>(
         &'r self,
         to: Rank,
@@ -173,6 +222,26 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::put_notify`]; a timeout has a handle.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Tag;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.local().set(0, 7)?;
+    /// let mut read = window.expect(0..1, peer, Tag(3), 1)?;
+    /// read.start()?; // peers see what was set before
+    /// world.barrier()?;
+    /// let mut got = [0];
+    /// window.get_notify(peer, 0, &mut got, Tag(3))?;
+    /// read.wait()?; // the peer has read my element: it may change again
+    /// window.local().set(0, 8)?;
+    /// assert_eq!(got, [7]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn get_notify<'r>(
         &'r self,
         from: Rank,
@@ -189,7 +258,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`].
     pub fn rget_notify<'r>(
         &'r self,
         from: Rank,
@@ -217,6 +287,23 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::put_notify`]; a timeout has a handle.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Source, Tag, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let mut all = window.expect(0..1, Source::Any, Tag(3), 3)?;
+    /// all.start()?;
+    /// for rank in [0, 1, 2].map(Rank::new) {
+    ///     window.accumulate_notify(rank, 0, &[5], Operation::SUM, Tag(3))?;
+    /// }
+    /// all.wait()?;
+    /// assert_eq!(window.local().get(0)?, 15);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn accumulate_notify<'r>(
         &'r self,
         to: Rank,
@@ -237,7 +324,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// told, when the request is done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
     pub fn raccumulate_notify<'r>(
         &'r self,
         to: Rank,
@@ -257,7 +345,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// `fetched`.
     ///
     /// # Errors
-    /// As there; [`Error::LengthsDiffer`].
+    /// As [`Window::accumulate_notify`]; [`Error::LengthsDiffer`] if `fetched` and `data` are not
+    /// of the same length.
     pub fn get_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -278,7 +367,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// filled, and the target is told, when the request is done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`],
+    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`].
     pub fn rget_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -317,6 +408,22 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::put_notify`]; a timeout has a handle: [`Fetch::go_on`] tells, and gets the answer.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Tag, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut told = window.expect(0..1, peer, Tag(3), 1)?;
+    /// told.start()?;
+    /// let before = window.fetch_and_op_notify(peer, 0, 7, Operation::SUM, Tag(3))?;
+    /// told.wait()?;
+    /// assert_eq!((before, window.local().get(0)?), (0, 7));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn fetch_and_op_notify(
         &self,
         to: Rank,
@@ -337,6 +444,22 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::fetch_and_op_notify`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Tag;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut told = window.expect(0..1, peer, Tag(3), 1)?;
+    /// told.start()?;
+    /// let before = window.compare_and_swap_notify(peer, 0, 0, 7, Tag(3))?;
+    /// told.wait()?;
+    /// assert_eq!((before, window.local().get(0)?), (0, 7));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn compare_and_swap_notify(
         &self,
         to: Rank,

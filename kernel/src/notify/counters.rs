@@ -277,6 +277,21 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// that cannot be), [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the
     /// first such rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on, with the
     /// number of the first call. [`Error::CollectiveUnfinished`]: nothing was taken, and the next call may be of any number.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Counter;
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(2)?; // counters 0 and 1, on each rank
+    /// window.put_notify(peer, 0, &[7], Counter(1))?;
+    /// world.barrier()?;
+    /// assert_eq!((window.notify_value(0)?, window.notify_value(1)?), (0, 1));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
         let core = &mut self.core;
         let (world, call) = (core.world, Call::SetCounters(core.id));
@@ -311,6 +326,18 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Rank;
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// window.set_num_notify(world.rank().get().into())?; // each rank may have another number
+    /// assert_eq!((window.num_notify(Rank::new(0))?, window.num_notify(Rank::new(1))?), (0, 1));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn num_notify(&self, rank: Rank) -> Result<u32, Error> {
         self.core.world.check_rank(rank)?;
         let (_, count) = self.core.counters.row(rank);
@@ -325,6 +352,21 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Counter;
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(1)?;
+    /// window.put_notify(peer, 0, &[7], Counter(0))?;
+    /// while window.notify_value(0)? < 1 {}
+    /// assert_eq!(window.peer(world.rank())?.get(0)?, 7); // past the cache
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn notify_value(&self, index: u32) -> Result<u32, Error> {
         let core = &self.core;
         core.world.value(core.own_counter(index)?)
@@ -337,6 +379,22 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does not answer: call again
     /// to go on. The swap is done once. One that is not gone on with may have been done, before the next change of an own
     /// counter.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Counter;
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(1)?;
+    /// window.put_notify(peer, 0, &[7], Counter(0))?;
+    /// world.barrier()?;
+    /// assert_eq!(window.reset_notify_value(0)?, 1); // what it was
+    /// assert_eq!(window.notify_value(0)?, 0);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn reset_notify_value(&self, index: u32) -> Result<u32, Error> {
         self.core.change_counter(index, Amo::Swap(0))
     }
@@ -345,6 +403,17 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::reset_notify_value`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// window.set_num_notify(1)?;
+    /// window.set_notify_value(0, 5)?;
+    /// assert_eq!(window.notify_value(0)?, 5);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn set_notify_value(&self, index: u32, value: u32) -> Result<(), Error> {
         self.core.change_counter(index, Amo::Swap(value.into()))?;
         Ok(())

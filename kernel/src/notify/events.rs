@@ -89,6 +89,15 @@ impl<'w, L: Link> World<'w, L> {
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is,
     /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that has not come, or did not let this
     /// one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let events = world.events(2)?; // events 0 and 1, on each rank
+    /// assert_eq!((events.len(), events.query(1)?), (2, 0));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn events(&'w self, count: u32) -> Made<'w, L, Events<'w, L>> {
         let prepare = || self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
@@ -143,6 +152,17 @@ impl<'w, L: Link> Events<'w, L> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`]; [`Error::Timeout`] while the target's lock is taken or a network does not
     /// answer, [`Error::PeerLost`]: with a handle to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let events = world.events(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// events.post(peer, 0)?;
+    /// events.wait(0, 1)?; // the peer has posted mine
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn post(&self, to: Rank, index: u32) -> Result<(), Unfinished<Option<EventPost<'_, L>>>> {
         let place = self.place(to, index).map_err(nothing)?;
         let post = EventPost {
@@ -162,6 +182,21 @@ impl<'w, L: Link> Events<'w, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let events = world.events(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// events.post(peer, 0)?;
+    /// events.post(peer, 0)?;
+    /// world.barrier()?;
+    /// assert_eq!(events.query(0)?, 2);
+    /// events.wait(0, 1)?; // takes one
+    /// assert_eq!(events.query(0)?, 1);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn query(&self, index: u32) -> Result<u32, Error> {
         let posted = self.world.value(self.place(self.world.rank(), index)?)?;
         Ok(posted.wrapping_sub(self.taken(index)?.get()))
@@ -173,6 +208,19 @@ impl<'w, L: Link> Events<'w, L> {
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are missing, and no
     /// rank, as any may post: none was taken.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let (events, window) = (world.events(1)?, world.allocate::<u32>(1)?);
+    /// let peer = world.rank().next(world.size());
+    /// window.peer(peer)?.set(0, 7)?;
+    /// events.post(peer, 0)?; // what came before is in memory when the post is seen
+    /// events.wait(0, 1)?;
+    /// assert_eq!(window.peer(world.rank())?.get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn wait(&self, index: u32, until: u32) -> Result<(), Error> {
         let (cell, taken) = self.own(index)?;
         if until == 0 {
@@ -293,6 +341,20 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::NoSuchCounter`], [`Error::WrongWindow`] (the events are another
     /// world's): nothing has happened. [`Error::Timeout`], [`Error::PeerLost`]: with a handle to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let (events, window) = (world.events(1)?, world.allocate::<u32>(1)?);
+    /// let next = world.rank().next(world.size());
+    /// let mut arrived = window.expect_event(0..1, &events, 0, 1)?;
+    /// arrived.start()?;
+    /// window.put_event(next, 0, &[7], &events, 0)?;
+    /// arrived.wait()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn put_event<'r>(
         &'r self,
         to: Rank,
@@ -355,6 +417,18 @@ impl<'w, L: Link> Events<'w, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::WrongWindow`] (the events are another world's).
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let (events, window) = (world.events(1)?, world.allocate::<u32>(8)?);
+    /// let full = events.bind(&window, 0..8, 0)?;
+    /// full.put(world.rank().next(world.size()), 0, &[7; 8])?; // the data, then a post
+    /// full.wait(1)?;
+    /// assert_eq!(window.local().get(7)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn bind<'b, T: Pod, S>(
         &'b self,
         window: &'b Window<'w, T, L, S>,
@@ -379,6 +453,20 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::put_event`]; [`Error::OutOfRange`] behind the range, too.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let (events, window) = (world.events(1)?, world.allocate::<u32>(8)?);
+    /// let full = events.bind(&window, 0..8, 0)?;
+    /// let next = world.rank().next(world.size());
+    /// full.put(next, 0, &[7; 4])?; // the first half,
+    /// full.put(next, 4, &[8; 4])?; // and the second: a post each
+    /// full.wait(2)?;
+    /// assert_eq!((window.local().get(0)?, window.local().get(7)?), (7, 8));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn put<'r>(
         &'r self,
         to: Rank,
@@ -405,6 +493,18 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Events::wait`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let (events, window) = (world.events(1)?, world.allocate::<u32>(8)?);
+    /// let full = events.bind(&window, 0..8, 0)?;
+    /// full.put(world.rank().next(world.size()), 0, &[7; 8])?;
+    /// full.wait(1)?; // takes the post; the data can be read then
+    /// assert_eq!((window.local().get(0)?, full.query()?), (7, 0));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn wait(&self, until: u32) -> Result<(), Error> {
         let (cell, taken) = self.events.own(self.event)?;
         if until == 0 {
@@ -433,7 +533,7 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// [`Events::query`] of the event.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::Timeout`] where a network does not answer for own memory.
     pub fn query(&self) -> Result<u32, Error> {
         self.events.query(self.event)
     }

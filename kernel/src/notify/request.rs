@@ -101,6 +101,23 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     ///
     /// # Errors
     /// [`Error::CountZero`], [`Error::OutOfRange`], [`Error::NoSuchRank`], [`Error::TagTooLarge`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Source, Tag, TagFilter};
+    ///
+    /// let window = world.allocate::<u32>(4)?;
+    /// let next = world.rank().next(world.size());
+    /// let mut two = window.expect(0..4, Source::Any, TagFilter::Any, 2)?;
+    /// two.start()?;
+    /// window.put_notify(next, 0, &[7], Tag(1))?;
+    /// window.put_notify(next, 3, &[8], Tag(2))?;
+    /// assert_eq!(two.wait()?.tag, Tag(2)); // of the last one
+    /// assert_eq!((window.local().get(0)?, window.local().get(3)?), (7, 8));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn expect(
         &self,
         range: Range<usize>,
@@ -162,6 +179,26 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::TagTooLarge`]; [`Error::QueueFull`] if the queue holds only others: match these first.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Source, Tag, TagFilter};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.put_notify(peer, 0, &[7], Tag(3))?;
+    /// let found = loop {
+    ///     if let Some(found) = window.probe(Source::Any, TagFilter::Any)? {
+    ///         break found;
+    ///     }
+    /// };
+    /// let mut arrived = window.expect(0..1, found.source, found.tag, 1)?;
+    /// arrived.start()?;
+    /// assert_eq!(arrived.test()?, Some(found)); // it has arrived: nothing to wait for
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn probe(
         &self,
         source: impl Into<Source>,
@@ -192,6 +229,24 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     ///
     /// # Errors
     /// [`Error::QueueFull`] if others fill the queue: there may be more to drop once these are matched.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Error, Tag};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.notify(peer, Tag(3))?;
+    /// world.barrier()?;
+    /// let Err(late) = window.free() else { panic!("no request has matched the notification") };
+    /// assert_eq!(late.error, Error::Unmatched { count: 1 });
+    /// let window = late.handle;
+    /// assert_eq!(window.discard_notifications()?, 1);
+    /// window.free()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn discard_notifications(&self) -> Result<u32, Error> {
         let mut count = 0_u32;
         self.core.world.sift(self.core.id, || {
@@ -218,6 +273,26 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// # Errors
     /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Error, Tag};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?; // made once,
+    /// for round in 0..2 {
+    ///     arrived.start()?; // started for each use
+    ///     assert_eq!(window.local().set(0, 9), Err(Error::Exposed)); // the peer may put
+    ///     window.put_notify(peer, 0, &[round], Tag(3))?;
+    ///     arrived.wait()?;
+    ///     assert_eq!(window.local().get(0)?, round);
+    ///     world.barrier()?;
+    /// }
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline]
     pub fn start(&mut self) -> Result<(), Error> {
         let lines = self.lines();
@@ -267,6 +342,24 @@ impl<'r, L: Link> Request<'r, L> {
     /// # Errors
     /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must match
     /// first (the request stays started).
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Tag;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?;
+    /// arrived.start()?;
+    /// window.put_notify(peer, 0, &[7], Tag(3))?;
+    /// while arrived.test()?.is_none() {
+    ///     // Something else is done here.
+    /// }
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline(always)]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
         if let Some(status) = self.test_at_once(1) {
@@ -332,6 +425,22 @@ impl<'r, L: Link> Request<'r, L> {
     /// # Errors
     /// As [`Request::test`]; [`Error::Timeout`] with how many notifications are missing, and from whom
     /// unless from anybody. The request stays started.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Source, Tag};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut arrived = window.expect(0..1, Source::Any, Tag(3), 1)?;
+    /// arrived.start()?;
+    /// window.put_notify(peer, 0, &[7], Tag(3))?;
+    /// let status = arrived.wait()?;
+    /// assert_eq!((status.source, window.local().get(0)?), (peer, 7));
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline]
     pub fn wait(&mut self) -> Result<Status, Error> {
         match self.test_at_once(L::LOOKS) {

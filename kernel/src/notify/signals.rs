@@ -75,7 +75,22 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// Own signal `index`: [`Window::notify_value`] by another name.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Signal;
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(1)?;
+    /// window.notify(peer, Signal::set(0, 5))?;
+    /// world.barrier()?;
+    /// assert_eq!(window.signal_fetch(0)?, 5);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn signal_fetch(&self, index: u32) -> Result<u32, Error> {
         self.notify_value(index)
     }
@@ -89,6 +104,21 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::Timeout`], which names no rank, as any may set it:
     /// call again.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Compare, Signal};
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(1)?;
+    /// window.put_notify(peer, 0, &[7], Signal::set(0, 3))?;
+    /// assert_eq!(window.signal_wait_until(0..1, 0, Compare::Ge, 2)?, 3);
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn signal_wait_until(
         &self,
         range: Range<usize>,

@@ -35,6 +35,24 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::CountZero`] for a threshold of 0.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Counter, Rank};
+    ///
+    /// let mut window = world.allocate::<u32>(3)?;
+    /// window.set_num_notify(1)?;
+    /// let mut all = window.expect_count(0..3, 0, 3)?; // when counter 0 has come to 3
+    /// all.start()?;
+    /// for to in [0, 1, 2].map(Rank::new) {
+    ///     window.put_notify(to, world.rank().index(), &[7], Counter(0))?;
+    /// }
+    /// all.wait()?;
+    /// assert!((0..3).all(|rank| window.local().get(rank) == Ok(7)));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn expect_count(
         &self,
         range: Range<usize>,
@@ -74,6 +92,24 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     ///
     /// # Errors
     /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Counter, Error};
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(1)?;
+    /// let mut arrived = window.expect_count(0..1, 0, 1)?;
+    /// arrived.start()?;
+    /// assert_eq!(window.local().set(0, 9), Err(Error::Exposed)); // the peer may be putting there
+    /// window.put_notify(peer, 0, &[7], Counter(0))?;
+    /// arrived.wait()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn start(&mut self) -> Result<(), Error> {
         if self.is_started() {
             return Err(Error::RequestActive);
@@ -94,6 +130,25 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     ///
     /// # Errors
     /// [`Error::RequestInactive`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Counter;
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(1)?;
+    /// let mut arrived = window.expect_count(0..1, 0, 1)?;
+    /// arrived.start()?;
+    /// window.put_notify(peer, 0, &[7], Counter(0))?;
+    /// while arrived.test()?.is_none() {
+    ///     // Something else is done here.
+    /// }
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn test(&mut self) -> Result<Option<u32>, Error> {
         // PROGRESS: who waits for room in the own ring may be the one that is to count.
         point!("counters.test.progress", self.cell.world.progress(); else false);
@@ -130,6 +185,23 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// # Errors
     /// As [`CountRequest::test`]; [`Error::Timeout`] with how many notifications are missing, and no rank, as any may tell
     /// the cell. The request stays started.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Signal;
+    ///
+    /// let mut window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// window.set_num_notify(1)?;
+    /// let mut arrived = window.expect_count(0..1, 0, 3)?;
+    /// arrived.start()?;
+    /// window.put_notify(peer, 0, &[7], Signal::add(0, 5))?; // reaches or exceeds 3
+    /// assert_eq!(arrived.wait()?, 5);
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn wait(&mut self) -> Result<u32, Error> {
         let world = self.core.world;
         let left = Cell::new(0);
@@ -219,6 +291,25 @@ pub fn test_any_count<L: Link>(
 ///
 /// # Errors
 /// As [`test_any_count`]; [`Error::Timeout`] with how many notifications the one that lacks fewest lacked. All stay started.
+///
+/// # Example
+/// ```
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Counter, notify::wait_any_count};
+///
+/// let mut window = world.allocate::<u32>(2)?;
+/// window.set_num_notify(2)?;
+/// let mut requests = [window.expect_count(0..1, 0, 1)?, window.expect_count(1..2, 1, 1)?];
+/// for request in &mut requests {
+///     request.start()?;
+/// }
+/// let next = world.rank().next(world.size());
+/// window.put_notify(next, 1, &[7], Counter(1))?;
+/// assert_eq!(wait_any_count(&mut requests)?, Some((1, 1))); // the second one, and its value
+/// assert_eq!(window.local().get(1)?, 7);
+/// # Ok(())
+/// # });
+/// ```
 pub fn wait_any_count<L: Link>(
     requests: &mut [CountRequest<'_, '_, L>],
 ) -> Result<Option<(usize, u32)>, Error> {

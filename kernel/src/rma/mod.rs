@@ -162,6 +162,21 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if the epoch does not come to
     /// admit `to`.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(4)?;
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
+    /// epoch.put(next, 1, &[7, 8])?; // elements 1 and 2 of `next`
+    /// epoch.end()?;
+    /// assert_eq!((window.local().get(1)?, window.local().get(2)?), (7, 8));
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline]
     fn put(&self, to: Rank, index: usize, data: &[T]) -> Result<(), Error> {
         let core = self.core();
@@ -181,6 +196,23 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     ///
     /// # Errors
     /// As [`Rma::put`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(2)?;
+    /// window.local().copy_in(0, &[7, 8])?;
+    /// let epoch = window.fence(Assert::empty())?; // peers see what was set before
+    /// let mut got = [0; 2];
+    /// epoch.get(next, 0, &mut got)?;
+    /// epoch.end()?;
+    /// assert_eq!(got, [7, 8]);
+    /// # Ok(())
+    /// # });
+    /// ```
     fn get(&self, from: Rank, index: usize, into: &mut [T]) -> Result<(), Error> {
         let piece = self.piece(from)?;
         let (key, offset) = (piece.key, piece.inside::<T>(index, into.len())?);
@@ -198,6 +230,22 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// As [`Rma::put`]; [`Error::OutOfRange`] of `data` too; [`Error::LengthsDiffer`]. After a timeout some pieces may have
     /// been put.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert, rma::Layout};
+    ///
+    /// let window = world.allocate::<u32>(8)?;
+    /// let next = world.rank().next(world.size());
+    /// let column = Layout::Vector { blocks: 2, block_len: 1, stride: 4 };
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
+    /// epoch.put_layout(next, 1, column, [7, 8].as_slice().into())?; // to elements 1 and 5
+    /// epoch.end()?;
+    /// assert_eq!((window.local().get(1)?, window.local().get(5)?), (7, 8));
+    /// # Ok(())
+    /// # });
+    /// ```
     fn put_layout<U: Pod>(
         &self,
         to: Rank,
@@ -231,6 +279,22 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// As [`Rma::put`], and [`Error::UnitUnaligned`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with a handle: some elements
     /// may have been changed; [`Request::wait`] goes on with the others.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Rma as _, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(2)?;
+    /// let owner = Rank::new(0);
+    /// let lock = window.lock_shared(owner)?;
+    /// lock.accumulate(owner, 0, &[1, 10], Operation::SUM)?;
+    /// lock.unlock()?;
+    /// world.barrier()?;
+    /// assert_eq!(window.peer(owner)?.get(1)?, 30); // of three ranks
+    /// # Ok(())
+    /// # });
+    /// ```
     fn accumulate<'r>(
         &'r self,
         to: Rank,
@@ -247,7 +311,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`accumulate`](Self::accumulate) to and from any places.
     ///
     /// # Errors
-    /// As there; [`Error::OutOfRange`] of `data` too, [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`].
+    /// As [`Rma::accumulate`]; [`Error::OutOfRange`] of `data` too, [`Error::LengthsDiffer`],
+    /// [`Error::FieldsAccumulated`].
     fn accumulate_layout<'r>(
         &'r self,
         to: Rank,
@@ -270,6 +335,23 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     ///
     /// # Errors
     /// As [`Rma::accumulate`]; [`Error::LengthsDiffer`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rank, Rma as _, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(2)?;
+    /// let owner = Rank::new(0);
+    /// let lock = window.lock_shared(owner)?;
+    /// let mut before = [0; 2];
+    /// lock.get_accumulate(owner, 0, &[1, 10], Operation::SUM, &mut before)?;
+    /// lock.unlock()?;
+    /// world.allreduce(&mut before, |a, b| a + b)?;
+    /// assert_eq!(before, [0 + 1, 0 + 10]); // one rank has found what the other one has added
+    /// # Ok(())
+    /// # });
+    /// ```
     fn get_accumulate<'r>(
         &'r self,
         to: Rank,
@@ -310,6 +392,23 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// As [`Rma::put`], and [`Error::UnitUnaligned`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with
     /// a handle: it may have been done; [`Fetch::go_on`] gets the answer.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Rma as _, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(2)?;
+    /// let owner = Rank::new(0);
+    /// let lock = window.lock_shared(owner)?;
+    /// let ticket = lock.fetch_and_op(owner, 0, 1, Operation::SUM)?; // what it was
+    /// lock.unlock()?;
+    /// let mut sum = [ticket];
+    /// world.allreduce(&mut sum, |a, b| a + b)?;
+    /// assert_eq!(sum, [0 + 1 + 2]);
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline]
     fn fetch_and_op(
         &self,
@@ -333,6 +432,23 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     ///
     /// # Errors
     /// As [`Rma::fetch_and_op`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Rma as _};
+    ///
+    /// let window = world.allocate::<u32>(2)?;
+    /// let owner = Rank::new(0);
+    /// let lock = window.lock_shared(owner)?;
+    /// let found = lock.compare_and_swap(owner, 0, 0, 7)?;
+    /// lock.unlock()?;
+    /// let mut winners = [u32::from(found == 0)]; // the element was 0, and is 7 now
+    /// world.allreduce(&mut winners, |a, b| a + b)?;
+    /// assert_eq!(winners, [1]); // all others have found 7
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline]
     fn compare_and_swap(
         &self,
@@ -356,6 +472,22 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     ///
     /// # Errors
     /// As [`Rma::put`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(1)?;
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
+    /// let request = epoch.rput(next, 0, &[7])?;
+    /// request.wait()?; // the slice may be changed now
+    /// epoch.end()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     fn rput<'r>(
         &'r self,
         to: Rank,
@@ -369,6 +501,24 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     ///
     /// # Errors
     /// As [`Rma::put`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(1)?;
+    /// window.local().set(0, 7)?;
+    /// let epoch = window.fence(Assert::empty())?;
+    /// let mut got = [0];
+    /// let request = epoch.rget(next, 0, &mut got)?;
+    /// request.wait()?;
+    /// assert_eq!(got, [7]);
+    /// epoch.end()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     fn rget<'r>(
         &'r self,
         from: Rank,

@@ -161,6 +161,27 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     ///
     /// # Errors
     /// [`Error::PeerLost`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(1)?;
+    /// window.local().set(0, 7)?;
+    /// let epoch = window.fence(Assert::empty())?;
+    /// let mut got = [0];
+    /// let mut request = epoch.rget(next, 0, &mut got)?;
+    /// while !request.test()? {
+    ///     // Something else is done here.
+    /// }
+    /// drop(request);
+    /// assert_eq!(got, [7]);
+    /// epoch.end()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn test(&mut self) -> Result<bool, Error> {
         match self.attempt() {
             Err(refusal) if refusal.is_transient() => {
@@ -177,6 +198,23 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the peer, with the request to go on with; [`Error::PeerLost`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(1)?;
+    /// window.local().set(0, 7)?;
+    /// let epoch = window.fence(Assert::empty())?;
+    /// let mut got = [0];
+    /// epoch.rget(next, 0, &mut got)?.wait()?;
+    /// assert_eq!(got, [7]);
+    /// epoch.end()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
         let world = self.remote.core.world;
         match world.retry(|| self.attempt()) {
@@ -235,6 +273,27 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 /// # Errors
 /// [`Error::WrongWindow`], if they are of several worlds. [`Error::Timeout`] naming the peers of those that are not done;
 /// [`Error::PeerLost`], if none of them can be any more, or the link knows a rank to be lost.
+///
+/// # Example
+/// ```
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Rank, Rma as _, epoch::Assert, rma::wait_any};
+///
+/// let window = world.allocate::<u32>(1)?;
+/// window.local().set(0, 7)?;
+/// let epoch = window.fence(Assert::empty())?;
+/// let (mut first, mut second) = ([0], [0]);
+/// let mut requests = [
+///     epoch.rget(Rank::new(0), 0, &mut first)?,
+///     epoch.rget(Rank::new(1), 0, &mut second)?,
+/// ];
+/// while wait_any(&mut requests)?.is_some() {}
+/// drop(requests);
+/// assert_eq!((first, second), ([7], [7]));
+/// epoch.end()?;
+/// # Ok(())
+/// # });
+/// ```
 pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<usize>, Error> {
     let Some(first) = requests.iter().find(|request| !request.told) else {
         return Ok(None);

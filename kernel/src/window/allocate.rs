@@ -28,6 +28,15 @@ impl<'w, L: Link> World<'w, L> {
     /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming the first such rank elsewhere.
     /// [`Error::Timeout`] naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
     /// [`Error::CollectiveUnfinished`]: nothing was taken.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let window = world.allocate::<u64>(4)?; // on each rank
+    /// assert_eq!((window.len(), window.local().get(3)?), (4, 0));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn allocate<T: Pod>(&'w self, len: usize) -> Made<'w, L, Window<'w, T, L>> {
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
@@ -36,7 +45,22 @@ impl<'w, L: Link> World<'w, L> {
     /// options, a [`Model`] (if the strategy has none), or [`Options`] with both.
     ///
     /// # Errors
-    /// As there.
+    /// As [`World::allocate`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{EpochSlots, Model};
+    ///
+    /// // The owner does not cache its piece: what it sets is in memory immediately.
+    /// let window = world.allocate_with::<u32, EpochSlots>(1, Model::Unified)?;
+    /// window.local().set(0, 7)?;
+    /// world.barrier()?;
+    /// let next = world.rank().next(world.size());
+    /// assert_eq!(window.peer(next)?.get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn allocate_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         len: usize,
@@ -207,6 +231,18 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// or [discard](Window::discard_notifications) them; other ranks' windows are free then, and until this one is, the ranks
     /// cannot make another ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked
     /// through, since other windows' notifications fill the queue. All with the window, to try again.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// // A world has room for a few windows at a time.
+    /// for _ in 0..100 {
+    ///     let window = world.allocate::<u64>(4)?;
+    ///     window.free()?;
+    /// }
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         match self.leave() {
             Ok(()) => {

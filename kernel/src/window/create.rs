@@ -35,6 +35,17 @@ impl<'w, L: Link> World<'w, L> {
     /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
     ///
     /// [foMPI]: crate#sources
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let memory = world.reserve(64)?; // each rank may reserve another length
+    /// memory.write(32, &[7_u32])?;
+    /// let window = world.create::<u32>(&memory, 32..64, 4)?; // 4 bytes from index to index
+    /// assert_eq!((window.len(), window.local().get(0)?), (8, 7));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn create<T: Pod>(
         &'w self,
         memory: &'w Memory<'w, L>,
@@ -47,7 +58,7 @@ impl<'w, L: Link> World<'w, L> {
     /// [`World::create`], with epochs signalled as `S` does, and `options` as of [`World::allocate_with`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`World::create`].
     pub fn create_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         memory: &'w Memory<'w, L>,

@@ -25,6 +25,19 @@ impl<'w, L: Link> World<'w, L> {
     ///
     /// # Errors
     /// [`Error::MemoryFull`] with how much is missing, [`Error::TooManyPieces`]. Nothing was taken then.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let memory = world.reserve(64)?;
+    /// memory.write(32, &[7_u32, 8])?; // from byte 32 on
+    /// let mut read = [0_u32];
+    /// memory.read(36, &mut read)?;
+    /// assert_eq!((memory.len(), read), (64, [8]));
+    /// memory.release()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn reserve(&'w self, bytes: usize) -> Result<Memory<'w, L>, Error> {
         let bytes = u32::try_from(bytes).map_err(|_| Error::MemoryFull {
             missing_bytes: u32::MAX,

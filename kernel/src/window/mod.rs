@@ -148,6 +148,19 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 
     /// The own piece.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let window = world.allocate::<u32>(4)?;
+    /// window.local().set(1, 7)?;
+    /// window.local().copy_in(2, &[8, 9])?;
+    /// let mut all = [0; 4];
+    /// window.local().copy_out(0, &mut all)?;
+    /// assert_eq!(all, [0, 7, 8, 9]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn local(&self) -> Local<'_, T, L, S> {
         Local::new(self)
     }

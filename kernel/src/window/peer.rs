@@ -25,6 +25,18 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NotDirect`] where the link does not reach peers' memory by loads and stores; [`Error::NoSuchRank`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// let window = world.allocate::<u32>(1)?;
+    /// let next = world.rank().next(world.size());
+    /// window.peer(next)?.set(0, 7)?; // one store into the memory of `next`
+    /// world.barrier()?;
+    /// assert_eq!(window.peer(world.rank())?.get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn peer(&self, rank: Rank) -> Result<Peer<'_, 'w, T, L>, Error> {
         if !L::DIRECT {
             return Err(Error::NotDirect);

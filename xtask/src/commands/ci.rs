@@ -269,7 +269,7 @@ fn scc_image(console: &Console) -> Result<Count> {
         .arg("--target-dir")
         .arg(paths::images())
         .env("CARGO_ENCODED_RUSTFLAGS", toolchain.flags.join("\u{1f}"));
-    console.step("building the image of examples/silicon.rs");
+    console.step("building the image of examples/scc/silicon.rs");
     let built = run_cargo(&mut command)?;
     if built.failed > 0 {
         return Ok(built);

@@ -117,6 +117,22 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the target locked already, or a lock
     /// it still waits for), [`Error::TooManyLocks`], [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the target while
     /// it is locked. All with a [`Locking`] to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Rma as _, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let owner = Rank::new(0);
+    /// let lock = window.lock_shared(owner)?; // others may hold it, too
+    /// lock.fetch_and_op(owner, 0, 1, Operation::SUM)?;
+    /// lock.unlock()?;
+    /// world.barrier()?;
+    /// assert_eq!(window.peer(owner)?.get(0)?, 3);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn lock_shared(&self, target: Rank) -> Locked<'_, 'w, T, L> {
         self.ask(Kind::Shared, target)
     }
@@ -125,6 +141,24 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// As [`Window::lock_shared`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Rma as _};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let owner = Rank::new(0);
+    /// let lock = window.lock_exclusive(owner)?;
+    /// let mut count = [0];
+    /// lock.get(owner, 0, &mut count)?;
+    /// lock.put(owner, 0, &[count[0] + 1])?; // no other rank has changed it in between
+    /// lock.unlock()?;
+    /// world.barrier()?;
+    /// assert_eq!(window.peer(owner)?.get(0)?, 3);
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline(always)]
     pub fn lock_exclusive(&self, target: Rank) -> Locked<'_, 'w, T, L> {
         let mut hold = Hold::new(&self.core, Kind::Exclusive, target);
@@ -142,6 +176,26 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// As [`Window::lock_shared`]; [`Error::EpochOpen`] also if this rank has another queued lock of the window. A timeout
     /// in the queue names the rank before this one ([`Waiting::Queue`](crate::Waiting::Queue)).
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Rma as _};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let owner = Rank::new(0);
+    /// for _ in 0..10 {
+    ///     let lock = window.lock_queued(owner)?; // each rank waits at its own memory for its turn
+    ///     let mut count = [0];
+    ///     lock.get(owner, 0, &mut count)?;
+    ///     lock.put(owner, 0, &[count[0] + 1])?;
+    ///     lock.unlock()?;
+    /// }
+    /// world.barrier()?;
+    /// assert_eq!(window.peer(owner)?.get(0)?, 30);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn lock_queued(&self, target: Rank) -> Locked<'_, 'w, T, L> {
         self.ask(Kind::Queued, target)
     }
@@ -151,6 +205,24 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// As [`Window::lock_shared`]; a timeout says how many ranks have exclusive locks, and names none: they are counted, not
     /// recorded.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Rank, Rma as _};
+    ///
+    /// let window = world.allocate::<u32>(3)?;
+    /// let me = world.rank();
+    /// let lock = window.lock_all()?;
+    /// for target in [0, 1, 2].map(Rank::new) {
+    ///     lock.put(target, me.index(), &[7])?;
+    /// }
+    /// lock.unlock()?;
+    /// world.barrier()?;
+    /// assert_eq!(window.peer(me)?.get(2)?, 7); // of rank 2
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn lock_all(&self) -> Locked<'_, 'w, T, L> {
         self.ask(Kind::All, Rank::new(0))
     }
@@ -431,6 +503,26 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// # Errors
     /// [`Error::Timeout`] (of a queued lock: naming who comes next, as far as is known,
     /// [`Waiting::Queue`](crate::Waiting::Queue)), with an [`Unlocking`] to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rank, Rma as _};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let owner = Rank::new(0);
+    /// for step in 1..=2 {
+    ///     let lock = window.lock_exclusive(owner)?;
+    ///     let mut count = [0];
+    ///     lock.get(owner, 0, &mut count)?;
+    ///     lock.put(owner, 0, &[count[0] + step])?;
+    ///     lock.unlock()?; // the element is in memory, and other ranks may lock
+    /// }
+    /// world.barrier()?;
+    /// assert_eq!(window.peer(owner)?.get(0)?, 6);
+    /// # Ok(())
+    /// # });
+    /// ```
     #[inline(always)]
     pub fn unlock(mut self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
         if self.hold.release_at_once() {

@@ -19,6 +19,26 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::NoSuchRank`] (a group of a larger world).
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Error, Rma as _};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = [world.rank().next(world.size())];
+    /// let group = world.group(&peer)?;
+    /// let exposure = window.post(&group)?;
+    /// let access = window.start(&group)?;
+    /// access.put(peer[0], 0, &[7])?;
+    /// // Only ranks of the group may be accessed.
+    /// assert_eq!(access.put(world.rank(), 0, &[7]), Err(Error::NotInGroup(world.rank())));
+    /// access.complete()?;
+    /// exposure.wait()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
         targets.check(self.core.world.size())?;
         self.core.open(&self.core.access_open)?;
@@ -76,6 +96,23 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NotInGroup`]; [`Error::PeerLost`], if it has not.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// # use flagpost::Rma as _;
+    /// # let window = world.allocate::<u32>(1)?;
+    /// # let peer = [world.rank().next(world.size())];
+    /// # let group = world.group(&peer)?;
+    /// let exposure = window.post(&group)?;
+    /// world.barrier()?; // so the peer has posted, too
+    /// let access = window.start(&group)?;
+    /// assert!(access.has_posted(peer[0])?);
+    /// access.complete()?;
+    /// exposure.wait()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn has_posted(&self, target: Rank) -> Result<bool, Error> {
         let Completing { side, targets, .. } = &self.ending;
         if !targets.ranks().contains(&target) {
@@ -123,6 +160,25 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// have been told, and the epoch has ended. What was put at the lost one is nowhere; of several, the first is named. Going on has nothing left to do then, and dropping the
     /// [`Completing`] abandons nothing. Only where another one could not be waited for, since the link ends all waits once it knows a
     /// rank to be lost, is the epoch still open: going on looks for its post again.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Rma as _;
+    ///
+    /// let window = world.allocate::<u32>(2)?;
+    /// let peer = [world.rank().next(world.size())];
+    /// let group = world.group(&peer)?;
+    /// let exposure = window.post(&group)?;
+    /// let access = window.start(&group)?;
+    /// access.put(peer[0], 0, &[7])?;
+    /// access.put(peer[0], 1, &[8])?;
+    /// access.complete()?; // both are in memory; the peer is told
+    /// exposure.wait()?;
+    /// assert_eq!((window.local().get(0)?, window.local().get(1)?), (7, 8));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn complete(self) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
         self.ending.go_on()
     }

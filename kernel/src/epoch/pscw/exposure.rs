@@ -25,6 +25,26 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of several, the first): the epoch is open, and
     /// going on gives it at once. [`Exposure::wait`] may wait for the lost one in vain.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rank, Rma as _};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let (origin, target) = ([Rank::new(0)], [Rank::new(1)]);
+    /// if world.rank() == target[0] {
+    ///     let exposure = window.post(&world.group(&origin)?)?; // rank 0 may access my piece
+    ///     exposure.wait()?; // until rank 0 has completed
+    ///     assert_eq!(window.local().get(0)?, 7);
+    /// } else {
+    ///     let access = window.start(&world.group(&target)?)?;
+    ///     access.put(target[0], 0, &[7])?; // waits for the post
+    ///     access.complete()?;
+    /// }
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn post<'e>(
         &'e self,
         origins: &Group<'e>,
@@ -37,7 +57,27 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// are not refused, and may be lost there.
     ///
     /// # Errors
-    /// As there; [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
+    /// [`Error::NoSuchRank`]: no epoch was opened. [`Error::Timeout`] and [`Error::PeerLost`]: as
+    /// of [`Window::post`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// # use flagpost::Rma as _;
+    /// let window = world.allocate::<u32>(64)?;
+    /// let peer = [world.rank().next(world.size())];
+    /// let group = world.group(&peer)?;
+    /// let exposure = window.post_range(0..8, &group)?; // one line of 32 bytes
+    /// window.local().set(8, 9)?; // the other lines stay the owner's
+    /// let access = window.start(&group)?;
+    /// access.put(peer[0], 0, &[7])?;
+    /// access.complete()?;
+    /// exposure.wait()?;
+    /// assert_eq!((window.local().get(0)?, window.local().get(8)?), (7, 9));
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn post_range<'e>(
         &'e self,
         range: Range<usize>,
@@ -173,6 +213,23 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # Errors
     /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not record who: the listed
     /// ranks are the group's first then), and the epoch to go on with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// # use flagpost::Rma as _;
+    /// # let window = world.allocate::<u32>(1)?;
+    /// # let peer = [world.rank().next(world.size())];
+    /// # let group = world.group(&peer)?;
+    /// let exposure = window.post(&group)?;
+    /// let access = window.start(&group)?;
+    /// access.put(peer[0], 0, &[7])?;
+    /// access.complete()?;
+    /// exposure.wait()?; // until the peer has completed, too
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
         match self.finish() {
             Ok(()) => Ok(()),
@@ -188,6 +245,25 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     ///
     /// # Errors
     /// [`Error::PeerLost`], while origins are missing.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// # use flagpost::Rma as _;
+    /// # let window = world.allocate::<u32>(1)?;
+    /// # let peer = [world.rank().next(world.size())];
+    /// # let group = world.group(&peer)?;
+    /// let mut exposure = window.post(&group)?;
+    /// let access = window.start(&group)?;
+    /// access.put(peer[0], 0, &[7])?;
+    /// access.complete()?;
+    /// while !exposure.test()? {
+    ///     // Something else is done here.
+    /// }
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn test(&mut self) -> Result<bool, Error> {
         let world = self.side.core.world;
         // An origin may be waiting for room in our ring before it completes.

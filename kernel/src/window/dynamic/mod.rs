@@ -213,7 +213,7 @@ impl<'w, L: Link> World<'w, L> {
     /// [`World::dynamic`], with epochs signalled as `S` does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`World::dynamic`].
     pub fn dynamic_with<S: Strategy<'w, L>>(
         &'w self,
         options: DynamicOptions,
@@ -297,7 +297,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Window::set_num_notify`] of the window.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Window::set_num_notify`].
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
         self.window.set_num_notify(count)
     }
@@ -315,6 +315,30 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Error::TooManyAttached`];
     /// [`Error::Timeout`] if the lock of the own words stays taken, or an answer is under way: nothing is attached; a repeated
     /// call goes on where this one stopped.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Displacement, DynamicOptions, Rma as _};
+    ///
+    /// let window = world.dynamic(DynamicOptions::default())?;
+    /// let memory = world.reserve(64)?;
+    /// let mine = window.attach(&memory)?; // no other rank takes part
+    /// let mut all = [0; 2];
+    /// world.allgather(mine.get(), &mut all)?; // peers must be told the displacement
+    /// let next = world.rank().next(world.size());
+    /// let lock = window.window().lock_shared(next)?;
+    /// window.at(&lock, Displacement::new(all[next.index()])).put(next, 0, &[7_u32])?;
+    /// lock.unlock()?;
+    /// world.barrier()?;
+    /// let lock = window.window().lock_shared(world.rank())?;
+    /// let mut got = [0_u32];
+    /// window.at(&lock, mine).get(world.rank(), 0, &mut got)?;
+    /// lock.unlock()?;
+    /// assert_eq!(got, [7]);
+    /// # Ok(())
+    /// # });
+    /// ```
     pub fn attach(&self, memory: &Memory<'w, L>) -> Result<Displacement, Error> {
         let (claimed, piece) = memory.part(self.window.core.world)?;
         if claimed.get() {
@@ -454,7 +478,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// Gives the window back, as [`Window::free`]; nothing is attached here any more.
     ///
     /// # Errors
-    /// As there; [`Error::MemoryInUse`] while something is attached.
+    /// As [`Window::free`]; [`Error::MemoryInUse`] while memory is attached.
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         if self
             .rows()

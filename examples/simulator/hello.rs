@@ -1,0 +1,35 @@
+//! Hello on the simulator: each of four cores puts a number into its neighbour's memory.
+//!
+//! ```sh
+//! cargo run --example hello
+//! ```
+use flagpost::{Config, Error, Source, Tag, World};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Sim, SimCore};
+
+/// Every core runs this.
+fn hello(core: SimCore) -> Result<(), Error> {
+    let mut words = [0; 128]; // the world's working memory
+    let world = World::start(Mapped::start(core, 1)?, &mut words, Config::default())?;
+    let me = world.rank();
+    let window = world.allocate::<u32>(1)?; // one element on each core
+
+    let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
+    arrived.start()?;
+    let number = 100 + u32::from(me.get());
+    window.put_notify(me.next(world.size()), 0, &[number], Tag(0))?;
+    let sender = arrived.wait()?.source;
+    println!(
+        "hello from {me}: {sender} has put {}",
+        window.local().get(0)?
+    );
+    Ok(())
+}
+
+fn main() {
+    let chip = flagpost_sim::Config {
+        cores: 4,
+        ..Default::default()
+    };
+    Sim::new(chip).run(hello).assert_done();
+}
