@@ -8,6 +8,7 @@
 //! | `hang`, `monitor`, `symbols` | what a hung image was doing |
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
+//! | `tidy` | the check of comments and documents |
 //! | `points`, `equivalent` | the mutation points of the sources; those that are argued to be equivalent |
 //! | `explorer` | the program that runs the cases on the simulator, built and called |
 //! | `console`, `error`, `paths` | output, exit status 2, places |
@@ -33,6 +34,7 @@ mod report;
 mod run;
 mod session;
 mod symbols;
+mod tidy;
 mod toolchain;
 mod tools;
 
@@ -76,6 +78,8 @@ enum Commands {
     Bench(commands::bench::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
     Selftest,
+    /// Check comments and documents: line width, links, citations, words (docs/style.md)
+    Tidy,
 }
 
 fn main() -> ExitCode {
@@ -115,6 +119,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Replay(arguments) => commands::replay::run(console, arguments),
         Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
+        Commands::Tidy => commands::tidy::run(),
         Commands::Selftest => commands::selftest::run(console),
     }
 }
