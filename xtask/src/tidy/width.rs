@@ -30,8 +30,9 @@ pub(super) fn check(prose: &Prose) -> Vec<(usize, String)> {
 /// Is there a blank at which the line could be wrapped, link definitions apart?
 fn breakable(line: &Line) -> bool {
     let text = line.text.trim_start_matches(['*', '-', ' ']);
-    let definition = text.starts_with('[') && text.contains("]: ");
-    text.contains(' ') && !definition
+    // Of a link definition only the key may have blanks.
+    let target = text.split_once("]: ").filter(|_| text.starts_with('['));
+    target.map_or(text, |(_, target)| target).contains(' ')
 }
 
 #[cfg(test)]
