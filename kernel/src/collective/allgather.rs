@@ -69,7 +69,9 @@ impl<L: Link> World<'_, L> {
     /// [`World::allgather_with`], into a slice with one element per rank.
     ///
     /// # Errors
-    /// As there; [`Error::WrongLength`] if `all` has not exactly one element per rank.
+    /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `all` has not exactly one element per
+    /// rank; [`Error::Timeout`] naming the rank that was waited for: call again with the same
+    /// element to go on. [`Error::CollectiveUnfinished`].
     pub fn allgather<T: Pod>(&self, mine: T, all: &mut [T]) -> Result<(), Error> {
         if all.len() != usize::from(self.size()) {
             return Err(Error::WrongLength {

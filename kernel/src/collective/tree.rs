@@ -64,7 +64,8 @@ impl<L: Link> World<'_, L> {
     /// [`World::reduce`], with the result on every rank: the same bits everywhere.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
+    /// again with the same slice, as it is then, to go on. [`Error::CollectiveUnfinished`].
     pub fn allreduce<T: Pod>(
         &self,
         data: &mut [T],

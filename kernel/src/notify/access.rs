@@ -58,7 +58,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the [module](self) says.
     ///
     /// # Errors
-    /// As [`Window::put_notify`].
+    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]: without a handle,
+    /// and nothing was sent. [`Error::Timeout`]: without a handle if the ring stays full or its
+    /// lock taken, and nothing was sent; else with one, and [`Request::wait`] continues.
     pub fn notify(&self, to: Rank, notice: impl Into<Notice>) -> Result<(), Late<'_, 'w, L>> {
         self.put_notify(to, 0, &[], notice)
     }
@@ -153,7 +155,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// be changed, and the target is told.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`].
     pub fn rput_notify<'r>(
         &'r self,
         to: Rank,
@@ -172,7 +175,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [unified](crate::Model::Unified) model).
     ///
     /// # Errors
-    /// As [`Window::put_notify`]; a timeout has a handle.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`]: without a handle, and nothing has happened. [`Error::Timeout`]:
+    /// with a handle; [`Request::wait`] continues.
     pub fn get_notify<'r>(
         &'r self,
         from: Rank,
@@ -189,7 +194,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`].
     pub fn rget_notify<'r>(
         &'r self,
         from: Rank,
@@ -216,7 +222,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Combines the elements from `index` of `to`'s piece with `data`, and tells `to`.
     ///
     /// # Errors
-    /// As [`Window::put_notify`]; a timeout has a handle.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
+    /// happened. [`Error::Timeout`]: with a handle; [`Request::wait`] continues.
     pub fn accumulate_notify<'r>(
         &'r self,
         to: Rank,
@@ -237,7 +245,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// told, when the request is done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`].
     pub fn raccumulate_notify<'r>(
         &'r self,
         to: Rank,
@@ -257,7 +266,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// `fetched`.
     ///
     /// # Errors
-    /// As there; [`Error::LengthsDiffer`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]: without a
+    /// handle, and nothing has happened. [`Error::Timeout`]: with a handle; [`Request::wait`]
+    /// continues.
     pub fn get_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -278,7 +290,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// filled, and the target is told, when the request is done.
     ///
     /// # Errors
-    /// As there, but [`Error::Timeout`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`].
     pub fn rget_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -316,7 +329,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Combines element `index` of `to`'s piece with `operand`, tells `to`, and gives what the element held before.
     ///
     /// # Errors
-    /// As [`Window::put_notify`]; a timeout has a handle: [`Fetch::go_on`] tells, and gets the answer.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
+    /// happened. [`Error::Timeout`]: with a handle; [`Fetch::go_on`] notifies `to`, and gets the
+    /// answer.
     pub fn fetch_and_op_notify(
         &self,
         to: Rank,
@@ -336,7 +352,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// before.
     ///
     /// # Errors
-    /// As [`Window::fetch_and_op_notify`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
+    /// happened. [`Error::Timeout`]: with a handle; [`Fetch::go_on`] notifies `to`, and gets the
+    /// answer.
     pub fn compare_and_swap_notify(
         &self,
         to: Rank,

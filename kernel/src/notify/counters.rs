@@ -344,7 +344,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Sets own counter `index` to `value`. Notifications that arrived before are forgotten.
     ///
     /// # Errors
-    /// As [`Window::reset_notify_value`].
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does
+    /// not answer: call again to go on. A change that is not gone on with may have been done,
+    /// before the next change of an own counter.
     pub fn set_notify_value(&self, index: u32, value: u32) -> Result<(), Error> {
         self.core.change_counter(index, Amo::Swap(value.into()))?;
         Ok(())

@@ -83,8 +83,10 @@ where
 /// Waits until one of `requests` is complete: which, and what it matched last. None if none is started.
 ///
 /// # Errors
-/// As [`test_any`]; [`Error::Timeout`] with how many notifications are missing to all of them, and from whom (unless one would
-/// take anybody's). They stay started.
+/// [`Error::QueueFull`] if the queue holds only what others must match first;
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications are missing to all of them, and from whom (unless one would take anybody's). They
+/// stay started.
 pub fn wait_any<L: Link>(
     requests: &mut [Request<'_, L>],
 ) -> Result<Option<(usize, Status)>, Error> {
@@ -97,7 +99,10 @@ pub fn wait_any<L: Link>(
 /// Waits until all of `requests` are complete: [`Request::status`] says what each matched last.
 ///
 /// # Errors
-/// As [`wait_any`]. Some may be complete.
+/// [`Error::QueueFull`] if the queue holds only what others must match first;
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications are missing to all of them, and from whom (unless one would take anybody's). Some
+/// may be complete.
 pub fn wait_all<L: Link>(requests: &mut [Request<'_, L>]) -> Result<(), Error> {
     let done = wait(requests, |requests| {
         while test_any(requests)?.is_some() {}

@@ -75,7 +75,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// Own signal `index`: [`Window::notify_value`] by another name.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
     pub fn signal_fetch(&self, index: u32) -> Result<u32, Error> {
         self.notify_value(index)
     }

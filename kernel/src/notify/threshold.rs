@@ -128,7 +128,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// Waits until the request is complete.
     ///
     /// # Errors
-    /// As [`CountRequest::test`]; [`Error::Timeout`] with how many notifications are missing. The request stays started.
+    /// [`Error::RequestInactive`]; [`Error::Timeout`] with how many notifications are missing. The
+    /// request stays started.
     pub fn wait(&mut self) -> Result<u32, Error> {
         let world = self.core.world;
         let left = Cell::new(0);
@@ -217,7 +218,8 @@ pub fn test_any_count<L: Link>(
 /// words.
 ///
 /// # Errors
-/// As [`test_any_count`]; [`Error::Timeout`] with how many notifications the one that lacks fewest lacked. All stay started.
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications the one that lacks fewest lacked. All stay started.
 pub fn wait_any_count<L: Link>(
     requests: &mut [CountRequest<'_, '_, L>],
 ) -> Result<Option<(usize, u32)>, Error> {
@@ -238,7 +240,8 @@ pub fn wait_any_count<L: Link>(
 /// Waits until all started `requests` are complete. Counters keep their values; events' posts are taken.
 ///
 /// # Errors
-/// As [`wait_any_count`], with how many notifications all together lacked. Some may be complete.
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications all together lacked. Some may be complete.
 pub fn wait_all_count<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Result<(), Error> {
     let Some(world) = world_of(requests)? else {
         return Ok(());

@@ -37,7 +37,10 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// are not refused, and may be lost there.
     ///
     /// # Errors
-    /// As there; [`Error::OutOfRange`].
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger
+    /// world), [`Error::OutOfRange`]: no epoch was opened. [`Error::Timeout`] naming the origin
+    /// that could not be told, and [`Error::PeerLost`] naming one that is lost: with a [`Posting`]
+    /// to go on with.
     pub fn post_range<'e>(
         &'e self,
         range: Range<usize>,
@@ -93,7 +96,8 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     /// Goes on where the last attempt stopped; tells the origins that have not been told yet.
     ///
     /// # Errors
-    /// As [`Window::post`].
+    /// [`Error::Timeout`] naming the origin that could not be told, and [`Error::PeerLost`] naming
+    /// one that is lost: with the handle again.
     pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
         match self.tell() {
             Ok(()) => {
