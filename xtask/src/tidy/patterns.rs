@@ -33,7 +33,7 @@ patterns! {
     KEY = r"\[([A-Za-z][A-Za-z0-9-]+)(?:,[^\]]*)?\](\(|\[)?";
     /// The key's row in the references.
     KEY_ROW = r"(?m)^\| *`?\[([A-Za-z0-9-]+)\]`? *\|";
-    /// `hardware.md A5, A7 and H1`.
+    /// The name of the document of facts, and labels after it.
     LABELS = r"hardware\.md[`\])]*\s+([A-Z]\d+(?:(?:,|\s+and|\s+to)\s+[A-Z]\d+)*)\b";
     LABEL = r"[A-Z]\d+";
     /// Where a label is defined: in bold, or at the beginning of a heading.
