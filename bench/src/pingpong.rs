@@ -179,7 +179,7 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
 /// Measures send and receive by one way, over any distance.
 ///
 /// # Errors
-/// As [`measure`].
+/// The account of a run that failed.
 pub fn measure_way(
     way: Way,
     shape: Shape,

@@ -1,8 +1,8 @@
 //! A 16-ary tree reduces a number per core to one at core 0: [NA] VI-B, its Fig. 4c.
 //!
 //! ```text
-//!   core r has the children 16 r + 1 ..= 16 r + 16, as far as there are cores; a leaf sends what it has,
-//!   an inner core waits for all its children, adds, and sends
+//!   core r has the children 16 r + 1 ..= 16 r + 16, as far as there are cores;
+//!   a leaf sends what it has, an inner core waits for all its children, adds, and sends
 //! ```
 //! | variant | a child sends by | its parent waits by |
 //! |---|---|---|

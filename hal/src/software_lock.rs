@@ -11,7 +11,7 @@
 //! ```text
 //!    memory_size() as this machine tells it                 as the machine below tells it
 //!   ─ ─ ──┬──────────────────────────────────────────────────┬────────┐
-//!         │ flags of this core: lock 0, lock 1, … lock n - 1 │ unused │     n words: n * n on the whole machine
+//!         │ flags of this core: lock 0, lock 1, … lock n - 1 │ unused │   n words: n * n in all
 //!   ─ ─ ──┴──────────────────────────────────────────────────┴────────┘
 //!           only this core ever stores to them
 //! ```

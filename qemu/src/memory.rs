@@ -4,7 +4,7 @@
 //! ```text
 //!   MEMORY  [ core 0: 64 KiB ][ core 1 ] …      words, in .bss; every hart reaches all of them
 //!   BUFFER  [ core 0:  8 KiB ][ core 1 ] …
-//!   PRIVATE [ core 0: image of 256 lines of 32 bytes, combining buffer ] … reached by its own hart only
+//!   PRIVATE [ core 0: image of 256 lines of 32 bytes, combining buffer ] … for its own hart only
 //! ```
 //! QEMU takes host memory for what is touched only, so the room for 512 harts costs a small run nothing.
 //!

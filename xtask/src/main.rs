@@ -9,6 +9,7 @@
 //! | `hang`, `monitor`, `symbols` | what a hung image was doing |
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
+//! | `tidy` | the check of comments and documents |
 //! | `points`, `equivalent` | the mutation points of the sources; those that are argued to be equivalent |
 //! | `killers` | for each mutation point, the run that killed it last time |
 //! | `children` | the programs that this one starts: none outlives it |
@@ -42,6 +43,7 @@ mod report;
 mod run;
 mod session;
 mod symbols;
+mod tidy;
 mod toolchain;
 mod tools;
 
@@ -85,6 +87,8 @@ enum Commands {
     Bench(commands::bench::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
     Selftest,
+    /// Check comments and documents: line width, links, citations, words (docs/style.md)
+    Tidy,
 }
 
 fn main() -> ExitCode {
@@ -128,6 +132,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Replay(arguments) => commands::replay::run(console, arguments),
         Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
+        Commands::Tidy => commands::tidy::run(),
         Commands::Selftest => commands::selftest::run(console),
     }
 }

@@ -183,7 +183,7 @@ pub(crate) fn choose(console: &Console) -> Result<Toolchain> {
 /// Way 3: a toolchain that builds `core` along, for whatever target.
 ///
 /// # Errors
-/// As [`choose`].
+/// [`usage`] with the commands to type if there is none and none can be installed from here.
 pub(crate) fn from_source(console: &Console) -> Result<Toolchain> {
     let survey = Survey::new();
     if survey.debian_ready() {

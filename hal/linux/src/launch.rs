@@ -148,7 +148,7 @@ pub fn launch(
 /// these. SIGTSTP stops them and the launcher, SIGCONT lets them go on.
 ///
 /// # Errors
-/// As [`launch`].
+/// What the system refused; the ranks that were started are ended.
 pub fn launch_with(
     job: &Job,
     command: &mut dyn FnMut(u16) -> Command,

@@ -296,7 +296,8 @@ pub fn threads<T: Send, E: Display + Send>(
 /// [`threads`], with `memory` bytes per rank, another setup, or in another mode.
 ///
 /// # Errors
-/// As [`threads`].
+/// Of the first rank that failed; the others' waits end with
+/// [`PeerLost`](flagpost::Error::PeerLost) then.
 ///
 /// # Panics
 /// As [`threads`].

@@ -21,19 +21,22 @@
 //! [`NativeAtomics`](flagpost_hal::NativeAtomics): locks are those of [`WithSoftwareLock`](flagpost_hal::WithSoftwareLock), which are
 //! plain words. A program that asks for either does not compile:
 //! ```
-//! # use {flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock}, flagpost_linux::{Coherent, Linux, SoftwareCoherent}};
+//! # use flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock};
+//! # use flagpost_linux::{Coherent, Linux, SoftwareCoherent};
 //! # fn locks<M: TestAndSet>() {}
 //! # fn atomics<M: NativeAtomics>() {}
 //! locks::<WithSoftwareLock<Linux<SoftwareCoherent>>>();
 //! atomics::<Linux<Coherent>>();
 //! ```
 //! ```compile_fail
-//! # use {flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock}, flagpost_linux::{Coherent, Linux, SoftwareCoherent}};
+//! # use flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock};
+//! # use flagpost_linux::{Coherent, Linux, SoftwareCoherent};
 //! # fn locks<M: TestAndSet>() {}
 //! locks::<Linux<SoftwareCoherent>>();
 //! ```
 //! ```compile_fail
-//! # use {flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock}, flagpost_linux::{Coherent, Linux, SoftwareCoherent}};
+//! # use flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock};
+//! # use flagpost_linux::{Coherent, Linux, SoftwareCoherent};
 //! # fn atomics<M: NativeAtomics>() {}
 //! atomics::<Linux<SoftwareCoherent>>();
 //! ```

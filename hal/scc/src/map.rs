@@ -3,10 +3,10 @@
 //! # Layout (the default lookup table of the chip, docs/hardware.md A2)
 //! ```text
 //!   0x0000_0000  private memory, 41 slots of 16 MiB
-//!   0x8000_0000  shared memory: one slot on each of the 4 controllers, each shared out among the cores
-//!                whose nearest controller it is:   [ core ][ core ] … 12 per quadrant
-//!   0xC000_0000  message buffers: one slot per tile, row by row; 8 KiB per core, the second at 0x2000
-//!                core's 8 KiB:  [ region: 8,160 B ][ dummy line: 32 B ]
+//!   0x8000_0000  shared memory: one slot on each of the 4 controllers, each shared out among the
+//!                cores whose nearest controller it is:   [ core ][ core ] … 12 per quadrant
+//!   0xC000_0000  message buffers: one slot per tile, row by row; 8 KiB per core, the second at
+//!                0x2000. Core's 8 KiB:  [ region: 8,160 B ][ dummy line: 32 B ]
 //!   0xD800_0000  own message buffer by the local bypass: not used (H1)
 //!   0xE000_0000  register banks: one slot per tile, row by row
 //!   0xF800_0000  register bank of the own tile

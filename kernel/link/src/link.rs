@@ -68,14 +68,14 @@ pub trait Link {
     /// Gives `count` slots, [symmetric](Place::Symmetric), none of which has been signalled.
     ///
     /// # Errors
-    /// As [`allocate`](Self::allocate).
+    /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
     fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal>;
 
     /// Gives two [`slots`](Self::allocate_slots) for every rank: `rank` signals the one that is `rank` behind the first, and the one that is
     /// [`size`](Self::size) behind that. A link may place what two ranks signal to each other in one line.
     ///
     /// # Errors
-    /// As [`allocate`](Self::allocate).
+    /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
     fn allocate_slots_of_pairs(&self) -> Result<Slot, Refusal> {
         self.allocate_slots(u32::from(self.size()).saturating_mul(2))
     }
@@ -124,7 +124,8 @@ pub trait Link {
     /// Loads from `from`'s memory; `into` is filled once the answer is `Ok`. From own memory: past the cache, at once.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// [`Refusal::Busy`] (transient); [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`],
+    /// [`Refusal::PeerLost`].
     fn get(
         &self,
         from: Rank,
@@ -156,7 +157,8 @@ pub trait Link {
     /// reads [half](Width::Half) a cell notes what it looked at.
     ///
     /// # Errors
-    /// As [`put`](Self::put); [`Refusal::Locked`] (transient), [`Refusal::BadCell`].
+    /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
+    /// [`Refusal::BadCell`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
     fn amo(
         &self,
         to: Rank,
@@ -171,7 +173,8 @@ pub trait Link {
     /// `update`s of these bytes can see. `change` may be called several times; the last call counts.
     ///
     /// # Errors
-    /// As [`amo`](Self::amo).
+    /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
+    /// [`Refusal::BadCell`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
     fn update(
         &self,
         to: Rank,
@@ -199,7 +202,8 @@ pub trait Link {
     /// is told before all have.
     ///
     /// # Errors
-    /// As [`put`](Self::put); [`Refusal::Full`], [`Refusal::Locked`] (transient).
+    /// [`Refusal::Busy`], [`Refusal::Full`] and [`Refusal::Locked`] (transient);
+    /// [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
     fn put_immediate(
         &self,
         to: Rank,
@@ -255,7 +259,8 @@ pub trait Link {
     /// only by a [`fence`](Self::fence) in between.
     ///
     /// # Errors
-    /// As [`put`](Self::put); [`Refusal::NoSuchSlot`].
+    /// [`Refusal::Busy`] (transient); [`Refusal::NoSuchSlot`], [`Refusal::NoSuchRank`],
+    /// [`Refusal::PeerLost`].
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal>;
 
     /// Whether own `slot` has come to `value` or further. If so, what its writer fenced before the signal
@@ -269,7 +274,8 @@ pub trait Link {
     /// read. For waiting loops: notes what was looked at.
     ///
     /// # Errors
-    /// As [`amo`](Self::amo).
+    /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
+    /// [`Refusal::BadCell`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
     fn watch(
         &self,
         key: Key,

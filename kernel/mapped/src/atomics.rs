@@ -20,13 +20,15 @@
 //!
 //! A machine whose atomics do not reach all cores cannot name [`Native`]:
 //! ```
-//! # use {flagpost_hal::{Machine, NativeAtomics}, flagpost_mapped::{Mapped, Native}, flagpost_link::Refusal};
+//! # use flagpost_hal::{Machine, NativeAtomics};
+//! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
 //! fn link<M: Machine + NativeAtomics>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
 //!     Mapped::start_native(machine, 1, None)
 //! }
 //! ```
 //! ```compile_fail
-//! # use {flagpost_hal::{Machine, NativeAtomics}, flagpost_mapped::{Mapped, Native}, flagpost_link::Refusal};
+//! # use flagpost_hal::{Machine, NativeAtomics};
+//! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
 //! fn link<M: Machine>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
 //!     Mapped::start_native(machine, 1, None)
 //! }

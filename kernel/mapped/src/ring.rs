@@ -22,7 +22,9 @@
 //! memory. So does a shared ring, if the slots of two windows have room beside it (on the SCC: up to 378 ranks), and tickets are not taken by native
 //! atomics.
 //!
-//! # Memory layout (an entry: the first 32 bytes of a line of its own; where caches are kept in step, just these)
+//! # Memory layout
+//! An entry: the first 32 bytes of a line of its own; where caches are kept in step, just these.
+//!
 //! ```text
 //!   word   0           1        2 … 5               6                              7
 //!        ┌───────────┬────────┬───────────────────┬──────────────────────────────┬────────┐

@@ -45,7 +45,8 @@ impl<M: Machine + NativeAtomics> Mapped<M, Native> {
     /// words by the machine's atomic operations. On all ranks alike.
     ///
     /// # Errors
-    /// As there.
+    /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
+    /// [`Refusal::BadRing`] for a ring that [`start_with_ring`](Mapped::start_with_ring) refuses.
     pub fn start_native(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
         let ring = ring.unwrap_or(Self::default_ring(&machine));
         Self::begin(machine, session, ring)

@@ -90,7 +90,8 @@ impl<F: Fabric> Networked<F> {
     /// all ranks.
     ///
     /// # Errors
-    /// As there.
+    /// [`Refusal::NoMemory`] if registered memory cannot hold the fixed part for this many ranks
+    /// and entries.
     pub fn start_with_queue(fabric: F, entries: u32) -> Result<Self, Refusal> {
         let ranks = u32::from(fabric.size());
         let (first, size) = (Self::allocations(fabric.size()), fabric.memory_size());

@@ -229,7 +229,9 @@ impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
     /// Goes on where the last attempt stopped.
     ///
     /// # Errors
-    /// As [`Window::fence`].
+    /// [`Error::Timeout`] naming the rank that was waited for; [`Error::EpochOpen`],
+    /// [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`]. With a [`Fencing`] to go on
+    /// with.
     pub fn go_on(mut self) -> Fenced<'e, 'w, T, L> {
         match self.turn.cross() {
             Ok(()) => Ok(Fence {
@@ -358,7 +360,7 @@ impl<'e, 'w, T: Pod, L: Link> Ending<'e, 'w, T, L> {
     /// Goes on where the last attempt stopped.
     ///
     /// # Errors
-    /// As [`Fence::end`].
+    /// [`Error::Timeout`], with the handle again.
     pub fn go_on(self) -> Result<(), Unfinished<Self>> {
         Self::close(self.fencing.go_on())
     }

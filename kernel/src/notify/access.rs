@@ -58,7 +58,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the [module](self) says.
     ///
     /// # Errors
-    /// As [`Window::put_notify`].
+    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]: without a handle,
+    /// and nothing was sent. [`Error::Timeout`]: without a handle if the ring stays full or its
+    /// lock taken, and nothing was sent; else with one, and [`Request::wait`] continues.
     ///
     /// # Example
     /// ```
@@ -221,7 +223,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [unified](crate::Model::Unified) model).
     ///
     /// # Errors
-    /// As [`Window::put_notify`]; a timeout has a handle.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`]: without a handle, and nothing has happened. [`Error::Timeout`]:
+    /// with a handle; [`Request::wait`] continues.
     ///
     /// # Example
     /// ```
@@ -286,7 +290,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Combines the elements from `index` of `to`'s piece with `data`, and tells `to`.
     ///
     /// # Errors
-    /// As [`Window::put_notify`]; a timeout has a handle.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
+    /// happened. [`Error::Timeout`]: with a handle; [`Request::wait`] continues.
     ///
     /// # Example
     /// ```
@@ -345,8 +351,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// `fetched`.
     ///
     /// # Errors
-    /// As [`Window::accumulate_notify`]; [`Error::LengthsDiffer`] if `fetched` and `data` are not
-    /// of the same length.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]: without a
+    /// handle, and nothing has happened. [`Error::Timeout`]: with a handle; [`Request::wait`]
+    /// continues.
     pub fn get_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -407,7 +415,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Combines element `index` of `to`'s piece with `operand`, tells `to`, and gives what the element held before.
     ///
     /// # Errors
-    /// As [`Window::put_notify`]; a timeout has a handle: [`Fetch::go_on`] tells, and gets the answer.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
+    /// happened. [`Error::Timeout`]: with a handle; [`Fetch::go_on`] notifies `to`, and gets the
+    /// answer.
     ///
     /// # Example
     /// ```
@@ -443,7 +454,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// before.
     ///
     /// # Errors
-    /// As [`Window::fetch_and_op_notify`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
+    /// happened. [`Error::Timeout`]: with a handle; [`Fetch::go_on`] notifies `to`, and gets the
+    /// answer.
     ///
     /// # Example
     /// ```

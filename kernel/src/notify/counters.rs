@@ -402,7 +402,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Sets own counter `index` to `value`. Notifications that arrived before are forgotten.
     ///
     /// # Errors
-    /// As [`Window::reset_notify_value`].
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does
+    /// not answer: call again to go on. A change that is not gone on with may have been done,
+    /// before the next change of an own counter.
     ///
     /// # Example
     /// ```

@@ -321,7 +321,8 @@ impl<L: Link> EventPost<'_, L> {
     /// Goes on.
     ///
     /// # Errors
-    /// As [`Events::post`], with the handle again.
+    /// [`Error::Timeout`] while the target's lock is taken or a network does not answer,
+    /// [`Error::PeerLost`]: with the handle again.
     pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
         let (world, telling, op) = (self.world, &mut self.telling, &self.op);
         match world.retry(|| telling.attempt(world.link(), op)) {
@@ -452,7 +453,8 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// Puts `data` to `to`, at the `at`-th element of the range, and posts the event.
     ///
     /// # Errors
-    /// As [`Window::put_event`]; [`Error::OutOfRange`] behind the range, too.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`] (of the range, or of `to`'s piece): nothing has
+    /// happened. [`Error::Timeout`], [`Error::PeerLost`]: with a handle to go on with.
     ///
     /// # Example
     /// ```
@@ -492,7 +494,7 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// [request](super#rule-for-cached-lines).
     ///
     /// # Errors
-    /// As [`Events::wait`].
+    /// [`Error::CountZero`]; [`Error::Timeout`] with how many posts are missing: none was taken.
     ///
     /// # Example
     /// ```

@@ -423,7 +423,8 @@ impl<'r, L: Link> Request<'r, L> {
     /// Waits until the request is complete.
     ///
     /// # Errors
-    /// As [`Request::test`]; [`Error::Timeout`] with how many notifications are missing, and from whom
+    /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must
+    /// match first; [`Error::Timeout`] with how many notifications are missing, and from whom
     /// unless from anybody. The request stays started.
     ///
     /// # Example

@@ -108,29 +108,10 @@ where
 /// Waits until one of `requests` is complete: which, and what it matched last. None if none is started.
 ///
 /// # Errors
-/// As [`test_any`]; [`Error::Timeout`] with how many notifications are missing to all of them, and from whom (unless one would
-/// take anybody's). They stay started.
-///
-/// # Example
-/// ```
-/// # flagpost_guide::simulate(2, |world| {
-/// use flagpost::{Source, Tag, notify::wait_any};
-///
-/// let window = world.allocate::<u32>(2)?;
-/// let next = world.rank().next(world.size());
-/// let mut requests = [
-///     window.expect(0..1, Source::Any, Tag(0), 1)?,
-///     window.expect(1..2, Source::Any, Tag(1), 1)?,
-/// ];
-/// for request in &mut requests {
-///     request.start()?;
-/// }
-/// window.put_notify(next, 1, &[7], Tag(1))?;
-/// let Some((index, _)) = wait_any(&mut requests)? else { panic!("both are started") };
-/// assert_eq!((index, window.local().get(1)?), (1, 7));
-/// # Ok(())
-/// # });
-/// ```
+/// [`Error::QueueFull`] if the queue holds only what others must match first;
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications are missing to all of them, and from whom (unless one would take anybody's). They
+/// stay started.
 pub fn wait_any<L: Link>(
     requests: &mut [Request<'_, L>],
 ) -> Result<Option<(usize, Status)>, Error> {
@@ -143,29 +124,10 @@ pub fn wait_any<L: Link>(
 /// Waits until all of `requests` are complete: [`Request::status`] says what each matched last.
 ///
 /// # Errors
-/// As [`wait_any`]. Some may be complete.
-///
-/// # Example
-/// ```
-/// # flagpost_guide::simulate(2, |world| {
-/// use flagpost::{Source, Tag, notify::wait_all};
-///
-/// let window = world.allocate::<u32>(2)?;
-/// let next = world.rank().next(world.size());
-/// let mut requests = [
-///     window.expect(0..1, Source::Any, Tag(0), 1)?,
-///     window.expect(1..2, Source::Any, Tag(1), 1)?,
-/// ];
-/// for request in &mut requests {
-///     request.start()?;
-/// }
-/// window.put_notify(next, 1, &[8], Tag(1))?;
-/// window.put_notify(next, 0, &[7], Tag(0))?;
-/// wait_all(&mut requests)?;
-/// assert_eq!((window.local().get(0)?, window.local().get(1)?), (7, 8));
-/// # Ok(())
-/// # });
-/// ```
+/// [`Error::QueueFull`] if the queue holds only what others must match first;
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications are missing to all of them, and from whom (unless one would take anybody's). Some
+/// may be complete.
 pub fn wait_all<L: Link>(requests: &mut [Request<'_, L>]) -> Result<(), Error> {
     let done = wait(requests, |requests| {
         while test_any(requests)?.is_some() {}

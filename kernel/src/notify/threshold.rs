@@ -183,8 +183,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// Waits until the request is complete.
     ///
     /// # Errors
-    /// As [`CountRequest::test`]; [`Error::Timeout`] with how many notifications are missing, and no rank, as any may tell
-    /// the cell. The request stays started.
+    /// [`Error::RequestInactive`]; [`Error::Timeout`] with how many notifications are missing, and no
+    /// rank, as any may tell the cell. The request stays started.
     ///
     /// # Example
     /// ```
@@ -290,26 +290,8 @@ pub fn test_any_count<L: Link>(
 /// words.
 ///
 /// # Errors
-/// As [`test_any_count`]; [`Error::Timeout`] with how many notifications the one that lacks fewest lacked. All stay started.
-///
-/// # Example
-/// ```
-/// # flagpost_guide::simulate(2, |world| {
-/// use flagpost::{Counter, notify::wait_any_count};
-///
-/// let mut window = world.allocate::<u32>(2)?;
-/// window.set_num_notify(2)?;
-/// let mut requests = [window.expect_count(0..1, 0, 1)?, window.expect_count(1..2, 1, 1)?];
-/// for request in &mut requests {
-///     request.start()?;
-/// }
-/// let next = world.rank().next(world.size());
-/// window.put_notify(next, 1, &[7], Counter(1))?;
-/// assert_eq!(wait_any_count(&mut requests)?, Some((1, 1))); // the second one, and its value
-/// assert_eq!(window.local().get(1)?, 7);
-/// # Ok(())
-/// # });
-/// ```
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications the one that lacks fewest lacked. All stay started.
 pub fn wait_any_count<L: Link>(
     requests: &mut [CountRequest<'_, '_, L>],
 ) -> Result<Option<(usize, u32)>, Error> {
@@ -330,7 +312,8 @@ pub fn wait_any_count<L: Link>(
 /// Waits until all started `requests` are complete. Counters keep their values; events' posts are taken.
 ///
 /// # Errors
-/// As [`wait_any_count`], with how many notifications all together lacked. Some may be complete.
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
+/// notifications all together lacked. Some may be complete.
 pub fn wait_all_count<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Result<(), Error> {
     let Some(world) = world_of(requests)? else {
         return Ok(());

@@ -195,7 +195,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Loads elements from `index` of `from`'s piece into `into`, which is filled on return.
     ///
     /// # Errors
-    /// As [`Rma::put`].
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
+    /// the epoch does not admit `from` in time.
     ///
     /// # Example
     /// ```
@@ -228,8 +229,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`layout`].
     ///
     /// # Errors
-    /// As [`Rma::put`]; [`Error::OutOfRange`] of `data` too; [`Error::LengthsDiffer`]. After a timeout some pieces may have
-    /// been put.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::LengthsDiffer`];
+    /// [`Error::OutOfRange`], also of `data`; [`Error::Timeout`] if the epoch does not admit `to`
+    /// in time. After a timeout some pieces may have been put.
     ///
     /// # Example
     /// ```
@@ -260,7 +262,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`get`](Self::get) from and to any places.
     ///
     /// # Errors
-    /// As [`Rma::put_layout`].
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::LengthsDiffer`];
+    /// [`Error::OutOfRange`], also of `into`; [`Error::Timeout`] if the epoch does not admit `from`
+    /// in time. After a timeout some pieces may have been loaded.
     fn get_layout<U: Pod>(
         &self,
         from: Rank,
@@ -277,8 +281,10 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Waits for the locks of `to`, if the link has any, or for answers.
     ///
     /// # Errors
-    /// As [`Rma::put`], and [`Error::UnitUnaligned`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with a handle: some elements
-    /// may have been changed; [`Request::wait`] goes on with the others.
+    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
+    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
+    /// admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; some elements may have
+    /// been changed, and [`Request::wait`] continues with the others.
     ///
     /// # Example
     /// ```
@@ -311,8 +317,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`accumulate`](Self::accumulate) to and from any places.
     ///
     /// # Errors
-    /// As [`Rma::accumulate`]; [`Error::OutOfRange`] of `data` too, [`Error::LengthsDiffer`],
-    /// [`Error::FieldsAccumulated`].
+    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
+    /// [`Error::OutOfRange`] (also of `data`), [`Error::UnitUnaligned`], [`Error::LengthsDiffer`],
+    /// [`Error::FieldsAccumulated`]; [`Error::Timeout`] if the epoch does not admit `to` in time.
+    /// With a handle: [`Error::Timeout`] naming `to`; some elements may have been changed, and
+    /// [`Request::wait`] continues with the others.
     fn accumulate_layout<'r>(
         &'r self,
         to: Rank,
@@ -334,7 +343,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// With [`Operation::NO_OP`] `data` does not matter and may be empty: elements are only loaded, each as a whole.
     ///
     /// # Errors
-    /// As [`Rma::accumulate`]; [`Error::LengthsDiffer`].
+    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
+    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`];
+    /// [`Error::Timeout`] if the epoch does not admit `to` in time. With a handle:
+    /// [`Error::Timeout`] naming `to`; some elements may have been changed, and [`Request::wait`]
+    /// continues with the others.
     ///
     /// # Example
     /// ```
@@ -370,7 +383,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`get_accumulate`](Self::get_accumulate) to and from any places, from an element of a rank on.
     ///
     /// # Errors
-    /// As [`Rma::accumulate_layout`], of `fetched` too.
+    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
+    /// [`Error::OutOfRange`] (also of `data` and `fetched`), [`Error::UnitUnaligned`],
+    /// [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`]; [`Error::Timeout`] if the epoch does
+    /// not admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; some elements may
+    /// have been changed, and [`Request::wait`] continues with the others.
     fn get_accumulate_layout<'r>(
         &'r self,
         at: (Rank, usize),
@@ -390,8 +407,10 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Combines element `index` of `to`'s piece with `operand`, and gives what it held before.
     ///
     /// # Errors
-    /// As [`Rma::put`], and [`Error::UnitUnaligned`], without a handle: nothing has happened. [`Error::Timeout`] naming `to`, with
-    /// a handle: it may have been done; [`Fetch::go_on`] gets the answer.
+    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
+    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
+    /// admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; the operation may have
+    /// been done, and [`Fetch::go_on`] gets the answer.
     ///
     /// # Example
     /// ```
@@ -431,7 +450,10 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, and gives what it held before.
     ///
     /// # Errors
-    /// As [`Rma::fetch_and_op`].
+    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
+    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
+    /// admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; the operation may have
+    /// been done, and [`Fetch::go_on`] gets the answer.
     ///
     /// # Example
     /// ```
@@ -471,7 +493,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Begins a [`put`](Self::put). Blocks only until the epoch admits `to`.
     ///
     /// # Errors
-    /// As [`Rma::put`].
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
+    /// the epoch does not admit `to` in time.
     ///
     /// # Example
     /// ```
@@ -500,7 +523,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Begins a [`get`](Self::get). Blocks only until the epoch admits `from`.
     ///
     /// # Errors
-    /// As [`Rma::put`].
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
+    /// the epoch does not admit `from` in time.
     ///
     /// # Example
     /// ```
@@ -532,7 +556,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Begins an [`accumulate`](Self::accumulate). Blocks only until the epoch admits `to`.
     ///
     /// # Errors
-    /// As [`Rma::put`].
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not admit `to` in time.
     fn raccumulate<'r>(
         &'r self,
         to: Rank,
@@ -550,7 +575,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Begins a [`get_accumulate`](Self::get_accumulate). Blocks only until the epoch admits `to`.
     ///
     /// # Errors
-    /// As [`Rma::put`]; [`Error::LengthsDiffer`].
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]; [`Error::Timeout`] if the epoch does not
+    /// admit `to` in time.
     fn rget_accumulate<'r>(
         &'r self,
         to: Rank,

@@ -45,7 +45,11 @@ impl<'w, L: Link> World<'w, L> {
     /// options, a [`Model`] (if the strategy has none), or [`Options`] with both.
     ///
     /// # Errors
-    /// As [`World::allocate`].
+    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
+    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
+    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
     ///
     /// # Example
     /// ```

@@ -58,7 +58,13 @@ impl<'w, L: Link> World<'w, L> {
     /// [`World::create`], with epochs signalled as `S` does, and `options` as of [`World::allocate_with`].
     ///
     /// # Errors
-    /// As [`World::create`].
+    /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
+    /// [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
+    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
+    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken, and the memory
+    /// is in no window.
     pub fn create_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         memory: &'w Memory<'w, L>,

@@ -60,7 +60,8 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// Copies `from` to the elements from `index` on.
     ///
     /// # Errors
-    /// As [`Local::set`].
+    /// [`Error::OutOfRange`]; [`Error::Exposed`] while peers may be writing one of the elements'
+    /// lines.
     pub fn copy_in(&self, index: usize, from: &[T]) -> Result<(), Error> {
         let offset = self.window.offset(index, from.len())?;
         let core = &self.window.core;

@@ -80,7 +80,7 @@ impl<'w, L: Link> Memory<'w, L> {
     /// Writes elements from byte `offset` on, through the cache.
     ///
     /// # Errors
-    /// As [`Memory::read`].
+    /// [`Error::OutOfRange`] (in bytes), [`Error::MemoryInUse`].
     pub fn write<T: Pod>(&self, offset: usize, from: &[T]) -> Result<(), Error> {
         let start = self.free_part::<T>(offset, from.len())?;
         let bytes = bytemuck::cast_slice(from);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::test::{self, Count};
-use super::{bench, doctor, mutants, panics, selftest};
+use super::{bench, doctor, mutants, panics, selftest, tidy};
 use crate::boot::{self, Setup};
 use crate::console::{Align, Console, out, table};
 use crate::error::usage;
@@ -31,6 +31,7 @@ const EXAMPLE: &str = "examples/bare-metal-rust";
 type Step = (&'static str, fn(&Console) -> Result<Count>);
 
 const STEPS: &[Step] = &[
+    ("tidy", |_| tidy::check()),
     ("tools", |console| Ok(Count::one(doctor::run(console)))),
     ("format", |_| cargo(&["fmt", "--all", "--check"])),
     ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),

@@ -11,3 +11,4 @@ pub(crate) mod qemu;
 pub(crate) mod replay;
 pub(crate) mod selftest;
 pub(crate) mod test;
+pub(crate) mod tidy;

@@ -5,7 +5,7 @@
 //! a weak profile, and with the same consequences for schedules, searches and timelines. [`Mock`] is the kernel's link
 //! over it.
 //!
-//! # What is modelled (`machine/network.rs`)
+//! # What is modelled (`machine/network/mod.rs`)
 //! | what | how unkind |
 //! |---|---|
 //! | put | a part per line, each placed any time later, in any order with all others |

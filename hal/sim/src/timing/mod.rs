@@ -2,8 +2,8 @@
 //!
 //! # Mental model
 //! ```text
-//!   core ──out──► queue ► server ──back──► core            out + service + back = the published latency
-//!          │                 │                              at that distance, if nobody is in the way
+//!   core ──out──► queue ► server ──back──► core      out + service + back = the published latency
+//!          │                 │                       at that distance, if nobody is in the way
 //!       hops + 1 routers     a memory controller, or a tile (its message buffer and registers)
 //! ```
 //! Each core has a clock, in picoseconds. An access leaves when its core's clock says, reaches its server

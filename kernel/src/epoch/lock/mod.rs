@@ -140,7 +140,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Locks `target`'s piece for this rank alone. Waits while it is locked by others, or all pieces are.
     ///
     /// # Errors
-    /// As [`Window::lock_shared`].
+    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
+    /// target locked already, or a lock it still waits for), [`Error::TooManyLocks`],
+    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the target while it is locked. All with
+    /// a [`Locking`] to go on with.
     ///
     /// # Example
     /// ```
@@ -174,8 +177,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
     ///
     /// # Errors
-    /// As [`Window::lock_shared`]; [`Error::EpochOpen`] also if this rank has another queued lock of the window. A timeout
-    /// in the queue names the rank before this one ([`Waiting::Queue`](crate::Waiting::Queue)).
+    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
+    /// target locked already, or a lock it still waits for, or another queued lock of the window),
+    /// [`Error::TooManyLocks`], [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the target
+    /// while it is locked, or in the queue the rank before this one
+    /// ([`Waiting::Queue`](crate::Waiting::Queue)). All with a [`Locking`] to go on with.
     ///
     /// # Example
     /// ```
@@ -203,8 +209,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Locks all pieces, which others may share. Waits while any is locked exclusively.
     ///
     /// # Errors
-    /// As [`Window::lock_shared`]; a timeout says how many ranks have exclusive locks, and names none: they are counted, not
-    /// recorded.
+    /// [`Error::EpochOpen`] (this rank has another access epoch, or a lock it still waits for),
+    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] with the number of ranks that have exclusive
+    /// locks (they are counted, not recorded: no rank is named). All with a [`Locking`] to continue
+    /// with.
     ///
     /// # Example
     /// ```
@@ -435,7 +443,9 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
     /// Goes on to wait.
     ///
     /// # Errors
-    /// As [`Window::lock_shared`].
+    /// [`Error::Timeout`] naming the target while it is locked (nobody, if all pieces are asked for;
+    /// in the queue, the rank before this one). With a [`Locking`] to go on with. A call that was
+    /// refused begins anew, and may be refused again.
     pub fn go_on(mut self) -> Locked<'e, 'w, T, L> {
         match self.hold.obtain() {
             Ok(()) => Ok(Lock {
@@ -544,7 +554,8 @@ impl<L: Link> Unlocking<'_, '_, L> {
     /// Goes on where the last attempt stopped.
     ///
     /// # Errors
-    /// As [`Lock::unlock`].
+    /// [`Error::Timeout`] (of a queued lock: naming who comes next, as far as is known,
+    /// [`Waiting::Queue`](crate::Waiting::Queue)), with the handle again.
     pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
         match self.hold.release() {
             Ok(()) => Ok(()),

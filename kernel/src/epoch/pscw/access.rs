@@ -202,7 +202,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     /// Goes on where the last attempt stopped.
     ///
     /// # Errors
-    /// As [`Access::complete`].
+    /// [`Error::Timeout`] naming the target that was waited for, with the handle again.
+    /// [`Error::PeerLost`] naming a lost rank, as [`Access::complete`] does: as a rule the epoch
+    /// has ended.
     pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
         match self.finish() {
             Ok(()) => Ok(()),

@@ -133,7 +133,8 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     /// Goes on where the last attempt stopped; tells the origins that have not been told yet.
     ///
     /// # Errors
-    /// As [`Window::post`].
+    /// [`Error::Timeout`] naming the origin that could not be told, and [`Error::PeerLost`] naming
+    /// one that is lost: with the handle again.
     pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
         match self.tell() {
             Ok(()) => {

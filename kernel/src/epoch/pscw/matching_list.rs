@@ -15,7 +15,9 @@
 //! early ones of the next. A post beyond that waits for an entry, within its budget; an origin that waits for just that
 //! post waits as long.
 //!
-//! # Cost (remote accesses; over `mapped` an atomic operation on a cell is 4: lock, load, store, unlock)
+//! # Cost
+//! Remote accesses. Over `mapped` an atomic operation on a cell is 4: lock, load, store, unlock.
+//!
 //! | call | per peer |
 //! |---|---|
 //! | `post` | 1 atomic, and 1 for each entry that was found taken: at most k before it waits |

@@ -10,11 +10,12 @@
 //! # Who does what
 //! ```text
 //!   target                                   origin
-//!   post(origins) → Exposure                 start(targets) → Access       trigger-only: tells nobody,
-//!      │  own stores are refused                │                          waits for nobody
-//!      │                                        ├─ put, get: the first to a target waits for its post
-//!      ▼                                        ▼
-//!   wait: until all origins have completed   complete: waits for the posts that no access waited for
+//!   post(origins) → Exposure                 start(targets) → Access
+//!      │  own stores are refused                │  trigger-only: tells nobody, waits for nobody
+//!      │                                        ├─ put, get: the first to a target waits
+//!      ▼                                        ▼  for its post
+//!   wait: until all origins have completed   complete: waits for the posts that no access
+//!                                            waited for
 //! ```
 //! One rank may be origin and target at the same time, also of itself.
 //!

@@ -205,7 +205,11 @@ impl<'w, L: Link> World<'w, L> {
     /// Makes a window with nothing attached. Collective: as [`World::allocate`].
     ///
     /// # Errors
-    /// As [`World::allocate`]; [`Error::BadRegions`].
+    /// On all ranks together: [`Error::BadRegions`], [`Error::MemoryFull`], [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
+    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
+    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
     pub fn dynamic(&'w self, options: DynamicOptions) -> Made<'w, L, DynamicWindow<'w, L>> {
         self.dynamic_with::<EpochSlots<'w>>(options, ())
     }
@@ -213,7 +217,11 @@ impl<'w, L: Link> World<'w, L> {
     /// [`World::dynamic`], with epochs signalled as `S` does.
     ///
     /// # Errors
-    /// As [`World::dynamic`].
+    /// On all ranks together: [`Error::BadRegions`], [`Error::MemoryFull`], [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
+    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
+    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
     pub fn dynamic_with<S: Strategy<'w, L>>(
         &'w self,
         options: DynamicOptions,
@@ -297,7 +305,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Window::set_num_notify`] of the window.
     ///
     /// # Errors
-    /// As [`Window::set_num_notify`].
+    /// On all ranks together, which then keep the counters and values that they had:
+    /// [`Error::MemoryFull`] (also for a number that cannot be), [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the first such
+    /// rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on,
+    /// with the same number. [`Error::CollectiveUnfinished`]: nothing was taken.
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
         self.window.set_num_notify(count)
     }
@@ -464,7 +476,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// Writes own attached memory from `at` on, through the cache. Peers see it after the next `post`.
     ///
     /// # Errors
-    /// As [`DynamicWindow::read`]; [`Error::Exposed`] while peers may be writing.
+    /// [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes); [`Error::Exposed`] while peers may
+    /// be writing.
     pub fn write<T: Pod>(&self, at: Displacement, from: &[T]) -> Result<(), Error> {
         let (key, offset) = self.place_here::<T>(at, from.len())?;
         let core = &self.window.core;
@@ -478,7 +491,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// Gives the window back, as [`Window::free`]; nothing is attached here any more.
     ///
     /// # Errors
-    /// As [`Window::free`]; [`Error::MemoryInUse`] while memory is attached.
+    /// [`Error::MemoryInUse`] while something is attached; [`Error::Exposed`] while a request of
+    /// the window is started; [`Error::EpochOpen`] while this rank holds a lock of it;
+    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] naming a rank that has not come;
+    /// [`Error::Unmatched`] while notifications of the window are not matched; [`Error::QueueFull`]
+    /// if other windows' notifications fill the queue. All with the window, to try again.
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         if self
             .rows()

@@ -167,7 +167,9 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     ///
     /// ```
     /// # use flagpost::{*, rma::Operation};
-    /// # fn f<L: Link>(window: &DynamicWindow<'_, L>, owner: Rank, told: u64) -> Result<(), Error> {
+    /// # fn f<L: Link>(
+    /// #     window: &DynamicWindow<'_, L>, owner: Rank, told: u64,
+    /// # ) -> Result<(), Error> {
     /// let lock = window.window().lock_exclusive(owner)?;
     /// let list = window.at(&lock, Displacement::new(told));
     /// list.put(owner, 1, &[7_u64])?;

@@ -2,8 +2,8 @@
 //!
 //! # Life of an operation
 //! ```text
-//!   post ──► parts, one per line ──► arrive, one by one, in any order ──► the immediate ──► completion at the origin
-//!                                      put:  stored
+//!   post ──► parts, one per line ──► arrive, in any order ──► the immediate ──► completion
+//!                                      put:  stored                              at the origin
 //!                                      get:  loaded there, then stored here
 //!                                      cell: changed there, then its value comes here
 //! ```
