@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::children::Running;
+use crate::children::{self, Running};
 use crate::console::Console;
 use crate::paths;
 
@@ -22,6 +22,11 @@ impl Explorer {
     /// Builds it with the kernel as it is.
     pub(crate) fn plain(console: &Console) -> Result<Self> {
         Self::build(console, "explore", &[])
+    }
+
+    /// The program that `cargo test` builds for its own tests.
+    pub(crate) fn of_tests(console: &Console) -> Result<Self> {
+        tests_program(console, PACKAGE).map(|program| Self { program })
     }
 
     /// Builds it with all mutants in the kernel.
@@ -96,6 +101,27 @@ impl Explorer {
         }
         Ok(running.wait()?.success())
     }
+}
+
+/// Builds `program` as `cargo test` does: with the features that the whole workspace asks for, so that
+/// nothing is compiled twice. Gives its path.
+///
+/// # Errors
+/// If cargo cannot be run, or does not build it.
+pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
+    console.step(format!("building {program}"));
+    let mut command = Command::new(paths::cargo());
+    command
+        .args(["build", "--quiet", "--locked", "--bin", program])
+        .current_dir(paths::root())
+        .stdin(Stdio::null());
+    if !children::status(&mut command)
+        .context("cannot run cargo build")?
+        .success()
+    {
+        bail!("{program} does not build");
+    }
+    Ok(paths::target().join("debug").join(program))
 }
 
 /// The commit that is checked out, with `-dirty` if files differ from it; none outside a repository.

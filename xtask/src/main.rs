@@ -72,8 +72,7 @@ enum Commands {
     Qemu(commands::qemu::Arguments),
     /// Show which tools are here, which are missing, and how to get them
     Doctor,
-    /// Run the host's tests, the cases on Linux processes, a short mutation sweep, then the cases under QEMU at several sizes
-    Test,
+    Test(commands::test::Arguments),
     Linux(commands::linux::Arguments),
     Mutants(commands::mutants::Arguments),
     Explore(commands::explore::Arguments),
@@ -125,7 +124,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
     match command {
         Commands::Qemu(arguments) => commands::qemu::run(console, arguments),
         Commands::Doctor => Ok(commands::doctor::run(console)),
-        Commands::Test => Ok(commands::test::run(console)),
+        Commands::Test(arguments) => Ok(commands::test::run(console, arguments)),
         Commands::Linux(arguments) => commands::linux::run(console, arguments),
         Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
         Commands::Explore(arguments) => commands::explore::run(console, arguments),

@@ -70,15 +70,23 @@ fn words(options: &Options) -> Vec<String> {
     words
 }
 
-/// What `cargo xtask test` explores: everything by seeds, then small cases in every schedule.
-const SHORT: [&str; 7] = [
-    "--schedules 100000",
+/// What `cargo xtask test --deep` explores: everything by seeds, then small cases in every schedule.
+const DEEP: [&str; 7] = [
+    "--schedules 200000",
     "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1 --states 500000",
     "--strategy exhaustive --case small.shared.notify_twice --cores 2 --evictions 1 --fills 1",
     "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",
     "--strategy exhaustive --case small.switch --cores 3 --profile scc+fill --evictions 1 --fills 1",
     "--strategy exhaustive --case small.switch --cores 3 --profile weak",
     "--strategy exhaustive --case small.fan_out --cores 4 --profile scc",
+];
+
+/// What `cargo xtask test` explores.
+const QUICK: [&str; 4] = [
+    "--schedules 20000",
+    "--strategy exhaustive --case small. --cores 2 --profile scc --states 20000",
+    "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",
+    "--strategy exhaustive --case small.switch --cores 3 --profile scc",
 ];
 
 /// What is printed of an exploration.
@@ -103,11 +111,16 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     Ok(ended && !totals.failed)
 }
 
-/// The short exploration: each setting counts as a check.
-pub(crate) fn short(console: &Console) -> Result<Count> {
-    let explorer = Explorer::plain(console)?;
+/// The exploration of the tests: each setting counts as a check. The quick one takes the program that the
+/// tests have built; the deep one pays for the build of a faster one.
+pub(crate) fn of_tests(console: &Console, deep: bool) -> Result<Count> {
+    let (explorer, settings) = if deep {
+        (Explorer::plain(console)?, &DEEP[..])
+    } else {
+        (Explorer::of_tests(console)?, &QUICK[..])
+    };
     let mut count = Count::default();
-    for words in SHORT {
+    for words in settings {
         out(&format!("cargo xtask explore {words}"));
         let words = words.split_whitespace().map(str::to_owned);
         let words = iter::once("explore".to_owned()).chain(words).collect();

@@ -1,16 +1,17 @@
 //! `cargo xtask linux`: the conformance cases on Linux, a process per rank. A part of `cargo xtask test`.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::test::Count;
-use crate::children::{self, Running};
+use crate::children::Running;
 use crate::console::{Console, out};
-use crate::paths;
+use crate::explorer;
 
 const PACKAGE: &str = "flagpost-linux-cases";
 
@@ -60,22 +61,13 @@ pub(crate) fn cases(console: &Console) -> Result<Count> {
 }
 
 fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Result<Count> {
-    console.step(format!("building {PACKAGE}"));
-    let mut cargo = Command::new(paths::cargo());
-    cargo
-        .args(["build", "--quiet", "--locked", "--package", PACKAGE])
-        .current_dir(paths::root())
-        .stdin(Stdio::null());
-    let built = children::status(&mut cargo).context("cannot run cargo build")?;
-    if !built.success() {
-        bail!("{PACKAGE} does not build");
-    }
+    let program = explorer::tests_program(console, PACKAGE)?;
     let mut count = Count::default();
     for platform in platforms {
         let mut skipped = Vec::new();
         for ranks in ranks {
             console.step(format!("linux, {platform}, {ranks} ranks"));
-            let part = job(platform, *ranks, filter)?;
+            let part = job(&program, platform, *ranks, filter)?;
             if part.count.failed > 0 {
                 console.failure(&format!(
                     "cargo xtask linux --platform {platform} --ranks {ranks}"
@@ -135,9 +127,8 @@ fn skipped_of(line: &str) -> Option<Skipped> {
     })
 }
 
-fn job(platform: &str, ranks: u16, filter: &str) -> Result<Part> {
-    let program = paths::target().join("debug").join(PACKAGE);
-    let mut command = Command::new(&program);
+fn job(program: &Path, platform: &str, ranks: u16, filter: &str) -> Result<Part> {
+    let mut command = Command::new(program);
     command
         .args(["--platform", platform, "--ranks", &ranks.to_string()])
         .args(["--filter", filter])

@@ -1,10 +1,15 @@
-//! `cargo xtask test`: the host's tests, the cases on Linux processes, a short exploration, a short mutation sweep, then
-//! the cases under QEMU at several sizes.
+//! `cargo xtask test`: the parts of the tests, and how much each of them tries.
+//!
+//! The quick run takes minutes; CI makes it. The deep run makes the same parts, with all seeds, schedules
+//! and searches, and some parts of its own.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use super::{explore, linux, mutants};
 use crate::boot::Setup;
@@ -15,7 +20,7 @@ use crate::report;
 use crate::run::{Outcome, Run};
 use crate::session::Session;
 
-/// Cores and seeds of the QEMU runs: small and odd shapes, the SCC's 48, the board's most. The longest first: they run
+/// Cores and seeds of the QEMU runs of a deep run: small and odd shapes, the SCC's 48, the board's most. The longest first: they run
 /// beside each other.
 const RUNS: [(u32, &[u32]); 5] = [
     (512, &[0]),
@@ -25,11 +30,14 @@ const RUNS: [(u32, &[u32]); 5] = [
     (2, &[0]),
 ];
 
+/// Those of a quick run.
+const QUICK_RUNS: [(u32, &[u32]); 4] = [(512, &[0]), (48, &[0]), (8, &[0, 1]), (2, &[0])];
+
 /// How windows are mapped in further runs of 8 cores; all others map them normal, which leaves most to be
 /// forgotten.
 const MAPPINGS: [&str; 2] = ["mapping=mpbt", "mapping=mpbt-wt"];
 
-/// Schedules per mutation point.
+/// Schedules per mutation point that is searched for.
 const SCHEDULES: u64 = 20_000;
 
 /// Checks passed and failed.
@@ -74,42 +82,149 @@ impl Count {
     }
 }
 
+/// Run the tests: of the host, the cases on Linux processes, an exploration, mutants, the cases under QEMU
+///
+/// The quick run tries a part of the seeds and schedules that the deep run tries. With --deep or --part each
+/// part prints how long it takes.
+///
+/// Exit status: 0 if nothing failed; else 1; 2 for bad input. The last line is `N passed, N failed`.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Arguments {
+    /// All seeds, schedules and searches, and those parts that only a deep run has
+    #[arg(long)]
+    deep: bool,
+    /// Only this part; may be given several times
+    #[arg(long = "part", value_name = "NAME", value_parser = PossibleValuesParser::new(PARTS.map(|part| part.name)))]
+    parts: Vec<String>,
+}
+
+/// A part of the tests.
+struct Part {
+    name: &'static str,
+    what: &'static str,
+    /// Minutes that the deep run takes on two idle cores, what is built for it included.
+    minutes: u64,
+    /// Nothing, if only a deep run has the part.
+    quick: Option<fn(&Console) -> Result<Count>>,
+    deep: fn(&Console) -> Result<Count>,
+}
+
+const PARTS: [Part; 7] = [
+    Part {
+        name: "host",
+        what: "cargo test",
+        minutes: 20,
+        quick: Some(|console| host(console, false)),
+        deep: |console| host(console, true),
+    },
+    Part {
+        name: "linux",
+        what: "the cases on Linux processes",
+        minutes: 1,
+        quick: Some(linux::cases),
+        deep: linux::cases,
+    },
+    Part {
+        name: "exploration",
+        what: "the cases under many schedules, small ones under all",
+        minutes: 6,
+        quick: Some(|console| explore::of_tests(console, false)),
+        deep: |console| explore::of_tests(console, true),
+    },
+    Part {
+        name: "mutants",
+        what: "each mutation point broken: by its recorded run; deep, by a search",
+        minutes: 6,
+        quick: Some(|console| mutants::all(console, SCHEDULES, false)),
+        deep: |console| mutants::all(console, SCHEDULES, true),
+    },
+    Part {
+        name: "qemu",
+        what: "the cases under QEMU at several sizes",
+        minutes: 3,
+        quick: Some(|console| qemu(console, &QUICK_RUNS, &MAPPINGS[..1])),
+        deep: |console| qemu(console, &RUNS, &MAPPINGS),
+    },
+    Part {
+        name: "seeds",
+        what: "the cases under QEMU with 100 seeds",
+        minutes: 2,
+        quick: None,
+        deep: |console| seeds(console, 100),
+    },
+    Part {
+        name: "board-mutants",
+        what: "mutation points that must be killed under QEMU, too",
+        minutes: 2,
+        quick: None,
+        deep: |console| mutants::on_board(console, None),
+    },
+];
+
 /// Runs the command; `false` if anything failed.
-pub(crate) fn run(console: &Console) -> bool {
-    let count = all(console);
+pub(crate) fn run(console: &Console, arguments: &Arguments) -> bool {
+    let count = parts(console, arguments);
     console.failures();
     out(&count.line());
     count.failed == 0
 }
 
-/// Host tests, Linux processes, exploration, mutants and QEMU runs, without the summary.
-pub(crate) fn all(console: &Console) -> Count {
+/// The quick run, without the summary.
+pub(crate) fn quick(console: &Console) -> Count {
+    parts(console, &Arguments::default())
+}
+
+fn parts(console: &Console, arguments: &Arguments) -> Count {
     console.release();
-    let mut count = Count::default();
-    for part in [
-        host(console),
-        processes(console),
-        exploration(console),
-        mutants(console),
-        qemu(console),
-    ] {
-        match part {
-            Ok(part) => count.add(part),
-            Err(why) => {
-                console.clear();
-                console.error(&format!("{why:#}"));
-                count.failed += 1;
-            }
+    let chosen = |part: &&Part| {
+        let named = arguments.parts.is_empty() || arguments.parts.iter().any(|n| n == part.name);
+        named && (arguments.deep || part.quick.is_some() || !arguments.parts.is_empty())
+    };
+    let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
+    let total = parts.iter().map(|part| part.minutes).sum();
+    if arguments.deep {
+        let names: Vec<_> = parts.iter().map(|part| part.name).collect();
+        out(&format!(
+            "about {total} minutes on two idle cores: {}",
+            names.join(", ")
+        ));
+    }
+    let (mut count, mut done) = (Count::default(), 0);
+    for part in parts {
+        let started = Instant::now();
+        out(&format!("\n== {}: {}", part.name, part.what));
+        if arguments.deep {
+            out(&format!("about {} minutes", part.minutes));
+            console.progress(done, total, "minutes' worth of tests");
         }
+        let run = part.quick.filter(|_| !arguments.deep).unwrap_or(part.deep);
+        let ran = run(console).unwrap_or_else(|why| {
+            console.clear();
+            console.error(&format!("{why:#}"));
+            Count::one(false)
+        });
+        console.clear();
+        out(&format!(
+            "{}: {}, {:.0} s",
+            part.name,
+            ran.line(),
+            started.elapsed().as_secs_f64()
+        ));
+        count.add(ran);
+        done += part.minutes;
     }
     count
 }
 
 /// `cargo test`, its output passed on and counted.
-fn host(console: &Console) -> Result<Count> {
+fn host(console: &Console, deep: bool) -> Result<Count> {
     let mut command = Command::new(paths::cargo());
+    command.args(["test", "--locked", "--no-fail-fast"]);
+    if deep {
+        command.env("FLAGPOST_DEEP", "1");
+        command.args(["--", "--include-ignored"]);
+    }
     command
-        .args(["test", "--locked", "--no-fail-fast"])
         .current_dir(paths::root())
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
@@ -161,27 +276,12 @@ fn result(line: &str) -> Option<Count> {
     })
 }
 
-fn processes(console: &Console) -> Result<Count> {
-    out("\nthe cases on Linux:");
-    linux::cases(console)
-}
-
-fn exploration(console: &Console) -> Result<Count> {
-    out("\nexploration:");
-    explore::short(console)
-}
-
-fn mutants(console: &Console) -> Result<Count> {
-    out("\nmutation points:");
-    mutants::all(console, SCHEDULES, false)
-}
-
-fn qemu(console: &Console) -> Result<Count> {
+fn qemu(console: &Console, runs: &[(u32, &[u32])], mappings: &[&str]) -> Result<Count> {
     let session = Session::open(console)?;
-    let sizes = RUNS
+    let sizes = runs
         .iter()
         .map(|&(cores, seeds)| seeds.iter().map(|&seed| Setup::new(cores, seed)).collect());
-    let mappings = MAPPINGS.iter().map(|&mapping| {
+    let mappings = mappings.iter().map(|&mapping| {
         vec![Setup {
             arguments: vec![mapping.to_owned()],
             ..Setup::new(8, 0)
@@ -205,8 +305,16 @@ fn qemu(console: &Console) -> Result<Count> {
     Ok(count)
 }
 
+/// The cases on 8 cores with this many seeds.
+pub(crate) fn seeds(console: &Console, seeds: u32) -> Result<Count> {
+    let session = Session::open(console)?;
+    let seeds: Vec<u32> = (0..seeds).collect();
+    let runs = session.seeds(console, &Setup::new(8, 0), &seeds)?;
+    Ok(show(console, &runs))
+}
+
 /// Prints the table and errors of some runs, and counts them.
-pub(crate) fn show(console: &Console, runs: &[Run]) -> Count {
+fn show(console: &Console, runs: &[Run]) -> Count {
     console.clear();
     out("");
     report::tables(runs);
