@@ -19,7 +19,7 @@ macro_rules! groups {
     };
 }
 
-/// Seeds of each combination: `deep` with `FLAGPOST_DEEP=1` in the environment, else a tenth of these. With
+/// Seeds of each combination: `deep` with `FLAGPOST_DEEP=1` in the environment, else a twentieth of these. With
 /// `FLAGPOST_SEEDS=n` there are n.
 pub(crate) fn seeds(deep: u64) -> u64 {
     number_of("FLAGPOST_SEEDS", deep)
@@ -39,6 +39,6 @@ fn number_of(name: &str, deep: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().expect("a number"),
         Err(_) if is_deep() => deep,
-        Err(_) => deep.div_ceil(10),
+        Err(_) => deep.div_ceil(20),
     }
 }

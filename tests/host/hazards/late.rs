@@ -63,13 +63,6 @@ fn refused(_: Profile, acts: Acts) -> bool {
 
 pub const ALL: &[Hazard] = &[
     late(
-        "21f kernel: a lock that is late is dropped",
-        expiries(1),
-        expiry,
-        |core, remedy| locks(core, [remedy, true], |window| window.lock_exclusive(ZERO)),
-        &["an addition is missing"],
-    ),
-    late(
         "21g kernel: a fence that is late is dropped",
         expiries(2),
         expiry,
@@ -117,23 +110,6 @@ pub const ALL: &[Hazard] = &[
                     world.allgather(mine, words)
                 },
                 |round, _| [brought(round, 0)[0], brought(round, 1)[0]],
-            )
-        },
-        &["wrong words"],
-    ),
-    late(
-        "21h kernel: an alltoall that is late is taken for done",
-        expiries(1),
-        expiry,
-        |core, remedy| {
-            twice(
-                core,
-                remedy,
-                |world, round, words| {
-                    let from = brought(round, world.rank().get().into());
-                    world.alltoall(&from, words)
-                },
-                |round, me| [0, 1].map(|rank| brought(round, rank)[me as usize]),
             )
         },
         &["wrong words"],
@@ -198,6 +174,30 @@ pub const ALL: &[Hazard] = &[
 
 /// What takes too long to be tried each time.
 pub const LONG: &[Hazard] = &[
+    late(
+        "21f kernel: a lock that is late is dropped",
+        expiries(1),
+        expiry,
+        |core, remedy| locks(core, [remedy, true], |window| window.lock_exclusive(ZERO)),
+        &["an addition is missing"],
+    ),
+    late(
+        "21h kernel: an alltoall that is late is taken for done",
+        expiries(1),
+        expiry,
+        |core, remedy| {
+            twice(
+                core,
+                remedy,
+                |world, round, words| {
+                    let from = brought(round, world.rank().get().into());
+                    world.alltoall(&from, words)
+                },
+                |round, me| [0, 1].map(|rank| brought(round, rank)[me as usize]),
+            )
+        },
+        &["wrong words"],
+    ),
     late(
         "21f kernel: a lock that is late is dropped, in the queue",
         expiries(1),
