@@ -1,6 +1,6 @@
 //! What a case gets, and what it gives back.
 
-use flagpost::Link;
+use flagpost::{Link, VectorLink};
 use flagpost_hal::{Address, Atomic, Doorbell, Machine};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Ring};
@@ -32,12 +32,14 @@ pub trait Platform: Sized + 'static {
 }
 
 /// A platform that is a load/store machine: it runs all cases.
-pub trait MachinePlatform:
-    Platform<Machine: Machine + Doorbell, Link = Mapped<<Self as Platform>::Machine>>
-{
+pub trait MachinePlatform: Platform<Machine: Machine + Doorbell, Link: VectorLink> {
     /// The machine's [`NativeAtomics`](flagpost_hal::NativeAtomics), if it has them. Without, the cases that
     /// need them are skipped: no platform fakes them.
     const ATOMICS: Option<AtomicU32<Self::Machine>> = None;
+
+    /// Whether the link changes words under the machine's locks. Where it does so by atomic operations, a lock that a case
+    /// keeps makes no call wait: cases of such waits are skipped.
+    const LOCKS: bool = true;
 }
 
 /// [`Platform::link`] of load/store machines.

@@ -2,7 +2,7 @@
 //!
 //! | platform | mode | cases |
 //! |---|---|---|
-//! | `coherent` | coherent, words changed by atomics | those that any link can run |
+//! | `coherent` | coherent, words changed by atomics: the link of `flagpost_linux::run` | all but those that wait for a lock |
 //! | `coherent-locks` | coherent, words changed under locks | all |
 //! | `software-coherent` | the same, locks of plain words | all but those that need atomics |
 //! | `emulated` | the same, the chip's locks | all but those that need atomics |
@@ -11,9 +11,7 @@ use std::process::ExitCode;
 
 use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
 use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent};
-use flagpost_tests::{
-    AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, link_cases, mapped,
-};
+use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, mapped};
 
 use crate::Arguments;
 use crate::rank::{Plan, go};
@@ -46,6 +44,11 @@ impl Platform for Native {
     ) -> Result<HostLink, Refusal> {
         Mapped::start_native(machine.clone(), session, ring)
     }
+}
+
+impl MachinePlatform for Native {
+    const ATOMICS: Option<AtomicU32<Self::Machine>> = Some(Linux::atomic_u32);
+    const LOCKS: bool = false;
 }
 
 /// One host, locks.
@@ -124,11 +127,6 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         "coherent-locks" => {
             go::<Locks, Coherent>(&plan, cases::<Locks>().collect(), Clone::clone, |_| ())
         }
-        _ => go::<Native, Coherent>(
-            &plan,
-            link_cases::<Native>().collect(),
-            Clone::clone,
-            |_| (),
-        ),
+        _ => go::<Native, Coherent>(&plan, cases::<Native>().collect(), Clone::clone, |_| ()),
     }
 }

@@ -95,8 +95,13 @@ fn skip<P: Platform>(case: &Case<P>) {
             "skipped {}: needs {} to {most} ranks",
             case.name, case.min_cores
         );
-    } else {
+    } else if case.atomics {
         println!("skipped {}: needs atomics", case.name);
+    } else {
+        println!(
+            "skipped {}: needs words that are changed under locks",
+            case.name
+        );
     }
 }
 
@@ -116,9 +121,10 @@ where
     let garbage = mix([session, rank.get().into(), !0]);
     meet()?;
     reset(linux);
-    let bytes: Vec<u8> = (0..linux.memory_size())
-        .map(|at| garbage.rotate_left(at % 32) as u8 | 1)
+    let line: Vec<u8> = (0..32)
+        .map(|at| garbage.rotate_left(at) as u8 | 1)
         .collect();
+    let bytes = line.repeat(linux.memory_size() as usize / line.len());
     linux.store_bytes(Region::memory(rank).at(0), &bytes);
     linux.settle();
     let mut arena = vec![garbage; Context::<P>::arena_words(linux.cores())];

@@ -303,14 +303,19 @@ macro_rules! small_notify_cases {
 
 /// Cases of strategies that take locks.
 macro_rules! lock_cases {
-    ($prefix:literal, $strategy:ident, $options:expr) => {
+    ($prefix:literal, $strategy:ident, $options:expr, $needs:path) => {
         &[
-            case(concat!("timeout.", $prefix, "rest_of_post"), 3, ANY, |c| {
-                let machine = c.machine.clone();
-                let world = join(c)?;
-                pscw_timeout::rest_of_post::<_, _, $strategy<'_>>(&machine, &world, $options(2))
-            }),
-            case(
+            $needs(case(
+                concat!("timeout.", $prefix, "rest_of_post"),
+                3,
+                ANY,
+                |c| {
+                    let machine = c.machine.clone();
+                    let world = join(c)?;
+                    pscw_timeout::rest_of_post::<_, _, $strategy<'_>>(&machine, &world, $options(2))
+                },
+            )),
+            $needs(case(
                 concat!("timeout.", $prefix, "rest_of_complete"),
                 3,
                 ANY,
@@ -323,7 +328,7 @@ macro_rules! lock_cases {
                         $options(2),
                     )
                 },
-            ),
+            )),
         ]
     };
 }

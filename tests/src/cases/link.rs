@@ -6,12 +6,11 @@
 use flagpost::{Link as _, Rank, VectorLink};
 use flagpost_hal::{Relax, Topology};
 use flagpost_link::{Amo, Key, Op, Place, Refusal, Slot, Width};
-use flagpost_mapped::Mapped;
 
 use super::join;
 use crate::{Context, Failure, MachinePlatform, context::check};
 
-type Link<P> = Mapped<<P as crate::Platform>::Machine>;
+type Link<P> = <P as crate::Platform>::Link;
 
 /// The last byte of the memory that ranks share can be had, and the one behind it cannot.
 pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {

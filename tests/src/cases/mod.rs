@@ -118,6 +118,14 @@ const fn epochs<P: Platform>(epochs: u32, case: Case<P>) -> Case<P> {
     Case { epochs, ..case }
 }
 
+/// `case`, which makes a call wait for a lock of the machine.
+const fn locks<P: MachinePlatform>(case: Case<P>) -> Case<P> {
+    Case {
+        possible: P::LOCKS,
+        ..case
+    }
+}
+
 /// How many notifications to one rank, of which none is matched, are more than the unexpected queue and its spare place hold, and more than any ring;
 /// and less than the queue and the ring of one sender. Where there are more than 8 ranks, a ring may have 2 entries.
 const fn crowd(size: u16) -> u16 {

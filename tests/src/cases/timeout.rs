@@ -5,7 +5,6 @@
 use flagpost::{Budget, Config, Error, Link, Missing, Rank, Tag, Waiting, Window, World};
 use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology, UncachedMemory};
 use flagpost_link::{Op, Place, Slot};
-use flagpost_mapped::Mapped;
 
 use super::world::NO_ERROR;
 use super::{insist, join, join_shared};
@@ -55,7 +54,7 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
         Region::memory(CoreId::new(late.get())).at(key.get())
     };
     if me == 0 {
-        let link = Mapped::start(machine.clone(), second)?;
+        let link = P::link(&machine, second, None)?;
         let config = Config {
             budget: SHORT,
             ..Config::default()
@@ -71,7 +70,7 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
         budget: Budget::UNLIMITED,
         ..Config::default()
     };
-    let link = Mapped::start(machine, third)?;
+    let link = P::link(&machine, third, None)?;
     Ok(World::start(link, context.arena, config)?.barrier()?)
 }
 

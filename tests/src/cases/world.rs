@@ -2,7 +2,6 @@
 
 use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
-use flagpost_mapped::Mapped;
 
 use super::{insist, join, join_as};
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -58,7 +57,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
 /// Peers that use a rank's lock and ring as soon as that rank says that it is up, before any barrier.
 pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
-    let link = Mapped::start(machine.clone(), context.session)?;
+    let link = P::link(&machine, context.session, None)?;
     let first = Rank::new(0);
     let me = u32::from(link.rank().get());
     if link.rank() == first {

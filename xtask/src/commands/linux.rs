@@ -131,11 +131,24 @@ fn job(program: &Path, platform: &str, ranks: u16, filter: &str) -> Result<Part>
     let mut command = Command::new(program);
     command
         .args(["--platform", platform, "--ranks", &ranks.to_string()])
-        .args(["--filter", filter])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+        .args(["--filter", filter]);
+    let part = part(command)?;
+    let Count { passed, failed } = part.count;
+    let names: Vec<&str> = part.skipped.iter().map(|skipped| &*skipped.case).collect();
+    out(&format!(
+        "linux, {platform}, {ranks} ranks: {passed} passed, {failed} failed, {} skipped: {}",
+        names.len(),
+        names.join(" ")
+    ));
+    Ok(part)
+}
+
+/// Runs a job, prints what failed in it, and counts. A job that ends without its sums, or not as it should, has failed, whatever passed
+/// in it.
+fn part(mut command: Command) -> Result<Part> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cases = Running::start(&mut command)
-        .with_context(|| format!("cannot run {}", program.display()))?;
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let stdout = cases
         .child
         .stdout
@@ -152,16 +165,9 @@ fn job(program: &Path, platform: &str, ranks: u16, filter: &str) -> Result<Part>
             out(&line);
         }
     }
-    let well = cases.wait()?.success();
-    // Whoever dies prints no sums.
+    let well = cases.wait()?.success() && sums.is_some();
     let (passed, failed, _) = sums.unwrap_or((0, 0, 0));
     let failed = failed.max(usize::from(!well));
-    let names: Vec<&str> = skipped.iter().map(|skipped| &*skipped.case).collect();
-    out(&format!(
-        "linux, {platform}, {ranks} ranks: {passed} passed, {failed} failed, {} skipped: {}",
-        names.len(),
-        names.join(" ")
-    ));
     Ok(Part {
         count: Count { passed, failed },
         skipped,
@@ -198,6 +204,26 @@ mod tests {
         ] {
             assert_eq!(sums_of(line), None);
         }
+    }
+
+    #[test]
+    fn a_job_that_crashes_has_failed() {
+        let counted = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            let Count { passed, failed } = part(command).expect("it runs").count;
+            (passed, failed)
+        };
+        let sums = "echo 'ok 0.1 ms a'; echo '3 passed, 0 failed, 1 skipped'";
+        assert_eq!(counted(sums), (3, 0));
+        assert_eq!(counted(&format!("{sums}; exit 1")), (3, 1));
+        assert_eq!(counted(&format!("{sums}; kill -SEGV $$")), (3, 1));
+        assert_eq!(counted("echo 'ok 0.1 ms a'; kill -SEGV $$"), (0, 1));
+        assert_eq!(counted("exit 0"), (0, 1), "no sums");
+        assert_eq!(
+            counted("echo '1 passed, 2 failed, 0 skipped'; exit 1"),
+            (1, 2)
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Cases of the world, what surrounds it, and what only load/store machines have.
 
 use crate::cases::{
-    ANY, Links, MANY, Machines, case, epochs, events, hal, join, link, making, pscw_timeout, rma,
-    rma_request, small, stencil, timeout, window, world,
+    ANY, Links, MANY, Machines, case, epochs, events, hal, join, link, locks, making, pscw_timeout,
+    rma, rma_request, small, stencil, timeout, window, world,
 };
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector};
@@ -76,15 +76,15 @@ impl<P: MachinePlatform> Machines<P> {
             pscw_timeout::several::<_, MatchVector<'_>>(&join(c)?, (), false)
         }),
         case("timeout.start", 2, ANY, timeout::start),
-        case("timeout.lock", 2, ANY, timeout::lock),
+        locks(case("timeout.lock", 2, ANY, timeout::lock)),
         case("link.watch", 2, ANY, link::watch),
         case("link.flush", 2, ANY, link::flush),
-        case("timeout.event_locked", 2, MANY, events::locked),
-        case(
+        locks(case("timeout.event_locked", 2, MANY, events::locked)),
+        locks(case(
             "timeout.accumulate_locked",
             2,
             rma::MOST,
             rma_request::locked,
-        ),
+        )),
     ];
 }

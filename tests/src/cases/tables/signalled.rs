@@ -1,7 +1,9 @@
 //! Cases of PSCW by each strategy.
 
+use core::convert::identity;
+
 use crate::cases::{
-    ANY, Links, MANY, Machines, case, created, dynamic, epochs, join, matching_list, pscw,
+    ANY, Links, MANY, Machines, case, created, dynamic, epochs, join, locks, matching_list, pscw,
     pscw_timeout, small, told,
 };
 use crate::{Case, MachinePlatform, Platform};
@@ -53,8 +55,8 @@ impl<P: MachinePlatform> Machines<P> {
     pub(crate) const VECTOR: &'static [Case<P>] = pscw_cases!("vector.", MatchVector, |_: u16| ());
 
     pub(crate) const VECTOR_LOCKS: &'static [Case<P>] =
-        lock_cases!("vector.", MatchVector, |_: u16| ());
+        lock_cases!("vector.", MatchVector, |_: u16| (), identity);
 
     pub(crate) const LIST_LOCKS: &'static [Case<P>] =
-        lock_cases!("list.", MatchingList, |posts: u16| posts);
+        lock_cases!("list.", MatchingList, |posts: u16| posts, locks);
 }
