@@ -21,7 +21,7 @@ pub(crate) struct Explorer {
 impl Explorer {
     /// Builds it with the kernel as it is.
     pub(crate) fn plain(console: &Console) -> Result<Self> {
-        Self::build(console, "explore", &[])
+        Self::build(console, "explore", "explore", &[])
     }
 
     /// The program that `cargo test` builds for its own tests.
@@ -29,14 +29,15 @@ impl Explorer {
         tests_program(console, PACKAGE).map(|program| Self { program })
     }
 
-    /// Builds it with all mutants in the kernel.
-    pub(crate) fn mutants(console: &Console) -> Result<Self> {
-        Self::build(console, "mutants", &["--cfg", "mutants"])
+    /// Builds it with all mutants in the kernel: for a few runs, what is built quickly; for a search, what runs quickly.
+    pub(crate) fn mutants(console: &Console, search: bool) -> Result<Self> {
+        let profile = if search { "explore" } else { "mutants" };
+        Self::build(console, "mutants", profile, &["--cfg", "mutants"])
     }
 
-    /// Flags differ, so each profile has a target directory: neither evicts the other, nor the tests' build.
-    fn build(console: &Console, profile: &str, flags: &[&str]) -> Result<Self> {
-        let directory = paths::target().join(profile);
+    /// Flags differ, so there is a target directory for each kind: neither evicts the other, nor the tests' build.
+    fn build(console: &Console, directory: &str, profile: &str, flags: &[&str]) -> Result<Self> {
+        let directory = paths::target().join(directory);
         console.step(format!("building {PACKAGE}"));
         let mut command = Command::new(paths::cargo());
         command

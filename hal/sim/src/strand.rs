@@ -43,8 +43,8 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::op::{Access, Desk, Op};
 
 /// Bytes of a core's stack; only what is touched costs memory. Formatting a panic message in a debug
-/// build needs some 20 KiB. A guard page lies below.
-const STACK: usize = 256 * 1024;
+/// build needs some 20 KiB, and some cases, not optimised, more than 256. A guard page lies below.
+const STACK: usize = 1024 * 1024;
 
 /// Accesses that a core may make while its stack unwinds.
 const AFTERLIFE: u64 = 1_000_000;

@@ -3,14 +3,16 @@
 //! Only in builds with `--cfg mutants`; `cargo xtask mutants` makes one, passes the points that it found in the
 //! sources, and prints what comes back: a JSON object per line, a kind (`"is"`) in each.
 //!
-//! # Order of things
-//! 1. *Recorded*: per point, the run that is said to kill it. It must pass with no point broken, and fail with the
-//!    point broken. A run that does not is *lapsed*, and the caller is told why.
-//! 2. The rest only for points that are left: none, as a rule. *Unbroken*: every setting with some seeds. All must
-//!    pass, and together reach every point. Which case reaches which point is remembered.
-//! 3. Per point: the settings of the cases that reach it, in rounds of more and more seeds (the first round has
-//!    two each, so that easy ones fall immediately), until one fails or the cap of schedules is reached. Within a
-//!    round: kind profiles first, then few cores first. So the profile at which a point falls is about
+//! # Recorded runs
+//! Per point, the run that is said to kill it (`--killer`). It must pass with no point broken, and fail with the
+//! point broken. A run that does not is *lapsed*, and the caller is told why.
+//!
+//! # Search
+//! 1. *Unbroken*: every setting with some seeds. All must pass, and together reach every point. Which case
+//!    reaches which point is remembered.
+//! 2. Per point (`--break`): the settings of the cases that reach it, in rounds of more and more seeds (the first
+//!    round has two each, so that easy ones fall immediately), until one fails or the cap of schedules is reached.
+//!    Within a round: kind profiles first, then few cores first. So the profile at which a point falls is about
 //!    the kindest that shows it. Then comes `scc+late`: loads that finish late, see `flagpost_explore::late`; then
 //!    the network, for what is reached there; and last the SCC port's message-buffer memory (`scc-wt`), where
 //!    stores that miss pass the cache. The run that kills must pass with no point broken here, too.
@@ -48,11 +50,11 @@ pub(crate) struct Arguments {
     /// A mutation point of the sources; may be given several times
     #[arg(long = "point", value_name = "NAME")]
     points: Vec<String>,
-    /// Break this point; may be given several times
+    /// Search for a run that kills this point; may be given several times
     #[arg(long = "break", value_name = "NAME")]
     broken: Vec<String>,
-    /// The run that is said to kill a point, as `--replay` takes it; may be given several times
-    #[arg(long = "killer", value_name = "NAME=WHICH", value_parser = killer)]
+    /// Try only the run that is said to kill a point, as `--replay` takes it; may be given several times
+    #[arg(long = "killer", value_name = "NAME=WHICH", value_parser = killer, conflicts_with = "broken")]
     killers: Vec<(String, String)>,
     /// Schedules per point, at most
     #[arg(long, value_name = "N", default_value = "100000")]
@@ -76,28 +78,17 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
     if let Some(which) = &arguments.replay {
         return replay(arguments.broken.first(), which);
     }
+    let threads = arguments.threads;
     let mut good = true;
-    let killers: BTreeMap<&str, &str> = arguments
-        .killers
-        .iter()
-        .map(|(name, which)| (&**name, &**which))
-        .collect();
-    let (known, mut left): (Vec<&str>, Vec<&str>) = arguments
-        .broken
-        .iter()
-        .map(|name| &**name)
-        .partition(|name| killers.contains_key(name));
-    let work = |point: &str| recorded(point, killers[point], &arguments.points);
-    for_each(arguments.threads, &known, work, |point, outcome| {
+    let take = |outcome: Outcome| {
         good &= outcome.error.is_none();
-        if !outcome.say() {
-            left.push(point);
-        }
-    });
-    if left.is_empty() {
+        outcome.say();
+    };
+    if !arguments.killers.is_empty() {
+        let work = |(point, which): &(String, String)| recorded(point, which, &arguments.points);
+        for_each(threads, &arguments.killers, work, take);
         return good;
     }
-    left.sort_unstable();
     let settings = match unbroken(arguments) {
         Ok(settings) => settings,
         Err(problems) => {
@@ -105,11 +96,8 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
             return false;
         }
     };
-    let work = |point: &str| hunt(point, &settings, arguments.schedules);
-    for_each(arguments.threads, &left, work, |_, outcome| {
-        good &= outcome.error.is_none();
-        outcome.say();
-    });
+    let work = |point: &String| hunt(point, &settings, arguments.schedules);
+    for_each(threads, &arguments.broken, work, take);
     good
 }
 
@@ -117,37 +105,29 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
 struct Outcome {
     /// A row, or why the recorded run does not kill.
     line: Value,
-    /// Nothing is left to be done.
-    decided: bool,
     /// What must not be.
     error: Option<String>,
 }
 
 impl Outcome {
-    fn decided(line: Value) -> Self {
-        Self {
-            line,
-            decided: true,
-            error: None,
-        }
+    fn new(line: Value) -> Self {
+        Self { line, error: None }
     }
 
-    /// Prints it. Whether the point is decided.
-    fn say(&self) -> bool {
+    fn say(&self) {
         say(&self.line);
         if let Some(error) = &self.error {
             say(&json!({"is": "error", "error": error}));
         }
-        self.decided
     }
 }
 
-/// Does `work` on each point, on so many threads, and hands on what comes of them, in the order of the points.
-fn for_each<'a>(
+/// Does `work` on each point, on several threads, and hands on what comes of them, in the order of the points.
+fn for_each<T: Sync>(
     threads: usize,
-    points: &[&'a str],
-    work: impl Fn(&str) -> Outcome + Sync,
-    mut take: impl FnMut(&'a str, Outcome),
+    points: &[T],
+    work: impl Fn(&T) -> Outcome + Sync,
+    mut take: impl FnMut(Outcome),
 ) {
     let next = AtomicUsize::new(0);
     let (send, results) = mpsc::channel();
@@ -174,7 +154,7 @@ fn for_each<'a>(
         for (number, outcome) in results {
             early.insert(number, outcome);
             while let Some(outcome) = early.remove(&expected) {
-                take(points[expected], outcome);
+                take(outcome);
                 expected += 1;
             }
         }
@@ -354,11 +334,7 @@ fn config(setting: &Setting) -> Config {
 
 /// Tries the run that is said to kill `point`, on this thread.
 fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
-    let lapsed = |why: String| Outcome {
-        line: json!({"is": "lapsed", "point": point, "why": why}),
-        decided: false,
-        error: None,
-    };
+    let lapsed = |why: String| Outcome::new(json!({"is": "lapsed", "point": point, "why": why}));
     let Some((known, seed)) = parse(which) else {
         return lapsed(format!("there is no run {which}"));
     };
@@ -387,7 +363,7 @@ fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
     let report = known.run(&mut sim, seed);
     mutant::break_point(None);
     match how(&report.end) {
-        Some(_) => Outcome::decided(killed(point, &known, 1, &report)),
+        Some(_) => Outcome::new(killed(point, &known, 1, &report)),
         None if !reached.contains(&point) => lapsed(format!("{which} does not reach it")),
         None => lapsed(format!("{which} passes")),
     }
@@ -414,14 +390,14 @@ fn hunt(point: &str, settings: &[Known], schedules: u64) -> Outcome {
                 let error = (!whole.is_done()).then(|| fails_unbroken(known, seed, &whole));
                 return Outcome {
                     error,
-                    ..Outcome::decided(killed(point, known, runs, &report))
+                    ..Outcome::new(killed(point, known, runs, &report))
                 };
             }
         }
         first = end;
     }
     mutant::break_point(None);
-    Outcome::decided(
+    Outcome::new(
         json!({"is": "result", "point": point, "killed": false, "schedules": runs, "settings": settings.len()}),
     )
 }

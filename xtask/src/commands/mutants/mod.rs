@@ -378,6 +378,43 @@ impl Sweep {
         self.results.iter().filter(wrong).count()
     }
 
+    fn has(&self, point: &str) -> bool {
+        self.results.iter().any(|result| result.point == point)
+    }
+
+    /// Calls the explorer with `options` about points, if there are any, and prints the rows.
+    fn explore(
+        &mut self,
+        console: &Console,
+        sources: &Sources,
+        plan: &Plan<'_>,
+        table: &Table,
+        search: bool,
+        options: Vec<(&str, String)>,
+    ) -> Result<()> {
+        if options.is_empty() {
+            return Ok(());
+        }
+        let explorer = Explorer::mutants(console, search)?;
+        console.step("breaking points");
+        let points = sources.names.iter().map(|name| ("point", name.clone()));
+        let schedules = ("schedules", plan.schedules.to_string());
+        let options = points.chain([schedules]).chain(options);
+        let options = options.flat_map(|(name, value)| [format!("--{name}"), value]);
+        let arguments = std::iter::once("mutants".to_owned()).chain(options);
+        let total = plan.points.len() as u64;
+        self.ended_well &= explorer.lines(arguments, |object| {
+            let rows = self.results.len();
+            self.hear(console, object)?;
+            for result in &self.results[rows..] {
+                table.row(result, sources.equivalent.contains(&result.point));
+            }
+            console.progress(self.results.len() as u64, total, "points");
+            Ok(())
+        })?;
+        Ok(())
+    }
+
     /// Takes a line of the explorer. A row is the caller's to print.
     fn hear(&mut self, console: &Console, object: Value) -> Result<()> {
         let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
@@ -472,39 +509,27 @@ impl Sweep {
     }
 }
 
-/// Sweeps over the points on the simulator.
+/// Sweeps over the points on the simulator: tries the recorded runs, then searches for the points that are left.
 fn simulator(
     console: &Console,
     sources: &Sources,
     plan: &Plan<'_>,
     table: &Table,
 ) -> Result<Sweep> {
-    let explorer = Explorer::mutants(console)?;
-    console.step("breaking points");
-    let mut arguments = vec!["mutants".to_owned()];
-    let mut add = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
-    add("schedules", plan.schedules.to_string());
-    for name in &sources.names {
-        add("point", name.clone());
+    let mut sweep = Sweep {
+        ended_well: true,
+        ..Sweep::default()
+    };
+    let recorded = plan.killers.iter();
+    let recorded = recorded.map(|(name, killer)| ("killer", format!("{name}={}", killer.replay())));
+    sweep.explore(console, sources, plan, table, false, recorded.collect())?;
+    let left = plan.points.iter().filter(|name| !sweep.has(name));
+    let left: Vec<_> = left.map(|name| ("break", (*name).to_owned())).collect();
+    if !plan.killers.is_empty() && !left.is_empty() {
+        console.say(&format!("searching for what kills {} points", left.len()));
     }
-    for name in &plan.points {
-        add("break", (*name).to_owned());
-    }
-    for (name, killer) in &plan.killers {
-        add("killer", format!("{name}={}", killer.replay()));
-    }
-    let mut sweep = Sweep::default();
-    let ended_well = explorer.lines(arguments, |object| {
-        let rows = sweep.results.len();
-        sweep.hear(console, object)?;
-        for result in &sweep.results[rows..] {
-            table.row(result, sources.equivalent.contains(&result.point));
-        }
-        let (done, total) = (sweep.results.len() as u64, plan.points.len() as u64);
-        console.progress(done, total, "points");
-        Ok(())
-    })?;
-    sweep.ended_well = ended_well;
+    sweep.explore(console, sources, plan, table, true, left)?;
+    sweep.results.sort_by(|a, b| a.point.cmp(&b.point));
     Ok(sweep)
 }
 
@@ -522,7 +547,7 @@ fn replay(console: &Console, arguments: &Arguments, which: &str) -> Result<bool>
             "--point {point}: with --replay, give the whole name of a point"
         )));
     }
-    let explorer = Explorer::mutants(console)?;
+    let explorer = Explorer::mutants(console, false)?;
     console.clear();
     let mut command = explorer.command();
     command.args(["mutants", "--break", point, "--replay", which]);
