@@ -1,8 +1,9 @@
 //! A strategy that charges for software.
 //!
-//! The simulator charges for accesses, not for instructions. What a library executes besides (translating ranks,
-//! computing addresses, the calls themselves) is charged here: a number of core cycles for each target that a
-//! loop of `post` or `complete` treats, whatever the number of attempts that its lock takes.
+//! The simulator charges for accesses, not for instructions. What a library executes besides
+//! (translating ranks, computing addresses, the calls themselves) is charged here: a number of core
+//! cycles for each target that a loop of `post` or `complete` treats, whatever the number of
+//! attempts that its lock takes.
 
 use std::cell::Cell;
 

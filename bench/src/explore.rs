@@ -1,8 +1,8 @@
 //! How fast the simulator explores: the conformance case `pscw.ring` under seed after seed.
 //!
-//! The case starts a world, makes a window, and does three epochs in which every core is origin and target. A
-//! step is one access of a core. Runs are made one after the other on one host thread, each on a chip fresh from
-//! power-on.
+//! The case starts a world, makes a window, and does three epochs in which every core is origin and
+//! target. A step is one access of a core. Runs are made one after the other on one host thread,
+//! each on a chip fresh from power-on.
 
 use std::time::Duration;
 

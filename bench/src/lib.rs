@@ -9,8 +9,9 @@
 //! | [`ring`] | epochs of a ring of cores | simulated time, and how fast the host simulates it |
 //! | [`explore`] | schedules and steps per second of exploration | the host's processor time |
 //!
-//! All of them run the real kernel, `flagpost::World`, on the simulator, but for [`two_sided`]: that is what it is compared with. `docs/log/calibration.md` of the repository
-//! compares the first with what was published.
+//! All of them run the real kernel, `flagpost::World`, on the simulator, but for [`two_sided`]:
+//! that is what it is compared with. `docs/log/calibration.md` of the repository compares the first
+//! with what was published.
 //!
 //! [PSCW-SCC]: flagpost#sources
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! `flagpost-bench`: runs a benchmark and prints it. `cargo xtask bench` builds and calls it.
 //!
-//! Results go to standard output, as a table or as JSON lines; what is wrong with the arguments is one line on
-//! standard error, and exit status 2.
+//! Results go to standard output, as a table or as JSON lines; what is wrong with the arguments is
+//! one line on standard error, and exit status 2.
 
 mod commands;
 mod output;
@@ -39,8 +39,8 @@ enum Commands {
 
 /// Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets, in simulated time.
 ///
-/// Prints medians over 1001 epochs in microseconds; total is start + complete, the origin's share. The same
-/// arguments give the same digits on any host.
+/// Prints medians over 1001 epochs in microseconds; total is start + complete, the origin's share.
+/// The same arguments give the same digits on any host.
 #[derive(Args, Debug)]
 struct Pscw {
     /// The machine to run on
@@ -78,7 +78,8 @@ struct Pscw {
     /// Core cycles between two epochs of the origin, not measured, in which targets can post
     #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     lead: u32,
-    /// Core cycles charged per target and loop, or per message, for code that the model does not execute
+    /// Core cycles charged per target and loop, or per message, for code that the model does not
+    /// execute
     #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     software_cycles: u32,
     /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
@@ -156,9 +157,11 @@ enum Class {
     Deferred,
 }
 
-/// What every call costs at the rank that makes it: remote reads and writes, locks, atomics, misses, cycles.
+/// What every call costs at the rank that makes it: remote reads and writes, locks, atomics,
+/// misses, cycles.
 ///
-/// Two ranks on neighbouring tiles, in simulated time; the third of three equal calls. The same on any host.
+/// Two ranks on neighbouring tiles, in simulated time; the third of three equal calls. The same on
+/// any host.
 #[derive(Args, Debug)]
 struct Ops {
     /// The machine to run on
@@ -174,8 +177,8 @@ struct Ops {
 
 /// How fast the simulator is: exploration by seeds, and virtual time.
 ///
-/// Processor time of one thread. Exploration runs the case pscw.ring with 2, 8, 48 and 1024 cores; timed mode runs
-/// 1,000 epochs of a ring.
+/// Processor time of one thread. Exploration runs the case pscw.ring with 2, 8, 48 and 1024 cores;
+/// timed mode runs 1,000 epochs of a ring.
 #[derive(Args, Debug)]
 struct Explore {
     /// Only exploration with so many cores

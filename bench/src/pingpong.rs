@@ -1,7 +1,8 @@
 //! Ping-pong: half of the time that a message takes there and back, four ways.
 //!
-//! Two cores on neighbouring tiles of an SCC, alone or in a larger world, in simulated time. In each round rank 0 sends `bytes` bytes to rank 1, which
-//! reads all of them, and sends as many back, which rank 0 reads. Nothing else happens: no barrier, no computing.
+//! Two cores on neighbouring tiles of an SCC, alone or in a larger world, in simulated time. In
+//! each round rank 0 sends `bytes` bytes to rank 1, which reads all of them, and sends as many
+//! back, which rank 0 reads. Nothing else happens: no barrier, no computing.
 //!
 //! | variant | sends by | waits by | reads from |
 //! |---|---|---|---|
@@ -11,17 +12,20 @@
 //! | `two-sided` | [`Channel::send`] | [`Channel::receive`], into a buffer in own memory | that buffer |
 //!
 //! # Alike in all of them
-//! * The data come from the sender's registers, which costs nothing in any variant: the simulator charges for shared memory.
-//! * They end in the receiver's memory, and are read there, all of them and once, through the cache. Windows lie
-//!   behind the receiver's memory controller; the receive buffer lies there too, but its lines stay in the cache, as those of
-//!   private memory do.
-//! * A first few rounds warm up. Then the mean of the rounds, halved; what arrived is compared with what was sent.
-//! * A core that waits looks at its words once per turn, which takes about as long as a short message. If all rounds were alike, each
-//!   message would come at the same moment of a turn: in one variant just before the look, in another just behind. So before
-//!   it sends, a core computes for 0 to 127 cycles, another number in each round, which do not count.
+//! * The data come from the sender's registers, which costs nothing in any variant: the simulator
+//!   charges for shared memory.
+//! * They end in the receiver's memory, and are read there, all of them and once, through the
+//!   cache. Windows lie behind the receiver's memory controller; the receive buffer lies there too,
+//!   but its lines stay in the cache, as those of private memory do.
+//! * A first few rounds warm up. Then the mean of the rounds, halved; what arrived is compared with
+//!   what was sent.
+//! * A core that waits looks at its words once per turn, which takes about as long as a short
+//!   message. If all rounds were alike, each message would come at the same moment of a turn: in
+//!   one variant just before the look, in another just behind. So before it sends, a core computes
+//!   for 0 to 127 cycles, another number in each round, which do not count.
 //!
-//! Windows are as large as the message, so that no epoch keeps more lines coherent than it must. Posts are made as early
-//! as they can be, behind `complete`.
+//! Windows are as large as the message, so that no epoch keeps more lines coherent than it must.
+//! Posts are made as early as they can be, behind `complete`.
 
 use std::fmt;
 
@@ -56,7 +60,8 @@ const BUFFER: u32 = 8 << 10;
 /// Rounds before those that count.
 const WARM: usize = 9;
 
-/// Most cycles that a core computes before it sends, and one more: more than a turn of a core that waits.
+/// Most cycles that a core computes before it sends, and one more: more than a turn of a core that
+/// waits.
 const SPREAD: usize = 128;
 
 /// Label of the marks at the ends of rounds.
@@ -429,7 +434,8 @@ impl Rounds {
     }
 }
 
-/// How many cycles a core computes in a round before it sends: spread evenly, those of one core over those of the other.
+/// How many cycles a core computes in a round before it sends: spread evenly, those of one core
+/// over those of the other.
 fn computing(round: usize, core: u16) -> u32 {
     let step = if core == 0 { 29 } else { 75 };
     (round * step % SPREAD) as u32

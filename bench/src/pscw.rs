@@ -1,8 +1,9 @@
 //! Algorithm 3 of [PSCW-SCC]: what synchronization alone costs.
 //!
-//! Rank 0 is the origin, ranks 1 to k are the targets, on cores 0 to k of a 6 x 4 mesh, two cores to a tile. Nobody
-//! puts anything. Each call is measured by the core's own cycle counter, read before and after it; there is no
-//! barrier between epochs. Medians: of the origin's 1001 epochs, and of the targets' k times 1001.
+//! Rank 0 is the origin, ranks 1 to k are the targets, on cores 0 to k of a 6 x 4 mesh, two cores
+//! to a tile. Nobody puts anything. Each call is measured by the core's own cycle counter, read
+//! before and after it; there is no barrier between epochs. Medians: of the origin's 1001 epochs,
+//! and of the targets' k times 1001.
 //!
 //! ```text
 //!   for i in 0..=1000:   rank 0: start(1..=k), complete        others: post(0), wait
@@ -81,13 +82,15 @@ pub struct Setup {
     pub class: Class,
     /// How many targets: from 1, at most [`TARGETS_MAX`].
     pub targets: u16,
-    /// How many cores the chip has, all of which make the window: more than targets. None: one more.
+    /// How many cores the chip has, all of which make the window: more than targets. None: one
+    /// more.
     pub cores: Option<u16>,
     /// Bytes of a core's message buffer, which slots lie in if they fit: [`BUFFER`] on the SCC.
     pub buffer: u32,
     /// Core cycles charged per target and loop for code that the model does not execute.
     pub software_cycles: u32,
-    /// Words of 8 bytes that are put to each target, up to [`WORDS`]. The published experiment has none.
+    /// Words of 8 bytes that are put to each target, up to [`WORDS`]. The published experiment has
+    /// none.
     pub words: u16,
     /// Core cycles that the origin computes before it puts to each target.
     pub work: u32,
@@ -141,7 +144,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The origin's `start` and `complete`, what the paper's Fig. 5 shows; with puts, if there are any.
+    /// The origin's `start` and `complete`, what the paper's Fig. 5 shows; with puts, if there are
+    /// any.
     pub fn origin(&self) -> Cycles {
         Cycles {
             count: self.start.count + self.put.count + self.complete.count,

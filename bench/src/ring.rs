@@ -1,7 +1,7 @@
 //! A ring of cores in simulated time: each is origin of the next one and target of the one before.
 //!
-//! An epoch of a core is a cached store to the own piece, `post`, `start`, a `put` of 8 bytes, `complete`, `wait` and
-//! a cached load of what came.
+//! An epoch of a core is a cached store to the own piece, `post`, `start`, a `put` of 8 bytes,
+//! `complete`, `wait` and a cached load of what came.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
 
 use crate::{Failure, processor_time};
 
-/// Bytes of shared memory of a core in a world of so many: the link's fixed part, and a line or two per rank.
+/// Bytes of shared memory of a core in a world of so many: the link's fixed part, and a line or two
+/// per rank.
 fn memory(cores: u16) -> u32 {
     let bytes = (8 << 10) + 64 * u32::from(cores);
     bytes.next_multiple_of(32)

@@ -1,5 +1,5 @@
-//! Cycles, and what they are in microseconds: whole numbers only, so that every host prints the same digits. And
-//! how long the host worked.
+//! Cycles, and what they are in microseconds: whole numbers only, so that every host prints the
+//! same digits. And how long the host worked.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -30,8 +30,8 @@ impl fmt::Display for Cycles {
     }
 }
 
-/// How much processor time this thread has had. Another program on the same processor does not count; where the
-/// host does not tell, it does: then this is elapsed time.
+/// How much processor time this thread has had. Another program on the same processor does not
+/// count; where the host does not tell, it does: then this is elapsed time.
 pub fn processor_time() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     // The first number is nanoseconds on a processor.

@@ -9,9 +9,9 @@
 //! | `notified` | `put_notify` into its element of the parent's window | one request that counts all children |
 //! | `two-sided` | [`Channel::send`] | [`Channel::receive`] from each child in turn |
 //!
-//! All cores begin at the same time (in timed mode all clocks show the same), long after the last round. What counts is the time until
-//! core 0 has the sum: the median of the rounds. Cores are laid out as on the SCC, two to a tile; the message
-//! buffers have its 8 KiB. The sum is checked.
+//! All cores begin at the same time (in timed mode all clocks show the same), long after the last
+//! round. What counts is the time until core 0 has the sum: the median of the rounds. Cores are
+//! laid out as on the SCC, two to a tile; the message buffers have its 8 KiB. The sum is checked.
 //!
 //! [NA]: flagpost#sources
 
@@ -35,7 +35,8 @@ pub const CORES: [u16; 4] = [17, 48, 256, 1024];
 const ROUNDS: u64 = 11;
 const WARM: usize = 2;
 
-/// Cycles from the beginning of a run to its first round, which start-up must not exceed, and from round to round.
+/// Cycles from the beginning of a run to its first round, which start-up must not exceed, and from
+/// round to round.
 const PERIOD: u64 = 1 << 26;
 
 /// Label of the marks at the end of a round.

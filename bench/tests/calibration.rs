@@ -25,8 +25,9 @@ fn short(targets: u16, software_cycles: u32) -> Measured {
 
 // ---- The shape ----
 
-/// Start takes no access; post does not grow with the number of targets, apart from their distance and from
-/// locks that two of them want at once; complete and wait grow by the same for each target.
+/// Start takes no access; post does not grow with the number of targets, apart from their distance
+/// and from locks that two of them want at once; complete and wait grow by the same for each
+/// target.
 #[test]
 fn start_and_post_are_flat_complete_and_wait_linear() {
     for software in [0, SOFTWARE] {
@@ -37,7 +38,8 @@ fn start_and_post_are_flat_complete_and_wait_linear() {
             rows.iter()
                 .all(|row| row.post.count < 2 * rows[0].post.count)
         );
-        // From 16 targets on, where posts have begun to find each other's locks: 31 cost less than a tenth more.
+        // From 16 targets on, where posts have begun to find each other's locks: 31 cost less than
+        // a tenth more.
         assert!(last.post.count * 10 < rows[15].post.count * 11);
         for call in [
             |row: &Measured| row.complete.nanoseconds(),
@@ -134,13 +136,15 @@ fn per_epoch(targets: u16, core: usize) -> [u64; 8] {
     std::array::from_fn(|n| (twenty[n] - ten[n]) / 10)
 }
 
-/// With the posts there already, a target costs the origin: a poll; its own lock, load, store, drain, unlock; the
-/// target's lock, load, store, drain, unlock. Four of them leave for another core's tile or memory.
+/// With the posts there already, a target costs the origin: a poll; its own lock, load, store,
+/// drain, unlock; the target's lock, load, store, drain, unlock. Four of them leave for another
+/// core's tile or memory.
 #[test]
 fn an_origin_makes_thirteen_accesses_per_target() {
     let (few, many) = (per_epoch(10, 0), per_epoch(20, 0));
     let per_target: [u64; 8] = std::array::from_fn(|n| (many[n] - few[n]) / 10);
-    // Loads local and remote, stores local and remote, locks taken (and freed), refused, drains, relaxes.
+    // Loads local and remote, stores local and remote, locks taken (and freed), refused, drains,
+    // relaxes.
     assert_eq!(per_target, [2, 1, 1, 1, 2, 0, 2, 0]);
 }
 

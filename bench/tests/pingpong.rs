@@ -1,4 +1,5 @@
-//! Ping-pong and tree: every variant delivers what was sent (the benchmarks compare it), and every run is the same.
+//! Ping-pong and tree: every variant delivers what was sent (the benchmarks compare it), and every
+//! run is the same.
 
 use flagpost_bench::pingpong::{Setup, Variant, measure};
 use flagpost_bench::tree;

@@ -1,4 +1,5 @@
-//! The three strategies and the three classes in simulated time, by the formulas only: what `docs/log/pscw.md` states.
+//! The three strategies and the three classes in simulated time, by the formulas only: what
+//! `docs/log/pscw.md` states.
 
 use flagpost_bench::pscw::{Class, Measured, Setup, Strategy, measure};
 
@@ -20,7 +21,8 @@ fn origin(strategy: Strategy, targets: u16, cores: u16) -> u64 {
     run(setup).origin().nanoseconds()
 }
 
-/// The published figure's number of targets, with the posts as they come, and with all of them there.
+/// The published figure's number of targets, with the posts as they come, and with all of them
+/// there.
 #[test]
 fn slots_take_less_than_a_quarter_of_the_time_of_match_vectors() {
     for lead in [0, 20_000] {
@@ -49,9 +51,10 @@ fn slots_are_four_times_faster() {
     }
 }
 
-/// Six neighbours cost what they cost, however many ranks there are: but for how attempts at locks happen to meet, which a
-/// start-up of another length changes. Turns of a wait have other lengths, too: notifications are looked for by bells, in a shared ring nearby, or
-/// in one in memory. Worlds that look in the same place are compared with each other.
+/// Six neighbours cost what they cost, however many ranks there are: but for how attempts at locks
+/// happen to meet, which a start-up of another length changes. Turns of a wait have other lengths,
+/// too: notifications are looked for by bells, in a shared ring nearby, or in one in memory. Worlds
+/// that look in the same place are compared with each other.
 #[test]
 fn six_neighbours_are_flat() {
     use Strategy::{EpochSlots, MatchVector, MatchingList};
@@ -76,8 +79,8 @@ fn six_neighbours_are_flat() {
     }
 }
 
-/// Late posts, and work before each put: whoever waits for all posts first works only then. Noting puts gains nothing
-/// where the core itself makes them.
+/// Late posts, and work before each put: whoever waits for all posts first works only then. Noting
+/// puts gains nothing where the core itself makes them.
 #[test]
 fn waiting_for_all_posts_first_costs_the_overlap() {
     let time = |class| {

@@ -1,4 +1,5 @@
-//! Send and receive over message buffers: that they deliver, what they take, and which way is the faster one.
+//! Send and receive over message buffers: that they deliver, what they take, and which way is the
+//! faster one.
 
 use std::cell::RefCell;
 
@@ -28,8 +29,8 @@ fn message(number: usize, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Both ways, small rings and large ones, whatever the cores' speeds and whatever caches lose: in both directions, and
-/// several messages ahead of the receiver.
+/// Both ways, small rings and large ones, whatever the cores' speeds and whatever caches lose: in
+/// both directions, and several messages ahead of the receiver.
 #[test]
 fn messages_arrive() {
     let shapes = [Shape::PAIR, Shape::DOUBLE, Shape::LINES];

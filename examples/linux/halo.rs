@@ -1,5 +1,5 @@
-//! A cellular automaton (rule 90) on a ring of cells, dealt out to ranks: in each step, neighbours exchange the cells at their
-//! edges, in epochs.
+//! A cellular automaton (rule 90) on a ring of cells, dealt out to ranks: in each step, neighbours
+//! exchange the cells at their edges, in epochs.
 //!
 //! ```sh
 //! cargo build --release -p flagpost-linux --bins --examples

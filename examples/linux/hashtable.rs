@@ -1,5 +1,5 @@
-//! A hash table over all ranks: who inserts a key swaps it into a free place of the rank that the key belongs to, which does
-//! nothing for it.
+//! A hash table over all ranks: who inserts a key swaps it into a free place of the rank that the
+//! key belongs to, which does nothing for it.
 //!
 //! ```sh
 //! cargo build --release -p flagpost-linux --bins --examples

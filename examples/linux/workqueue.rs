@@ -1,4 +1,5 @@
-//! A queue of work: ranks take numbers from a counter, as they come, until none are left; the fast ones take more.
+//! A queue of work: ranks take numbers from a counter, as they come, until none are left; the fast
+//! ones take more.
 //!
 //! ```sh
 //! cargo build --release -p flagpost-linux --bins --examples

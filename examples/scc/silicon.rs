@@ -1,5 +1,5 @@
-//! The kernel over the silicon bus, as an image for the SCC: what `cargo xtask ci` builds and links to show that
-//! all of it can be had for such a core.
+//! The kernel over the silicon bus, as an image for the SCC: what `cargo xtask ci` builds and links
+//! to show that all of it can be had for such a core.
 //!
 //! It is not a program to run: an image needs start-up code that sets a stack and page tables first
 //! (`flagpost_scc::silicon`). On other targets this is an empty program.
@@ -29,7 +29,8 @@ mod image {
         }
     }
 
-    /// One notified put and one epoch, round the ring of all cores; then everybody is counted and rung.
+    /// One notified put and one epoch, round the ring of all cores; then everybody is counted and
+    /// rung.
     fn ring(scc: &Scc<Silicon>) -> Result<(), Error> {
         let mut words = [0; 512];
         let world = World::start(Mapped::start(*scc, 1)?, &mut words, Config::default())?;

@@ -1,7 +1,7 @@
 //! Steps per second of the simulator: `cargo run --release --example throughput`.
 //!
-//! Two programs, all oracles on: a ping-pong of flags and cached payload between pairs of cores, and
-//! the smallest run there is, which shows what starting a run costs.
+//! Two programs, all oracles on: a ping-pong of flags and cached payload between pairs of cores,
+//! and the smallest run there is, which shows what starting a run costs.
 
 use std::time::Instant;
 

@@ -100,7 +100,8 @@ impl Address {
     }
 }
 
-/// Where a record is, as a machine has it: found once, by [`UncachedMemory::spot`](crate::UncachedMemory::spot). Its number counts 8 bytes.
+/// Where a record is, as a machine has it: found once, by
+/// [`UncachedMemory::spot`](crate::UncachedMemory::spot). Its number counts 8 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Spot(u64);
 
@@ -121,7 +122,8 @@ impl Spot {
         Self(self.0.wrapping_add(eights as u64))
     }
 
-    /// Of an address of memory, where a machine has no better numbers: its region's owner, and its offset.
+    /// Of an address of memory, where a machine has no better numbers: its region's owner, and its
+    /// offset.
     pub(crate) const fn of(at: Address) -> Self {
         let bytes = (at.region.owner.get() as u64).wrapping_shl(32) | at.offset as u64;
         Self(bytes.wrapping_shr(3))

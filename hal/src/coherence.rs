@@ -48,8 +48,8 @@ impl Lines {
         self.end
     }
 
-    /// The offset of each line's first byte, `line` bytes apart: [`Coherence::LINE`], or the true line
-    /// size of the machine where that is a run-time value and smaller.
+    /// The offset of each line's first byte, `line` bytes apart: [`Coherence::LINE`], or the true
+    /// line size of the machine where that is a run-time value and smaller.
     pub fn starts(self, line: u32) -> impl Iterator<Item = u32> {
         (self.start..self.end).step_by((line as usize).max(1))
     }
@@ -62,23 +62,25 @@ impl Lines {
 /// * S1. When `write_back(spans)` **and a following `drain()`** have returned, this core's earlier
 ///   cached stores to the lines are in memory.
 /// * S2. After `invalidate(spans)`, cached loads of the lines do not return values fetched earlier.
-/// * S3. `drain()` orders what this core did before it ahead of its later stores: earlier loads have their
-///   values, and earlier stores (uncached, bulk, written back) are in memory, before a later store is.
+/// * S3. `drain()` orders what this core did before it ahead of its later stores: earlier loads
+///   have their values, and earlier stores (uncached, bulk, written back) are in memory, before a
+///   later store is.
 /// * S4. Loads after `acquire()` (cached or not) are not satisfied earlier than loads before it.
 /// * S5. None of these is moved across other memory accesses by the compiler.
-/// * S6. An `invalidate` that drops more lines than those named loses nothing that is dirty in the others: it
-///   writes them back, or they are never dirty.
-/// * S7. `settle()`: this core's earlier stores are in memory before its later loads are satisfied. (`drain` and
-///   `acquire` alone do not promise it. Locks made of plain words need it.)
-/// * S8. Where [`COHERENT`](Self::COHERENT) is true: a cached load or store is one past the caches, of the same bytes in the same
-///   memory. S1 and S2 hold without `write_back` and `invalidate`, which nobody needs to call.
+/// * S6. An `invalidate` that drops more lines than those named loses nothing that is dirty in the
+///   others: it writes them back, or they are never dirty.
+/// * S7. `settle()`: this core's earlier stores are in memory before its later loads are satisfied.
+///   (`drain` and `acquire` alone do not promise it. Locks made of plain words need it.)
+/// * S8. Where [`COHERENT`](Self::COHERENT) is true: a cached load or store is one past the caches,
+///   of the same bytes in the same memory. S1 and S2 hold without `write_back` and `invalidate`,
+///   which nobody needs to call.
 ///
 /// # Contract for the caller
-/// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose it
-///   ([`INVALIDATE_WRITES_BACK`](Self::INVALIDATE_WRITES_BACK)), and neither is wanted: saved, it goes over what
-///   others stored.
-/// * `write_back` may also drop the lines, and either call may act on the whole cache instead of the
-///   lines named. So calls are batched: hence the slice.
+/// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose
+///   it ([`INVALIDATE_WRITES_BACK`](Self::INVALIDATE_WRITES_BACK)), and neither is wanted: saved,
+///   it goes over what others stored.
+/// * `write_back` may also drop the lines, and either call may act on the whole cache instead of
+///   the lines named. So calls are batched: hence the slice.
 /// * After a flag was seen: `acquire`, then `invalidate`, in this order, and not before; a core may
 ///   prefetch at any time.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
@@ -90,8 +92,9 @@ pub unsafe trait Coherence {
     /// Whether `invalidate` is sure to write dirty bytes back first. If false, it may lose them.
     const INVALIDATE_WRITES_BACK: bool;
 
-    /// Whether the hardware keeps all caches in step: see S8. Then nothing is to be gained from keeping data out of memory, and a
-    /// `drain` should cost less than a few stores: links announce data by one word, behind a `drain`.
+    /// Whether the hardware keeps all caches in step: see S8. Then nothing is to be gained from
+    /// keeping data out of memory, and a `drain` should cost less than a few stores: links announce
+    /// data by one word, behind a `drain`.
     const COHERENT: bool = false;
 
     /// Writes dirty bytes in these lines back to memory. May drop the lines from the cache.
@@ -100,15 +103,16 @@ pub unsafe trait Coherence {
     /// Drops this core's copies of these lines.
     fn invalidate(&self, spans: &[Lines]);
 
-    /// Orders this core's earlier accesses ahead of its later stores: see S3. Call it between data and
-    /// the flag that announces it, and between reading a record and giving its place back.
+    /// Orders this core's earlier accesses ahead of its later stores: see S3. Call it between data
+    /// and the flag that announces it, and between reading a record and giving its place back.
     fn drain(&self);
 
-    /// Orders this core's loads: see S4. Call it between seeing a flag and reading what it announces.
+    /// Orders this core's loads: see S4. Call it between seeing a flag and reading what it
+    /// announces.
     fn acquire(&self);
 
-    /// `drain` and `acquire` in one, and this core's earlier stores ahead of its later loads: see S7. The default is for
-    /// machines where one after the other does it.
+    /// `drain` and `acquire` in one, and this core's earlier stores ahead of its later loads:
+    /// see S7. The default is for machines where one after the other does it.
     #[track_caller]
     fn settle(&self) {
         self.drain();

@@ -23,16 +23,16 @@
 //!   [`INVALIDATE_WRITES_BACK`](crate::Coherence::INVALIDATE_WRITES_BACK) `= false`.
 //!
 //! # Message data
-//! Some chips tag lines that were loaded as message data, and drop all of these at once; stores to them are written
-//! through, or stay, as the access says. [`read_message`](PrivateImage::read_message),
-//! [`update`](PrivateImage::update) and [`invalidate_messages`](PrivateImage::invalidate_messages) are what a
-//! port needs to show that.
+//! Some chips tag lines that were loaded as message data, and drop all of these at once; stores to
+//! them are written through, or stay, as the access says.
+//! [`read_message`](PrivateImage::read_message), [`update`](PrivateImage::update) and
+//! [`invalidate_messages`](PrivateImage::invalidate_messages) are what a port needs to show that.
 //!
 //! It never fetches ahead and evicts only on conflict; the simulator does both at any moment.
 //!
 //! # Bounds
-//! Every call does at most one fetch and one put per line that it names. An image whose bytes are all
-//! zero is empty, so images may live in `.bss` without any start-up code.
+//! Every call does at most one fetch and one put per line that it names. An image whose bytes are
+//! all zero is empty, so images may live in `.bss` without any start-up code.
 //!
 //! [`CachedMemory`]: crate::CachedMemory
 //! [`Coherence`]: crate::Coherence
@@ -111,10 +111,12 @@ impl<const LINE: usize> Slot<LINE> {
     }
 }
 
-/// A private write-back cache of `LINES` lines of `LINE` bytes (a power of two). See the [module](self).
+/// A private write-back cache of `LINES` lines of `LINE` bytes (a power of two). See the
+/// [module](self).
 pub struct PrivateImage<const LINES: usize, const LINE: usize> {
     slots: [Slot<LINE>; LINES],
-    /// The slots in which lines may be tagged as message data: the first, and the one behind the last.
+    /// The slots in which lines may be tagged as message data: the first, and the one behind the
+    /// last.
     messages: (usize, usize),
 }
 
@@ -166,8 +168,8 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         }
     }
 
-    /// Copies `from` to consecutive bytes at `at`, as far as their lines are held. Makes none dirty: for stores
-    /// that also go to memory.
+    /// Copies `from` to consecutive bytes at `at`, as far as their lines are held. Makes none
+    /// dirty: for stores that also go to memory.
     pub fn update(&mut self, at: Address, from: &[u8]) {
         let mut at = at;
         let mut rest = from;
@@ -217,8 +219,8 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         self.for_held(lines, |slot| slot.put_if_dirty(memory));
     }
 
-    /// Drops those of `lines` that are held. **Loses** what was written to them since they were last put
-    /// back (I4).
+    /// Drops those of `lines` that are held. **Loses** what was written to them since they were
+    /// last put back (I4).
     pub fn invalidate(&mut self, lines: Lines) {
         self.for_held(lines, |slot| slot.tag = Tag::EMPTY);
     }
@@ -254,9 +256,9 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         }
     }
 
-    /// Where `line` goes. Consecutive lines go to consecutive slots; each owner's region starts seven
-    /// slots after its predecessor's, and its buffer half-way round, so that the same offset of many
-    /// cores (the usual layout of a protocol's words) does not fall on one slot.
+    /// Where `line` goes. Consecutive lines go to consecutive slots; each owner's region starts
+    /// seven slots after its predecessor's, and its buffer half-way round, so that the same offset
+    /// of many cores (the usual layout of a protocol's words) does not fall on one slot.
     fn slot_of(line: Address) -> usize {
         let kind = match line.region.kind {
             Kind::Memory => 0,

@@ -42,8 +42,8 @@
 //!   │ region of core 0 │  │ region of core 1 │  one `Memory`, one `MessageBuffer` region each
 //!   └──────────────────┘  └──────────────────┘
 //! ```
-//! Every byte that several cores touch has an [`Address`]: a [`Region`] and a byte offset. There are
-//! no references to it, because another core may write it at any time.
+//! Every byte that several cores touch has an [`Address`]: a [`Region`] and a byte offset. There
+//! are no references to it, because another core may write it at any time.
 //!
 //! # The traits
 //! | trait | what | required methods |
@@ -59,8 +59,8 @@
 //! | [`NativeAtomics`] | optional: atomic operations that reach every core | 1 |
 //! | [`Doorbell`] | optional: wake a core | 2 |
 //!
-//! [`Machine`] is the sum of those that a load/store machine needs to run the kernel. [`WithSoftwareLock`] adds
-//! [`TestAndSet`] to a machine that has no registers.
+//! [`Machine`] is the sum of those that a load/store machine needs to run the kernel.
+//! [`WithSoftwareLock`] adds [`TestAndSet`] to a machine that has no registers.
 //!
 //! # For those who port
 //! Implement the traits on the handle that a core holds of itself (it is neither `Send` nor

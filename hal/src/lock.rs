@@ -6,17 +6,17 @@ use crate::CoreId;
 ///
 /// # Contract
 /// * T1. A register is free or held; it does not tell who holds it.
-/// * T2. [`test_and_set`](Self::test_and_set) may fail any number of times and be repeated; a failed
-///   attempt harms no holder.
-/// * T3. Not re-entrant: a core that holds a register fails to take it again. Whoever takes one in an
-///   interrupt handler must mask that interrupt while it is held elsewhere on the core.
+/// * T2. [`test_and_set`](Self::test_and_set) may fail any number of times and be repeated; a
+///   failed attempt harms no holder.
+/// * T3. Not re-entrant: a core that holds a register fails to take it again. Whoever takes one in
+///   an interrupt handler must mask that interrupt while it is held elsewhere on the core.
 /// * T4. The register orders nothing: before releasing, [`drain`](crate::Coherence::drain); after
 ///   taking, [`acquire`](crate::Coherence::acquire).
 /// * T5. After reset the state is undefined: each core calls
 ///   [`release_at_start`](Self::release_at_start) before any peer may use its register.
 ///
-/// Register `n` guards words that core `n` owns; hold it for one read-modify-write, no longer. Whoever
-/// needs two takes them in ascending order of core.
+/// Register `n` guards words that core `n` owns; hold it for one read-modify-write, no longer.
+/// Whoever needs two takes them in ascending order of core.
 pub trait TestAndSet {
     /// Tries to take `of`'s register; true if this core holds it now. Use
     /// [`try_lock`](Self::try_lock), which cannot forget to free it.

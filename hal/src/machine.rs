@@ -40,15 +40,15 @@ pub trait Topology {
         a.x.abs_diff(b.x).saturating_add(a.y.abs_diff(b.y))
     }
 
-    /// The memory controller that `core`'s [`Kind::Memory`](crate::Kind) lies behind: the nearest to it. The
-    /// default is for machines with one.
+    /// The memory controller that `core`'s [`Kind::Memory`](crate::Kind) lies behind: the nearest
+    /// to it. The default is for machines with one.
     fn controller(&self, core: CoreId) -> u16 {
         let _ = core;
         0
     }
 
-    /// A core that will not answer any more, if there is one: its process is gone, say. Waiting loops ask between two
-    /// polls. The default is for machines whose cores do not go.
+    /// A core that will not answer any more, if there is one: its process is gone, say. Waiting
+    /// loops ask between two polls. The default is for machines whose cores do not go.
     fn lost(&self) -> Option<CoreId> {
         None
     }
@@ -76,14 +76,15 @@ pub struct Watch {
 
 /// What a polling loop does between two polls.
 pub trait Relax {
-    /// How often a loop looks at once, before it begins to be a wait: none where a look is a trip through the chip.
+    /// How often a loop looks at once, before it begins to be a wait: none where a look is a trip
+    /// through the chip.
     const LOOKS: u32 = 0;
 
     /// Gives time to others, and returns when one of the `watched` words may differ from what was
     /// seen, or for no reason at all.
     ///
-    /// * R1. Returns at once, or soon, if a word already differs: a change between the poll and this
-    ///   call is never lost.
+    /// * R1. Returns at once, or soon, if a word already differs: a change between the poll and
+    ///   this call is never lost.
     /// * R2. With no words it only yields, and always returns.
     /// * R3. May return without any change. Sleeping ports wake up often enough for time budgets
     ///   (milliseconds).
@@ -92,7 +93,8 @@ pub trait Relax {
     /// `watched`, or `watched` must be empty.
     fn relax(&self, watched: &[Watch]);
 
-    /// The wait that relaxed last is over. For machines that wait in other ways the longer it takes.
+    /// The wait that relaxed last is over. For machines that wait in other ways the longer it
+    /// takes.
     fn ended(&self) {}
 }
 

@@ -11,19 +11,19 @@ use crate::{Address, Coherence, Region, Spot, Topology};
 ///
 /// # Contract
 /// For the caller:
-/// * U1. `at` (to the last byte) lies inside its region, and words are aligned to their size. A port
-///   may stop the machine on a violation; it never touches other memory.
-/// * U2. No core, this one included, holds a *dirty* cached copy of a line that is stored to here; else
-///   that line's later write-back destroys the stored bytes. To read own uncached stores through the
-///   cache: drain, then invalidate.
+/// * U1. `at` (to the last byte) lies inside its region, and words are aligned to their size. A
+///   port may stop the machine on a violation; it never touches other memory.
+/// * U2. No core, this one included, holds a *dirty* cached copy of a line that is stored to here;
+///   else that line's later write-back destroys the stored bytes. To read own uncached stores
+///   through the cache: drain, then invalidate.
 ///
 /// For the port:
 /// * U3. `load_*` of a word returns what memory holds, never a private copy.
-/// * U4. `store_u8` and `store_u32` change exactly the named bytes, whole and at once; a neighbour in
-///   the same word or line keeps its value.
-/// * U5. Accesses of one core to the *same* bytes are seen in program order, bulk ones included. Between
-///   *different* words nothing is promised until [`drain`](crate::Coherence::drain) (stores) or
-///   [`acquire`](crate::Coherence::acquire) (loads).
+/// * U4. `store_u8` and `store_u32` change exactly the named bytes, whole and at once; a neighbour
+///   in the same word or line keeps its value.
+/// * U5. Accesses of one core to the *same* bytes are seen in program order, bulk ones included.
+///   Between *different* words nothing is promised until [`drain`](crate::Coherence::drain)
+///   (stores) or [`acquire`](crate::Coherence::acquire) (loads).
 /// * U6. The compiler neither merges, splits, invents nor drops word accesses (volatile or atomic).
 ///
 /// None of these block, except for the time that the access takes.
@@ -51,7 +51,8 @@ pub trait UncachedMemory {
     fn store_bytes(&self, at: Address, from: &[u8]);
 
     /// Loads consecutive bytes into `into`, each as fresh as a `load_u8` at some moment during the
-    /// call; the bytes may be from different moments. The default loads words, and bytes at the ends.
+    /// call; the bytes may be from different moments. The default loads words, and bytes at the
+    /// ends.
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         let head = (at.offset.wrapping_neg() % 4) as usize;
         let (head, rest) = into
@@ -80,8 +81,9 @@ pub trait UncachedMemory {
         Spot::of(at)
     }
 
-    /// A *record* is two words at a multiple of 8 and the 16 bytes behind them, in one line. Stores `body` and the second of `words`, and,
-    /// behind a [`drain`](Coherence::drain), the first, which announces them.
+    /// A *record* is two words at a multiple of 8 and the 16 bytes behind them, in one line. Stores
+    /// `body` and the second of `words`, and, behind a [`drain`](Coherence::drain), the first,
+    /// which announces them.
     #[inline]
     #[track_caller]
     fn store_record(&self, at: Spot, words: [u32; 2], body: [u64; 2])
@@ -97,10 +99,12 @@ pub trait UncachedMemory {
         self.store_u32(at, first);
     }
 
-    /// Takes the record at `at` if its first word is `word`: loads the second and the body, behind an
-    /// [`acquire`](Coherence::acquire), and hands them to `answer`, which names two places of this core's region of [`Kind::Memory`]: one of
-    /// 8 bytes, and a word. Stores there what goes with them, the word behind a [`drain`](Coherence::drain). None if the record is
-    /// not there; false, and nothing is stored, if nothing is named, or the 8 bytes are not aligned or not inside.
+    /// Takes the record at `at` if its first word is `word`: loads the second and the body, behind
+    /// an [`acquire`](Coherence::acquire), and hands them to `answer`, which names two places of
+    /// this core's region of [`Kind::Memory`]: one of 8 bytes, and a word. Stores there what goes
+    /// with them, the word behind a [`drain`](Coherence::drain). None if the record is not there;
+    /// false, and nothing is stored, if nothing is named, or the 8 bytes are not aligned or not
+    /// inside.
     #[inline]
     #[track_caller]
     fn take_record(
@@ -142,8 +146,9 @@ pub trait UncachedMemory {
         self.load_u32(at.address())
     }
 
-    /// Whether [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as the load of a word. Who polls a
-    /// word of a line of which it wants the others as well then loads all of it. A hint: nothing depends on it but time.
+    /// Whether [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as
+    /// the load of a word. Who polls a word of a line of which it wants the others as well then
+    /// loads all of it. A hint: nothing depends on it but time.
     fn loads_lines(&self, region: Region) -> bool {
         let _ = region;
         false
@@ -155,14 +160,16 @@ pub trait UncachedMemory {
 /// # Contract
 /// * C1. A load may return a copy that was fetched at any earlier time since the line was last
 ///   [invalidated](crate::Coherence::invalidate), however old.
-/// * C2. A store may stay in the cache until the line is [written
-///   back](crate::Coherence::write_back), and may also be written back at any moment before
-///   (eviction), or pass the cache and be on its way to memory until the next [`drain`](crate::Coherence::drain). A write-back moves the *whole line*, over whatever others stored there.
+/// * C2. A store may stay in the cache until the line is
+///   [written back](crate::Coherence::write_back), and may also be written back at any moment
+///   before (eviction), or pass the cache and be on its way to memory until the next
+///   [`drain`](crate::Coherence::drain). A write-back moves the *whole line*, over whatever others
+///   stored there.
 /// * C3. U1 of [`UncachedMemory`] holds here too.
 /// * C4. A load finds what this core stored here before, wherever that is on its way.
 ///
-/// Hence the kernel's rule: a line is only ever stored to through the cache of the core that owns its
-/// region, and only while no peer may store to it.
+/// Hence the kernel's rule: a line is only ever stored to through the cache of the core that owns
+/// its region, and only while no peer may store to it.
 pub trait CachedMemory {
     /// Copies consecutive bytes at `at` into `into`.
     fn read(&self, at: Address, into: &mut [u8]);
@@ -199,12 +206,12 @@ pub trait NativeAtomics {
     /// Whether there are such operations on 8 bytes, too.
     const WIDE: bool = false;
 
-    /// Performs `operation` on the aligned word at `at`, past the caches, in one indivisible step, and
-    /// returns the word's former value. Orders nothing else: see U5 of [`UncachedMemory`].
+    /// Performs `operation` on the aligned word at `at`, past the caches, in one indivisible step,
+    /// and returns the word's former value. Orders nothing else: see U5 of [`UncachedMemory`].
     fn atomic_u32(&self, at: Address, operation: Atomic) -> u32;
 
-    /// [`atomic_u32`](Self::atomic_u32) on the aligned 8 bytes at `at`. Where there is nothing of the kind, does nothing; then nobody
-    /// calls it.
+    /// [`atomic_u32`](Self::atomic_u32) on the aligned 8 bytes at `at`. Where there is nothing of
+    /// the kind, does nothing; then nobody calls it.
     fn atomic_u64(&self, at: Address, operation: Atomic<u64>) -> u64 {
         let _ = (at, operation);
         0

@@ -1,11 +1,12 @@
 //! Locks for machines that have no test-and-set register.
 //!
-//! [`WithSoftwareLock`] is a machine that adds [`TestAndSet`] to another one, by plain uncached words. Hosts that
-//! share a CXL pool need it: their atomic instructions act in their own caches.
+//! [`WithSoftwareLock`] is a machine that adds [`TestAndSet`] to another one, by plain uncached
+//! words. Hosts that share a CXL pool need it: their atomic instructions act in their own caches.
 //!
 //! # Guarantee
 //! G1. At most one core holds a lock.
-//! G2. Of cores that try at the same time, one gets in, unless all lose [patience](WithSoftwareLock).
+//! G2. Of cores that try at the same time, one gets in, unless all lose
+//!     [patience](WithSoftwareLock).
 //!
 //! # Memory layout (the end of each core's region; n cores)
 //! ```text
@@ -15,9 +16,9 @@
 //!   ─ ─ ──┴──────────────────────────────────────────────────┴────────┘
 //!           only this core ever stores to them
 //! ```
-//! Flag `k` of core `j`: "`j` holds the lock of core `k`, or is trying to". All of a core's flags lie in its own
-//! region, so even a whole line has one writer; this matters where uncached words are made of cached lines. They
-//! are only accessed past the caches.
+//! Flag `k` of core `j`: "`j` holds the lock of core `k`, or is trying to". All of a core's flags
+//! lie in its own region, so even a whole line has one writer; this matters where uncached words
+//! are made of cached lines. They are only accessed past the caches.
 //!
 //! # Steps (Lamport's one-bit algorithm, as an attempt that gives up)
 //! | call                  | memory actions, in order                                             |
@@ -31,33 +32,34 @@
 //! | `release_at_start`    | write own flags' lines back; drain; clear all own flags              |
 //!
 //! # Why G1 holds
-//! Say that i < k both hold the lock. Each has loaded the other's flag as clear *after* its own was in memory (S7).
-//! If i's flag came to memory first, k found it set; if k's did, i did. Either way one of them did not get in. And
-//! the holder before has left for whoever gets in: a flag that was set and is clear now was cleared behind the
-//! drain that ended the critical section (T4).
+//! Say that i < k both hold the lock. Each has loaded the other's flag as clear *after* its own was
+//! in memory (S7). If i's flag came to memory first, k found it set; if k's did, i did. Either way
+//! one of them did not get in. And the holder before has left for whoever gets in: a flag that was
+//! set and is clear now was cleared behind the drain that ended the critical section (T4).
 //!
 //! # Why G2 holds, and what starves
-//! Of those whose flags are set, the lowest core meets no set flag below. Each of those above either is in already,
-//! or finds a lower flag set and withdraws; and once a flag is in memory no core sets another, except those that
-//! had looked before. So the lowest has to wait for each higher one once. But nobody's own wait is bounded: a high
-//! core can lose to lower ones for ever, and a low one, out of patience, to those who happen to look at a better
-//! moment. The kernel holds locks for one read-modify-write and tries again.
+//! Of those whose flags are set, the lowest core meets no set flag below. Each of those above
+//! either is in already, or finds a lower flag set and withdraws; and once a flag is in memory no
+//! core sets another, except those that had looked before. So the lowest has to wait for each
+//! higher one once. But nobody's own wait is bounded: a high core can lose to lower ones for ever,
+//! and a low one, out of patience, to those who happen to look at a better moment. The kernel holds
+//! locks for one read-modify-write and tries again.
 //!
-//! Until all cores have called [`release_at_start`](TestAndSet::release_at_start), left-over flags may look set:
-//! attempts are refused, never let in.
+//! Until all cores have called [`release_at_start`](TestAndSet::release_at_start), left-over flags
+//! may look set: attempts are refused, never let in.
 //!
 //! # Bounds
-//! Uncontended: 2n - 1 loads, one store, and one to free it. Refused: at most (2 + `PATIENCE`) n loads and two stores;
-//! while the lock is held, n loads at most and no store. A register costs one access. This is for few cores:
-//! protocols with single writers (slots, rings) do without locks.
+//! Uncontended: 2n - 1 loads, one store, and one to free it. Refused: at most (2 + `PATIENCE`) n
+//! loads and two stores; while the lock is held, n loads at most and no store. A register costs one
+//! access. This is for few cores: protocols with single writers (slots, rings) do without locks.
 //!
 //! # Source
-//! Lamport, The mutual exclusion problem, part II, J. ACM 1986 (one-bit algorithm). We differ: nobody waits for a lower
-//! core, since an attempt may fail (T2); the first look is ours.
+//! Lamport, The mutual exclusion problem, part II, J. ACM 1986 (one-bit algorithm). We differ:
+//! nobody waits for a lower core, since an attempt may fail (T2); the first look is ours.
 //!
 //! # Evidence
-//! `hal/sim/tests/sim/software_lock.rs`: all schedules of two and three cores; without the drain, the acquire, or either
-//! half of the looks, some of them fail.
+//! `hal/sim/tests/sim/software_lock.rs`: all schedules of two and three cores; without the drain,
+//! the acquire, or either half of the looks, some of them fail.
 
 use crate::{
     Address, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer, Position,
@@ -66,8 +68,8 @@ use crate::{
 
 /// A machine with locks in memory, made of one without (or instead of those it has).
 ///
-/// `PATIENCE`: for how many loads per core of the machine an attempt waits for other attempts to withdraw. One
-/// that withdraws has to look at a flag per core at most.
+/// `PATIENCE`: for how many loads per core of the machine an attempt waits for other attempts to
+/// withdraw. One that withdraws has to look at a flag per core at most.
 #[derive(Clone, Debug)]
 pub struct WithSoftwareLock<M, const PATIENCE: u32 = 4> {
     machine: M,
@@ -101,7 +103,8 @@ where
         Region::memory(core).at(self.flags.saturating_add(offset))
     }
 
-    /// Whether `core`'s flag for the lock of `of` is set. Anything but zero is: left-over bytes keep others out.
+    /// Whether `core`'s flag for the lock of `of` is set. Anything but zero is: left-over bytes
+    /// keep others out.
     #[track_caller]
     fn is_set(&self, core: u16, of: CoreId) -> bool {
         self.machine.load_u32(self.flag(CoreId::new(core), of)) != 0
@@ -134,8 +137,8 @@ where
     #[track_caller]
     fn test_and_set(&self, of: CoreId) -> bool {
         let machine = &self.machine;
-        // Whoever would be refused anyway stores nothing: no attempt disturbs a holder, or one that waits for
-        // others to withdraw. The own flag is set if this core holds the lock (T3).
+        // Whoever would be refused anyway stores nothing: no attempt disturbs a holder, or one that
+        // waits for others to withdraw. The own flag is set if this core holds the lock (T3).
         if (0..machine.cores()).any(|core| self.is_set(core, of)) {
             return false;
         }
@@ -162,8 +165,8 @@ where
     fn release_at_start(&self, own: CoreId) {
         let bytes = self.machine.memory_size().saturating_sub(self.flags);
         let start = Region::memory(own).at(self.flags);
-        // WRITE BACK, DRAIN: a dirty line that an earlier program left in the cache must not travel over the flags
-        // later.
+        // WRITE BACK, DRAIN: a dirty line that an earlier program left in the cache must not travel
+        // over the flags later.
         self.machine
             .write_back(&[Lines::covering::<M>(start, bytes)]);
         self.machine.drain();
@@ -173,7 +176,8 @@ where
     }
 }
 
-// ---- Everything else is the machine's own. (No `NativeAtomics`: who has those needs no such lock.) ----
+// ---- Everything else is the machine's own. (No `NativeAtomics`: who has those needs no such
+// lock.) ----
 
 impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock<M, PATIENCE> {
     const PUBLISH: usize = M::PUBLISH;

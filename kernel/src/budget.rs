@@ -2,13 +2,14 @@
 
 use flagpost_link::Link;
 
-/// How long a call may wait for one peer before it returns [`Timeout`](crate::Error::Timeout). A call that
-/// waits for several, one after the other, has it for each.
+/// How long a call may wait for one peer before it returns [`Timeout`](crate::Error::Timeout). A
+/// call that waits for several, one after the other, has it for each.
 ///
-/// A call that gives a handle goes on where its budget ran out. One that gives none begins anew when it is repeated, so that what it
-/// reads is not older than the call: over a network its budget must be longer than a round trip.
-/// [`Rma::rget`](crate::Rma::rget), requests and waits go on instead; but for those on
-/// [attached memory](crate::DynamicWindow::at), which ask where it lies before they begin.
+/// A call that gives a handle goes on where its budget ran out. One that gives none begins anew
+/// when it is repeated, so that what it reads is not older than the call: over a network its budget
+/// must be longer than a round trip. [`Rma::rget`](crate::Rma::rget), requests and waits go on
+/// instead; but for those on [attached memory](crate::DynamicWindow::at), which ask where it lies
+/// before they begin.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {
@@ -39,8 +40,8 @@ impl Default for Budget {
     }
 }
 
-/// Clock ticks of so many microseconds. Whole seconds apart, so that the product is only out of range where
-/// the result is.
+/// Clock ticks of so many microseconds. Whole seconds apart, so that the product is only out of
+/// range where the result is.
 const fn ticks(microseconds: u64, per_second: u64) -> u64 {
     let (seconds, rest) = (microseconds / 1_000_000, microseconds % 1_000_000);
     seconds

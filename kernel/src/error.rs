@@ -24,7 +24,8 @@ pub enum Error {
         /// Bytes that it should have more.
         missing_bytes: u32,
     },
-    /// The world's arena, or this rank's shared memory, is in as many pieces as can be remembered: free a window first.
+    /// The world's arena, or this rank's shared memory, is in as many pieces as can be remembered:
+    /// free a window first.
     TooManyPieces {
         /// How many that is.
         max: u32,
@@ -60,19 +61,19 @@ pub enum Error {
     NotInGroup(Rank),
     /// The ranks did not call alike: this one asked for another window, or its own call failed.
     Asymmetric(Rank),
-    /// A window has one access epoch and one exposure epoch at a time (of passive targets one per target), and one call that
-    /// waits for a lock: end the open one first.
+    /// A window has one access epoch and one exposure epoch at a time (of passive targets one per
+    /// target), and one call that waits for a lock: end the open one first.
     EpochOpen,
     /// This rank has locked as many targets of the window as it can remember.
     TooManyLocks {
         /// How many that is.
         max: u8,
     },
-    /// An epoch of this window was dropped before its end. Peers may still wait for it; the window can
-    /// start no other.
+    /// An epoch of this window was dropped before its end. Peers may still wait for it; the window
+    /// can start no other.
     EpochAbandoned,
-    /// Peers may be writing these lines of the own window: wait for the exposure epoch or the request
-    /// that opened them.
+    /// Peers may be writing these lines of the own window: wait for the exposure epoch or the
+    /// request that opened them.
     Exposed,
     /// The request is started already.
     RequestActive,
@@ -113,14 +114,14 @@ pub enum Error {
         /// How many the rank has.
         count: u32,
     },
-    /// The window has been told of accesses that no request has matched, and cannot be freed: match them, or call
-    /// [`Window::discard_notifications`](crate::Window::discard_notifications).
+    /// The window has been told of accesses that no request has matched, and cannot be freed: match
+    /// them, or call [`Window::discard_notifications`](crate::Window::discard_notifications).
     Unmatched {
         /// How many notifications.
         count: u32,
     },
-    /// The unexpected queue is full of notifications that this request does not match. Wait for one that
-    /// does, or configure a longer queue.
+    /// The unexpected queue is full of notifications that this request does not match. Wait for one
+    /// that does, or configure a longer queue.
     QueueFull {
         /// How many it holds.
         capacity: u16,
@@ -139,8 +140,8 @@ pub enum Error {
     },
     /// A displacement unit of 0 bytes would make all elements one.
     UnitZero,
-    /// The element is changed as a whole only at a multiple of its size: make the window with such a displacement unit
-    /// (in a dynamic one: take such a displacement), or put and get it.
+    /// The element is changed as a whole only at a multiple of its size: make the window with such
+    /// a displacement unit (in a dynamic one: take such a displacement), or put and get it.
     UnitUnaligned {
         /// The target's displacement unit; 1 in a dynamic window.
         unit: u32,
@@ -158,8 +159,9 @@ pub enum Error {
     WrongWindow,
     /// Peers' memory cannot be reached by plain loads and stores here.
     NotDirect,
-    /// A collective call ran out of its budget, or lost a peer, and another one (or the same with other arguments) was made: go on
-    /// with that one first. If its handle was dropped, the world can make no other any more.
+    /// A collective call ran out of its budget, or lost a peer, and another one (or the same with
+    /// other arguments) was made: go on with that one first. If its handle was dropped, the world
+    /// can make no other any more.
     CollectiveUnfinished,
     /// The slice does not give each rank as many elements.
     WrongLength {
@@ -216,16 +218,18 @@ pub enum Waiting {
     Lock,
     /// For room in the named rank's ring of notifications; it makes no progress.
     RingSpace,
-    /// For a free entry in the named rank's matching list; it holds as many posts as it has entries.
+    /// For a free entry in the named rank's matching list; it holds as many posts as it has
+    /// entries.
     ListSpace,
     /// For notifications that match a request.
     Notification,
-    /// For the lock of the named target's piece, which others have; if none is named, for the exclusive locks of
-    /// [`Missing::count`] ranks. A lock does not record which ranks have it.
+    /// For the lock of the named target's piece, which others have; if none is named, for the
+    /// exclusive locks of [`Missing::count`] ranks. A lock does not record which ranks have it.
     Unlock,
-    /// For the named rank in the queue of [`lock_queued`](crate::Window::lock_queued). A lock stands behind it: it has the lock, or
-    /// waits for it too, or has given up behind one that does. An unlock waits for the next one to say that it is next: that is
-    /// the named rank, or, where several came at once, one of those before it.
+    /// For the named rank in the queue of [`lock_queued`](crate::Window::lock_queued). A lock
+    /// stands behind it: it has the lock, or waits for it too, or has given up behind one that
+    /// does. An unlock waits for the next one to say that it is next: that is the named rank, or,
+    /// where several came at once, one of those before it.
     Queue,
     /// For an answer from the named rank's memory, or for earlier operations to be placed there.
     Answer,
@@ -233,8 +237,9 @@ pub enum Waiting {
 
 /// Ranks that a call waited for.
 ///
-/// `count` of them are missing. The first few candidates are listed: exactly the missing ones where the
-/// protocol can tell, else (a completion counter does not record who) ranks among which they are.
+/// `count` of them are missing. The first few candidates are listed: exactly the missing ones where
+/// the protocol can tell, else (a completion counter does not record who) ranks among which they
+/// are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Missing {
@@ -264,8 +269,9 @@ impl Missing {
         self.count
     }
 
-    /// The first [`Missing::LISTED`] candidates. None where any rank would do (requests from any source, counters, signals,
-    /// events), and none where ranks are counted only ([`lock_all`](crate::Window::lock_all)).
+    /// The first [`Missing::LISTED`] candidates. None where any rank would do (requests from any
+    /// source, counters, signals, events), and none where ranks are counted only
+    /// ([`lock_all`](crate::Window::lock_all)).
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
         self.ranks.iter().flatten().copied()
     }
@@ -384,8 +390,8 @@ impl core::error::Error for Error {}
 
 /// A call that could not finish, with the handle to go on with.
 ///
-/// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch; a [`Making`](crate::Making), the world's collective
-/// calls.
+/// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch; a
+/// [`Making`](crate::Making), the world's collective calls.
 #[derive(Debug)]
 #[must_use = "dropping the handle abandons its epoch"]
 pub struct Unfinished<H> {

@@ -4,7 +4,8 @@ use flagpost_link::Rank;
 
 use crate::Error;
 
-/// Distinct ranks of a world, in the order in which they are told things. Borrows the caller's list.
+/// Distinct ranks of a world, in the order in which they are told things. Borrows the caller's
+/// list.
 #[derive(Copy, Clone, Debug)]
 pub struct Group<'g> {
     ranks: &'g [Rank],

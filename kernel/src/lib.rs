@@ -77,21 +77,23 @@
 //! ```
 //!
 //! # Rules
-//! * **Coherence.** Only a piece's owner caches it (nobody, in a window of the [unified](Model::Unified) model). Peers go past the caches. `post` and
-//!   `Request::start` write the owner's stores back; `Exposure::wait` and a matched request drop its stale
-//!   lines. In between, the owner's own stores there are refused ([`Error::Exposed`]).
+//! * **Coherence.** Only a piece's owner caches it (nobody, in a window of the
+//!   [unified](Model::Unified) model). Peers go past the caches. `post` and `Request::start` write
+//!   the owner's stores back; `Exposure::wait` and a matched request drop its stale lines. In
+//!   between, the owner's own stores there are refused ([`Error::Exposed`]).
 //! * **Blocking.** Calls that wait say so. They take the world's [`Budget`]; running out returns
-//!   [`Error::Timeout`] with the ranks that were missing; the call can be repeated, or its handle ([`Unfinished`]) goes on.
-//! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the shared
-//!   memory of the link.
-//! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for calls of the
-//!   link itself may stop its machine.)
+//!   [`Error::Timeout`] with the ranks that were missing; the call can be repeated, or its handle
+//!   ([`Unfinished`]) continues.
+//! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the
+//!   shared memory of the link.
+//! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for
+//!   calls of the link itself may stop its machine.)
 //!
 //! # Sources
-//! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger, Besta,
-//! Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015; [IntelMPI] Intel MPI Library Developer Guide, notified
-//! one-sided communications, 2024; [CAF-NA] notified access for coarray Fortran's
-//! events, Elsevier, 2018.
+//! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger,
+//! Besta, Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015; [IntelMPI] Intel MPI Library
+//! Developer Guide, notified one-sided communications, 2024; [CAF-NA] notified access for coarray
+//! Fortran's events, Elsevier, 2018.
 //!
 //! [PSCW-SCC]: crate#sources
 //! [foMPI]: crate#sources

@@ -1,7 +1,7 @@
 //! What all ranks make together: windows and events.
 //!
-//! Each rank prepares its part, and hears whether all have prepared the same. Only then may any peer access it; and if some rank could
-//! not, all take back what they have prepared.
+//! Each rank prepares its part, and hears whether all have prepared the same. Only then may any
+//! peer access it; and if some rank could not, all take back what they have prepared.
 
 #![allow(
     clippy::result_large_err,
@@ -18,15 +18,18 @@ use crate::{
 
 /// What a call gives that makes something together with all other ranks: it, or why there is none.
 ///
-/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`]) it goes on where it stopped. Without one it has failed on all ranks together, or
-/// has not begun on this one, since another collective call is [unfinished](Error::CollectiveUnfinished); and everything is as before.
+/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`]) it goes on where it stopped. Without
+/// one it has failed on all ranks together, or has not begun on this one, since another collective
+/// call is [unfinished](Error::CollectiveUnfinished); and everything is as before.
 pub type Made<'w, L, M> = Result<M, Unfinished<Option<Making<'w, L, M>>>>;
 
 /// A window, or events, that not all ranks have come to make yet.
 ///
-/// Other collective calls of the world come behind it, and are [refused](Error::CollectiveUnfinished) until then: [go on](Self::go_on) first.
-/// It cannot be given up, since other ranks may have begun to use what is made: dropped, or with a rank that is
-/// [lost](Error::PeerLost), it keeps all that it has taken, and this world refuses all other collective calls for ever.
+/// Other collective calls of the world come behind it, and are
+/// [refused](Error::CollectiveUnfinished) until then: [go on](Self::go_on) first. It cannot be
+/// given up, since other ranks may have begun to use what is made: dropped, or with a rank that is
+/// [lost](Error::PeerLost), it keeps all that it has taken, and this world refuses all other
+/// collective calls for ever.
 #[derive(Debug)]
 #[must_use = "dropped, it can never be made"]
 pub struct Making<'w, L, M> {
@@ -72,7 +75,8 @@ pub(crate) type Row = [u32; 8];
 pub(crate) const SAME: usize = 4;
 
 impl<'w, L: Link, M> Making<'w, L, M> {
-    /// Makes what `prepare` prepares a part of; `offer`, 48 bits, tells what must be the same on all ranks.
+    /// Makes what `prepare` prepares a part of; `offer`, 48 bits, tells what must be the same on
+    /// all ranks.
     pub(crate) fn same(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
@@ -85,8 +89,8 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         })
     }
 
-    /// Makes what `prepare` prepares a part of; `row` tells what must be the same (not all 0), and what is this rank's own, and `note` keeps
-    /// what others have.
+    /// Makes what `prepare` prepares a part of; `row` tells what must be the same (not all 0), and
+    /// what is this rank's own, and `note` keeps what others have.
     pub(crate) fn rows(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
@@ -101,7 +105,8 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         })
     }
 
-    /// Prepares this rank's part, and tells others, unless another call is under way: then nothing is taken.
+    /// Prepares this rank's part, and tells others, unless another call is under way: then nothing
+    /// is taken.
     fn begin(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
@@ -151,7 +156,8 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         })
     }
 
-    /// Clears this rank's part, and waits for all ranks. The first that has something else, or nothing.
+    /// Clears this rank's part, and waits for all ranks. The first that has something else, or
+    /// nothing.
     fn hear(&mut self) -> Result<Option<Rank>, Error> {
         if let (Ok(part), false) = (&self.part, self.cleared) {
             (self.ways.clear)(part)?;

@@ -2,11 +2,13 @@
 //!
 //! # Guarantee
 //! G1. When [`World::start`] returns, every rank has started and may be accessed.
-//! G2. While a rank waits in any call, it takes notifications from its link as long as its unexpected
-//!     queue has room, so that two ranks that wait for each other's rings both go on.
-//! G3. A notification that no rank of this world sends is dropped, and nobody is told: of a window that there is not, or in the name of
-//!     a rank that there is not, or, where the link knows its sender, in that of another one. (Where the machine is
-//!     coherent, a request that takes its notification at once takes that name on trust: whoever may store to one ring there, may store to all.)
+//! G2. While a rank waits in any call, it takes notifications from its link as long as its
+//!     unexpected queue has room, so that two ranks that wait for each other's rings both go on.
+//! G3. A notification that no rank of this world sends is dropped, and nobody is told: of a window
+//!     that there is not, or in the name of a rank that there is not, or, where the link knows its
+//!     sender, in that of another one. (Where the machine is coherent, a request that takes its
+//!     notification at once takes that name on trust: whoever may store to one ring there, may
+//!     store to all.)
 //!
 //! # Bounds
 //! Words of the arena: the unexpected queue, and per window what its strategy says
@@ -31,7 +33,8 @@ const STRANGE: u32 = 16;
 /// How a world is set up. The same on all ranks.
 #[derive(Copy, Clone, Debug)]
 pub struct Config {
-    /// How many notifications that no request has matched yet are kept, up to 65,534; beyond that senders wait.
+    /// How many notifications that no request has matched yet are kept, up to 65,534; beyond that
+    /// senders wait.
     pub unexpected: u16,
     /// How long calls may wait, until [`World::set_budget`].
     pub budget: Budget,
@@ -64,12 +67,12 @@ pub struct World<'a, L> {
 impl<'a, L: Link> World<'a, L> {
     /// Joins the world: collective over all ranks. Waits until all have joined.
     ///
-    /// `arena` is working memory: `config.unexpected - 1` words, and per window `2 p + ceil(p / 32)` (with the default
-    /// strategy).
+    /// `arena` is working memory: `config.unexpected - 1` words, and per window
+    /// `2 p + ceil(p / 32)` (with the default strategy).
     ///
     /// # Errors
-    /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all ranks
-    /// must start again with a new link.
+    /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all
+    /// ranks must start again with a new link.
     ///
     /// # Example
     /// ```
@@ -207,8 +210,9 @@ impl<'a, L: Link> World<'a, L> {
         any
     }
 
-    /// The next notification of the link, for which the caller has room. Drops strange ones. `like` is one of a window that there is,
-    /// if the caller wants such: then matching touches nothing to find that out.
+    /// The next notification of the link, for which the caller has room. Drops strange ones. `like`
+    /// is one of a window that there is, if the caller wants such: then matching touches nothing to
+    /// find that out.
     pub(crate) fn next_notification(&self, like: Option<u32>) -> Option<u32> {
         self.take_next(like, false)
     }
@@ -231,8 +235,8 @@ impl<'a, L: Link> World<'a, L> {
         None
     }
 
-    /// Whether no rank of this world sends such a notification: of a window that there is not, or in the name of a rank that there is
-    /// not, or of another one.
+    /// Whether no rank of this world sends such a notification: of a window that there is not, or
+    /// in the name of a rank that there is not, or of another one.
     fn is_strange(&self, immediate: u32, like: Option<u32>) -> bool {
         let of = |immediate| unpack(self.queue.tag_bits(), immediate);
         let Notification { source, window, .. } = of(immediate);
@@ -243,8 +247,9 @@ impl<'a, L: Link> World<'a, L> {
             || !self.link.sender().is_none_or(named)
     }
 
-    /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops those that it says: all of
-    /// them, if all ranks have passed a barrier since they sent the last one.
+    /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops
+    /// those that it says: all of them, if all ranks have passed a barrier since they sent the last
+    /// one.
     ///
     /// # Errors
     /// [`Error::QueueFull`] if others fill the queue: more may have arrived.
@@ -266,17 +271,18 @@ impl<'a, L: Link> World<'a, L> {
 
     /// Polls until there is an answer, within the budget; then `missing` says who was waited for.
     ///
-    /// `poll` must look at everything that it waits for each time: what was looked at since the last
-    /// relaxing is what wakes this core up.
+    /// `poll` must look at everything that it waits for each time: what was looked at since the
+    /// last relaxing is what wakes this core up.
     ///
-    /// Once the link knows a rank to be lost, a wait whose answer is not there fails: whoever waits for others does so, in the end,
-    /// for all that these wait for.
+    /// Once the link knows a rank to be lost, a wait whose answer is not there fails: whoever waits
+    /// for others does so, in the end, for all that these wait for.
     pub(crate) fn wait<T>(
         &self,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
         missing: impl FnOnce() -> Timeout,
     ) -> Result<T, Error> {
-        // As a rule what is waited for is near: where a look costs next to nothing, some looks come before the wait.
+        // As a rule what is waited for is near: where a look costs next to nothing, some looks come
+        // before the wait.
         if L::LOOKS > 0 {
             if let Some(answer) = poll()? {
                 return Ok(answer);
@@ -325,7 +331,8 @@ impl<'a, L: Link> World<'a, L> {
         Deadline::start(self.budget.get(), &self.link)
     }
 
-    /// Whether what `poll` looks for is there; it fails, as a wait does, where the link knows a rank to be lost.
+    /// Whether what `poll` looks for is there; it fails, as a wait does, where the link knows a
+    /// rank to be lost.
     pub(crate) fn look(
         &self,
         mut poll: impl FnMut() -> Result<bool, Error>,
@@ -388,7 +395,8 @@ impl<'a, L: Link> World<'a, L> {
         answer
     }
 
-    /// Repeats `operation` until the link does not refuse it for the moment only, within the budget.
+    /// Repeats `operation` until the link does not refuse it for the moment only, within the
+    /// budget.
     #[inline(always)]
     pub(crate) fn retry<T>(
         &self,
@@ -397,7 +405,8 @@ impl<'a, L: Link> World<'a, L> {
         self.retry_for(Waiting::RingSpace, operation)
     }
 
-    /// [`World::retry`] of an operation that is begun anew by whoever calls again: an answer that has not come is not kept.
+    /// [`World::retry`] of an operation that is begun anew by whoever calls again: an answer that
+    /// has not come is not kept.
     pub(crate) fn ask<T>(
         &self,
         mut operation: impl FnMut(&Op) -> Result<T, Refusal>,
@@ -413,7 +422,8 @@ impl<'a, L: Link> World<'a, L> {
         full: Waiting,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is refused is asked for again.
+        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is
+        // refused is asked for again.
         if L::LOOKS > 0 {
             match operation() {
                 Ok(done) => return Ok(done),

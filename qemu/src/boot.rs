@@ -1,12 +1,13 @@
 //! From the first Rust instruction of a hart to its program; and the core's own registers.
 //!
-//! All harts run this at the same time. Hart 0 reads the device tree; the others wait for it, then all
-//! meet in the barrier. The stack's layout is in the linker script, `linker/flagpost-riscv64-virt.x`.
+//! All harts run this at the same time. Hart 0 reads the device tree; the others wait for it, then
+//! all meet in the barrier. The stack's layout is in the linker script,
+//! `linker/flagpost-riscv64-virt.x`.
 //!
 //! # Guard
 //! The lowest 4 KiB of each hart's share are closed to that hart itself, by a *locked* entry of its
-//! physical memory protection: locked entries bind M mode too, until reset. A function whose frame is
-//! larger than 4 KiB can step over the guard; it then lands in its neighbour's trap stack.
+//! physical memory protection: locked entries bind M mode too, until reset. A function whose frame
+//! is larger than 4 KiB can step over the guard; it then lands in its neighbour's trap stack.
 
 #[cfg(target_arch = "riscv64")]
 use core::arch::global_asm;
@@ -72,8 +73,9 @@ extern "C" fn _flagpost_boot(hart: usize, device_tree: *const u8) -> ! {
 
 /// Reads the device tree: how many harts there are, and the words of `-append`.
 fn read(device_tree: *const u8) -> Board {
-    // SAFETY: QEMU has put a device tree there, aligned, into RAM that neither the image nor any hart's
-    // stack reaches (checked below), and nobody ever writes to it: it is valid and constant for ever.
+    // SAFETY: QEMU has put a device tree there, aligned, into RAM that neither the image nor any
+    // hart's stack reaches (checked below), and nobody ever writes to it: it is valid and constant
+    // for ever.
     let Some(tree) = (unsafe { Dtb::from_raw(device_tree) }) else {
         panic!("no device tree at {device_tree:p}");
     };
@@ -120,10 +122,11 @@ pub(crate) fn guards(address: usize) -> bool {
 
 /// Closes the guard, until reset.
 fn close_guard() {
-    // A naturally aligned power of two (NAPOT) of 2^(n+3) bytes is written as its address / 4 with the
-    // lowest n bits 1.
+    // A naturally aligned power of two (NAPOT) of 2^(n+3) bytes is written as its address / 4 with
+    // the lowest n bits 1.
     let napot = guard() >> 2 | (GUARD / 8 - 1);
-    // SAFETY: the entry covers the guard only, which holds nothing: the linker script sets it aside.
+    // SAFETY: the entry covers the guard only, which holds nothing: the linker script sets it
+    // aside.
     unsafe {
         pmpaddr0::write(napot);
         pmpcfg0::set_pmp(0, Range::NAPOT, Permission::NONE, true);
@@ -140,8 +143,8 @@ pub(crate) fn cycles() -> u64 {
     mcycle::read64()
 }
 
-/// Hands the turn to the next hart: `wfi`, which with an interrupt pending returns when QEMU comes round
-/// to this hart again.
+/// Hands the turn to the next hart: `wfi`, which with an interrupt pending returns when QEMU comes
+/// round to this hart again.
 pub(crate) fn yield_core() {
     riscv::asm::wfi();
 }

@@ -7,11 +7,11 @@
 //! | normal | the hart's image |
 //! | write-back, invalidate of normal lines | line by line, and no more than was asked |
 //!
-//! Displacement on the chip writes back and drops at once. Here lines that are written back stay, and dirty ones that
-//! are dropped are lost: the least that the contract allows.
+//! Displacement on the chip writes back and drops at once. Here lines that are written back stay,
+//! and dirty ones that are dropped are lost: the least that the contract allows.
 //!
-//! The address map is the SCC's own up to 48 harts. More tiles than 24 have smaller slots, at the same addresses:
-//! see [`Map::mesh`](flagpost_scc::Map::mesh).
+//! The address map is the SCC's own up to 48 harts. More tiles than 24 have smaller slots, at the
+//! same addresses: see [`Map::mesh`](flagpost_scc::Map::mesh).
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -168,9 +168,10 @@ impl Bus for Hart {
         }
     }
 
-    /// Gives turns away until a watched word differs, or there have been enough of them. Looking at the
-    /// words here costs a waiting hart some twenty instructions per turn, going back to the caller's loop
-    /// several hundred: with 512 harts, nearly all of them waiting, that is what a run consists of.
+    /// Gives turns away until a watched word differs, or there have been enough of them. Looking at
+    /// the words here costs a waiting hart some twenty instructions per turn, going back to the
+    /// caller's loop several hundred: with 512 harts, nearly all of them waiting, that is what a
+    /// run consists of.
     fn relax(&self, watched: impl Iterator<Item = (Physical, u32)> + Clone) {
         boot::yield_core();
         let mut words = [None; WATCHED];

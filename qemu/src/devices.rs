@@ -1,6 +1,7 @@
 //! The board's devices: UART, software interrupts, finisher.
 //!
-//! The only file with addresses of `virt`'s devices. A register is a `VolatilePtr` made on the spot.
+//! The only file with addresses of `virt`'s devices. A register is a `VolatilePtr` made on the
+//! spot.
 
 use core::num::NonZero;
 use core::ptr::NonNull;
@@ -44,8 +45,8 @@ const fn address(at: usize) -> Address {
 /// 2. Reading it has no effect that other code depends on.
 unsafe fn register<T: Copy>(at: Address) -> VolatilePtr<'static, T> {
     let pointer = NonNull::with_exposed_provenance(at);
-    // SAFETY: (1) the address is aligned and always mapped, outside of all memory that Rust manages;
-    // volatile accesses of the register's own width are what it is for.
+    // SAFETY: (1) the address is aligned and always mapped, outside of all memory that Rust
+    // manages; volatile accesses of the register's own width are what it is for.
     unsafe { VolatilePtr::new(pointer) }
 }
 
@@ -64,8 +65,8 @@ pub(crate) fn wait_until_sent() {
     wait_for(TRANSMIT_IDLE);
 }
 
-/// Polls without yielding: the host empties the register in its own time, not in ours, and the fewer turns
-/// change hands the less a slow host disturbs the order of harts.
+/// Polls without yielding: the host empties the register in its own time, not in ours, and the
+/// fewer turns change hands the less a slow host disturbs the order of harts.
 fn wait_for(bits: u8) {
     // SAFETY: (1) a byte register of the UART; (2) reading clears error bits, which nobody reads.
     let status = unsafe { register::<u8>(UART_LINE_STATUS) };
@@ -76,11 +77,12 @@ fn wait_for(bits: u8) {
     }
 }
 
-/// Makes `hart`'s software interrupt pending, for ever: nobody takes it, but `wfi` then returns at once.
+/// Makes `hart`'s software interrupt pending, for ever: nobody takes it, but `wfi` then returns at
+/// once.
 pub(crate) fn raise_software_interrupt(hart: usize) {
     let at = SOFTWARE_INTERRUPTS.saturating_add(4 * hart);
-    // SAFETY: (1) `msip` registers are 32 bits wide and 4 bytes apart, one per hart of the board, and
-    // `hart` is one of them; (2) it is only written.
+    // SAFETY: (1) `msip` registers are 32 bits wide and 4 bytes apart, one per hart of the board,
+    // and `hart` is one of them; (2) it is only written.
     unsafe { register::<u32>(at) }.write(1);
 }
 

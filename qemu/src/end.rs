@@ -1,9 +1,9 @@
 //! How the machine ends: all harts returned, or one of them died.
 //!
 //! # Dying
-//! A trap or a panic is the end of the whole machine: the core that meets it logs one record and writes
-//! the status. *One* core dies; others that meet trouble at the same time are left waiting, so that the
-//! first record is whole. See `log` for how the dying core gets at the logger.
+//! A trap or a panic is the end of the whole machine: the core that meets it logs one record and
+//! writes the status. *One* core dies; others that meet trouble at the same time are left waiting,
+//! so that the first record is whole. See `log` for how the dying core gets at the logger.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -42,14 +42,14 @@ impl<T: Outcome, E: defmt::Format> Outcome for Result<T, E> {
 
 /// Names the function that every hart runs: `fn(Hart) -> T` where `T:` [`Outcome`].
 ///
-/// Once per image. The function is called on all harts after the last one has booted; the machine ends
-/// when all calls have returned.
+/// Once per image. The function is called on all harts after the last one has booted; the machine
+/// ends when all calls have returned.
 #[macro_export]
 macro_rules! entry {
     ($main:path) => {
         const _: () = {
-            // SAFETY (`no_mangle`): the board declares exactly this signature under this name, and a
-            // second definition fails to link.
+            // SAFETY (`no_mangle`): the board declares exactly this signature under this name, and
+            // a second definition fails to link.
             #[unsafe(no_mangle)]
             fn flagpost_main(hart: $crate::Hart) -> $crate::Exit {
                 $crate::Outcome::exit($main(hart))

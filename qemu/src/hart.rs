@@ -8,7 +8,8 @@ use flagpost_scc::{Fault, Map, Mapping, Processor, Scc};
 
 use crate::{boot, memory};
 
-/// Most harts that an image can have: as many as QEMU's board, and as many cores as a map has room for.
+/// Most harts that an image can have: as many as QEMU's board, and as many cores as a map has room
+/// for.
 pub const MAX_HARTS: usize = 512;
 
 /// Cores of the SCC: up to here the board's address map is the chip's own.
@@ -24,8 +25,9 @@ const _: () = assert!(LARGE.cores() as usize == MAX_HARTS);
 
 /// This hart's handle of the machine: a bus for the SCC port.
 ///
-/// Programs use the port over it, [`Hart::scc`]. The handle is neither `Send` nor `Sync`: it names the hart that
-/// runs the code that holds it, and what is private to that hart is reached through it without a lock.
+/// Programs use the port over it, [`Hart::scc`]. The handle is neither `Send` nor `Sync`: it names
+/// the hart that runs the code that holds it, and what is private to that hart is reached through
+/// it without a lock.
 #[derive(Copy, Clone)]
 pub struct Hart {
     core: u16,
@@ -45,8 +47,8 @@ impl Hart {
         }
     }
 
-    /// The SCC port on this hart, which the kernel runs on. Call it once for each program, before other harts
-    /// count on this one: it silences the bell.
+    /// The SCC port on this hart, which the kernel runs on. Call it once for each program, before
+    /// other harts count on this one: it silences the bell.
     #[track_caller]
     pub fn scc(self, mapping: Mapping) -> Scc<Self> {
         Scc::start(self, self.map, mapping)
@@ -62,8 +64,8 @@ impl Hart {
         self.map.cores()
     }
 
-    /// Cycles so far. With `-icount` these are the instructions of *all* harts, since they share one virtual
-    /// time.
+    /// Cycles so far. With `-icount` these are the instructions of *all* harts, since they share
+    /// one virtual time.
     pub fn cycles(self) -> u64 {
         boot::cycles()
     }

@@ -1,13 +1,14 @@
 //! Flagpost on QEMU's riscv64 `virt` board: 1 to 512 harts, bare metal, M mode.
 //!
 //! QEMU models no cache and its harts are coherent. To be a fair stand-in for the chips meant here,
-//! this board is a bus of the SCC port ([`flagpost_scc`]): it gives every hart a private cache in software
-//! ([`flagpost_hal::image`]), a write-combining buffer, the SCC's registers, and memory that starts as garbage.
-//! The library under test runs on the port, [`Hart::scc`]; the board's own code (logger, start-up, [`barrier`])
-//! is free to use what the emulated hardware really has: coherent atomics.
+//! this board is a bus of the SCC port ([`flagpost_scc`]): it gives every hart a private cache in
+//! software ([`flagpost_hal::image`]), a write-combining buffer, the SCC's registers, and memory
+//! that starts as garbage. The library under test runs on the port, [`Hart::scc`]; the board's own
+//! code (logger, start-up, [`barrier`]) is free to use what the emulated hardware really has:
+//! coherent atomics.
 //!
-//! [`Mapping::Normal`] leaves dirty lines in the cache, and so shows most: a write-back, an invalidate or a drain that
-//! is missing. With the message mappings there is nothing to write back.
+//! [`Mapping::Normal`] leaves dirty lines in the cache, and so shows most: a write-back, an
+//! invalidate or a drain that is missing. With the message mappings there is nothing to write back.
 //!
 //! # A program
 //! ```ignore
@@ -22,8 +23,8 @@
 //!     Exit::Pass                             // the machine ends when all harts have returned
 //! }
 //! ```
-//! It is linked with `linker/flagpost-riscv64-virt.x` and `defmt.x`; `examples/bare-metal-rust` is a
-//! whole project. Arguments come from QEMU's `-append`: [`boot_args`].
+//! It is linked with `linker/flagpost-riscv64-virt.x` and `defmt.x`; `examples/bare-metal-rust` is
+//! a whole project. Arguments come from QEMU's `-append`: [`boot_args`].
 //!
 //! # From reset to the end
 //! | step | where | what |
@@ -38,19 +39,19 @@
 //! A trap or a panic on any hart logs one record and ends the machine with status 1.
 //!
 //! # Waiting
-//! Run it with `-accel tcg,thread=single -icount shift=0,sleep=off`. All harts then share one host thread, so
-//! a loop that polls must hand its turn on: [`Relax::relax`](flagpost_hal::Relax), which is `wfi` with an
-//! interrupt pending. Every run does the same, instruction by instruction. Without `sleep=off` it does not:
-//! QEMU 7.2 lets the host's clock cut turns short, and some runs of hundreds of harts all but stop. A host
-//! thread per hart works too, slowly.
+//! Run it with `-accel tcg,thread=single -icount shift=0,sleep=off`. All harts then share one host
+//! thread, so a loop that polls must hand its turn on: [`Relax::relax`](flagpost_hal::Relax), which
+//! is `wfi` with an interrupt pending. Every run does the same, instruction by instruction. Without
+//! `sleep=off` it does not: QEMU 7.2 lets the host's clock cut turns short, and some runs of
+//! hundreds of harts all but stop. A host thread per hart works too, slowly.
 //!
 //! # The log
 //! defmt frames (rzcobs) on the 16550 UART; the timestamp of a record is the number of its core.
 //!
 //! # `unsafe`
-//! Lives in `boot` (start-up, registers of the core), `devices` (device registers), `memory` (one cell
-//! per hart) and `log` (the contract of defmt's logger), nowhere else, but for names that the linker, the
-//! boot code or the host look for (`no_mangle`).
+//! Lives in `boot` (start-up, registers of the core), `devices` (device registers), `memory` (one
+//! cell per hart) and `log` (the contract of defmt's logger), nowhere else, but for names that the
+//! linker, the boot code or the host look for (`no_mangle`).
 #![no_std]
 
 mod barrier;

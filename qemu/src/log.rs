@@ -1,10 +1,10 @@
 //! The log: defmt frames of many cores on one UART.
 //!
 //! # Invariants
-//! * L1. Bytes of a frame are sent only by the core in `OWNER`. One core is: the holder of `LOCK`, or the
-//!   dying core, which may take the log over.
-//! * L2. Each frame is whole, except one that a dying core cuts off. A zero byte (rzcobs' frame end)
-//!   follows the cut, so that the decoder drops what was cut and reads on.
+//! * L1. Bytes of a frame are sent only by the core in `OWNER`. One core is: the holder of `LOCK`,
+//!   or the dying core, which may take the log over.
+//! * L2. Each frame is whole, except one that a dying core cuts off. A zero byte (rzcobs' frame
+//!   end) follows the cut, so that the decoder drops what was cut and reads on.
 //!
 //! # Steps
 //! | who | acquire | write, release |
@@ -13,9 +13,9 @@
 //! | the dying core, holding `LOCK` | take over at once | with the encoder `LAST_WORDS` |
 //! | the dying core, `LOCK` elsewhere | wait up to `PATIENCE` cycles, then take over | likewise |
 //!
-//! The dying core's encoder is its own: it has no state of the cut frame, and starts with a zero byte. A
-//! core that was in the middle of `send` when the log was taken over may still mix in the rest of that
-//! one fragment, if QEMU runs its harts on several host threads.
+//! The dying core's encoder is its own: it has no state of the cut frame, and starts with a zero
+//! byte. A core that was in the middle of `send` when the log was taken over may still mix in the
+//! rest of that one fragment, if QEMU runs its harts on several host threads.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -34,8 +34,9 @@ static LAST_WORDS: SpinMutex<Encoder, Yield> = SpinMutex::new(Encoder::new());
 /// Number of the core that sends, plus 1; 0 if none does.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Cycles that the dying core grants a frame of another core: a thousand times what a long record takes.
-/// Not a number of polls: a holder that spins keeps each of its turns for a hundred million cycles.
+/// Cycles that the dying core grants a frame of another core: a thousand times what a long record
+/// takes. Not a number of polls: a holder that spins keeps each of its turns for a hundred million
+/// cycles.
 const PATIENCE: u64 = 100_000_000;
 
 defmt::timestamp!("{=u16}", boot::core_number());
@@ -43,9 +44,9 @@ defmt::timestamp!("{=u16}", boot::core_number());
 #[defmt::global_logger]
 struct Log;
 
-// SAFETY: defmt asks that `acquire` be safe to call on any core at any time, and that a frame have one
-// sender. L1: a core that is neither the lock's holder nor the dying one does not get past `acquire`;
-// one that loses the log to the dying core does not get past its next `write`.
+// SAFETY: defmt asks that `acquire` be safe to call on any core at any time, and that a frame have
+// one sender. L1: a core that is neither the lock's holder nor the dying one does not get past
+// `acquire`; one that loses the log to the dying core does not get past its next `write`.
 unsafe impl defmt::Logger for Log {
     fn acquire() {
         if end::is_dying_here() {
@@ -108,7 +109,7 @@ fn with_encoder(act: impl FnOnce(&mut Encoder)) {
     if OWNER.load(Ordering::Relaxed) != me() {
         end::park(); // L1
     }
-    // SAFETY: this core holds `LOCK` (it is `OWNER` and not dying), so no other core has a reference;
-    // and `devices::send`, the only code called by the encoder, does not log.
+    // SAFETY: this core holds `LOCK` (it is `OWNER` and not dying), so no other core has a
+    // reference; and `devices::send`, the only code called by the encoder, does not log.
     act(unsafe { &mut *LOCK.as_mut_ptr() });
 }

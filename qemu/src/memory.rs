@@ -6,13 +6,15 @@
 //!   BUFFER  [ core 0:  8 KiB ][ core 1 ] …
 //!   PRIVATE [ core 0: image of 256 lines of 32 bytes, combining buffer ] … for its own hart only
 //! ```
-//! QEMU takes host memory for what is touched only, so the room for 512 harts costs a small run nothing.
+//! QEMU takes host memory for what is touched only, so the room for 512 harts costs a small run
+//! nothing.
 //!
 //! # Invariants
-//! * M1. Words of regions are touched as `AtomicU32` only, always as whole words. Nothing is a data race
-//!   then, and no access is merged, split or dropped (U6). A store of one byte replaces it in its word
-//!   by compare-and-swap, so that a neighbour's byte keeps its value (U4).
-//! * M2. All these accesses are relaxed: order comes from `Processor::order` alone, where the port asks for it.
+//! * M1. Words of regions are touched as `AtomicU32` only, always as whole words. Nothing is a data
+//!   race then, and no access is merged, split or dropped (U6). A store of one byte replaces it in
+//!   its word by compare-and-swap, so that a neighbour's byte keeps its value (U4).
+//! * M2. All these accesses are relaxed: order comes from `Processor::order` alone, where the port
+//!   asks for it.
 //! * M3. What is private is touched only by the hart whose number it bears, never from a trap.
 
 use core::cell::UnsafeCell;
@@ -59,8 +61,8 @@ struct Private {
 
 struct Cells([Private; MAX_HARTS]);
 
-// SAFETY: M3: nothing in here is ever reached by two harts; `Hart::with_caches` and `Hart::port_state` are the only
-// ways in.
+// SAFETY: M3: nothing in here is ever reached by two harts; `Hart::with_caches` and
+// `Hart::port_state` are the only ways in.
 unsafe impl Sync for Cells {}
 
 /// Image and write-combining buffer of a hart. All zeros when empty, so that it lives in `.bss`.
@@ -134,11 +136,12 @@ impl Hart {
     /// Calls `act` with this hart's caches.
     fn with_caches<R>(&self, act: impl FnOnce(&mut Caches) -> R) -> R {
         let cell = &PRIVATE.0[self.core().index()].caches;
-        // SAFETY: the reference is the only one to these caches, because (1) the handle of a core exists
-        // on that core only: it is made from the number of the hart that makes it, and is not `Send`;
-        // (2) no code runs in between on this hart: interrupts are off, and a trap or panic ends the
-        // machine without coming here; (3) `act` is not re-entered: the closures in this file call
-        // into `PrivateImage` and `Caches` only, which call `Backing` and `words` below, which touch none.
+        // SAFETY: the reference is the only one to these caches, because (1) the handle of a core
+        // exists on that core only: it is made from the number of the hart that makes it, and is
+        // not `Send`; (2) no code runs in between on this hart: interrupts are off, and a trap or
+        // panic ends the machine without coming here; (3) `act` is not re-entered: the closures in
+        // this file call into `PrivateImage` and `Caches` only, which call `Backing` and `words`
+        // below, which touch none.
         act(unsafe { &mut *cell.get() })
     }
 
@@ -203,8 +206,8 @@ impl Hart {
         self.with_caches(|caches| caches.image.write(self, at, from));
     }
 
-    /// Stores message data: past the image, by the combining buffer. Lines that the image holds are changed
-    /// there too; or *only* there, if it is not `through`.
+    /// Stores message data: past the image, by the combining buffer. Lines that the image holds are
+    /// changed there too; or *only* there, if it is not `through`.
     pub(crate) fn write_message(&self, at: Address, from: &[u8], through: bool) {
         self.with_caches(|caches| {
             let (mut at, mut rest) = (at, from);
@@ -241,13 +244,14 @@ impl Hart {
     }
 
     /// Puts what this core owns into the undefined state that it has after a reset: memory full of
-    /// bytes that follow from `garbage`, none of them zero, empty caches, its lock held, its bell rung.
+    /// bytes that follow from `garbage`, none of them zero, empty caches, its lock held, its bell
+    /// rung.
     ///
     /// For runners, between two programs; all harts must be past the first and before the second.
     pub fn reset(&self, garbage: u32) {
         let own = self.core().index();
-        // Eight different words over and over: at 512 harts these are ten million stores, most of the
-        // time that a small case takes, so nothing else is in the loop.
+        // Eight different words over and over: at 512 harts these are ten million stores, most of
+        // the time that a small case takes, so nothing else is in the loop.
         let pattern: [u32; 8] =
             core::array::from_fn(|i| garbage.rotate_left(4 * i as u32) | 0x0101_0101);
         for region in [&MEMORY[own][..], &BUFFER[own][..]] {

@@ -13,8 +13,9 @@ use crate::{Hart, MAX_HARTS};
 /// Status of a hart in the machine barrier, or behind its end.
 pub(crate) const WAITING: u32 = 1;
 
-/// Status per hart: 0 not booted, 1 waiting in the machine barrier or finished, and whatever the program
-/// gives to [`set_status`]: the image of cases sets `2 + k` while the hart runs the `k`th case.
+/// Status per hart: 0 not booted, 1 waiting in the machine barrier or finished, and whatever the
+/// program gives to [`set_status`]: the image of cases sets `2 + k` while the hart runs the `k`th
+/// case.
 // SAFETY (`no_mangle`): no other symbol of an image bears this name.
 #[unsafe(no_mangle)]
 pub static FLAGPOST_STATUS: [AtomicU32; MAX_HARTS] = [const { AtomicU32::new(0) }; MAX_HARTS];

@@ -1,7 +1,7 @@
 //! Traps and panics: one record, then the end.
 //!
-//! No trap is expected: interrupts are off, and nothing here is emulated. So a trap is reported from a
-//! stack of its own and never returned from.
+//! No trap is expected: interrupts are off, and nothing here is emulated. So a trap is reported
+//! from a stack of its own and never returned from.
 
 use crate::{Exit, boot, end, status};
 

@@ -1,5 +1,5 @@
-//! Runs that end while handles are held: each destructor of a handle waits without a budget, and the end is reported all the
-//! same.
+//! Runs that end while handles are held: each destructor of a handle waits without a budget, and
+//! the end is reported all the same.
 
 use flagpost::{Budget, Config, Error, Link, Rank, Tag, Window, World};
 use flagpost_link::Refusal;

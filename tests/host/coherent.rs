@@ -19,7 +19,8 @@ fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config
     }
 }
 
-/// Every case that any link can run, on memory in order and on memory whose stores and loads pass each other.
+/// Every case that any link can run, on memory in order and on memory whose stores and loads pass
+/// each other.
 #[test]
 fn cases_on_coherent_machines() {
     let mut runs = sweep(0..groups::seeds(SEEDS));
@@ -53,8 +54,9 @@ fn notifications_in_all_schedules() {
     assert_eq!(tried, 2 * names.len());
 }
 
-/// Fails if an entry is stored in the line of an answer while an earlier one has not been taken: each round one rank sends some, one after the
-/// other, and is answered by as many; each is taken by itself, so that what it has put there tells which one it was.
+/// Fails if an entry is stored in the line of an answer while an earlier one has not been taken:
+/// each round one rank sends some, one after the other, and is answered by as many; each is taken
+/// by itself, so that what it has put there tells which one it was.
 #[test]
 fn bursts_are_taken_in_order() {
     /// Of each round.
@@ -100,7 +102,8 @@ fn bursts_are_taken_in_order() {
     runs.run().assert_done();
 }
 
-/// Fails if a rank that waits for one post does not watch the match vector's word while another post is in it.
+/// Fails if a rank that waits for one post does not watch the match vector's word while another
+/// post is in it.
 #[test]
 fn a_post_is_awaited_beside_another_one() {
     let program = |core: SimCore| {

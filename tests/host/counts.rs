@@ -1,7 +1,7 @@
 //! What calls cost, counted by the simulator: lines that caches move, and remote accesses.
 //!
-//! Each count is the difference between two runs that differ in the calls in question, on a chip that does nothing on its
-//! own account.
+//! Each count is the difference between two runs that differ in the calls in question, on a chip
+//! that does nothing on its own account.
 
 use std::mem::forget;
 
@@ -84,7 +84,8 @@ fn exposed_lines(model: Model, range: Option<std::ops::Range<usize>>) -> [(u64, 
     })
 }
 
-/// Lines written back and invalidated: at the origin none; at the target those that it exposed, and no other.
+/// Lines written back and invalidated: at the origin none; at the target those that it exposed, and
+/// no other.
 #[test]
 fn epochs_move_only_the_lines_that_they_expose() {
     const NONE: (u64, u64) = (0, 0);
@@ -97,8 +98,8 @@ fn epochs_move_only_the_lines_that_they_expose() {
     assert_eq!(exposed_lines(Model::Unified, None), [NONE, NONE]);
 }
 
-/// Write-backs, invalidations, drains and words told to peers of rank 0 in two fences with these assertions; its piece is
-/// stored to before the first if `stores`, and loaded before the second.
+/// Write-backs, invalidations, drains and words told to peers of rank 0 in two fences with these
+/// assertions; its piece is stored to before the first if `stores`, and loaded before the second.
 fn fences(stores: bool, first: Assert, second: Assert) -> [u64; 4] {
     let run = |fences: bool| {
         let all = counters(2, Model::Separate, &|_, window| {
@@ -132,7 +133,8 @@ fn fences(stores: bool, first: Assert, second: Assert) -> [u64; 4] {
 #[test]
 fn assertions_save_what_they_say() {
     const NONE: Assert = Assert::empty();
-    // Publishing drains, and so does a flush. The first one refreshes, too: peers may have put under locks.
+    // Publishing drains, and so does a flush. The first one refreshes, too: peers may have put
+    // under locks.
     assert_eq!(fences(true, NONE, NONE), [8, 16, 4, 2]);
     assert_eq!(fences(false, NONE, NONE), [0, 16, 4, 2]);
     assert_eq!(fences(false, Assert::NO_STORE, NONE), [0, 16, 3, 2]);
@@ -171,7 +173,8 @@ fn a_fence_tells_log_p_ranks() {
     }
 }
 
-/// Atomic operations, and all accesses to other ranks' memory and registers, of the last rank in what `program` does.
+/// Atomic operations, and all accesses to other ranks' memory and registers, of the last rank in
+/// what `program` does.
 fn atomics(program: Program<'_>) -> (u64, u64) {
     let run = |program: Program<'_>| {
         let all = counters(3, Model::Separate, program);
@@ -233,7 +236,8 @@ fn uncontended_locks() {
     assert_eq!((lock.1, unlock.1), (12 + 2 * 2, 12 + 2));
 }
 
-/// However many want a piece in turn, and however long they wait: none asks more of others than the module says.
+/// However many want a piece in turn, and however long they wait: none asks more of others than the
+/// module says.
 #[test]
 fn queued_locks_are_bounded_in_remote_requests() {
     const ROUNDS: u64 = 5;
@@ -267,8 +271,9 @@ fn queued_locks_are_bounded_in_remote_requests() {
 /// What is done with a window that has 2 counters, and an event.
 type Call<'p, L> = &'p dyn Fn(&Window<'_, u32, L>, &Events<'_, L>) -> Result<(), flagpost::Error>;
 
-/// What the last rank does in `call`, with a window whose lines are dirty: registers taken; atomic operations; words loaded and
-/// stored at other ranks; bytes stored in bulk; lines written back; lines invalidated.
+/// What the last rank does in `call`, with a window whose lines are dirty: registers taken; atomic
+/// operations; words loaded and stored at other ranks; bytes stored in bulk; lines written back;
+/// lines invalidated.
 fn telling<L: Link>(start: fn(SimCore) -> Result<L, Refusal>, call: Call<'_, L>) -> [u64; 7] {
     let run = |calls: bool| {
         let report = Sim::new(quiet(3)).run(|core| {
@@ -314,8 +319,8 @@ fn native(call: Call<'_, Mapped<SimCore, Native>>) -> [u64; 7] {
 const PEER: Rank = Rank::new(0);
 const LAST: Rank = Rank::new(2);
 
-/// Counters, signals and events: an atomic operation at the target beside the data; nothing remote for their owner, which moves
-/// the lines of its range and no other.
+/// Counters, signals and events: an atomic operation at the target beside the data; nothing remote
+/// for their owner, which moves the lines of its range and no other.
 #[test]
 fn counters_signals_and_events() {
     const NOTHING: [u64; 7] = [0; 7];
@@ -378,7 +383,8 @@ fn counters_signals_and_events() {
     assert_eq!(bound, lines(1));
 }
 
-/// Rank 1's loads, stores, lines and locks at others for `puts` notified puts of so many words to rank 0, which takes them.
+/// Rank 1's loads, stores, lines and locks at others for `puts` notified puts of so many words to
+/// rank 0, which takes them.
 fn notified(cores: u16, puts: usize, words: usize) -> [u64; 4] {
     let run = |puts: usize| {
         let program: Program<'_> = &|world, window| {
@@ -412,8 +418,9 @@ fn notified(cores: u16, puts: usize, words: usize) -> [u64; 4] {
     [0, 1, 2, 3].map(|count: usize| with[count] - without[count])
 }
 
-/// Where two ranks have a ring for themselves: a line, and nothing else; data that do not fit in it: their lines. Where many
-/// share one: an atomic operation to be given a place, and a look at how far the ring was read.
+/// Where two ranks have a ring for themselves: a line, and nothing else; data that do not fit in
+/// it: their lines. Where many share one: an atomic operation to be given a place, and a look at
+/// how far the ring was read.
 #[test]
 fn a_notified_put_is_a_line() {
     assert_eq!(notified(2, 5, 2), [0, 0, 5, 0]);

@@ -1,5 +1,5 @@
-//! What the tests of cases share: the groups of cases, by the first part of their names, as one list for
-//! all platforms; and how much a test tries.
+//! What the tests of cases share: the groups of cases, by the first part of their names, as one
+//! list for all platforms; and how much a test tries.
 
 /// Runs `$run("NAME.")` for each group, as a test of its own; and their prefixes.
 macro_rules! groups {
@@ -19,8 +19,8 @@ macro_rules! groups {
     };
 }
 
-/// Seeds of each combination: `deep` with `FLAGPOST_DEEP=1` in the environment, else a twentieth of these. With
-/// `FLAGPOST_SEEDS=n` there are n.
+/// Seeds of each combination: `deep` with `FLAGPOST_DEEP=1` in the environment, else a twentieth of
+/// these. With `FLAGPOST_SEEDS=n` there are n.
 pub(crate) fn seeds(deep: u64) -> u64 {
     number_of("FLAGPOST_SEEDS", deep)
 }

@@ -1,4 +1,5 @@
-//! Loads that finish late (`flagpost_explore::late`): what was read before a rank is told that it has been read.
+//! Loads that finish late (`flagpost_explore::late`): what was read before a rank is told that it
+//! has been read.
 
 use flagpost_explore::{cases, config_for, late};
 use flagpost_sim::{Profile, Sim};

@@ -1,9 +1,12 @@
-//! Which lines matching touches, from cold: [NA] V allows two, the request's and the queue head's, besides the ring's.
+//! Which lines matching touches, from cold: [NA] V allows two, the request's and the queue head's,
+//! besides the ring's.
 //!
-//! Kernel structures lie in the host's memory, so their accesses are taken from a trace: this program runs itself under
-//! `valgrind --tool=lackey`, which prints every load and store. Those of one call of `test` to the request, the world, the window and
-//! the arena are then repeated on the simulator's cache, which is cold; its counter of misses is what is checked. Accesses to
-//! the link's own state are left out: they are the ring's. Without valgrind nothing is measured, and that is said.
+//! Kernel structures lie in the host's memory, so their accesses are taken from a trace: this
+//! program runs itself under `valgrind --tool=lackey`, which prints every load and store. Those of
+//! one call of `test` to the request, the world, the window and the arena are then repeated on the
+//! simulator's cache, which is cold; its counter of misses is what is checked. Accesses to the
+//! link's own state are left out: they are the ring's. Without valgrind nothing is measured, and
+//! that is said.
 //!
 //! [NA]: flagpost
 
@@ -199,8 +202,8 @@ fn region<T>(run: &str, name: &str, of: &T) {
     println!("region {run} {name} {start} {}", size_of_val(of));
 }
 
-/// A window, a request for tag 5 with this range, and `immediates` before it is tested for the first time; of them
-/// `unexpected` are in the queue already.
+/// A window, a request for tag 5 with this range, and `immediates` before it is tested for the
+/// first time; of them `unexpected` are in the queue already.
 fn traced(run: &str, range: Range<usize>, immediates: &[u32], unexpected: usize) {
     let mut words = [0; 64];
     region(run, "arena", &words);
@@ -262,7 +265,8 @@ fn touch(line: &str) -> Option<Touch> {
     })
 }
 
-/// Runs this program's test `runs` under valgrind: what it prints, and what it touches. None if there is no valgrind.
+/// Runs this program's test `runs` under valgrind: what it prints, and what it touches. None if
+/// there is no valgrind.
 fn trace() -> Option<(String, Vec<Touch>)> {
     let mut child = Command::new("valgrind")
         .args(["--tool=lackey", "--trace-mem=yes", "--basic-counts=no"])

@@ -1,8 +1,10 @@
-//! How often others have a lock while one waits for it, where they take it again and again, in simulated time.
+//! How often others have a lock while one waits for it, where they take it again and again, in
+//! simulated time.
 //!
-//! [`epoch::lock`](flagpost::epoch::lock#fairness) says what is promised. A queued lock comes in its turn: whoever else is
-//! in the queue has it once. A shared one comes behind the writer that is there, once it has counted in. A plain exclusive
-//! one among such has no turn, but pauses that are drawn: that nobody is left out for long is what is measured here.
+//! [`epoch::lock`](flagpost::epoch::lock#fairness) says what is promised. A queued lock comes in
+//! its turn: whoever else is in the queue has it once. A shared one comes behind the writer that is
+//! there, once it has counted in. A plain exclusive one among such has no turn, but pauses that are
+//! drawn: that nobody is left out for long is what is measured here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,8 +28,8 @@ const ROUNDS: u32 = 30;
 
 const TARGET: Rank = Rank::new(0);
 
-/// Of `ranks` ranks, rank 1 locks rank 0's piece as `one` says and the others as `others` say, each again at once. The most
-/// holds of others that one lock of rank 1 waited for.
+/// Of `ranks` ranks, rank 1 locks rank 0's piece as `one` says and the others as `others` say, each
+/// again at once. The most holds of others that one lock of rank 1 waited for.
 fn overtaken(ranks: u16, one: Call, others: Call) -> u64 {
     let chip = Chip {
         // The target does nothing.
@@ -75,7 +77,8 @@ fn queued_locks_come_in_turn() {
     }
 }
 
-/// The writer that is there, and those that come while this rank counts in: as many as there are, at the most.
+/// The writer that is there, and those that come while this rank counts in: as many as there are,
+/// at the most.
 #[test]
 fn readers_come_behind_the_present_writer() {
     for (what, one, others) in [
@@ -95,7 +98,8 @@ fn readers_come_behind_the_present_writer() {
     }
 }
 
-/// No turn, but nobody is left out: with pauses that only grew, three ranks fell into step, and one of them never got it.
+/// No turn, but nobody is left out: with pauses that only grew, three ranks fell into step, and one
+/// of them never got it.
 #[test]
 fn exclusive_locks_are_had_by_all() {
     for (what, one) in [("exclusive", EXCLUSIVE), ("queued among exclusive", QUEUED)] {
@@ -147,8 +151,8 @@ fn many_hold_all() {
     report.assert_done();
 }
 
-/// A reader that unlocks and locks again: the word is free at many looks, and taken when the attempt comes. All attempts together have
-/// the budget, not each.
+/// A reader that unlocks and locks again: the word is free at many looks, and taken when the
+/// attempt comes. All attempts together have the budget, not each.
 #[test]
 fn attempts_share_a_budget() {
     const MICROSECONDS: u64 = 100;
@@ -205,7 +209,8 @@ fn attempts_share_a_budget() {
     }
 }
 
-/// A timeout of a lock of all pieces says how many ranks have exclusive locks; which ones, nothing records.
+/// A timeout of a lock of all pieces says how many ranks have exclusive locks; which ones, nothing
+/// records.
 #[test]
 fn who_waits_for_all_pieces_is_told_how_many_ranks_have_some() {
     let chip = Chip {

@@ -1,5 +1,5 @@
-//! The tests of the kernel and its links on the simulator, as one program: the conformance cases are generic, and
-//! each program that runs them compiles all of them again.
+//! The tests of the kernel and its links on the simulator, as one program: the conformance cases
+//! are generic, and each program that runs them compiles all of them again.
 //!
 //! | module | what |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | `abandoned`, `lines`, `locks`, `own_piece`, `payload`, `rma`, `windows` | what no case can show |
 //! | `counts`, `pscw_costs` | how many accesses calls take |
 //!
-//! `FLAGPOST_DEEP=1` gives each combination more seeds ([`groups::seeds`]), and what takes minutes is ignored
-//! by default: `cargo xtask test --deep` runs both.
+//! `FLAGPOST_DEEP=1` gives each combination more seeds ([`groups::seeds`]), and what takes minutes
+//! is ignored by default: `cargo xtask test --deep` runs both.
 
 #[macro_use]
 mod groups;

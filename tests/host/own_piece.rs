@@ -1,5 +1,5 @@
-//! The own piece beside others' accesses, and small print of locks and attachments. Seeded schedules; what each test must notice
-//! is said with it.
+//! The own piece beside others' accesses, and small print of locks and attachments. Seeded
+//! schedules; what each test must notice is said with it.
 
 use flagpost::{
     Budget, Config, Counter, DynamicOptions, Error, Rank, Rma as _, Tag, Unfinished, Validation,
@@ -74,8 +74,8 @@ fn there_is_one_queued_lock_at_a_time() {
     });
 }
 
-/// Fails if a queued lock that is cancelled before it has come to the queue leaves the rank's turn behind: the next one would wait for
-/// ever.
+/// Fails if a queued lock that is cancelled before it has come to the queue leaves the rank's turn
+/// behind: the next one would wait for ever.
 #[test]
 fn who_cancelled_a_queued_lock_can_lock_again() {
     runs(3, 100, |world| {
@@ -118,7 +118,8 @@ fn detached_memory_is_left_alone() {
     });
 }
 
-/// Fails if a window that is asked to have no regions has none, and can then neither be synchronized nor freed.
+/// Fails if a window that is asked to have no regions has none, and can then neither be
+/// synchronized nor freed.
 #[test]
 fn a_dynamic_window_has_a_region() {
     for validation in [Validation::Counter, Validation::Invalidation] {
@@ -216,7 +217,8 @@ fn an_old_name_is_not_that_of_what_is_kept() {
     }
 }
 
-/// Fails if the wait of a request for a counter, or its cancellation, refreshes nothing but the first of its lines.
+/// Fails if the wait of a request for a counter, or its cancellation, refreshes nothing but the
+/// first of its lines.
 #[test]
 fn count_requests_refresh_all_their_lines() {
     const FAR: usize = 100;

@@ -1,5 +1,6 @@
-//! Payload that is held back, between two or three ranks, and what waits for it. Timed runs, of a chip that does nothing on its own
-//! account, but for one; what each test must notice is said with it.
+//! Payload that is held back, between two or three ranks, and what waits for it. Timed runs, of a
+//! chip that does nothing on its own account, but for one; what each test must notice is said with
+//! it.
 
 use flagpost::{Budget, Config, Error, Rank, Rma as _, Source, Tag, Unfinished, Window, World};
 use flagpost_mapped::Mapped;
@@ -77,8 +78,8 @@ fn look<const N: usize>(window: &Words<'_>, rank: Rank, index: usize) -> Result<
     Ok(found)
 }
 
-/// Two ranks have answered long payload. Fails if telling the first, which is no news to it, forgets that the first has payload
-/// of which the second must not be told before it is in place.
+/// Two ranks have answered long payload. Fails if telling the first, which is no news to it,
+/// forgets that the first has payload of which the second must not be told before it is in place.
 #[test]
 fn who_was_told_itself_is_still_heard_of() {
     timed(3, |core, world| {
@@ -112,8 +113,8 @@ fn who_was_told_itself_is_still_heard_of() {
     });
 }
 
-/// Fails if an answer to one rank leaves before another one's long payload, which it may look at, is in place. Where that begins and ends
-/// within lines, under many schedules.
+/// Fails if an answer to one rank leaves before another one's long payload, which it may look at,
+/// is in place. Where that begins and ends within lines, under many schedules.
 #[test]
 fn an_answer_waits_for_the_long_payload_of_others() {
     for profile in Profile::ALL {
@@ -153,7 +154,8 @@ fn an_answer_waits_for_the_long_payload_of_others() {
     }
 }
 
-/// Fails if a put past the ring does not wait for older payload for the same bytes, where newer payload lies below that.
+/// Fails if a put past the ring does not wait for older payload for the same bytes, where newer
+/// payload lies below that.
 #[test]
 fn newer_payload_below_hides_no_older_one() {
     timed(2, |core, world| {
@@ -175,7 +177,8 @@ fn newer_payload_below_hides_no_older_one() {
     });
 }
 
-/// Payload comes over older payload, which is held, and stops in the middle. Fails if the rest of the older one is lost.
+/// Payload comes over older payload, which is held, and stops in the middle. Fails if the rest of
+/// the older one is lost.
 #[test]
 fn payload_that_stops_over_other_leaves_the_rest() {
     timed(2, |core, world| {
@@ -214,8 +217,8 @@ fn payload_that_stops_over_other_leaves_the_rest() {
     });
 }
 
-/// A barrier waits for payload that its caller has heard of, longer than budgets last. Fails if it signals once more when it is called again:
-/// the next one would not wait.
+/// A barrier waits for payload that its caller has heard of, longer than budgets last. Fails if it
+/// signals once more when it is called again: the next one would not wait.
 #[test]
 fn a_barrier_that_was_late_is_one_barrier() {
     timed(3, |core, world| {
@@ -254,8 +257,9 @@ fn a_barrier_that_was_late_is_one_barrier() {
     });
 }
 
-/// Fails if a line counts as taken before what it brought is kept: it ends in a line of the window of which another rank's payload
-/// has the rest, which is placed then, and with it the producer is told how far its ring is placed.
+/// Fails if a line counts as taken before what it brought is kept: it ends in a line of the window
+/// of which another rank's payload has the rest, which is placed then, and with it the producer is
+/// told how far its ring is placed.
 #[test]
 fn a_flush_covers_the_line_in_hand() {
     for (mine, theirs) in [(204, 20), (300, 12), (452, 12)] {

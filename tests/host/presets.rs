@@ -1,7 +1,7 @@
 //! Every conformance case on every preset: other lines, caches, orders and locks than the SCC's.
 //!
-//! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's timeline and the line
-//! that replays it.
+//! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets. A failure prints the run's
+//! timeline and the line that replays it.
 
 use flagpost_explore::{Chip, Setting, cases, preset_settings_of, settings};
 use flagpost_sim::{Bounds, Preset, sweep};
@@ -57,8 +57,8 @@ fn arm_m7() {
     on(Preset::ArmM7);
 }
 
-/// All schedules of cases that are small enough for it on weak chips too, with one eviction, one prefetch or one
-/// unit of bulk bytes that leaves without need. Two cores; registers for locks.
+/// All schedules of cases that are small enough for it on weak chips too, with one eviction, one
+/// prefetch or one unit of bulk bytes that leaves without need. Two cores; registers for locks.
 #[test]
 fn all_schedules_of_small_cases() {
     let names = [
@@ -70,7 +70,8 @@ fn all_schedules_of_small_cases() {
     ];
     for case in cases().filter(|case| names.contains(&case.name)) {
         for preset in Preset::ALL {
-            // An entry of a pair's ring there is eight words that arrive one by one, in any order: explored by seeds.
+            // An entry of a pair's ring there is eight words that arrive one by one, in any order:
+            // explored by seeds.
             if case.name == "small.notify" && preset == Preset::ArmM7 {
                 continue;
             }

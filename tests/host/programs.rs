@@ -1,4 +1,5 @@
-//! Random one-sided programs on the simulator, against the sequential model. `FLAGPOST_PROGRAMS=n` changes how many.
+//! Random one-sided programs on the simulator, against the sequential model. `FLAGPOST_PROGRAMS=n`
+//! changes how many.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -14,7 +15,8 @@ use crate::groups;
 /// Programs of a deep run.
 const PROGRAMS: u64 = 2_000;
 
-/// Runs the program of `seed` on all profiles and on the network, with that seed for the chip as well; gives the steps.
+/// Runs the program of `seed` on all profiles and on the network, with that seed for the chip as
+/// well; gives the steps.
 fn check(seed: u64) -> u64 {
     let program = generate(seed);
     let on = |profile| {

@@ -1,7 +1,8 @@
-//! What the calls of PSCW cost with each strategy, to the access, and what a window takes of memory.
+//! What the calls of PSCW cost with each strategy, to the access, and what a window takes of
+//! memory.
 //!
-//! A step's counts are the difference between a run that ends behind it and one that ends before it, on a chip that does
-//! nothing on its own account; barriers between the steps are in both.
+//! A step's counts are the difference between a run that ends behind it and one that ends before
+//! it, on a chip that does nothing on its own account; barriers between the steps are in both.
 
 use flagpost::epoch::Strategy;
 use flagpost::{Config, EpochSlots, Error, MatchVector, MatchingList, Rank, World};
@@ -109,8 +110,8 @@ fn quiet(cores: u16) -> Chip {
     }
 }
 
-/// What counts: remote loads, remote stores, own stores, locks taken (each is freed by one more access). Own loads are
-/// left out: how often a barrier polls depends on the schedule.
+/// What counts: remote loads, remote stores, own stores, locks taken (each is freed by one more
+/// access). Own loads are left out: how often a barrier polls depends on the schedule.
 type Cost = [u64; 4];
 
 /// What rank 0 and rank 1 do in each step: rank 0 has `peers` of them.
@@ -142,8 +143,8 @@ fn costs<S: Signalled>(peers: u16, shape: Shape) -> Vec<[Cost; 2]> {
     steps.collect()
 }
 
-/// Checks what post and complete of a rank with `peers` peers cost, per peer and besides, and that start and wait cost
-/// nothing.
+/// Checks what post and complete of a rank with `peers` peers cost, per peer and besides, and that
+/// start and wait cost nothing.
 fn check<S: Signalled>(post: [Cost; 2], complete: [Cost; 2]) {
     const NONE: Cost = [0; 4];
     for peers in [1, 3, 6, 47] {
@@ -175,8 +176,8 @@ fn epoch_slots_store_once_per_peer() {
     check::<Slots>([[0, 1, 0, 0], [0; 4]], [[0, 1, 0, 0], [0; 4]]);
 }
 
-/// A post: its bit, under the origin's lock; and the counter, once. A completion: the own bit and the target's counter,
-/// each under a lock.
+/// A post: its bit, under the origin's lock; and the counter, once. A completion: the own bit and
+/// the target's counter, each under a lock.
 #[test]
 fn match_vectors_cost_a_lock_for_each_word() {
     check::<Vector>([[1, 1, 0, 1], [0, 0, 1, 0]], [[1, 1, 1, 2], [0; 4]]);
@@ -188,8 +189,8 @@ fn matching_lists_cost_an_atomic_for_each_cell() {
     check::<List>([[1, 1, 0, 1], [0; 4]], [[1, 1, 1, 2], [0; 4]]);
 }
 
-/// Three targets whose search begins at the same entry of three: six claims at first, three from then on, as each begins
-/// where its last one was.
+/// Three targets whose search begins at the same entry of three: six claims at first, three from
+/// then on, as each begins where its last one was.
 #[test]
 fn posts_find_their_entries_again() {
     let locks = |epochs: u16| {
@@ -231,7 +232,8 @@ fn posts_find_their_entries_again() {
     );
 }
 
-/// Words of the arena and bytes of shared memory that a window of no elements takes beside its piece.
+/// Words of the arena and bytes of shared memory that a window of no elements takes beside its
+/// piece.
 fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
     let sizes = std::cell::Cell::new([0; 2]);
     let chip = Chip {
@@ -276,8 +278,8 @@ fn lines(bytes: u32) -> u32 {
     bytes.next_multiple_of(<Mapped<SimCore> as Link>::LINE)
 }
 
-/// What of a window does not depend on its strategy is the same on any number of ranks: nothing of the arena, and eight
-/// cells beside the piece.
+/// What of a window does not depend on its strategy is the same on any number of ranks: nothing of
+/// the arena, and eight cells beside the piece.
 #[test]
 fn windows_take_what_their_strategies_say() {
     for cores in [2, 33, 300] {

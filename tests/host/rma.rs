@@ -1,4 +1,5 @@
-//! What accesses cost, in counted accesses and in simulated time; and the cases with atomics of the machine's own.
+//! What accesses cost, in counted accesses and in simulated time; and the cases with atomics of the
+//! machine's own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,7 +36,8 @@ fn native_atomics() {
             }
         }
     }
-    // Other chips whose lines are as long: caches that act as a whole, and ones that lose and prefetch.
+    // Other chips whose lines are as long: caches that act as a whole, and ones that lose and
+    // prefetch.
     for (known, case) in native::cases() {
         for cores in sizes(known) {
             for preset in [Preset::SccNormal, Preset::ArmM7] {
@@ -63,7 +65,8 @@ const SMALL: [&str; 6] = [
     "small.event",
 ];
 
-/// Two cores, all schedules with one eviction, one prefetch, or one early leave, under locks. (Weak chips have too many.)
+/// Two cores, all schedules with one eviction, one prefetch, or one early leave, under locks. (Weak
+/// chips have too many.)
 #[test]
 fn locks_in_all_schedules() {
     for case in cases().filter(|case| SMALL.contains(&case.name)) {
@@ -173,7 +176,8 @@ fn moved<L: Link, T: Pod>(
     ])
 }
 
-/// Remote accesses per call, as the documentation says: loads, bulk bytes, word stores, locks, atomics.
+/// Remote accesses per call, as the documentation says: loads, bulk bytes, word stores, locks,
+/// atomics.
 #[test]
 fn calls_cost_what_is_documented() {
     fn locked(core: SimCore) -> Mapped<SimCore> {
@@ -283,8 +287,9 @@ fn cycles(
     result.load(Relaxed)
 }
 
-/// Slices with blocks of so many bytes, and gaps as long between them, to and from one run of the target's: block by
-/// block, packed by hand, and as the library does it. In cycles of a simulated SCC, which charges for accesses only.
+/// Slices with blocks of so many bytes, and gaps as long between them, to and from one run of the
+/// target's: block by block, packed by hand, and as the library does it. In cycles of a simulated
+/// SCC, which charges for accesses only.
 #[test]
 fn short_pieces_are_packed_where_that_is_cheaper() {
     const PACK: usize = flagpost::rma::BUFFER;

@@ -1,5 +1,5 @@
-//! Every conformance case on the SCC port, over the simulated chip, with each mapping of its windows.
-//! `FLAGPOST_SEEDS=n` changes how many seeds each combination gets.
+//! Every conformance case on the SCC port, over the simulated chip, with each mapping of its
+//! windows. `FLAGPOST_SEEDS=n` changes how many seeds each combination gets.
 //!
 //! The chip has no atomics that reach other cores, so the cases that need them are skipped.
 

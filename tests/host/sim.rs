@@ -1,5 +1,5 @@
-//! Every conformance case on the simulator: each on all profiles, at several sizes, under at least 1,000
-//! seeds. `FLAGPOST_SEEDS=n` changes how many seeds each combination gets.
+//! Every conformance case on the simulator: each on all profiles, at several sizes, under at least
+//! 1,000 seeds. `FLAGPOST_SEEDS=n` changes how many seeds each combination gets.
 //!
 //! A failure prints the run's timeline and the line that replays it.
 
@@ -169,7 +169,8 @@ fn sixty_six_cores() {
     runs.run().assert_done();
 }
 
-/// Rank 1 notifies ranks 0 and 64, whose rings it remembers in one place: what it knows of one is not taken for the other.
+/// Rank 1 notifies ranks 0 and 64, whose rings it remembers in one place: what it knows of one is
+/// not taken for the other.
 #[test]
 fn one_place_for_two_rings() {
     const EMPTIED: Rank = Rank::new(0);
@@ -240,8 +241,8 @@ fn late_loads() {
     });
 }
 
-/// A budget runs out when so much time has passed, not much earlier and not much later: one jump of the simulated
-/// clock ends one that is a little shorter, and none that is a little longer.
+/// A budget runs out when so much time has passed, not much earlier and not much later: one jump of
+/// the simulated clock ends one that is a little shorter, and none that is a little longer.
 #[test]
 fn budgets_last_as_long_as_they_say() {
     const JUMP: u64 = 1 << 42; // cycles

@@ -1,4 +1,5 @@
-//! Who is told that a rank has been notified: the cases `told.*` under many schedules, with locks and with atomics of the machine's own.
+//! Who is told that a rank has been notified: the cases `told.*` under many schedules, with locks
+//! and with atomics of the machine's own.
 //!
 //! The protocol: `kernel/mapped/src/held.rs`.
 

@@ -9,14 +9,15 @@ use crate::Args;
 
 /// A platform that runs cases.
 pub trait Platform: Sized + 'static {
-    /// What a core has to begin with: the handle of its machine, or its end of a network. Clones are the same core's.
+    /// What a core has to begin with: the handle of its machine, or its end of a network. Clones
+    /// are the same core's.
     type Machine: Clone + 'static;
 
     /// What connects its ranks.
     type Link: Link;
 
-    /// This core's link. `session` as in [`Context::session`]; rings as `ring` says, if it does (links
-    /// without rings take the number of entries as a hint).
+    /// This core's link. `session` as in [`Context::session`]; rings as `ring` says, if it does
+    /// (links without rings take the number of entries as a hint).
     ///
     /// # Errors
     /// The link's.
@@ -26,19 +27,19 @@ pub trait Platform: Sized + 'static {
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal>;
 
-    /// The set-up of a case is done: what follows is worth trying in many schedules. Called once or more; the
-    /// first counts.
+    /// The set-up of a case is done: what follows is worth trying in many schedules. Called once or
+    /// more; the first counts.
     fn go(_machine: &Self::Machine) {}
 }
 
 /// A platform that is a load/store machine: it runs all cases.
 pub trait MachinePlatform: Platform<Machine: Machine + Doorbell, Link: VectorLink> {
-    /// The machine's [`NativeAtomics`](flagpost_hal::NativeAtomics), if it has them. Without, the cases that
-    /// need them are skipped: no platform fakes them.
+    /// The machine's [`NativeAtomics`](flagpost_hal::NativeAtomics), if it has them. Without, the
+    /// cases that need them are skipped: no platform fakes them.
     const ATOMICS: Option<AtomicU32<Self::Machine>> = None;
 
-    /// Whether the link changes words under the machine's locks. Where it does so by atomic operations, a lock that a case
-    /// keeps makes no call wait: cases of such waits are skipped.
+    /// Whether the link changes words under the machine's locks. Where it does so by atomic
+    /// operations, a lock that a case keeps makes no call wait: cases of such waits are skipped.
     const LOCKS: bool = true;
 }
 
@@ -64,8 +65,8 @@ pub type AtomicU32<M> = fn(&M, Address, Atomic) -> u32;
 pub struct Context<'a, P: Platform> {
     /// This core's handle.
     pub machine: P::Machine,
-    /// A number that is the same on all cores and was not used before on this machine (not 0). It tells
-    /// this run's start-up words from whatever memory holds.
+    /// A number that is the same on all cores and was not used before on this machine (not 0). It
+    /// tells this run's start-up words from whatever memory holds.
     pub session: u32,
     /// The run's arguments.
     pub args: Args<'a>,
@@ -153,7 +154,8 @@ pub struct Case<P: Platform> {
     pub min_cores: u16,
     /// Most cores it makes sense with (it is quadratic in them, say).
     pub max_cores: u16,
-    /// How many epochs, messages, barriers or calls follow each other on the rank that has most; of interest in small cases.
+    /// How many epochs, messages, barriers or calls follow each other on the rank that has most; of
+    /// interest in small cases.
     pub epochs: u32,
     /// Whether it needs [`MachinePlatform::ATOMICS`].
     pub atomics: bool,
@@ -164,7 +166,8 @@ pub struct Case<P: Platform> {
 }
 
 impl<P: Platform> Case<P> {
-    /// Whether it can run on so many cores of this platform. The others are skipped, counted and printed.
+    /// Whether it can run on so many cores of this platform. The others are skipped, counted and
+    /// printed.
     pub const fn admits(&self, cores: u16) -> bool {
         self.min_cores <= cores && cores <= self.max_cores && self.possible
     }

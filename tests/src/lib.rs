@@ -1,8 +1,8 @@
 //! Flagpost's conformance cases: one table of SPMD functions that every platform runs.
 //!
-//! A case is called once per core, at the same time on all cores, with fresh regions. It builds its own
-//! world, communicates, checks what arrived, and returns. The same functions run in the simulator
-//! under `cargo test` and bare metal under QEMU.
+//! A case is called once per core, at the same time on all cores, with fresh regions. It builds its
+//! own world, communicates, checks what arrived, and returns. The same functions run in the
+//! simulator under `cargo test` and bare metal under QEMU.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,8 +17,8 @@ pub use flagpost_mapped::{Mapped, Native, Ring};
 
 pub use context::{AtomicU32, Case, Context, Failure, MachinePlatform, Platform, mapped};
 
-/// The conformance table. A platform runs every case that the machine [admits](Case::admits), and counts and
-/// prints the others as skipped.
+/// The conformance table. A platform runs every case that the machine [admits](Case::admits), and
+/// counts and prints the others as skipped.
 pub fn cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
     cases::Machines::<P>::ALL
         .iter()

@@ -7,9 +7,9 @@
 //!                                 ▼
 //!                               dies by the same signal
 //! ```
-//! Each child leads a process group of its own, so that what it starts in turn (cargo its compilers,
-//! a test its ranks) ends with it. What is typed at the terminal comes to this program alone, which
-//! passes it on.
+//! Each child leads a process group of its own, so that what it starts in turn (cargo its
+//! compilers, a test its ranks) ends with it. What is typed at the terminal comes to this program
+//! alone, which passes it on.
 //!
 //! A thread that waits for a child which the signal has ended goes no further: [`Running`] cannot
 //! leave the register any more. So no thread reports the end as a failure of the child.
@@ -184,7 +184,8 @@ mod tests {
     /// Set for the process that gets the signal: the file that its child makes.
     const VICTIM: &str = "FLAGPOST_TEST_VICTIM";
 
-    /// Not a test but what [`ended_by`] starts: it watches, has a child and a grandchild, and waits.
+    /// Not a test but what [`ended_by`] starts: it watches, has a child and a grandchild, and
+    /// waits.
     #[test]
     fn victim() {
         let Some(file) = std::env::var_os(VICTIM).map(PathBuf::from) else {

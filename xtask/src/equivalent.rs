@@ -1,4 +1,5 @@
-//! `docs/equivalent-mutants.md`: points that may be broken without any case failing, with the reasons.
+//! `docs/equivalent-mutants.md`: points that may be broken without any case failing, with the
+//! reasons.
 //!
 //! ````text
 //! ## `name.of.a.point`

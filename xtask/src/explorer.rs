@@ -29,13 +29,15 @@ impl Explorer {
         tests_program(console, PACKAGE).map(|program| Self { program })
     }
 
-    /// Builds it with all mutants in the kernel: for a few runs, what is built quickly; for a search, what runs quickly.
+    /// Builds it with all mutants in the kernel: for a few runs, what is built quickly; for a
+    /// search, what runs quickly.
     pub(crate) fn mutants(console: &Console, search: bool) -> Result<Self> {
         let profile = if search { "explore" } else { "mutants" };
         Self::build(console, "mutants", profile, &["--cfg", "mutants"])
     }
 
-    /// Flags differ, so there is a target directory for each kind: neither evicts the other, nor the tests' build.
+    /// Flags differ, so there is a target directory for each kind: neither evicts the other, nor
+    /// the tests' build.
     fn build(console: &Console, directory: &str, profile: &str, flags: &[&str]) -> Result<Self> {
         let directory = paths::target().join(directory);
         console.step(format!("building {PACKAGE}"));
@@ -79,7 +81,8 @@ impl Explorer {
         command
     }
 
-    /// Calls it and hands on each line of its standard output, a JSON object. Tells whether it ended well.
+    /// Calls it and hands on each line of its standard output, a JSON object. Tells whether it
+    /// ended well.
     ///
     /// # Errors
     /// If it cannot be called, or prints something else.
@@ -104,8 +107,8 @@ impl Explorer {
     }
 }
 
-/// Builds `program` as `cargo test` does: with the features that the whole workspace asks for, so that
-/// nothing is compiled twice. Gives its path.
+/// Builds `program` as `cargo test` does: with the features that the whole workspace asks for, so
+/// that nothing is compiled twice. Gives its path.
 ///
 /// # Errors
 /// If cargo cannot be run, or does not build it.
@@ -125,7 +128,8 @@ pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf>
     Ok(paths::target().join("debug").join(program))
 }
 
-/// The commit that is checked out, with `-dirty` if files differ from it; none outside a repository.
+/// The commit that is checked out, with `-dirty` if files differ from it; none outside a
+/// repository.
 fn code() -> Option<String> {
     let mut command = Command::new("git");
     command

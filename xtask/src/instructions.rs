@@ -1,9 +1,10 @@
 //! Which instructions an image of the SCC is made of.
 //!
-//! The chip's cores are P54C: the integer instructions up to the Pentium's, and [CL1INVMB](Code::Cl1invmb). What came
-//! later ends in an invalid opcode at run time, on a machine that nobody here has; so the machine code is read
-//! instead, instruction by instruction. Floating point is left out too: the target promises soft floats. A `lock`
-//! prefix would run, but is wrong in this library: it locks a bus that no other core is on.
+//! The chip's cores are P54C: the integer instructions up to the Pentium's, and
+//! [CL1INVMB](Code::Cl1invmb). What came later ends in an invalid opcode at run time, on a machine
+//! that nobody here has; so the machine code is read instead, instruction by instruction. Floating
+//! point is left out too: the target promises soft floats. A `lock` prefix would run, but is wrong
+//! in this library: it locks a bus that no other core is on.
 
 use std::path::Path;
 
@@ -11,8 +12,9 @@ use anyhow::{Context, Result, bail};
 use iced_x86::{Code, CpuidFeature, Decoder, DecoderOptions, Instruction};
 use object::{Object, ObjectSection, SectionKind};
 
-/// How such a core decodes: it has one instruction more, and the prefix of `pause` and `tzcnt` does nothing to the
-/// `nop` and `bsf` behind it. (Compilers put it before any `bsf` of what is not 0, where both give the same.)
+/// How such a core decodes: it has one instruction more, and the prefix of `pause` and `tzcnt` does
+/// nothing to the `nop` and `bsf` behind it. (Compilers put it before any `bsf` of what is not 0,
+/// where both give the same.)
 const DECODED: u32 =
     DecoderOptions::CL1INVMB | DecoderOptions::NO_PAUSE | DecoderOptions::NO_MPFX_0FBC;
 
@@ -34,7 +36,8 @@ const EXPECTED: [(Code, &str); 3] = [
     (Code::Rdtsc, "rdtsc"),
 ];
 
-/// How many instructions the image at `path` has, all of them understood by the SCC's cores; or which are not.
+/// How many instructions the image at `path` has, all of them understood by the SCC's cores; or
+/// which are not.
 pub(crate) fn of_image(path: &Path) -> Result<usize> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file = object::File::parse(&*bytes).context("the image is no ELF file")?;

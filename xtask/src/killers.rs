@@ -1,10 +1,13 @@
-//! `tests/killers/*.tsv`: for each mutation point, the run that killed it last time. A file per machine.
+//! `tests/killers/*.tsv`: for each mutation point, the run that killed it last time. A file per
+//! machine.
 //!
 //! ```text
-//! pscw.wait.refresh   pscw.ring/2/scc:0   oracle O2         point, CASE/CORES/PROFILE:SEED, how; tabs between
+//! pscw.wait.refresh   pscw.ring/2/scc:0   oracle O2
 //! ```
-//! `cargo xtask mutants` tries that run first, and searches only when it no longer kills. Lines that begin with
-//! `#` are comments. The file is written by `cargo xtask mutants --record`, in the order of the points' names.
+//! Point, CASE/CORES/PROFILE:SEED and how, with tabs between them.
+//! `cargo xtask mutants` tries that run first, and searches only when it no longer kills. Lines
+//! that begin with `#` are comments. The file is written by `cargo xtask mutants --record`, in the
+//! order of the points' names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -98,7 +101,8 @@ impl Killers {
         Ok(Self(killers))
     }
 
-    /// Takes over `found`, and drops the lines of points that are `gone`. How many lines that changes.
+    /// Takes over `found`, and drops the lines of points that are `gone`. How many lines that
+    /// changes.
     pub(crate) fn update<'a>(
         &mut self,
         gone: &[String],

@@ -1,15 +1,17 @@
-//! The mutation points of the sources, and the check that nothing of their kind stands outside of one.
+//! The mutation points of the sources, and the check that nothing of their kind stands outside of
+//! one.
 //!
 //! # Rules
 //! In the kernel and its links, outside of tests:
-//! * P1. A call of one of [`STEPS`] stands in `point!`, `order!` or `lock_point!`; or it is handed a
-//!   `site!("…")`; or it is handed on what the enclosing function has got as a `Site`; or that function bears
-//!   the step's own name, so that *its* calls are looked at.
-//! * P2. No such step is passed around as a path (`Self::drain`), or renamed by a `use`, where a call would go unseen.
+//! * P1. A call of one of [`STEPS`] stands in `point!`, `order!` or `lock_point!`; or it is handed
+//!   a `site!("…")`; or it is handed on what the enclosing function has got as a `Site`; or that
+//!   function bears the step's own name, so that *its* calls are looked at.
+//! * P2. No such step is passed around as a path (`Self::drain`), or renamed by a `use`, where a
+//!   call would go unseen.
 //! * P3. Names are literal, and no two points have the same one.
 //!
-//! Sources are read as the compiler's tokens, so comments and strings do not matter; the inside of macros counts
-//! like everything else, and so do the bodies of macros, but for those of points.
+//! Sources are read as the compiler's tokens, so comments and strings do not matter; the inside of
+//! macros counts like everything else, and so do the bodies of macros, but for those of points.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

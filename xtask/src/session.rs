@@ -59,8 +59,9 @@ impl Session {
         self.all(console, &setups)
     }
 
-    /// Boots once per setup; the runs are in their order. Deterministic ones take one host thread each, so several run
-    /// at a time, without effect on their outcome; parallel ones have the host to themselves.
+    /// Boots once per setup; the runs are in their order. Deterministic ones take one host thread
+    /// each, so several run at a time, without effect on their outcome; parallel ones have the host
+    /// to themselves.
     pub(crate) fn all(&self, console: &Console, setups: &[Setup]) -> Result<Vec<Run>> {
         let host = std::thread::available_parallelism().map_or(1, |n| n.get());
         let workers = if setups.iter().any(|setup| setup.parallel) {

@@ -249,7 +249,8 @@ fn debian(survey: &Survey, how: &str) -> Toolchain {
     }
 }
 
-/// Whether the active toolchain has `target`, for a check that needs no image; it is added if it can be. Debian's own has none.
+/// Whether the active toolchain has `target`, for a check that needs no image; it is added if it
+/// can be. Debian's own has none.
 pub(crate) fn has(console: &Console, target: &str) -> bool {
     let only = std::env::var("FLAGPOST_TOOLCHAIN").unwrap_or_default();
     let survey = Survey::new();

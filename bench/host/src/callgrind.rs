@@ -1,8 +1,9 @@
 //! What callgrind counted, from the file that it writes.
 //!
-//! The format (Valgrind's manual, "Callgrind Format Specification"): `fn=(2) name` begins the lines of a function; a name is
-//! given where its number appears first. `calls=N …` is followed by a line with what those calls took, inclusively. Other
-//! lines that begin with a position have the function's own cost last.
+//! The format (Valgrind's manual, "Callgrind Format Specification"): `fn=(2) name` begins the lines
+//! of a function; a name is given where its number appears first. `calls=N …` is followed by a line
+//! with what those calls took, inclusively. Other lines that begin with a position have the
+//! function's own cost last.
 
 use std::collections::HashMap;
 

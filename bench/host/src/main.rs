@@ -1,8 +1,8 @@
-//! `flagpost-bench-host`: the library on this machine. `cargo xtask bench host` and `cargo xtask bench instructions` build and
-//! call it.
+//! `flagpost-bench-host`: the library on this machine. `cargo xtask bench host` and
+//! `cargo xtask bench instructions` build and call it.
 //!
-//! Results go to standard output, as a table or as JSON lines. The exit status of `instructions` is 1 if a figure is above its
-//! limit: these figures are the same on every run.
+//! Results go to standard output, as a table or as JSON lines. The exit status of `instructions` is
+//! 1 if a figure is above its limit: these figures are the same on every run.
 
 mod callgrind;
 mod host;
@@ -27,9 +27,10 @@ struct Cli {
 enum Command {
     /// Nanoseconds per call between threads as ranks, each beside what the hardware needs
     ///
-    /// Both are measured in turn, in the same run, on the same two processors; medians. *line* is half a round trip of one
-    /// cache line between bare atomics; *raw*, what a figure is compared with; *ratio*, the figure over raw. Nanoseconds differ
-    /// from machine to machine and from hour to hour: nothing fails here.
+    /// Both are measured in turn, in the same run, on the same two processors; medians. *line* is
+    /// half a round trip of one cache line between bare atomics; *raw*, what a figure is compared
+    /// with; *ratio*, the figure over raw. Nanoseconds differ from machine to machine and from hour
+    /// to hour: nothing fails here.
     Host(host::Arguments),
     /// Instructions per call, counted by callgrind; fails if one has more than its limit
     Instructions(instructions::Arguments),

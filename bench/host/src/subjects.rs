@@ -1,6 +1,8 @@
-//! Calls whose instructions are counted, each in a function of its own, which is called [`CALLS`] times.
+//! Calls whose instructions are counted, each in a function of its own, which is called [`CALLS`]
+//! times.
 //!
-//! A count has all that the function executes: the call into it, the library's, and its own few to say whether that went well.
+//! A count has all that the function executes: the call into it, the library's, and its own few to
+//! say whether that went well.
 
 use anyhow::{Result, anyhow};
 use flagpost::epoch::{
@@ -68,7 +70,8 @@ fn count_put_notify(window: &Window<'_, u64, HostLink>, to: Rank, value: u64) ->
     window.put_notify(to, 0, &[value], TAG).is_ok()
 }
 
-/// Like [`count_put_notify`], of a rank that has not been answered. (Another value: equal functions would be one.)
+/// Like [`count_put_notify`], of a rank that has not been answered. (Another value: equal functions
+/// would be one.)
 #[inline(never)]
 fn count_put_notify_more(window: &Window<'_, u64, HostLink>, to: Rank, value: u64) -> bool {
     window.put_notify(to, 0, &[!value], TAG).is_ok()

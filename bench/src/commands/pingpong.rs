@@ -7,16 +7,18 @@ use flagpost_sim::{Latencies, Report};
 use crate::Machine;
 use crate::output::{Json, out, table};
 
-/// Half of the time that a message takes there and back: notified access, PSCW, fences, send and receive.
+/// Half of the time that a message takes there and back: notified access, PSCW, fences, send and
+/// receive.
 ///
-/// Prints means in core cycles, for two cores on neighbouring tiles. The receiver reads all of the data. The same arguments
-/// give the same digits on any host.
+/// Prints means in core cycles, for two cores on neighbouring tiles. The receiver reads all of the
+/// data. The same arguments give the same digits on any host.
 #[derive(Args, Debug)]
 pub(crate) struct Pingpong {
     /// The machine to run on
     #[arg(long, value_enum, default_value = "sim")]
     on: Machine,
-    /// Bytes of a message, multiples of 8: one or more, with commas [default: 8 to 65536 by powers of two]
+    /// Bytes of a message, multiples of 8: one or more, with commas
+    /// [default: 8 to 65536 by powers of two]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     sizes: Vec<usize>,
     /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones

@@ -7,7 +7,8 @@ use flagpost_sim::{Latencies, Report};
 use crate::Machine;
 use crate::output::{Json, out, table};
 
-/// A number per core is added up over a 16-ary tree: notified access with a counting request, send and receive.
+/// A number per core is added up over a 16-ary tree: notified access with a counting request, send
+/// and receive.
 ///
 /// Prints core cycles from the common beginning until core 0 has the sum. The same on any host.
 #[derive(Args, Debug)]

@@ -1,8 +1,9 @@
 //! What one call costs: remote accesses, locks, line misses, cycles.
 //!
-//! Two ranks on neighbouring tiles of an SCC, in simulated time. Rank 0 makes the call; rank 1 does what belongs to it. Each
-//! call is made several times, with a barrier before, and the last one counts: what is cached stays cached. Figures are
-//! differences between two marks of rank 0 ([`Marked`]); for cycles, less what two marks with nothing in between take.
+//! Two ranks on neighbouring tiles of an SCC, in simulated time. Rank 0 makes the call; rank 1 does
+//! what belongs to it. Each call is made several times, with a barrier before, and the last one
+//! counts: what is cached stays cached. Figures are differences between two marks of rank 0
+//! ([`Marked`]); for cycles, less what two marks with nothing in between take.
 //!
 //! | figure | what it counts at rank 0 |
 //! |---|---|
@@ -115,7 +116,8 @@ pub const SINGLE: [&str; 14] = [
     "peer.get",
 ];
 
-/// Atomic accesses to elements of 4 and of 8 bytes: under the owner's lock, and by atomics of 4 bytes.
+/// Atomic accesses to elements of 4 and of 8 bytes: under the owner's lock, and by atomics of 4
+/// bytes.
 pub const ATOMIC: [&str; 6] = [
     "locked.accumulate",
     "locked.fetch_and_op",
@@ -237,7 +239,8 @@ const CALLS: usize = 3;
 /// Bytes of an element.
 const ELEMENT: usize = size_of::<u64>();
 
-/// Elements of the windows: as many as the largest call moves. Layouts take every other one of twice as many.
+/// Elements of the windows: as many as the largest call moves. Layouts take every other one of
+/// twice as many.
 const ELEMENTS: usize = 512;
 
 /// Two ranks, a tile each.

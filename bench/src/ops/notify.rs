@@ -1,7 +1,8 @@
 //! Calls that tell their target, and those by which it learns of that.
 //!
-//! Rank 0 accesses rank 1's piece; or it looks at what rank 1 has told it, which is there before the first mark, whether a
-//! request has been started for it or not. One counter, one event; one element, unless a size is given.
+//! Rank 0 accesses rank 1's piece; or it looks at what rank 1 has told it, which is there before
+//! the first mark, whether a request has been started for it or not. One counter, one event; one
+//! element, unless a size is given.
 
 #![allow(
     clippy::result_large_err,

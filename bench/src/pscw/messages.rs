@@ -1,8 +1,9 @@
-//! The experiment over messages: a post is an empty message to the origin, a completion one to the target.
+//! The experiment over messages: a post is an empty message to the origin, a completion one to the
+//! target.
 //!
-//! What an MPI does whose one-sided communication is made of two-sided one, and which [PSCW-SCC] compares with; without its
-//! matching, its progress engine, and its software. A start is nothing: `complete` receives the posts, which have
-//! usually arrived, and sends.
+//! What an MPI does whose one-sided communication is made of two-sided one, and which [PSCW-SCC]
+//! compares with; without its matching, its progress engine, and its software. A start is nothing:
+//! `complete` receives the posts, which have usually arrived, and sends.
 //!
 //! [PSCW-SCC]: flagpost#sources
 

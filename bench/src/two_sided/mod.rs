@@ -1,8 +1,8 @@
 //! Two-sided communication over message buffers: what notified access is measured against.
 //!
-//! Blocking send and receive between two cores, without the kernel, as lean as the SCC's buffers allow: no matching, no
-//! headers but a number, both sides know the length, a line is announced by its own last word. Only flags and buffers of
-//! one pair, so that nobody else is asked or locked.
+//! Blocking send and receive between two cores, without the kernel, as lean as the SCC's buffers
+//! allow: no matching, no headers but a number, both sides know the length, a line is announced by
+//! its own last word. Only flags and buffers of one pair, so that nobody else is asked or locked.
 //!
 //! # Two ways
 //! ```text
@@ -14,30 +14,31 @@
 //!     │ ◄─── taken ─────────┘                   [cell] ─── fetched ────► │
 //!                                                  ◄───── taken ─────────┘
 //! ```
-//! `push` needs no flag of its own: a cell's last word is its number, and lines leave the write-combining buffer whole
-//! and in order. It is faster at every size and distance (`tests/two_sided.rs`), so [`Channel::open`] takes it; `pull` is kept for
-//! the comparison.
+//! `push` needs no flag of its own: a cell's last word is its number, and lines leave the
+//! write-combining buffer whole and in order. It is faster at every size and distance
+//! (`tests/two_sided.rs`), so [`Channel::open`] takes it; `pull` is kept for the comparison.
 //!
 //! # Eager and pipelined
-//! A message goes in chunks, each into a cell of the ring. What fits the ring is *eager*: the sender does not wait for the receiver. A
-//! longer message is *pipelined*: the sender fills cells while the receiver empties those before, and waits when
-//! the ring is full. That is the rendezvous: none of it needs memory behind a controller.
+//! A message goes in chunks, each into a cell of the ring. What fits the ring is *eager*: the
+//! sender does not wait for the receiver. A longer message is *pipelined*: the sender fills cells
+//! while the receiver empties those before, and waits when the ring is full. That is the
+//! rendezvous: none of it needs memory behind a controller.
 //!
 //! # Layout of an area (one per peer, in its owner's message buffer)
 //! ```text
 //!   line 0: ready (owner) | taken, full (peer)         then: cells x lines
 //!   push: a chunk lies at the end of its cell, its last word is  number << 16 | taken
 //! ```
-//! `taken` travels with messages the other way; alone only if half of the ring is due. Its numbers, and those of cells, are taken
-//! modulo 2^16.
+//! `taken` travels with messages the other way; alone only if half of the ring is due. Its numbers,
+//! and those of cells, are taken modulo 2^16.
 //!
 //! # Bounds
-//! One message under way per direction and call; at most 2^15 - 1 cells. Whoever sends waits for ever for a peer that does not
-//! receive.
+//! One message under way per direction and call; at most 2^15 - 1 cells. Whoever sends waits for
+//! ever for a peer that does not receive.
 //!
 //! # Source
-//! RCCE (flags and chunks in message buffers; pull), iRCCE (push; flags that carry payload), SCC: a full line leaves the
-//! write-combining buffer as one packet, accesses complete in program order.
+//! RCCE (flags and chunks in message buffers; pull), iRCCE (push; flags that carry payload), SCC: a
+//! full line leaves the write-combining buffer as one packet, accesses complete in program order.
 
 mod pull;
 mod push;
@@ -79,8 +80,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The ring that two cores use who have their buffers to themselves: 4 KiB of 8. Of the shapes tried the
-    /// fastest from 256 bytes on, and as fast as any below.
+    /// The ring that two cores use who have their buffers to themselves: 4 KiB of 8. Of the shapes
+    /// tried the fastest from 256 bytes on, and as fast as any below.
     pub const PAIR: Self = Self {
         cells: 32,
         lines: 4,
@@ -121,8 +122,8 @@ pub struct Channel<'m, M> {
 impl<'m, M: Machine> Channel<'m, M> {
     /// The channel to `peer`, by the faster way. Waits until the peer has opened its end.
     ///
-    /// `places` are the numbers of the own area in the own buffer, and of the peer's in the peer's: who talks to one peer only
-    /// has area 0.
+    /// `places` are the numbers of the own area in the own buffer, and of the peer's in the peer's:
+    /// who talks to one peer only has area 0.
     ///
     /// # Panics
     /// If the areas do not fit the message buffers.
@@ -251,11 +252,13 @@ impl<'m, M: Machine> Channel<'m, M> {
     }
 }
 
-/// How a message of `len` bytes is cut: where each chunk starts, and its bytes. An empty message is an empty chunk.
+/// How a message of `len` bytes is cut: where each chunk starts, and its bytes. An empty message is
+/// an empty chunk.
 fn chunks(way: Way, shape: Shape, len: usize) -> impl Iterator<Item = (usize, usize)> {
     let lines = len.div_ceil(LINE);
-    // The time is that of the slower side for all lines, that of a flag per chunk, and that of the other side for
-    // the last chunk: least where a chunk is about the root of a multiple of the whole.
+    // The time is that of the slower side for all lines, that of a flag per chunk, and that of the
+    // other side for the last chunk: least where a chunk is about the root of a multiple of the
+    // whole.
     let (best, number) = match way {
         Way::Push => (lines / 8, size_of::<u32>()),
         Way::Pull => (2 * lines, 0),

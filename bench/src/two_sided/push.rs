@@ -13,7 +13,8 @@ impl<M: Machine> Channel<'_, M> {
         self.await_room();
         let (sent, taken) = (self.sent.get(), self.received.get());
         let next = sent.wrapping_add(1);
-        // Whole lines, which leave the write-combining buffer one by one, the one with the number last.
+        // Whole lines, which leave the write-combining buffer one by one, the one with the number
+        // last.
         let mut lines = [0; LINE * LINES_MAX as usize];
         let len = whole(chunk.len());
         let number = u32::from(next) << 16 | u32::from(taken);

@@ -15,7 +15,8 @@ const ARENA: usize = 128;
 /// Runs on every core, at the same time. The machine ends when all have returned.
 fn main(hart: Hart) -> Result<(), Error> {
     let mut arena = [0; ARENA];
-    let link = Mapped::start(hart.scc(Mapping::Normal), 1)?; // 1: any number that the last run on this memory did not have
+    // 1: any number that the last run on this memory did not have
+    let link = Mapped::start(hart.scc(Mapping::Normal), 1)?;
     let world = World::start(link, &mut arena, Config::default())?;
     ring(&world)
 }

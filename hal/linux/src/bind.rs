@@ -10,7 +10,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub enum Bind {
     /// Not at all.
     None,
-    /// Rank r to the rth processor that the launcher may use, if there are as many as ranks; else not at all.
+    /// Rank r to the rth processor that the launcher may use, if there are as many as ranks; else
+    /// not at all.
     #[default]
     Auto,
     /// Rank r to the rth of these, round and round.

@@ -1,16 +1,19 @@
 //! Bytes of the regions: found, checked, and copied.
 //!
 //! # Invariants
-//! * B1. A [`Bytes`] is made by [`Regions::bytes`] only, from an address that lies in its region to the last byte.
-//! * B2. Other processes change these bytes at any time. So they are only touched by atomic operations, or by instructions
-//!   that the compiler does not look into; there is never a reference to them. What is read is a number of some size, and any
-//!   bits are one.
-//! * B3. Where several ranks touch the same bytes at the same time, the kernel has them do so in one size. A peer that does not
-//!   gets and gives wrong numbers, nothing else: on x86_64 and aarch64 accesses of different sizes may mix.
+//! * B1. A [`Bytes`] is made by [`Regions::bytes`] only, from an address that lies in its region to
+//!   the last byte.
+//! * B2. Other processes change these bytes at any time. So they are only touched by atomic
+//!   operations, or by instructions that the compiler does not look into; there is never a
+//!   reference to them. What is read is a number of some size, and any bits are one.
+//! * B3. Where several ranks touch the same bytes at the same time, the kernel has them do so in
+//!   one size. A peer that does not gets and gives wrong numbers, nothing else: on x86_64 and
+//!   aarch64 accesses of different sizes may mix.
 //!
 //! # Costs
-//! One aligned element of 4 or 8 bytes: one load or store; up to four of 8: one each. Else words of 8 bytes, and bytes at the ends; from 256 bytes on
-//! x86_64's string instruction, which moves whole lines as `memcpy` does.
+//! One aligned element of 4 or 8 bytes: one load or store; up to four of 8: one each. Else words of
+//! 8 bytes, and bytes at the ends; from 256 bytes on x86_64's string instruction, which moves whole
+//! lines as `memcpy` does.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -42,7 +45,8 @@ pub(crate) struct Regions {
     rank: u16,
     /// Where this rank's begins.
     own: NonNull<u8>,
-    /// The last [`Spot`] that has [`RECORD`] bytes of the regions behind it; the last offsets of 8 bytes in a region, and of a word.
+    /// The last [`Spot`] that has [`RECORD`] bytes of the regions behind it; the last offsets of 8
+    /// bytes in a region, and of a word.
     last_record: u64,
     last_long: u32,
     last_word: u32,
@@ -78,7 +82,8 @@ impl Regions {
             memory,
             ranks,
             rank,
-            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as `segment` lives.
+            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as
+            // `segment` lives.
             own: unsafe { base.add(usize::from(rank) * memory as usize) },
             last_record: (u64::from(ranks) * u64::from(memory) - RECORD as u64) / 8,
             last_long: memory - 8,
@@ -118,8 +123,8 @@ impl Regions {
         }
         let offset = usize::from(owner) * self.memory as usize + at.offset as usize;
         Bytes {
-            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as `segment` lives; `owner` is
-            // below `ranks`, and `at.offset + len` is at most `memory`.
+            // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as
+            // `segment` lives; `owner` is below `ranks`, and `at.offset + len` is at most `memory`.
             start: unsafe { self.base.add(offset) },
             len,
             segment: PhantomData,
@@ -130,8 +135,10 @@ impl Regions {
     #[inline(always)]
     pub(crate) fn own_long(&self, offset: u32) -> Option<&AtomicU64> {
         let fits = offset.is_multiple_of(8) && offset <= self.last_long;
-        // SAFETY: `own` is followed by `memory` mapped bytes (M1), and `last_long` is 8 less. Regions begin at pages, so they are aligned as their
-        // offset is. B2: they are never referred to but as an atomic; the reference lives no longer than `self`, which keeps the mapping.
+        // SAFETY: `own` is followed by `memory` mapped bytes (M1), and `last_long` is 8 less.
+        // Regions begin at pages, so they are aligned as their offset is. B2: they are never
+        // referred to but as an atomic; the reference lives no longer than `self`, which keeps the
+        // mapping.
         fits.then(|| unsafe { AtomicU64::from_ptr(self.own.add(offset as usize).as_ptr().cast()) })
     }
 
@@ -174,8 +181,9 @@ impl Regions {
         if at.number() > self.last_record {
             no_such_bytes(0, (at.number() * 8) as u32, RECORD);
         }
-        // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), and 8 times the number is at most what `last_record` says, 24 bytes less:
-        // all four lie inside. `base` is the start of a page, so they are aligned. B2: they are never referred to but as atomics; the
+        // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), and 8 times the number
+        // is at most what `last_record` says, 24 bytes less: all four lie inside. `base` is the
+        // start of a page, so they are aligned. B2: they are never referred to but as atomics; the
         // references live no longer than `self`, which keeps the mapping.
         unsafe {
             let start = self.base.add(8 * at.number() as usize).as_ptr();
@@ -217,8 +225,9 @@ impl Regions {
             no_such_bytes(at.region.owner.get(), at.offset, 4);
         }
         let bytes = self.bytes(at, 4);
-        // SAFETY: B1: four mapped bytes; regions begin at pages, so the word is aligned as its offset is. B2: it is never
-        // referred to but as an atomic; the reference lives no longer than `self`, which keeps the mapping.
+        // SAFETY: B1: four mapped bytes; regions begin at pages, so the word is aligned as its
+        // offset is. B2: it is never referred to but as an atomic; the reference lives no longer
+        // than `self`, which keeps the mapping.
         unsafe { AtomicU32::from_ptr(bytes.start.as_ptr().cast()) }
     }
 
@@ -261,7 +270,8 @@ impl<'s> Bytes<'s> {
     #[inline(always)]
     pub(crate) fn store(self, from: &[u8]) {
         debug_assert_eq!(self.len, from.len());
-        // What an element is, and what an entry of a ring is. Elsewhere lengths are looked at in turn.
+        // What an element is, and what an entry of a ring is. Elsewhere lengths are looked at in
+        // turn.
         match (from.as_chunks::<8>(), self.is_aligned(8)) {
             (([one], []), true) => self.long(0).set(u64::from_le_bytes(*one)),
             (([a, b, c, d], []), true) => {
@@ -289,10 +299,11 @@ impl<'s> Bytes<'s> {
             let (here, rest) = self.split_at(head);
             order::copy_in(&here, first);
             let len = rest.len.min(from.len());
-            // SAFETY: B1: `len` bytes there are mapped, and `from` has as many to read. The instruction reads and writes
-            // nothing else. For the compiler it is a call that stores bytes one by one; other processes' accesses are no
-            // concern of its, and this one's threads reach these bytes by atomics and by such calls only (B2). The direction
-            // flag is clear, as the calling convention has it.
+            // SAFETY: B1: `len` bytes there are mapped, and `from` has as many to read. The
+            // instruction reads and writes nothing else. For the compiler it is a call that stores
+            // bytes one by one; other processes' accesses are no concern of its, and this one's
+            // threads reach these bytes by atomics and by such calls only (B2). The direction flag
+            // is clear, as the calling convention has it.
             unsafe {
                 std::arch::asm!(
                     "rep movsb",
@@ -331,7 +342,8 @@ impl<'s> Bytes<'s> {
             let (here, rest) = self.split_at(head);
             order::copy_out(&here, first);
             let len = rest.len.min(into.len());
-            // SAFETY: as in `store_many`, the other way round; `into` has `len` bytes to write, and nobody else has it.
+            // SAFETY: as in `store_many`, the other way round; `into` has `len` bytes to write, and
+            // nobody else has it.
             unsafe {
                 std::arch::asm!(
                     "rep movsb",
@@ -387,7 +399,8 @@ impl Span for Bytes<'_> {
                 .cast::<u64>()
                 .is_aligned()
         );
-        // SAFETY: B1, B2: eight mapped bytes of these. Callers step from an aligned address in eights.
+        // SAFETY: B1, B2: eight mapped bytes of these. Callers step from an aligned address in
+        // eights.
         unsafe { AtomicU64::from_ptr(self.start.add(index).as_ptr().cast()) }
     }
 }

@@ -10,9 +10,10 @@
 //! | [`Monitor`] | `umonitor`, `umwait`, if there | none |
 //!
 //! # On aarch64
-//! There is no store that passes the cache by from a program's own mapping, so a word is stored to its whole line. A line of
-//! words with several writers then loses stores where the caches of two hosts write it back at the same time, unless the hosts'
-//! interconnect writes back dirty bytes only. One host, or memory that the system maps uncached, is safe.
+//! There is no store that passes the cache by from a program's own mapping, so a word is stored to
+//! its whole line. A line of words with several writers then loses stores where the caches of two
+//! hosts write it back at the same time, unless the hosts' interconnect writes back dirty bytes
+//! only. One host, or memory that the system maps uncached, is safe.
 
 use crate::bytes::Bytes;
 
@@ -93,7 +94,8 @@ mod arch {
         pub(crate) fn write_back(self, bytes: Bytes<'_>) -> u64 {
             if self.clwb {
                 return for_lines(bytes, |line| {
-                    // SAFETY: the processor has the instruction; the line is mapped, and no byte changes for this program.
+                    // SAFETY: the processor has the instruction; the line is mapped, and no byte
+                    // changes for this program.
                     unsafe { asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) }
                 });
             }
@@ -116,7 +118,8 @@ mod arch {
             })
         }
 
-        /// Stores `from` past the cache: the lines are dropped before, else a store to one that is held stays there.
+        /// Stores `from` past the cache: the lines are dropped before, else a store to one that is
+        /// held stays there.
         pub(crate) fn stream(self, to: Bytes<'_>, from: &[u8]) -> u64 {
             let lines = self.discard(to);
             stored();
@@ -131,7 +134,8 @@ mod arch {
                         let mut long = [0; 8];
                         long.copy_from_slice(&rest[..8]);
                         let long = u64::from_le_bytes(long);
-                        // SAFETY: eight mapped bytes of `to`; see `Bytes` for why no access is a data race.
+                        // SAFETY: eight mapped bytes of `to`; see `Bytes` for why no access is a
+                        // data race.
                         unsafe {
                             asm!("movnti [{}], {}", in(reg) at, in(reg) long, options(nostack, preserves_flags));
                         }
@@ -153,9 +157,9 @@ mod arch {
                         let (mut data, mut mask) = ([0; 16], [0_u8; 16]);
                         data[past..past + count].copy_from_slice(&rest[..count]);
                         mask[past..past + count].fill(0x80);
-                        // SAFETY: the instruction stores the masked bytes only, which are mapped bytes of `to`. It may
-                        // look at the page of the others: the 16 bytes are aligned, so it is the same. SSE2 is
-                        // part of x86_64.
+                        // SAFETY: the instruction stores the masked bytes only, which are mapped
+                        // bytes of `to`. It may look at the page of the others: the 16 bytes are
+                        // aligned, so it is the same. SSE2 is part of x86_64.
                         unsafe {
                             let data = _mm_loadu_si128(data.as_ptr().cast());
                             let mask = _mm_loadu_si128(mask.as_ptr().cast());
@@ -191,17 +195,20 @@ mod arch {
         #[inline(always)]
         pub(crate) fn watch(self, word: &AtomicU32) {
             let line = word.as_ptr();
-            // SAFETY: the processor has the instruction, as `self` tells. It changes no memory and no register, and looks at the line,
-            // which is mapped. It is not said to leave memory alone: the compiler moves no access across.
+            // SAFETY: the processor has the instruction, as `self` tells. It changes no memory and
+            // no register, and looks at the line, which is mapped. It is not said to leave memory
+            // alone: the compiler moves no access across.
             unsafe { asm!("umonitor {}", in(reg) line, options(nostack, preserves_flags)) }
         }
 
-        /// Rests until there was a store to the line that is watched, an interrupt, or so many ticks have passed.
+        /// Rests until there was a store to the line that is watched, an interrupt, or so many
+        /// ticks have passed.
         #[inline(always)]
         pub(crate) fn wait(self, ticks: u64) {
             /// The state that is left fastest (C0.1).
             const LIGHT: u32 = 1;
-            // SAFETY: reads a counter. Every x86_64 processor has it; where the system forbids it, the process is stopped.
+            // SAFETY: reads a counter. Every x86_64 processor has it; where the system forbids it,
+            // the process is stopped.
             let end = unsafe { _rdtsc() }.wrapping_add(ticks);
             let (low, high) = (end as u32, (end >> 32) as u32);
             // SAFETY: the processor has the instruction. It changes flags, and nothing else.
@@ -226,7 +233,8 @@ mod arch {
 
     /// Earlier stores, write-backs and streams are in memory before later stores are.
     pub(crate) fn stored() {
-        // SAFETY: orders, and does nothing else. It is not said to leave memory alone: the compiler moves no access across.
+        // SAFETY: orders, and does nothing else. It is not said to leave memory alone: the compiler
+        // moves no access across.
         unsafe { asm!("sfence", options(nostack, preserves_flags)) }
     }
 
@@ -281,7 +289,8 @@ mod arch {
             let lines = (past + bytes.len()).div_ceil(self.line);
             for line in 0..lines {
                 let at = first.wrapping_add(line * self.line);
-                // SAFETY: the line is mapped, and no byte changes for this program. Linux lets programs do this.
+                // SAFETY: the line is mapped, and no byte changes for this program. Linux lets
+                // programs do this.
                 unsafe { asm!("dc civac, {}", in(reg) at, options(nostack, preserves_flags)) }
             }
             lines as u64

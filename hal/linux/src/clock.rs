@@ -1,7 +1,9 @@
-//! The cycle clock: the time-stamp counter where it runs evenly, else the system's monotonic clock in nanoseconds.
+//! The cycle clock: the time-stamp counter where it runs evenly, else the system's monotonic clock
+//! in nanoseconds.
 //!
-//! Counters of different cores agree closely enough where the kernel uses them as its own clock; but a process may move
-//! between cores, so a clock also remembers the last time it told, and never goes back.
+//! Counters of different cores agree closely enough where the kernel uses them as its own clock;
+//! but a process may move between cores, so a clock also remembers the last time it told, and never
+//! goes back.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -54,7 +56,8 @@ fn nanoseconds() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn counter() -> u64 {
-    // SAFETY: reads a counter. Every x86_64 processor has it; where the system forbids it, the process is stopped.
+    // SAFETY: reads a counter. Every x86_64 processor has it; where the system forbids it, the
+    // process is stopped.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -83,8 +86,9 @@ fn is_invariant() -> bool {
     false
 }
 
-/// Both clocks at one moment: of several attempts the one with the fewest ticks between two looks at the counter. A process that loses
-/// its processor between the looks would otherwise take the rate for another one, and with it all budgets.
+/// Both clocks at one moment: of several attempts the one with the fewest ticks between two looks
+/// at the counter. A process that loses its processor between the looks would otherwise take the
+/// rate for another one, and with it all budgets.
 fn both(counter: impl Fn() -> u64) -> (Instant, u64) {
     const ATTEMPTS: u32 = 10;
     let attempt = || {
@@ -115,7 +119,8 @@ fn measure() -> u64 {
 mod tests {
     use super::*;
 
-    /// Ticks per nanosecond agree with the system's clock, however often this thread loses its processor.
+    /// Ticks per nanosecond agree with the system's clock, however often this thread loses its
+    /// processor.
     #[test]
     fn a_clock_keeps_time_and_never_goes_back() {
         let clock = Clock::new();
@@ -134,7 +139,8 @@ mod tests {
         assert_eq!(clock.now(), u64::MAX - 1);
     }
 
-    /// A look at the counter that took long, because the thread was not running, is not the one that counts.
+    /// A look at the counter that took long, because the thread was not running, is not the one
+    /// that counts.
     #[test]
     fn a_pair_of_looks_that_were_interrupted_is_not_used() {
         let looks = Cell::new(0_u64);

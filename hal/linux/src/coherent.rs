@@ -1,7 +1,7 @@
 //! Memory that the hardware keeps coherent: one host.
 //!
-//! Nothing is written back or invalidated. Words and bulk copies are relaxed atomics, so that no access is a data race; order comes
-//! from fences, where the protocols ask for it:
+//! Nothing is written back or invalidated. Words and bulk copies are relaxed atomics, so that no
+//! access is a data race; order comes from fences, where the protocols ask for it:
 //!
 //! | promise | by |
 //! |---|---|
@@ -13,8 +13,8 @@
 //!
 //! What carries order is in [`order`], which is explored.
 //!
-//! Test-and-set registers are words beside the regions; the host's atomic operations reach all ranks, so [`NativeAtomics`] is
-//! there.
+//! Test-and-set registers are words beside the regions; the host's atomic operations reach all
+//! ranks, so [`NativeAtomics`] is there.
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
@@ -130,10 +130,12 @@ impl CachedMemory for Linux<Coherent> {
     }
 }
 
-// SAFETY: see the table of the module. All accesses to memory are atomics, or assembler that the compiler takes for a call which
-// reads or writes memory, and fences are ordered with both (S5). What is coherent is never old (S1, S2, S6, S8).
+// SAFETY: see the table of the module. All accesses to memory are atomics, or assembler that the
+// compiler takes for a call which reads or writes memory, and fences are ordered with both (S5).
+// What is coherent is never old (S1, S2, S6, S8).
 unsafe impl Coherence for Linux<Coherent> {
-    /// So that words of different writers do not share a line: aarch64 has lines of up to 128 bytes.
+    /// So that words of different writers do not share a line: aarch64 has lines of up to 128
+    /// bytes.
     const LINE: usize = if cfg!(target_arch = "x86_64") {
         64
     } else {

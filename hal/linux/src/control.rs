@@ -1,6 +1,7 @@
 //! Words beside the regions: which ranks are there, locks, bells.
 //!
-//! They are for what one host knows of its processes; ranks of several hosts have them once per host.
+//! They are for what one host knows of its processes; ranks of several hosts have them once per
+//! host.
 //!
 //! | word | who changes it | what |
 //! |---|---|---|
@@ -63,8 +64,8 @@ impl Segment {
         self.of_rank(rank, BELL)
     }
 
-    /// `rank` has mapped the memory. Returns how many have; none, with nothing changed, if `rank` was not expected any more:
-    /// links start on memory that is zeros, once.
+    /// `rank` has mapped the memory. Returns how many have; none, with nothing changed, if `rank`
+    /// was not expected any more: links start on memory that is zeros, once.
     pub(crate) fn arrive(&self, rank: u16) -> Option<u32> {
         let state = self.of_rank(rank, STATE);
         state.compare_exchange(0, 1, AcqRel, Acquire).ok()?;
@@ -114,14 +115,16 @@ impl Segment {
         self.control(LOST)
     }
 
-    /// The first rank that is lost, if any. A number that no rank has is a peer's mistake, and is nobody's.
+    /// The first rank that is lost, if any. A number that no rank has is a peer's mistake, and is
+    /// nobody's.
     pub(crate) fn lost(&self) -> Option<u16> {
         let word = self.lost_word().load(Acquire);
         let rank = u16::try_from(word.checked_sub(1)?).ok()?;
         (rank < self.shape().ranks()).then_some(rank)
     }
 
-    /// Waits until all ranks are here, or one is lost: for harnesses, beside all links. False if one is.
+    /// Waits until all ranks are here, or one is lost: for harnesses, beside all links. False if
+    /// one is.
     pub(crate) fn barrier(&self) -> bool {
         let (count, turn) = (self.control(BARRIER), self.control(TURN));
         let now = turn.load(Acquire);

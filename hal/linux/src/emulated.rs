@@ -1,8 +1,10 @@
-//! A chip without coherence, in software: each rank has a private cache and a write-combining buffer.
+//! A chip without coherence, in software: each rank has a private cache and a write-combining
+//! buffer.
 //!
-//! On a coherent host a forgotten write-back, invalidate or drain goes unnoticed. Here it does not: cached accesses go to the
-//! rank's own image ([`flagpost_hal::image`]), bulk stores stay in a buffer of one line until it is full, another line is
-//! stored to, or the rank drains. Words, test-and-set registers and bells stand for the chip's own, and are the host's atomics.
+//! On a coherent host a forgotten write-back, invalidate or drain goes unnoticed. Here it does not:
+//! cached accesses go to the rank's own image ([`flagpost_hal::image`]), bulk stores stay in a
+//! buffer of one line until it is full, another line is stored to, or the rank drains. Words,
+//! test-and-set registers and bells stand for the chip's own, and are the host's atomics.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -185,9 +187,10 @@ impl CachedMemory for Linux<Emulated> {
     }
 }
 
-// SAFETY: S1, S2, S6: the image does what it is told to the lines that are named, and writes back what it evicts. S3: the buffer
-// is emptied, and the fence orders what came before ahead of later stores. S4: an acquire fence. S5: fences and atomics.
-// S7: `settle` empties the buffer, and its fence the processor's.
+// SAFETY: S1, S2, S6: the image does what it is told to the lines that are named, and writes back
+// what it evicts. S3: the buffer is emptied, and the fence orders what came before ahead of later
+// stores. S4: an acquire fence. S5: fences and atomics. S7: `settle` empties the buffer, and its
+// fence the processor's.
 unsafe impl Coherence for Linux<Emulated> {
     const LINE: usize = LINE;
     const INVALIDATE_WRITES_BACK: bool = false;

@@ -1,7 +1,7 @@
 //! The processes of a rank: the one that was started, and what it starts in turn.
 //!
-//! Each rank is the leader of a session, and of a group in it, which bear its number; what it starts is in them unless it goes
-//! to some of its own. Three things end what is there:
+//! Each rank is the leader of a session, and of a group in it, which bear its number; what it
+//! starts is in them unless it goes to some of its own. Three things end what is there:
 //!
 //! | when | who | what |
 //! |---|---|---|
@@ -10,8 +10,9 @@
 //! | the launcher has ended, in whatever way | the kernel | kills the processes that the launcher has started |
 //! | the same | the [`Keeper`] | kills the groups and the sessions |
 //!
-//! A session has no terminal: what is typed there as a signal comes to the launcher, which passes it on, and rank 0 can read what is
-//! typed although it is not in the terminal's own group. What makes a session of its own (`setsid`, a daemon) is out of reach.
+//! A session has no terminal: what is typed there as a signal comes to the launcher, which passes
+//! it on, and rank 0 can read what is typed although it is not in the terminal's own group. What
+//! makes a session of its own (`setsid`, a daemon) is out of reach.
 
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -81,7 +82,8 @@ impl Drop for Group {
     }
 }
 
-/// Kills all processes of these sessions. Their leaders have not been reaped: the numbers are theirs.
+/// Kills all processes of these sessions. Their leaders have not been reaped: the numbers are
+/// theirs.
 pub(crate) fn kill_sessions(sessions: &[Pid]) {
     for session in sessions {
         let _ = kill_process_group(*session, Signal::KILL);
@@ -103,16 +105,19 @@ pub(crate) fn kill_sessions(sessions: &[Pid]) {
 
 /// The session in the `stat` of a process.
 fn session_of(stat: &str) -> Option<i32> {
-    // The name of the program, in parentheses, may hold anything; then state, parent, group, session.
+    // The name of the program, in parentheses, may hold anything; then state, parent, group,
+    // session.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(3)?.parse().ok()
 }
 
-/// A process that outlives the launcher and kills the ranks' sessions then. It reads from a pipe, which ends with the launcher.
+/// A process that outlives the launcher and kills the ranks' sessions then. It reads from a pipe,
+/// which ends with the launcher.
 pub(crate) struct Keeper(Option<Child>);
 
 impl Keeper {
-    /// Shell words, since a shell is on every host and is small: a line is a group to know, one to forget, or the end.
+    /// Shell words, since a shell is on every host and is small: a line is a group to know, one to
+    /// forget, or the end.
     const WORDS: &str = r#"
         groups=' '
         while read -r what group; do
@@ -132,7 +137,8 @@ impl Keeper {
         done
     "#;
 
-    /// Starts it. Without a shell there is none, and only the kernel ends ranks with their launcher.
+    /// Starts it. Without a shell there is none, and only the kernel ends ranks with their
+    /// launcher.
     pub(crate) fn start() -> Self {
         use std::os::unix::process::CommandExt as _;
         let mut command = Command::new("/bin/sh");

@@ -8,11 +8,13 @@
 //! | MPICH's `mpiexec` | `PMI_RANK`, `PMI_SIZE` | the same |
 //! | nothing of these | one rank, alone | its own |
 //!
-//! MPICH's names come before Slurm's where they say another thing, and of several ranks: its `mpiexec` has `srun` start one process
-//! per host, whose names its ranks inherit. A part of these names is refused, as what does not tell who the others are.
+//! MPICH's names come before Slurm's where they say another thing, and of several ranks: its
+//! `mpiexec` has `srun` start one process per host, whose names its ranks inherit. A part of these
+//! names is refused, as what does not tell who the others are.
 //!
-//! `FLAGPOST_MEMORY` is the memory per rank in bytes, `FLAGPOST_MODE` the mode, and `FLAGPOST_PROCESSORS` how many processors the ranks
-//! have between them; the launcher sets them, the others' users may.
+//! `FLAGPOST_MEMORY` is the memory per rank in bytes, `FLAGPOST_MODE` the mode, and
+//! `FLAGPOST_PROCESSORS` how many processors the ranks have between them; the launcher sets them,
+//! the others' users may.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -190,8 +192,9 @@ fn named(job: &str) -> Place {
 }
 
 impl Spec {
-    /// Reads the environment through `get`. `starter` is for jobs that bear no name: the process that has started all of their ranks,
-    /// by the variables that each rank has values of its own of.
+    /// Reads the environment through `get`. `starter` is for jobs that bear no name: the process
+    /// that has started all of their ranks, by the variables that each rank has values of its own
+    /// of.
     pub(crate) fn read(
         get: impl Fn(&str) -> Option<OsString>,
         starter: impl Fn(&[&str]) -> String,
@@ -234,8 +237,9 @@ fn online() -> usize {
     crate::bind::parse_list(list.trim()).map_or(1, |list| list.len())
 }
 
-/// The process that has started all ranks, told apart from all others: its number and when it started. It is the nearest ancestor
-/// that was not started with this process's values of `variables`: those that were are between, such as a shell.
+/// The process that has started all ranks, told apart from all others: its number and when it
+/// started. It is the nearest ancestor that was not started with this process's values of
+/// `variables`: those that were are between, such as a shell.
 fn starter(variables: &[&str]) -> String {
     /// More than anybody puts between.
     const MOST: usize = 64;
@@ -268,7 +272,8 @@ fn starter(variables: &[&str]) -> String {
     format!("parent-{pid}-{start}")
 }
 
-/// The words of `pid`'s `stat` from its state on. The name of the program before it, in parentheses, may hold anything.
+/// The words of `pid`'s `stat` from its state on. The name of the program before it, in
+/// parentheses, may hold anything.
 fn stat(pid: u32) -> Vec<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -308,13 +313,15 @@ impl Job {
     }
 }
 
-/// The launcher's child is killed with it; if that is a shell, say, and this process its child, this one is, too.
+/// The launcher's child is killed with it; if that is a shell, say, and this process its child,
+/// this one is, too.
 fn end_with_parent() -> std::io::Result<()> {
     let signal = Some(rustix::process::Signal::KILL);
     Ok(rustix::process::set_parent_process_death_signal(signal)?)
 }
 
-/// The launcher's memory. Opened anew, so that no number from the environment is taken for a descriptor of this process.
+/// The launcher's memory. Opened anew, so that no number from the environment is taken for a
+/// descriptor of this process.
 fn inherited(fd: u32, shape: Shape) -> Result<Segment, JoinError> {
     let failed = |why: String| {
         JoinError(format!(
@@ -380,7 +387,8 @@ mod tests {
         let ranks = read(&hosts).expect("hydra under slurm");
         assert_eq!((ranks.rank, ranks.shape.ranks()), (1, 2));
         assert_eq!(ranks.place, Place::Named("parent-7-99".to_owned()));
-        // Slurm gives the same numbers both names; and those of a lone process may be left from before.
+        // Slurm gives the same numbers both names; and those of a lone process may be left from
+        // before.
         for (size, rank) in [("4", "2"), ("1", "0")] {
             let both = [
                 ("SLURM_PROCID", "2"),

@@ -10,11 +10,11 @@
 //! | a rank dies | it is marked lost: the others' waits end with `PeerLost`; they have [`Job::grace`] to end by themselves |
 //! | the rest | is killed after that |
 //!
-//! A rank is dead if its process was ended by a signal or with a status other than 0; with 0, between joining and leaving; or
-//! with 0, without having joined, while others have.
+//! A rank is dead if its process was ended by a signal or with a status other than 0; with 0,
+//! between joining and leaving; or with 0, without having joined, while others have.
 //!
-//! Nothing is left behind: the memory has no name, and is gone with the last process. What a rank has started ends with it, and all
-//! of it with the launcher: see the module `group`.
+//! Nothing is left behind: the memory has no name, and is gone with the last process. What a rank
+//! has started ends with it, and all of it with the launcher: see the module `group`.
 
 use std::fs::File;
 use std::io;
@@ -131,7 +131,8 @@ struct Process {
     killed: bool,
 }
 
-/// Starts `command` once per rank of `job`, and waits until all have ended. Tells `seen` of each in turn.
+/// Starts `command` once per rank of `job`, and waits until all have ended. Tells `seen` of each in
+/// turn.
 ///
 /// # Errors
 /// What the system refused; the ranks that were started are ended.
@@ -143,9 +144,10 @@ pub fn launch(
     launch_with(job, command, seen, None)
 }
 
-/// [`launch`], passing on `signals`: each byte that can be read there is the number of one, for the ranks and what they have
-/// started. After SIGHUP, SIGINT, SIGQUIT and SIGTERM they have [`Job::grace`] to end; what is left is killed, or at once with the next of
-/// these. SIGTSTP stops them and the launcher, SIGCONT lets them go on.
+/// [`launch`], passing on `signals`: each byte that can be read there is the number of one, for the
+/// ranks and what they have started. After SIGHUP, SIGINT, SIGQUIT and SIGTERM they have
+/// [`Job::grace`] to end; what is left is killed, or at once with the next of these. SIGTSTP stops
+/// them and the launcher, SIGCONT lets them go on.
 ///
 /// # Errors
 /// What the system refused; the ranks that were started are ended.
@@ -234,7 +236,8 @@ fn describe(command: &mut Command, job: &Job, rank: u16, places: Option<&[usize]
     }
 }
 
-/// Makes `command`'s process the leader of a session, with the limits that the launcher was started with, which dies with it.
+/// Makes `command`'s process the leader of a session, with the limits that the launcher was started
+/// with, which dies with it.
 fn to_be_led(command: &mut Command, limit: Rlimit) {
     let launcher = rustix::process::getpid();
     let prepare = move || {
@@ -248,7 +251,8 @@ fn to_be_led(command: &mut Command, limit: Rlimit) {
             Err(io::Error::from(io::ErrorKind::NotConnected))
         }
     };
-    // SAFETY: between fork and exec, a few system calls and nothing else: no lock is taken, no memory allocated.
+    // SAFETY: between fork and exec, a few system calls and nothing else: no lock is taken, no
+    // memory allocated.
     unsafe {
         command.pre_exec(prepare);
     }
@@ -271,8 +275,8 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn run(mut self) -> io::Result<Vec<Ended>> {
-        /// How soon it is noticed that others have joined a job that a rank has left alone, or that a process without a
-        /// descriptor has ended.
+        /// How soon it is noticed that others have joined a job that a rank has left alone, or that
+        /// a process without a descriptor has ended.
         const LOOK: Duration = Duration::from_millis(50);
         loop {
             let ranks = 0..self.segment.shape().ranks();

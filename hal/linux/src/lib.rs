@@ -34,8 +34,9 @@
 //! | [`Emulated`] | tests | as [`Coherent`]; cached accesses go to a private image per rank |
 //!
 //! # `unsafe`
-//! Lives in `segment` (one mapping), `bytes` (addresses in it), `cache` (cache instructions), `clock` (one counter) and `launch` (what
-//! happens between fork and exec), and where [`Coherence`](flagpost_hal::Coherence) is promised.
+//! Lives in `segment` (one mapping), `bytes` (addresses in it), `cache` (cache instructions),
+//! `clock` (one counter) and `launch` (what happens between fork and exec), and where
+//! [`Coherence`](flagpost_hal::Coherence) is promised.
 //!
 //! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 

@@ -17,7 +17,8 @@ use crate::peers::Peers;
 use crate::segment::Segment;
 use crate::wait::Waiter;
 
-/// How memory is kept in step: [`Coherent`](crate::Coherent), [`SoftwareCoherent`](crate::SoftwareCoherent), [`Emulated`](crate::Emulated).
+/// How memory is kept in step: [`Coherent`](crate::Coherent),
+/// [`SoftwareCoherent`](crate::SoftwareCoherent), [`Emulated`](crate::Emulated).
 pub trait Mode: sealed::Sealed + Sized + 'static {
     /// What it is called on command lines.
     const NAME: &'static str;
@@ -44,7 +45,8 @@ pub const MODES: [&str; 3] = [
     crate::Emulated::NAME,
 ];
 
-/// A rank's handle of the machine: its own number, everybody's memory, a clock. Clones are the same rank's.
+/// A rank's handle of the machine: its own number, everybody's memory, a clock. Clones are the same
+/// rank's.
 #[derive(Debug)]
 pub struct Linux<M> {
     regions: Regions,
@@ -73,8 +75,8 @@ impl<M> Clone for Linux<M> {
 }
 
 impl<M: Mode> Linux<M> {
-    /// Rank `rank` of those that share `segment`; `crowded` if they are more than there are processors, `alone` if nobody
-    /// watches over them.
+    /// Rank `rank` of those that share `segment`; `crowded` if they are more than there are
+    /// processors, `alone` if nobody watches over them.
     pub(crate) fn new(segment: Arc<Segment>, rank: u16, crowded: bool, alone: bool) -> Self {
         Self {
             regions: Regions::new(segment, rank),
@@ -104,8 +106,8 @@ impl<M: Mode> Linux<M> {
         &self.own.mode
     }
 
-    /// Waits until all ranks have called this, beside all worlds: for harnesses, between one world and the next. False if a rank
-    /// is lost.
+    /// Waits until all ranks have called this, beside all worlds: for harnesses, between one world
+    /// and the next. False if a rank is lost.
     #[must_use = "a rank may be lost"]
     pub fn meet(&self) -> bool {
         self.segment().barrier()
@@ -204,7 +206,8 @@ impl<M: Mode> Doorbell for Linux<M> {
     }
 
     fn wait_for_ring(&self) {
-        /// How long one sleep lasts: a rank that is lost rings too, but may be stopped before it has.
+        /// How long one sleep lasts: a rank that is lost rings too, but may be stopped before it
+        /// has.
         const NAP: Duration = Duration::from_millis(10);
         let bell = self.segment().bell_of(self.rank);
         if bell.swap(0, Acquire) != 0 {

@@ -1,4 +1,5 @@
-//! Memory with a name, for jobs that another launcher has started: no descriptor can be inherited there.
+//! Memory with a name, for jobs that another launcher has started: no descriptor can be inherited
+//! there.
 //!
 //! # Steps
 //! | step | who | what |
@@ -11,9 +12,10 @@
 //! | map | each rank | and says that it has arrived |
 //! | unlink | the last to arrive | from here on the memory is gone with the last process |
 //!
-//! A job that is killed before its last rank has arrived leaves its segment behind, until the next start of any job of this user, in
-//! whatever way: `flagpost-run` sweeps as well, and a job of one. The lock (`flock`) is the processes' and ends with them. Who sweeps holds it alone while he removes; who has just made a segment
-//! looks, once it is locked, whether it is still there.
+//! A job that is killed before its last rank has arrived leaves its segment behind, until the next
+//! start of any job of this user, in whatever way: `flagpost-run` sweeps as well, and a job of one.
+//! The lock (`flock`) is the processes' and ends with them. Who sweeps holds it alone while he
+//! removes; who has just made a segment looks, once it is locked, whether it is still there.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -44,7 +46,8 @@ pub(crate) fn been_here(rank: u16) -> String {
     )
 }
 
-/// Removes what jobs have left behind that were killed. It is for those after them: nobody fails if it cannot be done.
+/// Removes what jobs have left behind that were killed. It is for those after them: nobody fails if
+/// it cannot be done.
 pub(crate) fn sweep_leftovers() {
     let _ = sweep(Path::new(DIRECTORY));
 }

@@ -30,7 +30,8 @@ impl Peers {
         }
     }
 
-    /// Looks, if the last look is a while ago, and tells all of the first peer that is gone without having said so.
+    /// Looks, if the last look is a while ago, and tells all of the first peer that is gone without
+    /// having said so.
     pub(crate) fn look(&self, segment: &Segment) {
         let now = Instant::now();
         if self.next.get().is_some_and(|next| now < next) {

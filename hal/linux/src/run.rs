@@ -64,8 +64,8 @@ impl Linked for Emulated {
 pub struct Setup {
     /// The kernel's part.
     pub config: Config,
-    /// Words for the kernel's state beside [`Config::unexpected`], per window and rank: 16 windows of the default strategy
-    /// fit by default.
+    /// Words for the kernel's state beside [`Config::unexpected`], per window and rank: 16 windows
+    /// of the default strategy fit by default.
     pub windows: usize,
 }
 
@@ -137,11 +137,12 @@ fn with_world<M: Linked, T, E>(
     program(&world).map_err(RunError::Program)
 }
 
-/// Runs `program` as one rank of the job that this process was started for: by `flagpost-run`, `mpiexec` or `srun`. Started by hand, it
-/// is a job of one.
+/// Runs `program` as one rank of the job that this process was started for: by `flagpost-run`,
+/// `mpiexec` or `srun`. Started by hand, it is a job of one.
 ///
-/// Returns when the program has. Its errors go to standard error, with the rank; then the status is 1, and the others' waits
-/// end with [`PeerLost`](flagpost::Error::PeerLost). So they do if it panics, or if its process dies.
+/// Returns when the program has. Its errors go to standard error, with the rank; then the status is
+/// 1, and the others' waits end with [`PeerLost`](flagpost::Error::PeerLost). So they do if it
+/// panics, or if its process dies.
 ///
 /// ```no_run
 /// use flagpost::{Error, Source, Tag};
@@ -160,8 +161,9 @@ fn with_world<M: Linked, T, E>(
 /// }
 /// ```
 ///
-/// A job of `flagpost-run` is run once: a rank that comes to it again, in the same process or another, is refused. The status is what the others
-/// and the launcher go by, and must not be dropped:
+/// A job of `flagpost-run` is run once: a rank that comes to it again, in the same process or
+/// another, is refused. The status is what the others and the launcher go by, and must not be
+/// dropped:
 ///
 /// ```compile_fail
 /// #![deny(unused_must_use)]
@@ -198,12 +200,14 @@ pub fn run_with<M: Linked, E: Display>(
     }
 }
 
-/// A line on standard error, in one piece among those of other ranks. If nobody reads it, that is no reason to panic.
+/// A line on standard error, in one piece among those of other ranks. If nobody reads it, that is
+/// no reason to panic.
 fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// This process's machine in its job, for programs that start their links themselves; `program` as in [`run`].
+/// This process's machine in its job, for programs that start their links themselves; `program` as
+/// in [`run`].
 ///
 /// # Errors
 /// [`RunError::Join`], or the program's.
@@ -269,7 +273,8 @@ macro_rules! run_in_mode {
     }};
 }
 
-/// Runs `program` as a job whose `ranks` ranks are threads of this process: for unit tests. Returns what each returned.
+/// Runs `program` as a job whose `ranks` ranks are threads of this process: for unit tests. Returns
+/// what each returned.
 ///
 /// ```
 /// use flagpost::Error;
@@ -282,7 +287,8 @@ macro_rules! run_in_mode {
 /// ```
 ///
 /// # Errors
-/// Of the first rank that failed; the others' waits end with [`PeerLost`](flagpost::Error::PeerLost) then.
+/// Of the first rank that failed; the others' waits end with
+/// [`PeerLost`](flagpost::Error::PeerLost) then.
 ///
 /// # Panics
 /// If a rank's program does.
@@ -312,7 +318,8 @@ pub fn threads_with<M: Linked, T: Send, E: Display + Send>(
     })
 }
 
-/// [`threads_with`], a level below: each thread gets its machine. A thread that fails or panics is lost to the others.
+/// [`threads_with`], a level below: each thread gets its machine. A thread that fails or panics is
+/// lost to the others.
 ///
 /// # Errors
 /// Of the first that was not told to be [lost](flagpost::Error::PeerLost) by another.

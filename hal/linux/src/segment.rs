@@ -1,18 +1,21 @@
 //! The memory that the ranks of a job share: a file that each maps whole.
 //!
 //! # Who may map it
-//! A *memfd* has no name: it is reached by its descriptor, which only the launcher's children inherit, and is gone with the
-//! last process that has it. It is sealed against growing and shrinking, so that no rank can take pages away under another.
+//! A *memfd* has no name: it is reached by its descriptor, which only the launcher's children
+//! inherit, and is gone with the last process that has it. It is sealed against growing and
+//! shrinking, so that no rank can take pages away under another.
 //!
-//! A *file without a name* in a directory of the user's choice (a file system on DAX memory, say) is the same but for the seals, which only
-//! memfds have: a rank that shrinks it ends those that then touch what is gone.
+//! A *file without a name* in a directory of the user's choice (a file system on DAX memory, say)
+//! is the same but for the seals, which only memfds have: a rank that shrinks it ends those that
+//! then touch what is gone.
 //!
 //! # Invariants
-//! * M1. `base` is the first of `shape.total()` bytes that stay mapped, readable and writable, as long as the segment lives.
-//! * M2. Nobody holds a Rust reference to bytes of it, but to atomics: other processes write it at any time, and no bit
-//!   pattern of an integer is invalid.
-//! * M3. Every access is checked against the shape, which does not come from the memory: whatever a peer writes here, this rank
-//!   touches no other bytes of its own address space.
+//! * M1. `base` is the first of `shape.total()` bytes that stay mapped, readable and writable, as
+//!   long as the segment lives.
+//! * M2. Nobody holds a Rust reference to bytes of it, but to atomics: other processes write it at
+//!   any time, and no bit pattern of an integer is invalid.
+//! * M3. Every access is checked against the shape, which does not come from the memory: whatever a
+//!   peer writes here, this rank touches no other bytes of its own address space.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -39,7 +42,8 @@ pub(crate) struct Segment {
     shape: Shape,
 }
 
-/// Makes the memory of a job: zeros, sealed, without a name. The descriptor is inherited by child processes.
+/// Makes the memory of a job: zeros, sealed, without a name. The descriptor is inherited by child
+/// processes.
 pub(crate) fn create(shape: Shape) -> io::Result<File> {
     let file = File::from(rustix::fs::memfd_create(
         "flagpost",
@@ -121,15 +125,16 @@ impl Segment {
     /// A control word.
     ///
     /// # Panics
-    /// If `offset` is not that of a word in front of the regions: all callers compute it from the shape.
+    /// If `offset` is not that of a word in front of the regions: all callers compute it from the
+    /// shape.
     pub(crate) fn control(&self, offset: usize) -> &AtomicU32 {
         assert!(
             offset.is_multiple_of(4) && offset < self.shape.control(),
             "no control word is at {offset}"
         );
         let word = self.map.as_mut_ptr().wrapping_add(offset).cast();
-        // SAFETY: M1: the word is mapped for as long as `self` is borrowed; it is aligned, since the mapping starts
-        // at a page; M2: it is only ever accessed as an atomic.
+        // SAFETY: M1: the word is mapped for as long as `self` is borrowed; it is aligned, since
+        // the mapping starts at a page; M2: it is only ever accessed as an atomic.
         unsafe { AtomicU32::from_ptr(word) }
     }
 }

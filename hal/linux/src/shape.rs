@@ -8,15 +8,16 @@
 //!   └────────────┴────────────┴─ ─ ─┴─────────┴────────────────────────┴─ ─
 //!     one page     LINES each, rounded to pages  pages
 //! ```
-//! A rank computes this from numbers that it was started with, compares it with the size of the file, and never reads
-//! a size or an offset from the memory itself.
+//! A rank computes this from numbers that it was started with, compares it with the size of the
+//! file, and never reads a size or an offset from the memory itself.
 
 use std::fmt;
 
 /// Bytes of a page: what files are mapped by, and what regions are rounded up to.
 pub(crate) const PAGE: usize = 4096;
 
-/// Bytes of the control words of one rank: three pairs of lines, so that neighbours never share one, fetched ahead or not.
+/// Bytes of the control words of one rank: three pairs of lines, so that neighbours never share
+/// one, fetched ahead or not.
 pub(crate) const RANK_LINES: usize = 3 * 128;
 
 /// Most ranks of a job.

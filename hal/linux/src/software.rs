@@ -1,7 +1,7 @@
 //! Memory that several hosts share without coherence between them: a CXL pool, a DAX device.
 //!
-//! Inside of a host caches are coherent; between hosts only what is written back arrives, and only who drops a line sees what
-//! did. So every uncached access drops its lines first:
+//! Inside of a host caches are coherent; between hosts only what is written back arrives, and only
+//! who drops a line sees what did. So every uncached access drops its lines first:
 //!
 //! | call | instructions, in order (x86_64) |
 //! |---|---|
@@ -13,13 +13,14 @@
 //! | `drain` | `sfence` |
 //! | `acquire`, `settle` | `mfence` |
 //!
-//! `movnti` sends the bytes that it stores and no others, so that words of different writers may share a line. A load leaves a clean
-//! copy of its line behind, hence the drop in front of each store: a store to a line that is held would stay there, and travel
-//! with the whole line.
+//! `movnti` sends the bytes that it stores and no others, so that words of different writers may
+//! share a line. A load leaves a clean copy of its line behind, hence the drop in front of each
+//! store: a store to a line that is held would stay there, and travel with the whole line.
 //!
-//! CPU atomics act in one host's caches. So this machine has neither [`TestAndSet`](flagpost_hal::TestAndSet) nor
-//! [`NativeAtomics`](flagpost_hal::NativeAtomics): locks are those of [`WithSoftwareLock`](flagpost_hal::WithSoftwareLock), which are
-//! plain words. A program that asks for either does not compile:
+//! CPU atomics act in one host's caches. So this machine has neither
+//! [`TestAndSet`](flagpost_hal::TestAndSet) nor [`NativeAtomics`](flagpost_hal::NativeAtomics):
+//! locks are those of [`WithSoftwareLock`](flagpost_hal::WithSoftwareLock), which are plain words.
+//! A program that asks for either does not compile:
 //! ```
 //! # use flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock};
 //! # use flagpost_linux::{Coherent, Linux, SoftwareCoherent};
@@ -42,7 +43,8 @@
 //! ```
 //!
 //! # Source
-//! The sequences are those of cMPI (SC'25), but for its compare-and-swap, which is not one between hosts.
+//! The sequences are those of cMPI (SC'25), but for its compare-and-swap, which is not one between
+//! hosts.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -73,7 +75,8 @@ impl Mode for SoftwareCoherent {
 }
 
 impl SoftwareCoherent {
-    /// How many cache instructions this rank has executed: one per line that was written back or dropped.
+    /// How many cache instructions this rank has executed: one per line that was written back or
+    /// dropped.
     pub fn cache_instructions(&self) -> u64 {
         self.lines.get()
     }
@@ -129,7 +132,8 @@ impl UncachedMemory for Linux<SoftwareCoherent> {
         self.regions().word(at);
         let bytes = self.regions().bytes(at, 4);
         self.mode().stream(bytes, &value.to_le_bytes());
-        // What is combined leaves at once: who waits for this word must not wait for this rank's next drain.
+        // What is combined leaves at once: who waits for this word must not wait for this rank's
+        // next drain.
         cache::stored();
     }
 
@@ -161,9 +165,10 @@ impl CachedMemory for Linux<SoftwareCoherent> {
     }
 }
 
-// SAFETY: see the table of the module. S1: `clwb` (or what stands in) and `sfence`. S2: `clflushopt`, and `mfence` behind it: loads
-// do not pass it. S3: `sfence` orders all stores, streamed ones too, and loads are never behind later stores. S4, S7: `mfence`.
-// S5: the fences are assembler that may touch memory. S6: lines are written back when dropped, never lost.
+// SAFETY: see the table of the module. S1: `clwb` (or what stands in) and `sfence`. S2:
+// `clflushopt`, and `mfence` behind it: loads do not pass it. S3: `sfence` orders all stores,
+// streamed ones too, and loads are never behind later stores. S4, S7: `mfence`. S5: the fences are
+// assembler that may touch memory. S6: lines are written back when dropped, never lost.
 unsafe impl Coherence for Linux<SoftwareCoherent> {
     const LINE: usize = cache::LINE;
     const INVALIDATE_WRITES_BACK: bool = true;

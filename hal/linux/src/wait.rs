@@ -7,16 +7,17 @@
 //! | yield | gives the processor to whoever else can run | [`YIELDS`] times |
 //! | sleep | [`SHORTEST`], twice as long each time, up to [`LONGEST`] | until something changes |
 //!
-//! A loop that looks at more than can be watched does so between two turns: each is one pause then, [`UNWATCHED`] times, before the
-//! phases that yield and sleep.
+//! A loop that looks at more than can be watched does so between two turns: each is one pause then,
+//! [`UNWATCHED`] times, before the phases that yield and sleep.
 //!
-//! Where more ranks than processors wait for each other, a rank that spins keeps those from running that it waits for: it
-//! looks a few times and then yields at once.
+//! Where more ranks than processors wait for each other, a rank that spins keeps those from running
+//! that it waits for: it looks a few times and then yields at once.
 //!
-//! No sleep is ended by a store: the storer would have to look whether somebody sleeps (docs/log/decisions.md 58).
+//! No sleep is ended by a store: the storer would have to look whether somebody sleeps
+//! (docs/log/decisions.md 58).
 //!
-//! The phases begin anew once the link says that a wait is over, and when the first word that is watched, or what was seen in
-//! it, is another one.
+//! The phases begin anew once the link says that a wait is over, and when the first word that is
+//! watched, or what was seen in it, is another one.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
@@ -68,8 +69,9 @@ impl Waiter {
         }
     }
 
-    /// One turn of waiting. Ends early once `changed` says that a watched word is another one. `line` is the first one, if stores of
-    /// peers to it reach the processor. True if the wait is a long one by now: it yields or sleeps.
+    /// One turn of waiting. Ends early once `changed` says that a watched word is another one.
+    /// `line` is the first one, if stores of peers to it reach the processor. True if the wait is a
+    /// long one by now: it yields or sleeps.
     pub(crate) fn turn(
         &self,
         watched: &[Watch],
@@ -87,7 +89,8 @@ impl Waiter {
             (Some(_), false) => (LOOKS, PAUSES, LOOKS_PER_PAUSE),
             (Some(_), true) => (CROWDED_LOOKS, 0, 0),
             (None, false) => (0, UNWATCHED, 1),
-            // A program that calls without a budget, and relaxes in between, begins anew with each call: it would never yield.
+            // A program that calls without a budget, and relaxes in between, begins anew with each
+            // call: it would never yield.
             (None, true) => (0, 0, 0),
         };
         if turn == 0 && (0..looks).any(|_| changed()) {
@@ -125,8 +128,8 @@ impl Waiter {
     }
 }
 
-/// Waits until `changed` says so, or the time of a turn is over. Looks each time that `line` was stored to, and now and then as well if it
-/// is not the only one of the `watched` words.
+/// Waits until `changed` says so, or the time of a turn is over. Looks each time that `line` was
+/// stored to, and now and then as well if it is not the only one of the `watched` words.
 fn pause(monitor: Monitor, line: &AtomicU32, watched: usize, changed: impl Fn() -> bool) {
     let looks = if watched > 1 { LOOKS_PER_PAUSE } else { 1 };
     for _ in 0..looks {

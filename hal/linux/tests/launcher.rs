@@ -1,4 +1,5 @@
-//! Jobs from start to end: what the launcher and the ranks tell when a rank dies, and what is left behind.
+//! Jobs from start to end: what the launcher and the ranks tell when a rank dies, and what is left
+//! behind.
 //!
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`.
 
@@ -64,7 +65,8 @@ fn play(part: &str, world: &World<'_, HostLink>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rank 1 goes on once the others are past all that it takes part in: its death is theirs to find in what comes next.
+/// Rank 1 goes on once the others are past all that it takes part in: its death is theirs to find
+/// in what comes next.
 fn all_are_there(world: &World<'_, HostLink>) -> Result<(), Error> {
     let (dies, tag) = (Rank::new(1), flagpost::Tag(2));
     let window = world.allocate::<u32>(1)?;

@@ -1,9 +1,11 @@
-//! The launcher and what is around its ranks: processes that they start, signals, limits, left-overs, pipes that nobody reads.
+//! The launcher and what is around its ranks: processes that they start, signals, limits,
+//! left-overs, pipes that nobody reads.
 //!
-//! Most ranks are shells here, which never join. Where one is to, it is this program again: the test `rank`.
+//! Most ranks are shells here, which never join. Where one is to, it is this program again: the
+//! test `rank`.
 //!
-//! No test asks how long something takes: what should happen is waited for, for [`GUARD`] at the most, and what is started stays for
-//! [`LONG`] seconds unless it is ended.
+//! No test asks how long something takes: what should happen is waited for, for [`GUARD`] at the
+//! most, and what is started stays for [`LONG`] seconds unless it is ended.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -177,7 +179,8 @@ fn who_has_joined_ends_with_its_parent() {
     assert!(is_gone(&processes[0]), "it is still there");
 }
 
-/// Whether `process` ignores `signal`. If this test does, as a shell's background jobs do, all that it starts does.
+/// Whether `process` ignores `signal`. If this test does, as a shell's background jobs do, all that
+/// it starts does.
 fn is_ignored(process: u32, signal: Signal) -> bool {
     let status = format!("/proc/{process}/status");
     let status = std::fs::read_to_string(status).expect("it is there");

@@ -1,4 +1,5 @@
-//! A hostile peer makes a ring of a queue's links, all of whose ranks have given up: who passes the turn on would go round for ever.
+//! A hostile peer makes a ring of a queue's links, all of whose ranks have given up: who passes the
+//! turn on would go round for ever.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};

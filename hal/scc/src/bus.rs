@@ -1,9 +1,9 @@
 //! What the port needs of the machine under it: physical accesses and a few instructions.
 //!
-//! Everything that the port does to the chip goes through [`Bus`] and [`Processor`], so that the same
-//! port runs on silicon, on the simulated chip and on the emulated board: what is tested is what would
-//! run. A bus knows no protocol and no region; it does one access to one physical address, with the
-//! memory type that the page of that access would have.
+//! Everything that the port does to the chip goes through [`Bus`] and [`Processor`], so that the
+//! same port runs on silicon, on the simulated chip and on the emulated board: what is tested is
+//! what would run. A bus knows no protocol and no region; it does one access to one physical
+//! address, with the memory type that the page of that access would have.
 
 use core::cell::Cell;
 use core::fmt;
@@ -46,10 +46,12 @@ impl Physical {
 /// The memory type of an access: bits 3, 4 and 7 of its page table entry (docs/hardware.md A4).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Attribute {
-    /// PCD, PWT. Neither cache; each access is one transaction, in program order, complete before the next.
+    /// PCD, PWT. Neither cache; each access is one transaction, in program order, complete before
+    /// the next.
     Uncached,
     /// PMB. L1 only, its line tagged as message data. A store that misses goes out through the
-    /// write-combining buffer; a store that *hits* stays in L1, and the next CL1INVMB discards it (H2).
+    /// write-combining buffer; a store that *hits* stays in L1, and the next CL1INVMB discards it
+    /// (H2).
     Mpbt,
     /// PMB, PWT. As [`Mpbt`](Self::Mpbt), but every store also goes out through the write-combining
     /// buffer, so that a line in L1 is never newer than what left the core.
@@ -59,8 +61,8 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// The bits of a page table entry that give this type. CR4.MPE must be set and CR4.PSE clear, since
-    /// bit 7 has another meaning elsewhere.
+    /// The bits of a page table entry that give this type. CR4.MPE must be set and CR4.PSE clear,
+    /// since bit 7 has another meaning elsewhere.
     pub const fn page_bits(self) -> u32 {
         const PWT: u32 = 1 << 3;
         const PCD: u32 = 1 << 4;
@@ -104,8 +106,8 @@ impl fmt::Display for Fault {
 
 /// Instructions of the core, other than loads and stores.
 pub trait Processor {
-    /// `0F 0A`: drops *every* L1 line tagged as message data, unsaved stores with it. One cycle. Touches
-    /// neither normal lines, nor the L2, nor the write-combining buffer.
+    /// `0F 0A`: drops *every* L1 line tagged as message data, unsaved stores with it. One cycle.
+    /// Touches neither normal lines, nor the L2, nor the write-combining buffer.
     #[track_caller]
     fn cl1invmb(&self);
 
@@ -120,19 +122,21 @@ pub trait Processor {
     /// Cycles of this core per second.
     fn hertz(&self) -> u64;
 
-    /// Ends the machine: a caller broke its contract (U1), and going on would touch what is not its.
+    /// Ends the machine: a caller broke its contract (U1), and going on would touch what is not
+    /// its.
     #[track_caller]
     fn stop(&self, fault: Fault) -> !;
 
-    /// Masks (`false`) or admits (`true`) interrupts, and returns what was before. The default is for
-    /// programs that take none.
+    /// Masks (`false`) or admits (`true`) interrupts, and returns what was before. The default is
+    /// for programs that take none.
     fn set_interrupts(&self, admitted: bool) -> bool {
         let _ = admitted;
         false
     }
 
-    /// Keeps earlier accesses ahead of later ones. On the chip this is for the compiler only: the core has
-    /// no store buffer, and one outstanding access. A bus whose host is weaker overrides it.
+    /// Keeps earlier accesses ahead of later ones. On the chip this is for the compiler only: the
+    /// core has no store buffer, and one outstanding access. A bus whose host is weaker overrides
+    /// it.
     #[track_caller]
     fn order(&self) {
         compiler_fence(Ordering::SeqCst);
@@ -142,11 +146,11 @@ pub trait Processor {
 /// Accesses to physical memory, one at a time.
 ///
 /// # Contract
-/// For the caller: words are aligned; all accesses to one line by one core, other than uncached ones, have
-/// one attribute.
+/// For the caller: words are aligned; all accesses to one line by one core, other than uncached
+/// ones, have one attribute.
 ///
-/// For the bus: the accesses do what [`Attribute`] says; the compiler neither merges, splits, invents nor
-/// drops them; a load returns before the next access starts.
+/// For the bus: the accesses do what [`Attribute`] says; the compiler neither merges, splits,
+/// invents nor drops them; a load returns before the next access starts.
 pub trait Bus: Processor {
     /// Loads one byte.
     #[track_caller]
@@ -193,7 +197,8 @@ pub trait Bus: Processor {
         }
     }
 
-    /// Stores consecutive bytes, in ascending order: words where the address allows, bytes at the ends.
+    /// Stores consecutive bytes, in ascending order: words where the address allows, bytes at the
+    /// ends.
     #[track_caller]
     fn store_bytes(&self, at: Physical, attribute: Attribute, from: &[u8]) {
         let head = (at.get().wrapping_neg() % 4) as usize;
@@ -214,30 +219,30 @@ pub trait Bus: Processor {
         }
     }
 
-    /// Writes back the normally cached lines of these spans (first byte, length; whole lines): by displacement,
-    /// which also drops them, since the chip has no instruction for it. Buses that can name a line override
-    /// this, and may keep the lines.
+    /// Writes back the normally cached lines of these spans (first byte, length; whole lines): by
+    /// displacement, which also drops them, since the chip has no instruction for it. Buses that
+    /// can name a line override this, and may keep the lines.
     #[track_caller]
     fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
         displace::clean(self, spans);
     }
 
-    /// Drops these lines: by displacement, which also writes back. Buses that can name a line override this, and
-    /// may lose what is dirty in them.
+    /// Drops these lines: by displacement, which also writes back. Buses that can name a line
+    /// override this, and may lose what is dirty in them.
     #[track_caller]
     fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
         displace::clean(self, spans);
     }
 
-    /// 256 KiB, aligned to as much, mapped normal and cacheable, for [`displace`] alone to read. What is in it
-    /// does not matter. The default: the start of the last slot of private memory.
+    /// 256 KiB, aligned to as much, mapped normal and cacheable, for [`displace`] alone to read.
+    /// What is in it does not matter. The default: the start of the last slot of private memory.
     fn displacement_area(&self) -> Physical {
         displace::AREA
     }
 
-    /// What a polling loop does between two polls, given the words that it polls and what it saw there
-    /// (see [`Relax`](flagpost_hal::Relax)). The default: a few idle turns, so as not to fill the mesh with
-    /// polls.
+    /// What a polling loop does between two polls, given the words that it polls and what it saw
+    /// there (see [`Relax`](flagpost_hal::Relax)). The default: a few idle turns, so as not to fill
+    /// the mesh with polls.
     #[track_caller]
     fn relax(&self, watched: impl Iterator<Item = (Physical, u32)> + Clone) {
         let _ = watched;
@@ -252,12 +257,14 @@ fn split_mut(bytes: &mut [u8], at: usize) -> (&mut [u8], &mut [u8]) {
     bytes.split_at_mut_checked(at).unwrap_or((&mut [], &mut []))
 }
 
-/// What the port remembers of its core; in memory that only this core uses. All zeros is a valid start.
+/// What the port remembers of its core; in memory that only this core uses. All zeros is a valid
+/// start.
 #[derive(Debug, Default)]
 pub struct State {
     /// The line that the write-combining buffer may hold, plus 1; 0 if none of ours.
     pub(crate) pending: Cell<u32>,
-    /// Own stores passed L1 since the last CL1INVMB of a read: where lines come by themselves, one may have come without them.
+    /// Own stores passed L1 since the last CL1INVMB of a read: where lines come by themselves, one
+    /// may have come without them.
     pub(crate) passed: Cell<bool>,
     /// Whether all ways of the L2 are known to be in use.
     pub(crate) warm: Cell<bool>,

@@ -1,8 +1,9 @@
 //! Writing back normally cached lines: by displacing them.
 //!
-//! No instruction writes one line back, from L1 or from L2. `wbinvd` empties the L1, into the L2 where that
-//! has the line, else into memory. The L2 is emptied set by set: four reads of lines that fall into the same
-//! set, 64 KiB apart, evict its four ways (docs/hardware.md A4; there from Linux's sccmem.c).
+//! No instruction writes one line back, from L1 or from L2. `wbinvd` empties the L1, into the L2
+//! where that has the line, else into memory. The L2 is emptied set by set: four reads of lines
+//! that fall into the same set, 64 KiB apart, evict its four ways (docs/hardware.md A4; there from
+//! Linux's sccmem.c).
 //!
 //! ```text
 //!   area   ┌───────┬───────┬───────┬───────┐    set = address / 32 % 2048
@@ -18,23 +19,25 @@
 //! | the first time: all sets, twice | see *cold ways* |
 //!
 //! # Why four reads are enough
-//! The L2 replaces by tree pseudo-LRU. Four misses in a row evict all four ways, since the tree points away from
-//! what was touched last, at each level. If some of the four lines are still there from the last time, some
-//! of the reads hit; then the others evict what lies between, provided that nobody but this code reads the area, and
-//! always all four in this order. `tests/displacement.rs` goes through every state that a set can be in.
+//! The L2 replaces by tree pseudo-LRU. Four misses in a row evict all four ways, since the tree
+//! points away from what was touched last, at each level. If some of the four lines are still there
+//! from the last time, some of the reads hit; then the others evict what lies between, provided
+//! that nobody but this code reads the area, and always all four in this order.
+//! `tests/port/displacement.rs` goes through every state that a set can be in.
 //!
-//! The Linux driver alternates two areas, since it leaves out `wbinvd`: reads that hit in L1 never reach the
+//! The Linux driver alternates two areas, since it leaves out `wbinvd`: reads that hit in L1 never
+//! reach the
 //! L2. After `wbinvd` none hits there, so a second area would do nothing, and there is none.
 //!
 //! # Cold ways
-//! Misses fill unused ways first, and that leaves the tree pointing elsewhere: four reads may then keep a dirty
-//! line. Nothing ever empties a way of this L2, so once is enough: the first call reads everything twice,
-//! which evicts all lines from whatever state.
+//! Misses fill unused ways first, and that leaves the tree pointing elsewhere: four reads may then
+//! keep a dirty line. Nothing ever empties a way of this L2, so once is enough: the first call
+//! reads everything twice, which evicts all lines from whatever state.
 //!
 //! # Bounds
-//! 4 reads per line; 8,192 for 64 KiB and more; 16,384 the first time. It rests on the replacement: with a
-//! random one no number of reads is enough (shown by the same tests). And on the loop's own instructions staying
-//! in the L1 for code.
+//! 4 reads per line; 8,192 for 64 KiB and more; 16,384 the first time. It rests on the replacement:
+//! with a random one no number of reads is enough (shown by the same tests). And on the loop's own
+//! instructions staying in the L1 for code.
 
 use crate::bus::{Attribute, Bus, LINE, Physical};
 

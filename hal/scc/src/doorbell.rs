@@ -9,12 +9,12 @@
 //! | target | clears it, under its own register | |
 //! | target | *then* looks at what it waits for | a ring in between would be lost otherwise (H8) |
 //!
-//! The last step is the caller's: [`Doorbell::wait_for_ring`] returns, and the caller looks. The port polls; an image
-//! whose handler of LINT0 clears the bit itself must not use `wait_for_ring`.
+//! The last step is the caller's: [`Doorbell::wait_for_ring`] returns, and the caller looks. The
+//! port polls; an image whose handler of LINT0 clears the bit itself must not use `wait_for_ring`.
 //!
 //! # Bounds
-//! `ring` waits for the target's register, so its caller must not hold that (H6). At least 612 cycles until a
-//! handler runs (docs/hardware.md A5).
+//! `ring` waits for the target's register, so its caller must not hold that (H6). At least 612
+//! cycles until a handler runs (docs/hardware.md A5).
 
 use flagpost_hal::{CoreId, Doorbell, TestAndSet};
 
@@ -23,7 +23,8 @@ use crate::registers::{self, CoreConfig};
 use crate::scc::{Scc, z};
 
 impl<B: Bus> Scc<B> {
-    /// Replaces a core's configuration register by what `change` makes of it, unless that is the same.
+    /// Replaces a core's configuration register by what `change` makes of it, unless that is the
+    /// same.
     #[track_caller]
     pub(crate) fn change_config(&self, of: CoreId, change: impl FnOnce(CoreConfig) -> CoreConfig) {
         let register = self.register(of, registers::core_config(z(of)));

@@ -6,10 +6,10 @@
 //!   0xF900_F000 + 8 (i - 48)   counter i, 48 <= i < 96
 //!               …  + 4         the same counter         read: value; write: set
 //! ```
-//! docs/hardware.md A6: sccKit 1.4 and later. The FPGA is off the chip, behind tile (3, 0): expect far more than a mesh
-//! trip. An increment is all that these counters can do atomically, so they are no
-//! [`NativeAtomics`](flagpost_hal::NativeAtomics). That a store to the first word decrements is unverified, so
-//! there is no such method.
+//! docs/hardware.md A6: sccKit 1.4 and later. The FPGA is off the chip, behind tile (3, 0): expect
+//! far more than a mesh trip. An increment is all that these counters can do atomically, so they
+//! are no [`NativeAtomics`](flagpost_hal::NativeAtomics). That a store to the first word decrements
+//! is unverified, so there is no such method.
 
 use crate::bus::{Attribute::Uncached, Bus, Physical};
 use crate::map::Map;
@@ -22,8 +22,8 @@ pub const TIME_HIGH: u32 = 0x8228;
 /// Ticks of the shared clock per second.
 pub const HERTZ: u64 = 125_000_000;
 
-/// One of the 96 counters. Only made for one that exists: an access to an undefined register of the FPGA can
-/// hang the whole chip.
+/// One of the 96 counters. Only made for one that exists: an access to an undefined register of the
+/// FPGA can hang the whole chip.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Counter(u32);
 
@@ -71,8 +71,8 @@ impl<B: Bus> Fpga<'_, B> {
 
     /// Ticks of the clock that all cores share.
     ///
-    /// Its two words are two accesses (H10): if the high one changes between two looks, the low one in
-    /// between may belong to either. It changes every 34 seconds, so a second round is the last.
+    /// Its two words are two accesses (H10): if the high one changes between two looks, the low one
+    /// in between may belong to either. It changes every 34 seconds, so a second round is the last.
     #[track_caller]
     pub fn time(&self) -> u64 {
         let mut high = self.load(TIME_HIGH);

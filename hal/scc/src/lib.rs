@@ -1,5 +1,5 @@
-//! Flagpost's port to the Intel SCC: 48 cores, private caches that nothing keeps coherent, message buffers
-//! and lock bits on the chip, four memory controllers.
+//! Flagpost's port to the Intel SCC: 48 cores, private caches that nothing keeps coherent, message
+//! buffers and lock bits on the chip, four memory controllers.
 //!
 //! [`Scc`] implements the traits of `flagpost-hal` at register level. The port does everything
 //! through a [`Bus`]: physical accesses, each with the memory type of its page, and a few
@@ -33,9 +33,9 @@
 //! | `silicon` | the bus of the chip itself; on its own target only |
 //!
 //! # Hazards
-//! The chip's known traps (docs/hardware.md A7), and where each is dealt with. `tests/port/hazards.rs`
-//! and `tests/port/registers.rs` show them with and without their remedy; the order of locks,
-//! `hal/sim/tests/sim/explore.rs`.
+//! The chip's known traps (docs/hardware.md A7), and where each is dealt with.
+//! `tests/port/hazards.rs` and `tests/port/registers.rs` show them with and without their remedy;
+//! the order of locks, `hal/sim/tests/sim/explore.rs`.
 //!
 //! | | hazard | remedy |
 //! |---|---|---|
@@ -51,10 +51,11 @@
 //! | H10 | 64-bit values tear | high, low, high; else words only |
 //!
 //! # What has been run
-//! The arithmetic is tested against the documents' tables for all 48 cores; the port against a model of the chip
-//! with sets, ways and replacement (`tests/`); the conformance cases run over the other buses. Nothing here has
-//! run on the chip, of which few are left. Its own bus, `silicon`, compiles for bare-metal cores of its kind
-//! (`linker/i586-scc-none.json`), and its machine code holds no instruction that they lack; that is all.
+//! The arithmetic is tested against the documents' tables for all 48 cores; the port against a
+//! model of the chip with sets, ways and replacement (`tests/`); the conformance cases run over the
+//! other buses. Nothing here has run on the chip, of which few are left. Its own bus, `silicon`,
+//! compiles for bare-metal cores of its kind (`linker/i586-scc-none.json`), and its machine code
+//! holds no instruction that they lack; that is all.
 //!
 //! docs/hardware.md has the facts, and their sources: Intel's SCC_API, RCCE, the
 //! kernel drivers of SCC Linux, Barrelfish and its technical note 005, BareMichael.

@@ -8,13 +8,15 @@
 //!          ◄──────────────────────┘
 //!               write, any value                     one bit per core, in its tile's bank
 //! ```
-//! * The read that returns 1 has taken the register; there is no other way to look at it. A debugger that
-//!   reads it takes it.
+//! * The read that returns 1 has taken the register; there is no other way to look at it. A
+//!   debugger that reads it takes it.
 //! * Any write frees it, whoever holds it; the port, like all software known, writes 0.
-//! * Nobody is noted as holder, so it is not re-entrant: a core that asks twice waits for itself (H6). So
-//!   does a handler of an interrupt: interrupts are masked from the first register taken to the last freed.
+//! * Nobody is noted as holder, so it is not re-entrant: a core that asks twice waits for itself
+//!   (H6). So does a handler of an interrupt: interrupts are masked from the first register taken
+//!   to the last freed.
 //! * What it is after reset is not to be trusted (T5).
-//! * It orders nothing (T4). The write-combining buffer keeps its line across taking and freeing (H4).
+//! * It orders nothing (T4). The write-combining buffer keeps its line across taking and freeing
+//!   (H4).
 
 use flagpost_hal::{CoreId, TestAndSet};
 

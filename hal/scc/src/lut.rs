@@ -1,8 +1,8 @@
 //! The lookup table: from a core's physical address to a place on the mesh.
 //!
-//! Each core's 4 GiB are 256 slots of 16 MiB; its table has an entry for each. An address leaves the core
-//! as: the *route* (a tile), the *sub-destination* there (a port of its router, or one of its devices),
-//! and 34 bits of address, of which the table gives the upper 10.
+//! Each core's 4 GiB are 256 slots of 16 MiB; its table has an entry for each. An address leaves
+//! the core as: the *route* (a tile), the *sub-destination* there (a port of its router, or one of
+//! its devices), and 34 bits of address, of which the table gives the upper 10.
 //!
 //! ```text
 //!    31      22  21   20   17 16   13 12    10 9         0
@@ -10,10 +10,12 @@
 //!   │    0     │ by │   y    │   x    │  sub   │ bits 33:24│      one entry; stride 8 bytes
 //!   └──────────┴────┴────────┴────────┴────────┴───────────┘
 //! ```
-//! docs/hardware.md A2, from sccsys.h, rck.dev and rck.c, which agree. (Constants `mc2_tile = 0x50`, `mc3_tile = 0x02` in
-//! rck.dev have x and y swapped; the code that ran used 0x05, 0x20, 0x25, as here.)
+//! docs/hardware.md A2, from sccsys.h, rck.dev and rck.c, which agree. (Constants
+//! `mc2_tile = 0x50`, `mc3_tile = 0x02` in rck.dev have x and y swapped; the code that ran used
+//! 0x05, 0x20, 0x25, as here.)
 //!
-//! The port relies on the default table and changes no entry: a wrong one hangs the core that uses it (H7).
+//! The port relies on the default table and changes no entry: a wrong one hangs the core that uses
+//! it (H7).
 
 use bitflags::bitflags;
 use flagpost_hal::{CoreId, Position};
@@ -88,8 +90,8 @@ pub const PRIVATE_SLOTS: u32 = 41;
 const SHARED_SLOT: u32 = 12 * PRIVATE_SLOTS;
 
 impl Entry {
-    /// The entry that leads to `sub` of `tile`, with `upper` as bits 33:24 of the address there. Bits that
-    /// do not fit their field are dropped.
+    /// The entry that leads to `sub` of `tile`, with `upper` as bits 33:24 of the address there.
+    /// Bits that do not fit their field are dropped.
     pub const fn new(tile: Position, sub: SubDestination, upper: u32) -> Self {
         let route = (tile.y as u32 & 0xF) << 17 | (tile.x as u32 & 0xF) << 13;
         Self::from_bits_retain(route | (sub as u32) << 10 | upper & 0x3FF)
@@ -107,9 +109,9 @@ impl Entry {
 
     /// Entry `slot` of `core`'s table as the chip's software sets it at start, as far as known.
     ///
-    /// `None` for slots that are unused or whose entry no source gives: the FPGA, the mailbox, the voltage
-    /// regulator, the slot of the reset vector. That 0xD8 and 0xF8 are the own tile's with the bypass set
-    /// is unverified.
+    /// `None` for slots that are unused or whose entry no source gives: the FPGA, the mailbox, the
+    /// voltage regulator, the slot of the reset vector. That 0xD8 and 0xF8 are the own tile's with
+    /// the bypass set is unverified.
     pub const fn default_of(core: CoreId, slot: u8) -> Option<Self> {
         use SubDestination::{MessageBuffer, Registers};
         const MAP: Map = Map::SCC;

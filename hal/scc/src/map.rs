@@ -13,17 +13,17 @@
 //!   0xF900_0000  registers of the board's FPGA
 //! ```
 //! # Invariants
-//! * I1. An [`Address`] has the same physical address on all cores: the slots used here are the same in
-//!   all default tables (the last test of `tests/map.rs`).
-//! * I2. `place(physical(a)) == a`, and no two regions share a line. Regions of `Memory` are whole pages, so
-//!   that each may be mapped as it wants.
+//! * I1. An [`Address`] has the same physical address on all cores: the slots used here are the
+//!   same in all default tables (the last test of `tests/port/map.rs`).
+//! * I2. `place(physical(a)) == a`, and no two regions share a line. Regions of `Memory` are whole
+//!   pages, so that each may be mapped as it wants.
 //!
 //! # Other sizes
-//! An emulated board may have more than 24 tiles, but the address space stays one of 32 bits. [`Map::mesh`]
-//! keeps the areas and makes the slots smaller: 384 MiB are 24 slots of 16 MiB, or 256 of 1 MiB; a tile needs
-//! 16 KiB of either. It ends where the chip's own formats end: routes and MYTILEID have four bits for each
-//! coordinate, so 16 x 16 tiles, 512 cores. Lookup tables, whose entries are slots of 16 MiB, exist for the
-//! real size only.
+//! An emulated board may have more than 24 tiles, but the address space stays one of 32 bits.
+//! [`Map::mesh`] keeps the areas and makes the slots smaller: 384 MiB are 24 slots of 16 MiB, or
+//! 256 of 1 MiB; a tile needs 16 KiB of either. It ends where the chip's own formats end: routes
+//! and MYTILEID have four bits for each coordinate, so 16 x 16 tiles, 512 cores. Lookup tables,
+//! whose entries are slots of 16 MiB, exist for the real size only.
 
 use flagpost_hal::{Address, CoreId, Kind, Position, Region};
 
@@ -57,7 +57,8 @@ const OWN_REGISTERS: u32 = 0xF800_0000;
 /// The board's FPGA.
 const FPGA: u32 = 0xF900_0000;
 
-/// One of the four memory controllers: 0 and 1 are west and east of row 0, 2 and 3 of the row in the middle.
+/// One of the four memory controllers: 0 and 1 are west and east of row 0, 2 and 3 of the row in
+/// the middle.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Controller(pub u8);
 
@@ -102,8 +103,8 @@ impl Map {
         None => panic!("the chip's own mesh is one"),
     };
 
-    /// A mesh of this many tiles, all of shared memory in use. `None` unless both numbers are even (there are
-    /// four equal quadrants) and in 2..=16.
+    /// A mesh of this many tiles, all of shared memory in use. `None` unless both numbers are even
+    /// (there are four equal quadrants) and in 2..=16.
     pub const fn mesh(columns: u16, rows: u16) -> Option<Self> {
         if !columns.is_multiple_of(2) || !rows.is_multiple_of(2) {
             return None;
@@ -180,8 +181,8 @@ impl Map {
         Position { x, y }
     }
 
-    /// The controller that holds `core`'s memory, the nearest one. Row 1 is as far from the controllers of
-    /// row 0 as from those of row 2; the quadrant decides.
+    /// The controller that holds `core`'s memory, the nearest one. Row 1 is as far from the
+    /// controllers of row 0 as from those of row 2; the quadrant decides.
     pub const fn controller(&self, core: CoreId) -> Controller {
         self.home(core).0
     }
@@ -211,8 +212,8 @@ impl Map {
         }
     }
 
-    /// The physical address of the `len` bytes at `at`, if the core exists and all of them are inside its
-    /// region (U1).
+    /// The physical address of the `len` bytes at `at`, if the core exists and all of them are
+    /// inside its region (U1).
     pub const fn physical(&self, at: Address, len: u32) -> Option<Physical> {
         let size = self.region_size(at.region.kind);
         let owner = at.region.owner;
@@ -239,8 +240,8 @@ impl Map {
         Physical::new(BUFFERS).plus((tile << self.slot) + half)
     }
 
-    /// The line of `core`'s message buffer that is kept free, to be stored to when the write-combining buffer
-    /// must let go of another.
+    /// The line of `core`'s message buffer that is kept free, to be stored to when the
+    /// write-combining buffer must let go of another.
     pub const fn dummy_line(&self, core: CoreId) -> Physical {
         self.buffer(core).plus(BUFFER_REGION)
     }

@@ -10,18 +10,19 @@
 //! | `loads_lines` | | of message buffers that are message data: a line takes 59 cycles, a word 50; at the price of those lines in L1 |
 //! | `read`, `write` | as [`Mapping`] says | where lines come by themselves, a read behind message stores drains, and drops message lines |
 //!
-//! With [`Mapping::Mpbt`] all of these are MPBT without write-through, and every store is
-//! preceded by CL1INVMB: a store that misses goes out, one that hits would stay in L1 until the next CL1INVMB
-//! discards it (H2).
+//! With [`Mapping::Mpbt`] all of these are MPBT without write-through, and every store is preceded
+//! by CL1INVMB: a store that misses goes out, one that hits would stay in L1 until the next
+//! CL1INVMB discards it (H2).
 //!
 //! # The write-combining buffer
-//! It holds one line, and lets go of it when the line is full or a store to another line comes. Nothing else
-//! empties it: not CL1INVMB, not time, not an uncached access (docs/hardware.md A4). Hence:
-//! * W1. [`drain`](Coherence::drain) stores to a line of the own message buffer that is kept free for this. Then
-//!   that line is what the buffer holds, and nobody reads it.
-//! * W2. No load looks into the buffer, and an uncached store passes it by. So the port remembers the line
-//!   that it stored to last, and drains before it touches that line in any other way (U5). The memory is one
-//!   word per core, and may say "pending" where nothing is; never the reverse.
+//! It holds one line, and lets go of it when the line is full or a store to another line comes.
+//! Nothing else empties it: not CL1INVMB, not time, not an uncached access (docs/hardware.md A4).
+//! Hence:
+//! * W1. [`drain`](Coherence::drain) stores to a line of the own message buffer that is kept free
+//!   for this. Then that line is what the buffer holds, and nobody reads it.
+//! * W2. No load looks into the buffer, and an uncached store passes it by. So the port remembers
+//!   the line that it stored to last, and drains before it touches that line in any other way (U5).
+//!   The memory is one word per core, and may say "pending" where nothing is; never the reverse.
 //! * W3. What is less than a line may leave in several packets. Only words are promised whole
 //!   (`PUBLISH` = 4), although a full line is one packet.
 //!
@@ -34,9 +35,9 @@
 //! | `acquire` | nothing: one access at a time | nothing |
 //!
 //! # Doubt
-//! Whether an uncached load that finds its line in L1 is served from there is not known (docs/hardware.md A4 says it
-//! passes the caches; the core's ancestors looked). The kernel's polled words share no line with cached data, so
-//! it does not ask.
+//! Whether an uncached load that finds its line in L1 is served from there is not known
+//! (docs/hardware.md A4 says it passes the caches; the core's ancestors looked). The kernel's
+//! polled words share no line with cached data, so it does not ask.
 
 use flagpost_hal::{Address, CachedMemory, Coherence, Kind, Lines, Region, UncachedMemory};
 
@@ -173,11 +174,13 @@ impl<B: Bus> CachedMemory for Scc<B> {
         let attribute = self.mapped(at.region);
         let at = self.locate(at, into.len());
         if attribute != Attribute::Normal && self.bus.state().passed.replace(false) {
-            // FLUSH: C4: a line that came by itself before own stores had left the buffer is without them.
+            // FLUSH: C4: a line that came by itself before own stores had left the buffer is
+            // without them.
             self.drain();
             self.bus.cl1invmb();
         }
-        // W2: own stores that are still in the buffer: a load that misses would fetch the line without them.
+        // W2: own stores that are still in the buffer: a load that misses would fetch the line
+        // without them.
         self.settle(at, into.len());
         self.bus.load_bytes(at, attribute, into);
     }
@@ -197,13 +200,17 @@ impl<B: Bus> CachedMemory for Scc<B> {
 }
 
 // The promises, with the accesses of `Bus` doing what `Attribute` says:
-// S1. Message data: no store stays in L1 (written through, or a miss because of `message_type`), and `drain`
-//     takes the last line out of the write-combining buffer. Normal lines: `Bus::write_back`.
+// S1. Message data: no store stays in L1 (written through, or a miss because of `message_type`),
+//     and `drain` takes the last line out of the write-combining buffer. Normal lines:
+//     `Bus::write_back`.
 // S2. CL1INVMB drops all message lines; `Bus::invalidate` drops the normal ones.
-// S3. The core completes each access before it starts the next, but for the write-combining buffer: W1, W2.
+// S3. The core completes each access before it starts the next, but for the write-combining buffer:
+//     W1, W2.
 // S4. Loads complete in program order.
-// S5. `Bus` promises that its accesses are kept in order among themselves; `order` keeps all others.
-// S6. CL1INVMB drops all message lines, none of which is ever dirty (S1); displacement writes back what it drops.
+// S5. `Bus` promises that its accesses are kept in order among themselves; `order` keeps all
+//     others.
+// S6. CL1INVMB drops all message lines, none of which is ever dirty (S1); displacement writes back
+//     what it drops.
 // S7. As S3 and S4: after `drain`, no store is left in the write-combining buffer.
 //
 // SAFETY: S1 to S7 hold, for the reasons above.
@@ -211,7 +218,8 @@ impl<B: Bus> CachedMemory for Scc<B> {
 unsafe impl<B: Bus> Coherence for Scc<B> {
     const LINE: usize = LINE as usize;
 
-    /// True for normal lines, while message lines are never dirty: the stricter answer is right for both.
+    /// True for normal lines, while message lines are never dirty: the stricter answer is right for
+    /// both.
     const INVALIDATE_WRITES_BACK: bool = false;
 
     #[track_caller]

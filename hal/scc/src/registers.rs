@@ -1,6 +1,7 @@
 //! The register bank of a tile: what is where in it, and what its bits mean.
 //!
-//! All accesses are uncached words; nothing protects a bank from any core (H7). docs/hardware.md A3.
+//! All accesses are uncached words; nothing protects a bank from any core (H7).
+//! docs/hardware.md A3.
 //!
 //! | offset | register | [this port](crate) |
 //! |---|---|---|
@@ -40,8 +41,8 @@ pub const fn lut(z: u16, slot: u8) -> u32 {
 }
 
 bitflags! {
-    /// A core's configuration register. Its bits have several writers: change it by read-modify-write under
-    /// that core's test-and-set register only.
+    /// A core's configuration register. Its bits have several writers: change it by
+    /// read-modify-write under that core's test-and-set register only.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub struct CoreConfig: u32 {
         /// Raises LINT1, the non-maskable interrupt.
@@ -73,8 +74,8 @@ bitflags! {
 bitflags! {
     /// The clock and reset register of a tile.
     ///
-    /// Sources disagree about which of the two ratios is the router's and which the tile's. So rates are found
-    /// by comparing all of the bits that BareMichael compares, not by fields.
+    /// Sources disagree about which of the two ratios is the router's and which the tile's. So
+    /// rates are found by comparing all of the bits that BareMichael compares, not by fields.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub struct Clocks: u32 {
         /// Holds core 0 in reset.
@@ -116,8 +117,9 @@ impl Clocks {
 
 /// What MYTILEID says: x in bits 6:3, y in bits 10:7, who asks in bits 2:0.
 ///
-/// The comments `TID_XPOS_RANGE 10:07` and `TID_YPOS_RANGE 06:03` in Intel's SCC_API.h are the wrong way
-/// round; all four code bases that run on the chip, Intel's own included, decode it as here.
+/// The comments `TID_XPOS_RANGE 10:07` and `TID_YPOS_RANGE 06:03` in Intel's SCC_API.h are the
+/// wrong way round; all four code bases that run on the chip, Intel's own included, decode it as
+/// here.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct TileId {
     /// Where the tile is.

@@ -11,8 +11,8 @@ use crate::registers::{self, CoreConfig, TileId};
 
 /// How a core's cached accesses to shared memory are mapped: the memory type of those pages.
 ///
-/// Message buffers, and memory that another core owns, are never mapped normal: with `Normal` they are
-/// `MpbtWriteThrough`.
+/// Message buffers, and memory that another core owns, are never mapped normal: with `Normal` they
+/// are `MpbtWriteThrough`.
 ///
 /// # Which one
 /// | | store through the cache | `write_back` + `drain` | `invalidate` |
@@ -21,12 +21,13 @@ use crate::registers::{self, CoreConfig, TileId};
 /// | `Mpbt` | drops all message lines, then out | 1 store | 1 cycle, and refills |
 /// | `MpbtWriteThrough` | out, and into L1 | 1 store | 1 cycle, and refills |
 ///
-/// The default is `MpbtWriteThrough`: publishing and refreshing, which every epoch does, cost next to
-/// nothing; no dirty line exists, so no eviction can destroy a neighbour's bytes (H3), and CL1INVMB can
-/// discard no store (H2). Barrelfish and Intel's network driver chose it too. Its price: each store
-/// crosses the mesh, combined to lines at best, and the L2 is not used. A program that works long on its
-/// window between two epochs, and shares little of it, may do better with `Normal`. `Mpbt` is how Intel's
-/// RCCE maps message buffers; it is here because its hazard must be shown cured, and has no advantage.
+/// The default is `MpbtWriteThrough`: publishing and refreshing, which every epoch does, cost next
+/// to nothing; no dirty line exists, so no eviction can destroy a neighbour's bytes (H3), and
+/// CL1INVMB can discard no store (H2). Barrelfish and Intel's network driver chose it too. Its
+/// price: each store crosses the mesh, combined to lines at best, and the L2 is not used. A program
+/// that works long on its window between two epochs, and shares little of it, may do better with
+/// `Normal`. `Mpbt` is how Intel's RCCE maps message buffers; it is here because its hazard must be
+/// shown cured, and has no advantage.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mapping {
     /// Both caches, write back.
@@ -38,8 +39,8 @@ pub enum Mapping {
     MpbtWriteThrough,
 }
 
-/// The chip, as one of its cores sees it: all HAL traits but `NativeAtomics`, which no access of this chip
-/// could be (its atomic instructions act in the core's own cache).
+/// The chip, as one of its cores sees it: all HAL traits but `NativeAtomics`, which no access of
+/// this chip could be (its atomic instructions act in the core's own cache).
 ///
 /// Clones are handles of the same core, if clones of the bus are.
 #[derive(Copy, Clone, Debug)]
@@ -65,8 +66,8 @@ impl<B: Bus> Scc<B> {
             map,
             mapping,
         };
-        // Without the lock that guards this register: its state is not known yet either (T5), and peers may
-        // use neither before this core has started.
+        // Without the lock that guards this register: its state is not known yet either (T5), and
+        // peers may use neither before this core has started.
         scc.change_config(scc.core, |config| config.difference(CoreConfig::INTR));
         scc
     }

@@ -1,18 +1,19 @@
 //! The bus of the chip itself: volatile accesses, and the four instructions that no compiler knows.
 //!
 //! # How far this has been brought
-//! It *compiles and links*, with the kernel above it (`examples/scc/silicon.rs`), for bare-metal cores of this kind: target
-//! `linker/i586-scc-none.json` (cpu `pentium`, soft float), `core` built from source; `cargo xtask ci`, step "SCC image".
-//! That step decodes every instruction of the image, and fails on one that a Pentium lacks (`cmov`, MMX, SSE, fences),
-//! on x87, on a `lock` prefix, which would help nobody there, and where `0F 0A`, `wbinvd` or `rdtsc` are missing.
+//! It *compiles and links*, with the kernel above it (`examples/scc/silicon.rs`), for bare-metal
+//! cores of this kind: target `linker/i586-scc-none.json` (cpu `pentium`, soft float), `core` built
+//! from source; `cargo xtask ci`, step "SCC image". That step decodes every instruction of the
+//! image, and fails on one that a Pentium lacks (`cmov`, MMX, SSE, fences), on x87, on a `lock`
+//! prefix, which would help nobody there, and where `0F 0A`, `wbinvd` or `rdtsc` are missing.
 //!
-//! It has **not run**, neither on an SCC nor on an emulator of one, since there is none. Start-up code, page tables
-//! in memory and a linker script are not part of it: [`views::entry`] says what to put into the tables. The
-//! port above this bus has run on the others.
+//! It has **not run**, neither on an SCC nor on an emulator of one, since there is none. Start-up
+//! code, page tables in memory and a linker script are not part of it: [`views::entry`] says what
+//! to put into the tables. The port above this bus has run on the others.
 //!
 //! # What an image must do before [`Silicon::new`]
-//! 1. Page tables filled from [`views::entry`], for one [`Mapping`](crate::Mapping), and that same mapping given
-//!    to [`Scc::start`](crate::Scc::start).
+//! 1. Page tables filled from [`views::entry`], for one [`Mapping`](crate::Mapping), and that same
+//!    mapping given to [`Scc::start`](crate::Scc::start).
 //! 2. [`enable_message_type`], then paging on. CR0.CD and CR0.NW clear, so that the caches are on.
 //! 3. No handler of an interrupt uses the port.
 
@@ -35,11 +36,12 @@ pub struct Silicon {
     stays_here: core::marker::PhantomData<*mut ()>,
 }
 
-/// What the port remembers. Statics of an image lie in private memory, of which every core has its own.
+/// What the port remembers. Statics of an image lie in private memory, of which every core has its
+/// own.
 struct Own(State);
 
-// SAFETY: an image runs on one core at a time, in private memory (see `Silicon::new`, 2), and its handlers of
-// interrupts do not come here (3): no two threads of execution ever reach this.
+// SAFETY: an image runs on one core at a time, in private memory (see `Silicon::new`, 2), and its
+// handlers of interrupts do not come here (3): no two threads of execution ever reach this.
 unsafe impl Sync for Own {}
 
 static OWN: Own = Own(State::new());
@@ -48,8 +50,8 @@ impl Silicon {
     /// The core that calls this.
     ///
     /// # Safety
-    /// 1. Paging is on, with the entries of [`views::entry`]: what [`views::address`] returns is mapped, as it
-    ///    says, and nothing of this program is there, but for private memory.
+    /// 1. Paging is on, with the entries of [`views::entry`]: what [`views::address`] returns is
+    ///    mapped, as it says, and nothing of this program is there, but for private memory.
     /// 2. This program, its statics included, lies in private memory.
     /// 3. No handler of an interrupt uses the port.
     pub unsafe fn new() -> Self {
@@ -71,12 +73,13 @@ impl Silicon {
         let address = views::address(at, attribute).unwrap_or(0) as usize;
         let pointer = core::ptr::with_exposed_provenance_mut::<T>(address);
         let Some(pointer) = NonNull::new(pointer) else {
-            // The port asks for its map's addresses only, and all of those are mapped (`views`, tests).
+            // The port asks for its map's addresses only, and all of those are mapped (`views`,
+            // tests).
             panic!("{at:x?} is not mapped {attribute:?}");
         };
-        // SAFETY: what `address` returns is mapped for good (`new`, 1), aligned by the contract of `Bus`, and
-        // belongs to no object of this program but the displacement area, which is only read. Plain integers
-        // have no invalid values.
+        // SAFETY: what `address` returns is mapped for good (`new`, 1), aligned by the contract of
+        // `Bus`, and belongs to no object of this program but the displacement area, which is only
+        // read. Plain integers have no invalid values.
         unsafe { VolatilePtr::new(pointer) }
     }
 }
@@ -88,7 +91,8 @@ impl Silicon {
 pub unsafe fn enable_message_type() {
     const PSE: u32 = 1 << 4;
     const MPE: u32 = 1 << 11;
-    // SAFETY: changes how bit 7 of page table entries is read, and by the caller's word none is set.
+    // SAFETY: changes how bit 7 of page table entries is read, and by the caller's word none is
+    // set.
     unsafe {
         asm!(
             "mov {control}, cr4",
@@ -107,7 +111,8 @@ pub unsafe fn enable_message_type() {
 impl Processor for Silicon {
     #[inline]
     fn cl1invmb(&self) {
-        // SAFETY: drops lines of L1 that the port alone makes, and that hold no unsaved store (`message`).
+        // SAFETY: drops lines of L1 that the port alone makes, and that hold no unsaved store
+        // (`message`).
         unsafe { asm!(".byte 0x0F, 0x0A", options(nostack, preserves_flags)) };
     }
 
@@ -176,7 +181,8 @@ impl Bus for Silicon {
         &OWN.0
     }
 
-    /// A random number of idle turns, as RCCE's locks do it: cores that poll the same word do not stay in step.
+    /// A random number of idle turns, as RCCE's locks do it: cores that poll the same word do not
+    /// stay in step.
     fn relax(&self, _: impl Iterator<Item = (Physical, u32)> + Clone) {
         for _ in 0..8 + self.rdtsc() % 64 {
             core::hint::spin_loop();

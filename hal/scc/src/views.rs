@@ -1,8 +1,9 @@
 //! Virtual addresses: the same bytes, once per memory type.
 //!
-//! A memory type belongs to a page, so a core that reaches a window both cached and uncached maps it twice.
-//! Boot code fills its page tables from [`entry`], page by page; the silicon bus finds its way by
-//! [`address`]. Pages of 4 KiB: large ones cannot be had, since their bit is the MPBT bit.
+//! A memory type belongs to a page, so a core that reaches a window both cached and uncached maps
+//! it twice. Boot code fills its page tables from [`entry`], page by page; the silicon bus finds
+//! its way by [`address`]. Pages of 4 KiB: large ones cannot be had, since their bit is the MPBT
+//! bit.
 //!
 //! ```text
 //!   virtual                     physical                         type
@@ -14,8 +15,9 @@
 //!   0xC000_0000  slots, 16 KiB  the same                         uncached: message buffers
 //!   0xE000_0000  slots,  8 KiB  the same                         uncached: register banks, FPGA
 //! ```
-//! "Message" is `Mpbt` or `MpbtWriteThrough`, one of them for all, as the core's [`Mapping`] says. Everything else
-//! is left out, and faults; so does what a wrong entry of the lookup table would hang (H7).
+//! "Message" is `Mpbt` or `MpbtWriteThrough`, one of them for all, as the core's [`Mapping`] says.
+//! Everything else is left out, and faults; so does what a wrong entry of the lookup table would
+//! hang (H7).
 
 use crate::bus::{Attribute, Physical};
 use crate::map::{BUFFER, SLOT, TILE_CORES};
@@ -76,8 +78,8 @@ const fn uncached(at: u32) -> bool {
     }
 }
 
-/// What a core with this mapping has at a virtual address: where it leads, and the memory type. `None` if
-/// nothing.
+/// What a core with this mapping has at a virtual address: where it leads, and the memory type.
+/// `None` if nothing.
 pub const fn page(at: u32, mapping: Mapping) -> Option<(Physical, Attribute)> {
     let message = match mapping {
         Mapping::Mpbt => Attribute::Mpbt,
@@ -102,7 +104,8 @@ pub const fn page(at: u32, mapping: Mapping) -> Option<(Physical, Attribute)> {
     Some((Physical::new(physical), attribute))
 }
 
-/// The page table entry for the page at `at`: present, writable, supervisor; 0 for what is left out.
+/// The page table entry for the page at `at`: present, writable, supervisor; 0 for what is left
+/// out.
 pub const fn entry(at: u32, mapping: Mapping) -> u32 {
     const PRESENT: u32 = 1 << 0;
     const WRITABLE: u32 = 1 << 1;
@@ -123,7 +126,8 @@ mod tests {
 
     const MAPPINGS: [Mapping; 3] = [Mapping::Normal, Mapping::Mpbt, Mapping::MpbtWriteThrough];
 
-    /// Each page that is mapped is the one that `address` names, and no page has two types per view.
+    /// Each page that is mapped is the one that `address` names, and no page has two types per
+    /// view.
     #[test]
     fn page_is_the_inverse_of_address() {
         for mapping in MAPPINGS {

@@ -1,7 +1,7 @@
 //! The simulated chip as a bus for the SCC port: `flagpost-scc` over this simulator.
 //!
-//! A physical access becomes the accesses that the simulator has; so the port's own code is explored, with
-//! evictions at any moment, together with the kernel above it.
+//! A physical access becomes the accesses that the simulator has; so the port's own code is
+//! explored, with evictions at any moment, together with the kernel above it.
 //!
 //! | the port's access | the simulator's |
 //! |---|---|
@@ -15,19 +15,22 @@
 //! | tile id | known; no step |
 //! | FPGA clock | the run's clock, an eighth of its rate |
 //!
-//! That line is why a chip for the port needs `buffer_size` = [`SCC_BUFFER`]. In it the configuration register can be
-//! watched, so that a core that waits for its bell waits in one step, and a deadlock is seen as one.
+//! That line is why a chip for the port needs `buffer_size` = [`SCC_BUFFER`]. In it the
+//! configuration register can be watched, so that a core that waits for its bell waits in one step,
+//! and a deadlock is seen as one.
 //!
-//! Displacement writes back *and* drops, whatever was asked for. The simulator does only what was asked, and loses dirty
-//! bytes when it drops: who relies on more than the contract is found out.
+//! Displacement writes back *and* drops, whatever was asked for. The simulator does only what was
+//! asked, and loses dirty bytes when it drops: who relies on more than the contract is found out.
 //!
-//! Only for profiles `scc` and, but for [`Mapping::Mpbt`], `scc+fill`: the port relies on accesses that complete in
-//! program order, and with `Mpbt` a line that is prefetched between CL1INVMB and the store would swallow that. (The
-//! chip prefetches nothing.)
+//! Only for profiles `scc` and, but for [`Mapping::Mpbt`], `scc+fill`: the port relies on accesses
+//! that complete in program order, and with `Mpbt` a line that is prefetched between CL1INVMB and
+//! the store would swallow that. (The chip prefetches nothing.)
 //!
-//! And only for caches of the default [`Caching`](crate::Caching): the rest is what the port itself decides.
+//! And only for caches of the default [`Caching`](crate::Caching): the rest is what the port itself
+//! decides.
 //!
-//! In timed mode all of it is charged by the simulator's own floor plan; choose one that is the port's.
+//! In timed mode all of it is charged by the simulator's own floor plan; choose one that is the
+//! port's.
 
 use std::rc::Rc;
 
@@ -46,7 +49,8 @@ use crate::handle::{SimCore, pieces};
 use crate::machine::message::Message;
 use crate::op::{Access, CHUNK};
 
-/// [`Config::buffer_size`](crate::Config::buffer_size) of a chip for the port: the message buffer, and a line for registers.
+/// [`Config::buffer_size`](crate::Config::buffer_size) of a chip for the port: the message buffer,
+/// and a line for registers.
 pub const SCC_BUFFER: u32 = BUFFER + LINE;
 
 /// A simulated core, as a bus.

@@ -1,12 +1,13 @@
 //! What caches do where the HAL's contract leaves room.
 //!
-//! [`Coherence`](flagpost_hal::Coherence) promises little: `invalidate` may save or lose what is dirty in the lines
-//! named, `write_back` may drop lines, and both may act on more than was named. [`CachedMemory`] does not say
-//! whether a store stays in the cache at all. Chips differ in all of it (docs/hardware.md B1), so each is a knob, in any
-//! combination; protocols must be right with every one.
+//! [`Coherence`](flagpost_hal::Coherence) promises little: `invalidate` may save or lose what is
+//! dirty in the lines named, `write_back` may drop lines, and both may act on more than was named.
+//! [`CachedMemory`] does not say whether a store stays in the cache at all. Chips differ in all of
+//! it (docs/hardware.md B1), so each is a knob, in any combination; protocols must be right with
+//! every one.
 //!
-//! One combination does not exist: an `invalidate` that loses dirty bytes of lines that nobody *named*. No caller
-//! could keep his side of that contract (promise S6).
+//! One combination does not exist: an `invalidate` that loses dirty bytes of lines that nobody
+//! *named*. No caller could keep his side of that contract (promise S6).
 //!
 //! [`CachedMemory`]: flagpost_hal::CachedMemory
 
@@ -36,8 +37,8 @@ pub struct Caching {
     pub invalidate_saves: bool,
     /// `drops`: `write_back` also drops the lines, clean ones too. Else it keeps them.
     pub write_back_drops: bool,
-    /// `invalidates-all`: `invalidate` drops all lines of the core. It saves what is dirty in those not
-    /// named.
+    /// `invalidates-all`: `invalidate` drops all lines of the core. It saves what is dirty in those
+    /// not named.
     pub invalidate_all: bool,
     /// `writes-back-all`: `write_back` acts on all lines of the core.
     pub write_back_all: bool,

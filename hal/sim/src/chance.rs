@@ -1,9 +1,9 @@
 //! Where the chip's own decisions come from: a seed, or a list.
 //!
-//! Inside one access the chip may have a choice: which of its buffered bytes leaves first, whether a load
-//! is satisfied early. With a seed these are drawn. An exhaustive search must try them all, so it *lists*
-//! them: the first decisions are given, and each later one takes alternative 0 and is written down, with
-//! how many there were.
+//! Inside one access the chip may have a choice: which of its buffered bytes leaves first, whether
+//! a load is satisfied early. With a seed these are drawn. An exhaustive search must try them all,
+//! so it *lists* them: the first decisions are given, and each later one takes alternative 0 and is
+//! written down, with how many there were.
 
 use crate::rng::{Rng, Stream};
 

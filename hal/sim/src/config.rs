@@ -17,8 +17,8 @@ pub enum Profile {
     Scc,
     /// `Scc`, and cores prefetch: a line that was touched before may come back at any moment.
     SccFill,
-    /// Arm, RISC-V: word stores and write-backs arrive late and in any order until `drain`; loads are
-    /// satisfied early until `acquire`.
+    /// Arm, RISC-V: word stores and write-backs arrive late and in any order until `drain`; loads
+    /// are satisfied early until `acquire`.
     Weak,
     /// `Weak`, and cores prefetch.
     WeakFill,
@@ -61,10 +61,11 @@ pub enum Schedule {
         /// One more than the number of changes.
         depth: u8,
     },
-    /// `Random`, `Pct` 2 or `Pct` 3, in turn by seed: they are complementary (docs/verification.md).
+    /// `Random`, `Pct` 2 or `Pct` 3, in turn by seed: they are complementary
+    /// (docs/verification.md).
     Mixed,
-    /// The core whose access arrives first in virtual time, by [`Config::latencies`]. Nothing is left to
-    /// chance: rates do not count. Not for weak profiles.
+    /// The core whose access arrives first in virtual time, by [`Config::latencies`]. Nothing is
+    /// left to chance: rates do not count. Not for weak profiles.
     Timed,
 }
 
@@ -113,8 +114,8 @@ impl Oracles {
 
 /// One run, completely: the same `Config` and the same program give the same run, to the last step.
 ///
-/// Prints as one line of `name=value` words; [`FromStr`] reads it back. Rates are expected events per
-/// 1024 steps, at most 1024.
+/// Prints as one line of `name=value` words; [`FromStr`] reads it back. Rates are expected events
+/// per 1024 steps, at most 1024.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Number of cores.
@@ -127,7 +128,8 @@ pub struct Config {
     pub line: u32,
     /// How large the mesh is. None: as many tiles of two cores as needed, in the SCC's proportions.
     pub mesh: Option<Mesh>,
-    /// Where the memory controllers are. None: as on the SCC, on both edges of row 0 and the middle row.
+    /// Where the memory controllers are. None: as on the SCC, on both edges of row 0 and the middle
+    /// row.
     pub controllers: Option<Controllers>,
     /// What accesses cost under [`Schedule::Timed`].
     pub latencies: Latencies,
@@ -135,8 +137,9 @@ pub struct Config {
     pub profile: Profile,
     /// What caches do where the HAL's contract leaves room.
     pub caching: Caching,
-    /// Bytes, aligned, that leave the combining buffer in one piece: 4, 8, 16 or 32, and at most a line. Never
-    /// less than the [`PUBLISH`](flagpost_hal::UncachedMemory::PUBLISH) that [`SimCore`](crate::SimCore) promises.
+    /// Bytes, aligned, that leave the combining buffer in one piece: 4, 8, 16 or 32, and at most a
+    /// line. Never less than the [`PUBLISH`](flagpost_hal::UncachedMemory::PUBLISH) that
+    /// [`SimCore`](crate::SimCore) promises.
     pub publish: u32,
     /// Whether there are test-and-set registers. If not, the core that uses one panics.
     pub registers: bool,
@@ -156,26 +159,26 @@ pub struct Config {
     pub leaves: u16,
     /// Rate of wake-ups for no reason, which `relax` and bells may have (R3).
     pub wakes: u16,
-    /// How many times, when nobody can go on, the clock jumps more than an hour ahead and everybody is
-    /// woken, so that time budgets run out. After that it is a deadlock.
+    /// How many times, when nobody can go on, the clock jumps more than an hour ahead and everybody
+    /// is woken, so that time budgets run out. After that it is a deadlock.
     pub budgets_expire: u32,
     /// Steps after which a run is cut off.
     pub max_steps: u64,
     /// Turns of polling loops per live core, without any store by anybody, after which a run counts
     /// as a livelock. A pure delay loop makes such turns too: one per clock cycle.
     pub quiet_turns: u64,
-    /// Steps among which [`Schedule::Pct`] spreads its changes: about the length of a run. 0: a random
-    /// power of two, for runs of unknown length.
+    /// Steps among which [`Schedule::Pct`] spreads its changes: about the length of a run. 0: a
+    /// random power of two, for runs of unknown length.
     pub pct_length: u64,
     /// Which oracles end a run.
     pub oracles: Oracles,
     /// Accesses remembered per core for the account of a failure.
     pub timeline: u16,
-    /// If not empty: exactly these choices are made, as a search found them. Seed, schedule and rates decide
-    /// nothing then but memory's first contents.
+    /// If not empty: exactly these choices are made, as a search found them. Seed, schedule and
+    /// rates decide nothing then but memory's first contents.
     pub choices: Choices,
-    /// With `choices`: the bounds of the search that made them, since what nobody could notice, and when nobody can go on, depends on
-    /// them.
+    /// With `choices`: the bounds of the search that made them, since what nobody could notice, and
+    /// when nobody can go on, depends on them.
     pub within: Bounds,
 }
 
@@ -214,7 +217,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A chip that does nothing on its own account, and whose cores go on one access each in turn: to count what a program does.
+    /// A chip that does nothing on its own account, and whose cores go on one access each in turn:
+    /// to count what a program does.
     #[must_use]
     pub fn quiet(cores: u16) -> Self {
         Self {
@@ -364,7 +368,8 @@ impl FromStr for Schedule {
 impl FromStr for Config {
     type Err = String;
 
-    /// Reads what `Display` prints. Words that are left out keep their default; `case=...` is skipped.
+    /// Reads what `Display` prints. Words that are left out keep their default; `case=...` is
+    /// skipped.
     fn from_str(line: &str) -> Result<Self, String> {
         let mut config = Self::default();
         for word in line.split_whitespace() {

@@ -6,19 +6,20 @@
 //! 3. The access has its effect; cores that waited for that are woken.
 //! 4. The core runs on to its next access, its return or its panic.
 //!
-//! Time is the number of steps, or virtual time ([`Schedule::Timed`](crate::Schedule)): then the core goes next
-//! whose access arrives first, and nothing is left to chance. Nothing else (host time, addresses, hash order)
-//! enters anywhere, so the configuration decides the run.
+//! Time is the number of steps, or virtual time ([`Schedule::Timed`](crate::Schedule)): then the
+//! core goes next whose access arrives first, and nothing is left to chance. Nothing else (host
+//! time, addresses, hash order) enters anywhere, so the configuration decides the run.
 //!
 //! # Waiting
-//! `relax` with words takes the core out of the schedule until one of them differs. So "nobody can go on"
-//! is visible at once. Then, in this order: late stores arrive (weak profiles); a time budget expires
-//! ([`Config::budgets_expire`]): the clock jumps and everybody is woken; the run is over.
+//! `relax` with words takes the core out of the schedule until one of them differs. So "nobody can
+//! go on" is visible at once. Then, in this order: late stores arrive (weak profiles); a time
+//! budget expires ([`Config::budgets_expire`]): the clock jumps and everybody is woken; the run is
+//! over.
 //!
 //! A woken core runs on to its next access at once: nobody can notice what it does until then.
 //!
-//! `relax` without words is a turn of a polling loop that nobody can see through. If many such turns
-//! pass and nobody stores anything, it is a livelock, after the same two remedies.
+//! `relax` without words is a turn of a polling loop that nobody can see through. If many such
+//! turns pass and nobody stores anything, it is a livelock, after the same two remedies.
 
 mod account;
 pub(crate) mod piloted;
@@ -163,8 +164,9 @@ impl<'s, 'p> Run<'s, 'p> {
 
     /// Steps until there is a reason not to.
     ///
-    /// Reasons are looked at in the order in which they explain each other: a hazard explains wrong data,
-    /// a failed core explains that others wait for it. So the first one found is the one to report.
+    /// Reasons are looked at in the order in which they explain each other: a hazard explains wrong
+    /// data, a failed core explains that others wait for it. So the first one found is the one to
+    /// report.
     pub(crate) fn until_it_ends(&mut self) -> End {
         loop {
             if let Some(hazard) = &self.machine.hazard {
@@ -177,7 +179,8 @@ impl<'s, 'p> Run<'s, 'p> {
             if self.quiet > self.config.quiet_turns
                 && self.quiet > self.config.quiet_turns.saturating_mul(self.live as u64)
             {
-                // What is in flight on a network arrives as steps go by: whoever polls it posts more and more.
+                // What is in flight on a network arrives as steps go by: whoever polls it posts
+                // more and more.
                 if !self.settle_stores() && !self.expire() {
                     return self.failed().unwrap_or(End::Livelock);
                 }
@@ -211,9 +214,9 @@ impl<'s, 'p> Run<'s, 'p> {
         }
     }
 
-    /// One step of `core`. Called in one place, and so is `run_on` here: a core's stack must be entered from the
-    /// main loop itself, since each return to a function that was called before a switch of stacks costs as much
-    /// as the switch.
+    /// One step of `core`. Called in one place, and so is `run_on` here: a core's stack must be
+    /// entered from the main loop itself, since each return to a function that was called before a
+    /// switch of stacks costs as much as the switch.
     #[inline(always)]
     fn step(&mut self, core: u16) {
         self.steps += 1;

@@ -1,8 +1,8 @@
 //! A core's handle of its chip: the HAL's traits, as values for the engine.
 //!
 //! # Which call is how many steps
-//! Other cores may run between any two steps, and the chip may evict a line; within one step nothing
-//! happens.
+//! Other cores may run between any two steps, and the chip may evict a line; within one step
+//! nothing happens.
 //!
 //! | call | steps |
 //! |---|---|
@@ -16,8 +16,9 @@
 //! | `spend` | 1 in timed mode, else 0 |
 //! | `cores`, `core`, `position`, `hops`, `controller`, sizes, `hertz` | 0: they are known |
 //!
-//! Every method is `#[track_caller]`, so that timelines name the line of the kernel or test that asked, not
-//! this file. (Calls that go through the HAL's own code, `try_lock` and the drop of `Held`, name that.)
+//! Every method is `#[track_caller]`, so that timelines name the line of the kernel or test that
+//! asked, not this file. (Calls that go through the HAL's own code, `try_lock` and the drop of
+//! `Held`, name that.)
 
 use std::fmt;
 use std::panic::Location;
@@ -31,8 +32,8 @@ use crate::op::{Access, Bytes, CHUNK, Op};
 use crate::shape::Shape;
 use crate::strand::Port;
 
-/// What a program gets on each core: a handle of the core it runs on. Clones are handles of the same
-/// core.
+/// What a program gets on each core: a handle of the core it runs on. Clones are handles of the
+/// same core.
 ///
 /// `LINE` is the size of the chip's cache lines, [`Config::line`](crate::Config::line).
 ///
@@ -66,8 +67,9 @@ impl<const LINE: usize> SimCore<LINE> {
         self.ask(Access::Mark(label));
     }
 
-    /// Charges so many cycles of this core's clock for software that the simulator does not execute. Under
-    /// other schedules than [`Schedule::Timed`](crate::Schedule), nothing, and no step.
+    /// Charges so many cycles of this core's clock for software that the simulator does not
+    /// execute. Under other schedules than [`Schedule::Timed`](crate::Schedule), nothing, and no
+    /// step.
     #[track_caller]
     pub fn spend(&self, cycles: u32) {
         if self.shape.timed {
@@ -154,8 +156,8 @@ impl<const LINE: usize> SimCore<LINE> {
     }
 }
 
-/// Cuts `len` bytes at `at` at multiples of `room`: the address and length of each piece, and where it
-/// starts in the whole.
+/// Cuts `len` bytes at `at` at multiples of `room`: the address and length of each piece, and where
+/// it starts in the whole.
 pub(crate) fn pieces(
     at: Address,
     len: usize,
@@ -250,8 +252,8 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
         }
     }
 
-    /// Lines of message buffers, as on the SCC; where schedules are explored, bytes may be from different moments, as the
-    /// contract has it.
+    /// Lines of message buffers, as on the SCC; where schedules are explored, bytes may be from
+    /// different moments, as the contract has it.
     fn loads_lines(&self, region: Region) -> bool {
         self.shape.timed && region.kind == Kind::MessageBuffer
     }
@@ -283,15 +285,16 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
 
 // The chip is a data structure of ours, so the promises are properties of the engine, kept by
 // `machine/` and checked by `tests/`:
-// S1. `WriteBack` sends the whole dirty line; `Drain` repeats until the core's store buffer is empty.
+// S1. `WriteBack` sends the whole dirty line; `Drain` repeats until the core's store buffer is
+//     empty.
 // S2. `Invalidate` removes the line; the next read fetches it from memory.
 // S3. `Drain` returns only when the combining buffer and the store buffer are empty.
 // S4. `Acquire` ends the time from which loads may take former values.
-// S5. Each access is a call through an opaque stack switch; the compiler moves nothing across it, and
-//     simulated memory is not this program's memory in any case.
+// S5. Each access is a call through an opaque stack switch; the compiler moves nothing across it,
+//     and simulated memory is not this program's memory in any case.
 // S6. `Invalidate` of everything writes what is dirty in other lines than those named back.
-// S7. When `Drain` has returned, stores are in memory; `Acquire` ends the time from which later loads may take
-//     former values.
+// S7. When `Drain` has returned, stores are in memory; `Acquire` ends the time from which later
+//     loads may take former values.
 //
 // SAFETY: S1 to S7 hold, for the reasons above.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
@@ -360,15 +363,17 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
         self.shape.memory
     }
 
-    /// None while the run goes on. Once it is over no core answers, and destructors that wait are told so.
+    /// None while the run goes on. Once it is over no core answers, and destructors that wait are
+    /// told so.
     fn lost(&self) -> Option<CoreId> {
         self.port.is_over().then_some(self.core)
     }
 }
 
 impl<const LINE: usize> Clock for SimCore<LINE> {
-    /// Steps of the run so far, and an hour more for each time budget that was made to expire. Under
-    /// [`Schedule::Timed`](crate::Schedule): cycles of this core's own clock. Takes a step itself.
+    /// Steps of the run so far, and an hour more for each time budget that was made to expire.
+    /// Under [`Schedule::Timed`](crate::Schedule): cycles of this core's own clock. Takes a step
+    /// itself.
     #[track_caller]
     fn cycles(&self) -> u64 {
         self.ask(Access::Cycles)

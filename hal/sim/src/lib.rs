@@ -54,10 +54,10 @@
 //! | memory, registers | seeded garbage at the start, never zero |
 //! | cache | whole 32-byte lines, one dirty bit; hits never look at memory; evictions at random steps |
 //! | bulk store | one-line combining buffer; words leave in random groups; only another line, a full line or `drain` empties it |
-//! | word store | `scc`: at once. `weak`: arrives any time later, in any order between words |
-//! | load | `scc`: at once. `weak`: may be early, that is, old, until `acquire` |
+//! | word store | `scc`: immediately. `weak`: arrives any time later, in any order between words |
+//! | load | `scc`: immediately. `weak`: may be early, that is, old, until `acquire` |
 //! | `+fill` | a line that was dropped may be prefetched again |
-//! | polling | `relax` blocks until a watched word differs, so nobody being able to go on is a deadlock |
+//! | polling | `relax` blocks until a watched word differs, so a deadlock is that no core can continue |
 //!
 //! Not modelled: instruction fetch, cache geometry, faults of the hardware.
 //!
@@ -75,17 +75,17 @@
 //! [`Preset`] names sets of them that stand for chips.
 //!
 //! # Timed mode
-//! Under [`Schedule::Timed`] nothing is left to chance: cores have clocks, accesses cost what is published of
-//! the chip, and memory controllers and tiles serve one access at a time (`timing/`). The same program takes the
-//! same cycles on any host.
+//! Under [`Schedule::Timed`] nothing is left to chance: cores have clocks, accesses cost what is
+//! published of the chip, and memory controllers and tiles serve one access at a time (`timing/`).
+//! The same program takes the same cycles on any host.
 //!
 //! # The SCC port
-//! [`SimCore::scc`] makes a core the handle of `flagpost-scc`, over a bus of this chip: the port's own code is
-//! explored then, and the kernel above it.
+//! [`SimCore::scc`] makes a core the handle of `flagpost-scc`, over a bus of this chip: the port's
+//! own code is explored then, and the kernel above it.
 //!
 //! # Many runs
-//! [`sweep()`] runs cases with many seeds on several threads and returns the first failure. A report ends
-//! with the line that replays it.
+//! [`sweep()`] runs cases with many seeds on several threads and returns the first failure. A
+//! report ends with the line that replays it.
 #![deny(unsafe_code)]
 
 mod bus;

@@ -1,7 +1,7 @@
 //! What a core asks of the chip: one value per step.
 //!
-//! A core *yields* its `Op` before the op has any effect. So the engine always knows what every core
-//! is about to do, and the state between two steps is complete without looking at any stack.
+//! A core *yields* its `Op` before the op has any effect. So the engine always knows what every
+//! core is about to do, and the state between two steps is complete without looking at any stack.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -29,16 +29,17 @@ pub(crate) struct Op {
     pub(crate) place: &'static Location<'static>,
 }
 
-/// Kinds of accesses. None spans more than one line or moves more than [`CHUNK`] bytes; longer ones are
-/// split by the handle.
+/// Kinds of accesses. None spans more than one line or moves more than [`CHUNK`] bytes; longer ones
+/// are split by the handle.
 #[derive(Copy, Clone)]
 pub(crate) enum Access {
     /// Uncached load of `width` bytes (1 or 4), aligned.
     Load { width: u8 },
     /// Uncached store of the low `width` bytes (1 or 4), aligned.
     Store { width: u8, value: u32 },
-    /// Bulk store of part of a line. Replies 0 if the bytes are in the combining buffer now, 1 if the
-    /// buffer is still being emptied of another line (ask again), 2 if it is now full (`Empty`).
+    /// Bulk store of part of a line. Replies 0 if the bytes are in the combining buffer now, 1 if
+    /// the buffer is still being emptied of another line (ask again), 2 if it is now full
+    /// (`Empty`).
     Combine { len: u8 },
     /// Places some of the combining buffer's bytes. Replies 1 while some are left.
     Empty,
@@ -48,7 +49,8 @@ pub(crate) enum Access {
     Read { len: u8 },
     /// Cached store to part of a line.
     Write { len: u8 },
-    /// Writes the first dirty line of these back. Replies how many of the bytes are left to look at.
+    /// Writes the first dirty line of these back. Replies how many of the bytes are left to look
+    /// at.
     WriteBack { len: u32 },
     /// Drops the first of these lines that is cached. Replies as above.
     Invalidate { len: u32 },
@@ -80,12 +82,13 @@ pub(crate) enum Access {
     Mark(&'static str),
 }
 
-/// Where a core and the engine put what they have for each other. Nothing is copied on the way: it is most of what
-/// a step costs.
+/// Where a core and the engine put what they have for each other. Nothing is copied on the way: it
+/// is most of what a step costs.
 pub(crate) struct Desk {
     /// What the core wants next, or wanted last.
     pub(crate) op: Cell<Op>,
-    /// The bytes that belong to it: those of a `Combine` or `Write`, or what a `Read` found, zeroes behind it.
+    /// The bytes that belong to it: those of a `Combine` or `Write`, or what a `Read` found, zeroes
+    /// behind it.
     pub(crate) bytes: Cell<Bytes>,
     /// The chip's answer: a value, a flag or a time.
     pub(crate) reply: Cell<u64>,

@@ -1,20 +1,23 @@
 //! Who runs next.
 //!
 //! * *Round-robin*: one access each, in turn. No surprise; for measurements.
-//! * *Random*: any enabled core, at every step. Good at short windows (a lost update between a load and a
-//!   store), poor at runs in which one core must be far ahead of another. Of more than 32 cores the same one goes on for
-//!   `cores / 16` steps on average, until it polls in vain: a switch to a core whose state has left the host's cache takes
-//!   longer than the step. Any schedule remains possible.
-//! * *PCT*: cores have random priorities, the highest enabled one runs, and at `depth - 1` random steps the
-//!   favourite falls below all others. Finds every bug that needs `depth` ordered events in a run of `k`
-//!   steps of `n` cores with a chance of at least 1 / (n k^(depth-1)), and bugs of plain order (depth 1, 2)
-//!   at once. Source: [PCT], a key of docs/hardware.md. Ours to add: whoever
-//!   polls in vain falls below all others too; else a core that spins on a register starves its holder.
+//! * *Random*: any enabled core, at every step. Good at short windows (a lost update between a load
+//!   and a store), poor at runs in which one core must be far ahead of another. Of more than 32
+//!   cores the same one goes on for `cores / 16` steps on average, until it polls in vain: a switch
+//!   to a core whose state has left the host's cache takes longer than the step. Any schedule
+//!   remains possible.
+//! * *PCT*: cores have random priorities, the highest enabled one runs, and at `depth - 1` random
+//!   steps the favourite falls below all others. Finds every bug that needs `depth` ordered events
+//!   in a run of `k` steps of `n` cores with a chance of at least 1 / (n k^(depth-1)), and bugs of
+//!   plain order (depth 1, 2) at once. Source: [PCT], a key of docs/hardware.md. Ours to add:
+//!   whoever polls in vain falls below all others too; else a core that spins on a register starves
+//!   its holder.
 //!
 //! # Invariants of PCT
 //! P1. Priorities are unique, so the schedule never depends on the order of entries in the heap.
-//! P2. Every enabled core has an entry of its present priority in the heap (`queued`). Entries of disabled
-//!     cores or of former priorities may be there too; they are dropped when they come to the top.
+//! P2. Every enabled core has an entry of its present priority in the heap (`queued`). Entries of
+//!     disabled cores or of former priorities may be there too; they are dropped when they come to
+//!     the top.
 
 use std::collections::BinaryHeap;
 
@@ -166,8 +169,8 @@ impl Picker {
         }
     }
 
-    /// `core` gets nowhere by itself: it polled in vain. Without this a polling core of high priority
-    /// would keep those from running that it waits for.
+    /// `core` gets nowhere by itself: it polled in vain. Without this a polling core of high
+    /// priority would keep those from running that it waits for.
     #[inline]
     pub(crate) fn yields(&mut self, core: u16) {
         match &mut self.strategy {

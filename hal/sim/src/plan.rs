@@ -7,8 +7,8 @@
 //!     2  ◄M2   ·   ·   ·   ·   M3►
 //!     3   ·    ·   ·   ·   ·   ·       the SCC: 6x4x2, controllers on both edges of rows 0 and 2
 //! ```
-//! A core's `Memory` lies behind the controller that is nearest to it; of several, the lowest number. On the
-//! SCC that is the controller of its quadrant.
+//! A core's `Memory` lies behind the controller that is nearest to it; of several, the lowest
+//! number. On the SCC that is the controller of its quadrant.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,8 +33,8 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// Tiles of two cores, about half as many again in a row as there are rows: 48 cores make the SCC's
-    /// 6 x 4 tiles.
+    /// Tiles of two cores, about half as many again in a row as there are rows: 48 cores make the
+    /// SCC's 6 x 4 tiles.
     fn of(cores: u16) -> Self {
         let tiles = u32::from(cores.div_ceil(2));
         let columns = (1..).find(|c| c * c * 2 >= tiles * 3);
@@ -50,8 +50,8 @@ impl Mesh {
 /// How many memory controllers there are, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Controllers {
-    /// So many, in pairs on the west and east edge, the pairs' rows evenly spaced from row 0 on: 4 on 6 x 4
-    /// tiles are the SCC's. Fewer where tiles would coincide. Prints as `4`.
+    /// So many, in pairs on the west and east edge, the pairs' rows evenly spaced from row 0 on: 4
+    /// on 6 x 4 tiles are the SCC's. Fewer where tiles would coincide. Prints as `4`.
     Edges(u16),
     /// One at each of these tiles. Prints as `0.0:5.0`, columns first.
     At(Vec<Position>),

@@ -1,7 +1,8 @@
 //! Other chips, by name: sets of knobs.
 //!
-//! A preset is a *behaviour* that some chip may show, as unkind as its documents allow; it is no model of the chip.
-//! Where sources disagree or say nothing, the less convenient is taken. Facts and sources: docs/hardware.md B1, B2 and B4, and the keys there.
+//! A preset is a *behaviour* that some chip may show, as unkind as its documents allow; it is no
+//! model of the chip. Where sources disagree or say nothing, the less convenient is taken. Facts
+//! and sources: docs/hardware.md B1, B2 and B4, and the keys there.
 //!
 //! | preset | stands for | what is known | what is assumed |
 //! |---|---|---|---|
@@ -13,12 +14,12 @@
 //! | `rp2040` | RP2040 and other small chips | no data caches; accesses in order; spinlocks as registers (RP-PAC) | |
 //! | `arm-m7` | Cortex-M7 and its kind | lines of 32 bytes; invalidating by address loses; prefetch at any time; words travel whole | order as weak as Arm allows |
 //!
-//! `network` is no chip at all: hosts that reach each other by operations of their network, in any order
-//! (`network/`).
+//! `network` is no chip at all: hosts that reach each other by operations of their network, in any
+//! order (`network/`).
 //!
-//! With `scc-wb` and `scc-wt` the machine is the SCC port over the simulated chip ([`Preset::mapping`]); with all others, the
-//! simulated chip itself. The profiles are an SCC with an exact cache (`scc`), and what prefetching and weak ordering
-//! add to that.
+//! With `scc-wb` and `scc-wt` the machine is the SCC port over the simulated chip
+//! ([`Preset::mapping`]); with all others, the simulated chip itself. The profiles are an SCC with
+//! an exact cache (`scc`), and what prefetching and weak ordering add to that.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,11 +37,13 @@ use crate::timing::Latencies;
 pub enum Preset {
     /// `scc-wb`: the SCC port over message-buffer memory, not written through ([`Mapping::Mpbt`]).
     SccWb,
-    /// `scc-wt`: the SCC port over message-buffer memory, written through ([`Mapping::MpbtWriteThrough`]).
+    /// `scc-wt`: the SCC port over message-buffer memory, written through
+    /// ([`Mapping::MpbtWriteThrough`]).
     SccWt,
     /// `scc-normal`: the SCC's ordinary cached memory, cleaned by displacement (BF, sccmem).
     SccNormal,
-    /// `tensix-bh`: Tenstorrent Blackhole, small caches that are written through (TT-cache, TT-ISA).
+    /// `tensix-bh`: Tenstorrent Blackhole, small caches that are written through (TT-cache,
+    /// TT-ISA).
     TensixBh,
     /// `et`: Esperanto ET-SoC-1, long lines and operations by address (ET).
     Et,
@@ -82,7 +85,8 @@ impl Preset {
         }
     }
 
-    /// How the SCC port maps its windows, if the machine is that port ([`SimCore::scc`](crate::SimCore::scc)).
+    /// How the SCC port maps its windows, if the machine is that port
+    /// ([`SimCore::scc`](crate::SimCore::scc)).
     pub const fn mapping(self) -> Option<Mapping> {
         match self {
             Self::SccWb => Some(Mapping::Mpbt),
@@ -95,7 +99,8 @@ impl Preset {
     pub fn config(self) -> Config {
         let chip = Config::default();
         match self {
-            // A line that came between the port's look at the cache and its store would swallow that: see `bus.rs`.
+            // A line that came between the port's look at the cache and its store would swallow
+            // that: see `bus.rs`.
             Self::SccWb => Config {
                 profile: Profile::Scc,
                 buffer_size: SCC_BUFFER,

@@ -24,27 +24,27 @@ pub enum End {
     Livelock,
     /// The run had not ended after [`Config::max_steps`].
     StepBound,
-    /// Nor had it ended then, and this core had got nowhere for more than half of the run, while others
-    /// went on. See [`Report::waiting`].
+    /// Nor had it ended then, and this core had got nowhere for more than half of the run, while
+    /// others went on. See [`Report::waiting`].
     Starvation(CoreId),
     /// An oracle saw a hazard.
     Oracle(Alarm),
-    /// [`Config::choices`] says something that could not happen: the program is not the one it was made
-    /// with.
+    /// [`Config::choices`] says something that could not happen: the program is not the one it was
+    /// made with.
     Diverged,
 }
 
 /// Which rule an access broke.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Oracle {
-    /// O1: bytes in memory changed while another core held their line dirty: its write-back will put
-    /// the old bytes over the new ones. (Or the same core held it: an uncached store to a line that
-    /// is dirty in one's own cache.)
+    /// O1: bytes in memory changed while another core held their line dirty: its write-back will
+    /// put the old bytes over the new ones. (Or the same core held it: an uncached store to a line
+    /// that is dirty in one's own cache.)
     PendingClobber,
     /// O2: a cached load returned bytes that memory has newer: an invalidate or acquire is missing.
     StaleRead,
-    /// O3: a cached store into a line whose other bytes memory has newer: the write-back of the line
-    /// will put the old ones over them.
+    /// O3: a cached store into a line whose other bytes memory has newer: the write-back of the
+    /// line will put the old ones over them.
     StaleMerge,
     /// O4: `invalidate` of a line with unsaved stores: chips differ in whether they survive.
     LostStore,
@@ -128,7 +128,8 @@ pub struct Counters {
     pub stores_remote: u64,
     /// Bytes of bulk stores.
     pub bulk_bytes: u64,
-    /// Times that bulk stores left the combining buffer for its own regions; in timed mode a line at a time.
+    /// Times that bulk stores left the combining buffer for its own regions; in timed mode a line
+    /// at a time.
     pub lines_local: u64,
     /// The same, for other cores' regions.
     pub lines_remote: u64,

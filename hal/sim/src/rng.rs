@@ -1,8 +1,8 @@
 //! Reproducible randomness: splitmix64, in independent streams of one seed.
 //!
 //! The schedule, the environment (evictions, drains, prefetches) and the initial contents of memory
-//! each draw from a stream of their own, so that turning one knob does not reshuffle the others more
-//! than the run itself does.
+//! each draw from a stream of their own, so that turning one knob does not reshuffle the others
+//! more than the run itself does.
 
 /// What a stream is used for.
 #[derive(Copy, Clone)]

@@ -30,8 +30,8 @@ pub(crate) struct Shape {
     pub(crate) buffer: u32,
     /// Binary logarithm of the line's size.
     line_shift: u32,
-    /// Most bytes of a cached load, and of a cached store, that move in one step: what is in the cache moves by
-    /// lines, what is not by words.
+    /// Most bytes of a cached load, and of a cached store, that move in one step: what is in the
+    /// cache moves by lines, what is not by words.
     pub(crate) read_piece: u32,
     pub(crate) write_piece: u32,
     /// Bytes that leave the combining buffer in one piece.
@@ -50,8 +50,8 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// # Panics
-    /// If there is no core, a size is not a multiple of a line, all memory together exceeds 4 GiB, the mesh is
-    /// too small, or the unit of publishing is none.
+    /// If there is no core, a size is not a multiple of a line, all memory together exceeds 4 GiB,
+    /// the mesh is too small, or the unit of publishing is none.
     pub(crate) fn new(config: &Config) -> Self {
         let &Config {
             cores,

@@ -14,8 +14,8 @@ use crate::report::{End, Report};
 use crate::strand::Strand;
 use crate::trace::Trace;
 
-/// A simulated chip. Runs programs, one after the other, each on a chip fresh from power-on; what the
-/// runs need is kept in between.
+/// A simulated chip. Runs programs, one after the other, each on a chip fresh from power-on; what
+/// the runs need is kept in between.
 pub struct Sim {
     config: Config,
     machine: Machine,
@@ -48,8 +48,8 @@ impl Sim {
 
     /// Runs `program` on every core of a chip with lines of 32 bytes, and tells what came of it.
     ///
-    /// A core that returns an error or panics stops there, with its locks held; the others go on until
-    /// they are done or cannot.
+    /// A core that returns an error or panics stops there, with its locks held; the others go on
+    /// until they are done or cannot.
     ///
     /// # Panics
     /// If the chip's lines have another size, or the host has no memory for the cores' stacks.
@@ -86,8 +86,8 @@ impl Sim {
         })
     }
 
-    /// Tries all schedules of `program` within `bounds`, evictions and other acts of the chip included; up
-    /// to the first failure, or to the end if it is to `keep_going`.
+    /// Tries all schedules of `program` within `bounds`, evictions and other acts of the chip
+    /// included; up to the first failure, or to the end if it is to `keep_going`.
     ///
     /// Rates of the configuration do not matter then, nor do its schedule and clock.
     ///

@@ -1,4 +1,5 @@
-//! A core's thread of control: a stackful coroutine. All the unsafe code of the simulator but one `unsafe impl`.
+//! A core's thread of control: a stackful coroutine. All the unsafe code of the simulator but one
+//! `unsafe impl`.
 //!
 //! # Guarantee
 //! G1. A [`Port`] suspends its own coroutine or does nothing; it never touches a coroutine that is
@@ -11,17 +12,19 @@
 //! identity with it before it uses the yielder.
 //!
 //! # Panics and abandoned cores
-//! A panic inside a core unwinds that core's stack only; it is caught at that stack's bottom, with the
-//! message and place that the panic hook noted. A core that is left suspended at the end of a run (deadlock) is
-//! unwound by force. *While a stack unwinds, accesses have no effect and do not suspend*: a core that
-//! panics stops as it stands, with its locks held, like a crashed core. Also, suspending there would
-//! let other cores run while the thread counts as panicking, where a second panic aborts.
+//! A panic inside a core unwinds that core's stack only; it is caught at that stack's bottom, with
+//! the message and place that the panic hook noted. A core that is left suspended at the end of a
+//! run (deadlock) is unwound by force. *While a stack unwinds, accesses have no effect and do not
+//! suspend*: a core that panics stops as it stands, with its locks held, like a crashed core. Also,
+//! suspending there would let other cores run while the thread counts as panicking, where a second
+//! panic aborts.
 //!
-//! Destructors that wait come to an end there: registers are free, an hour passes between two looks at the clock, and
-//! whoever asks whether a core is lost (waits without a budget do) is told that it is. One that polls on all the same
-//! cannot be left: the process ends, and says at which line.
+//! Destructors that wait come to an end there: registers are free, an hour passes between two looks
+//! at the clock, and whoever asks whether a core is lost (waits without a budget do) is told that
+//! it is. One that polls on all the same cannot be left: the process ends, and says at which line.
 //!
-//! Without unwinding (`panic = "abort"`, as in release images) an abandoned stack is leaked instead.
+//! Without unwinding (`panic = "abort"`, as in release images) an abandoned stack is leaked
+//! instead.
 #![expect(
     unsafe_code,
     reason = "a port outlives, in type, the yielder it points to"
@@ -42,8 +45,9 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::op::{Access, Desk, Op};
 
-/// Bytes of a core's stack; only what is touched costs memory. Formatting a panic message in a debug
-/// build needs some 20 KiB, and some cases, not optimised, more than 256. A guard page lies below.
+/// Bytes of a core's stack; only what is touched costs memory. Formatting a panic message in a
+/// debug build needs some 20 KiB, and some cases, not optimised, more than 256. A guard page lies
+/// below.
 const STACK: usize = 1024 * 1024;
 
 /// Accesses that a core may make while its stack unwinds.
@@ -163,7 +167,8 @@ impl<'body> Strand<'body> {
                 identity,
                 desk: of_port,
             };
-            // Here and not around each resume: that costs time. It also ends a forced unwind, which is well.
+            // Here and not around each resume: that costs time. It also ends a forced unwind, which
+            // is well.
             match panic::catch_unwind(AssertUnwindSafe(|| body(port))) {
                 Ok(result) => Last::Returned(result),
                 Err(_) => {
@@ -173,8 +178,8 @@ impl<'body> Strand<'body> {
             }
         };
         // SAFETY: what `body` borrows must stay valid until the coroutine has finished. `'body` in
-        // our type keeps the borrow alive as long as the strand; our `Drop` finishes the coroutine, or
-        // leaks its stack, never to be run again. This module lets nobody forget a strand.
+        // our type keeps the borrow alive as long as the strand; our `Drop` finishes the coroutine,
+        // or leaks its stack, never to be run again. This module lets nobody forget a strand.
         let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, start) };
         Self {
             coroutine: Some(coroutine),
@@ -190,7 +195,8 @@ impl<'body> Strand<'body> {
         &self.desk
     }
 
-    /// Runs the strand up to its next access, which then lies on its desk; or to its return or its panic.
+    /// Runs the strand up to its next access, which then lies on its desk; or to its return or its
+    /// panic.
     ///
     /// # Panics
     /// If it has already returned or panicked.
@@ -237,7 +243,8 @@ impl Drop for Strand<'_> {
     }
 }
 
-/// Makes panics of strands silent and remembers what they said; other panics are reported as before.
+/// Makes panics of strands silent and remembers what they said; other panics are reported as
+/// before.
 fn install_hook() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {

@@ -24,8 +24,9 @@ struct Case<'a> {
 
 /// Runs cases with many seeds: `sweep(0..1000).case(...).case(...).run()`.
 ///
-/// Every case gets every seed. Seeds are striped over the threads. The outcome does not depend on the
-/// threads: of several failures the one of the lowest seed is returned, and among its cases the first.
+/// Every case gets every seed. Seeds are striped over the threads. The outcome does not depend on
+/// the threads: of several failures the one of the lowest seed is returned, and among its cases the
+/// first.
 pub struct Sweep<'a> {
     cases: Vec<Case<'a>>,
     seeds: Range<u64>,
@@ -87,8 +88,8 @@ impl<'a> Sweep<'a> {
 
     /// Runs until all is done or something fails.
     ///
-    /// With `FLAGPOST_SIM_REPLAY` set to the last line of a report, runs only that: here if it names
-    /// one of these cases, else nothing.
+    /// With `FLAGPOST_SIM_REPLAY` set to the last line of a report, runs only that: here if it
+    /// names one of these cases, else nothing.
     ///
     /// # Panics
     /// If that variable cannot be understood.

@@ -3,8 +3,8 @@
 //! Recording costs one store into a ring per step; text is made only for the account of a failure.
 //!
 //! The hash covers what happened, in order: core, kind of access, address, value; also evictions,
-//! arrivals, prefetches and wake-ups. It leaves out source places and labels: their addresses change from
-//! build to build. Equal hashes mean that every access of two runs had the same result.
+//! arrivals, prefetches and wake-ups. It leaves out source places and labels: their addresses
+//! change from build to build. Equal hashes mean that every access of two runs had the same result.
 
 use std::fmt::Write;
 use std::panic::Location;

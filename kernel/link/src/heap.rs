@@ -14,11 +14,12 @@ struct Piece {
     end: u32,
 }
 
-/// Hands out pieces of `start..end`, first fit: [symmetric](Place::Symmetric) ones from the front, a rank's
-/// [own](Place::Own) ones from the back, so that these do not disturb the symmetry of those.
+/// Hands out pieces of `start..end`, first fit: [symmetric](Place::Symmetric) ones from the front,
+/// a rank's [own](Place::Own) ones from the back, so that these do not disturb the symmetry of
+/// those.
 ///
-/// Units are the caller's: bytes of shared memory, words of an arena. It only keeps the books, in private memory:
-/// each rank hands out its own memory alone, so that no lock is needed.
+/// Units are the caller's: bytes of shared memory, words of an arena. It only keeps the books, in
+/// private memory: each rank hands out its own memory alone, so that no lock is needed.
 #[derive(Debug)]
 pub struct Heap {
     start: u32,
@@ -57,8 +58,8 @@ impl Heap {
         }
     }
 
-    /// Takes `units` units (0 counts as 1) and gives where they start. What lies behind them up to the next multiple of
-    /// the alignment is theirs as well.
+    /// Takes `units` units (0 counts as 1) and gives where they start. What lies behind them up to
+    /// the next multiple of the alignment is theirs as well.
     ///
     /// # Errors
     /// [`Full`].

@@ -15,12 +15,13 @@
 //! ```
 //!
 //! # Rules for every link
-//! * **Never block.** An operation that cannot go on now changes nothing and answers with a
+//! * **Never block.** An operation that cannot be done now changes nothing and answers with a
 //!   [`Refusal`]; the kernel polls, relaxes and repeats it within its caller's budget.
-//! * **Go on, do not repeat.** An operation whose answer comes later is refused with [`Refusal::Busy`] until then; its
-//!   [`Op`] tells the link that the next call means the same operation.
-//! * **Copy slices.** Data given as a slice is copied, or has left, when the call returns: the caller may
-//!   reuse it at once.
+//! * **Continue, do not repeat.** An operation whose answer comes later is refused with
+//!   [`Refusal::Busy`] until then; its [`Op`] tells the link that the next call means the same
+//!   operation.
+//! * **Copy slices.** Data given as a slice is copied, or has left, when the call returns: the
+//!   caller may reuse it immediately.
 //! * **Order only on request.** Two puts may arrive in any order. [`Link::fence`] orders; an
 //!   immediate orders what the same rank did before it to the same target; a signal orders nothing.
 //! * **Trust no peer with memory.** Offsets that arrive from others are checked before use.
@@ -28,9 +29,9 @@
 //! # Two ways to tell a peer something
 //! *Slots* are counters at the target with a single writer each: [`Link::signal`] advances one,
 //! [`Link::reached`] asks for it. They cost one small remote write, never fill up, and are what
-//! collectives use. *Immediates* are 32-bit records that arrive in a queue, each with the data of its put:
-//! [`Link::put_immediate`] sends one, [`Link::progress`] takes the next. They carry notifications. The
-//! queue is bounded, and a full one refuses the sender.
+//! collectives use. *Immediates* are 32-bit records that arrive in a queue, each with the data of
+//! its put: [`Link::put_immediate`] sends one, [`Link::progress`] takes the next. They carry
+//! notifications. The queue is bounded, and a full one refuses the sender.
 #![no_std]
 
 mod heap;

@@ -1,8 +1,8 @@
 //! Mutation points: the proof that every cache action, lock and ordering step matters.
 //!
-//! Each such step in the kernel and its links stands in a *point* with a name. In an ordinary build a point is
-//! the bare code. Built with `--cfg mutants`, one point can be broken by its name, and some case must then
-//! fail: `cargo xtask mutants`.
+//! Each such step in the kernel and its links stands in a *point* with a name. In an ordinary build
+//! a point is the bare code. Built with `--cfg mutants`, one point can be broken by its name, and
+//! some case must then fail: `cargo xtask mutants`.
 //!
 //! | macro | the step | broken |
 //! |---|---|---|
@@ -12,19 +12,20 @@
 //! | [`lock_point!`](crate::lock_point) | `lock_point!(site, try_lock(core))` | granted without taking anything |
 //! | [`site!`](crate::site) | a name handed to a function that holds the point for its callers | as there |
 //!
-//! Names are `<module>.<operation>.<step>`, unique, and literal: `cargo xtask` finds them in the sources, and
-//! refuses a cache action, lock or ordering call outside of a point. A step that can be broken without any
-//! case failing is removed, unless `docs/equivalent-mutants.md` argues why not.
+//! Names are `<module>.<operation>.<step>`, unique, and literal: `cargo xtask` finds them in the
+//! sources, and refuses a cache action, lock or ordering call outside of a point. A step that can
+//! be broken without any case failing is removed, unless `docs/equivalent-mutants.md` argues why
+//! not.
 //!
-//! On a host the broken point belongs to the thread (all cores of a simulated chip share one); on a board it
-//! is the same for all harts.
+//! On a host the broken point belongs to the thread (all cores of a simulated chip share one); on a
+//! board it is the same for all harts.
 
 /// What [`lock_point!`](crate::lock_point) makes of a lock's guard `G`.
 #[cfg(not(mutants))]
 pub type Guard<G> = G;
 
-/// What [`lock_point!`](crate::lock_point) makes of a lock's guard `G`: nothing, if the lock was broken, so that
-/// nobody else's lock is freed.
+/// What [`lock_point!`](crate::lock_point) makes of a lock's guard `G`: nothing, if the lock was
+/// broken, so that nobody else's lock is freed.
 #[cfg(mutants)]
 pub type Guard<G> = Option<G>;
 
@@ -209,7 +210,8 @@ macro_rules! point {
     };
 }
 
-/// Two steps that are done the other way round when the point is broken. Its value is that of the first.
+/// Two steps that are done the other way round when the point is broken. Its value is that of the
+/// first.
 #[cfg(not(mutants))]
 #[macro_export]
 macro_rules! order {
@@ -220,7 +222,8 @@ macro_rules! order {
     }};
 }
 
-/// Two steps that are done the other way round when the point is broken. Its value is that of the first.
+/// Two steps that are done the other way round when the point is broken. Its value is that of the
+/// first.
 #[cfg(mutants)]
 #[macro_export]
 macro_rules! order {
@@ -236,8 +239,8 @@ macro_rules! order {
     };
 }
 
-/// Takes a lock, `Option<G>`, as an `Option<`[`Guard`](crate::mutant::Guard)`<G>>`: when the point is broken, the
-/// lock counts as taken, and nothing is.
+/// Takes a lock, `Option<G>`, as an `Option<`[`Guard`](crate::mutant::Guard)`<G>>`: when the point
+/// is broken, the lock counts as taken, and nothing is.
 #[cfg(not(mutants))]
 #[macro_export]
 macro_rules! lock_point {
@@ -247,8 +250,8 @@ macro_rules! lock_point {
     }};
 }
 
-/// Takes a lock, `Option<G>`, as an `Option<`[`Guard`](crate::mutant::Guard)`<G>>`: when the point is broken, the
-/// lock counts as taken, and nothing is.
+/// Takes a lock, `Option<G>`, as an `Option<`[`Guard`](crate::mutant::Guard)`<G>>`: when the point
+/// is broken, the lock counts as taken, and nothing is.
 #[cfg(mutants)]
 #[macro_export]
 macro_rules! lock_point {

@@ -62,8 +62,8 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Names a piece of memory that a rank exposes through its link. Opaque: only the link that made it, or a
-/// link it was sent to, can tell what it means.
+/// Names a piece of memory that a rank exposes through its link. Opaque: only the link that made
+/// it, or a link it was sent to, can tell what it means.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Key(u32);
@@ -80,8 +80,8 @@ impl Key {
     }
 }
 
-/// Number of a signal counter: one of the first [`Link::SLOTS`](crate::Link::SLOTS), which are always there, or of
-/// those that [`Link::allocate_slots`](crate::Link::allocate_slots) gave.
+/// Number of a signal counter: one of the first [`Link::SLOTS`](crate::Link::SLOTS), which are
+/// always there, or of those that [`Link::allocate_slots`](crate::Link::allocate_slots) gave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Slot(pub u32);
@@ -97,7 +97,8 @@ impl Slot {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Place {
-    /// Under the same key on every rank, if all ranks have asked for the same such pieces in the same order.
+    /// Under the same key on every rank, if all ranks have asked for the same such pieces in the
+    /// same order.
     Symmetric,
     /// Anywhere: peers are told its key.
     Own,
@@ -159,11 +160,13 @@ pub enum Width {
     Whole,
 }
 
-/// An operation that may need several calls: the first begins it, the others, with the same arguments, ask for its
-/// answer. Until then it is the link's; a new operation takes a new one, or one that was answered.
+/// An operation that may need several calls: the first begins it, the others, with the same
+/// arguments, ask for its answer. Until then it is the link's; a new operation takes a new one, or
+/// one that was answered.
 ///
-/// Dropping one that has begun leaves the operation on its way: it will have its effect, and its answer is lost. A link may keep
-/// that for ever, unless the operation is [abandoned](Link::abandon) before: as a [`Pending`] one is.
+/// Dropping one that has begun leaves the operation on its way: it will have its effect, and its
+/// answer is lost. A link may keep that for ever, unless the operation is
+/// [abandoned](Link::abandon) before: as a [`Pending`] one is.
 #[derive(Debug, Default)]
 pub struct Op {
     /// For links: what was begun; 0 is nothing.
@@ -249,13 +252,14 @@ pub enum Refusal {
         /// How many that is.
         max: u32,
     },
-    /// A cell must lie at a multiple of its 8 bytes, an update within as many bytes as the link can update.
+    /// A cell must lie at a multiple of its 8 bytes, an update within as many bytes as the link can
+    /// update.
     BadCell {
         /// Where it was to lie.
         offset: u32,
     },
-    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768, for one per pair only up to 64 ranks, and with bells only up to
-    /// 128 entries.
+    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768, for one per pair
+    /// only up to 64 ranks, and with bells only up to 128 entries.
     BadRing {
         /// How many were asked for.
         entries: u32,

@@ -2,11 +2,11 @@
 
 use crate::{Key, Link, Rank, Refusal};
 
-/// The synchronization words of [PSCW-SCC]: per rank and window, a *match vector* with one bit per peer and
-/// a *completion counter*.
+/// The synchronization words of [PSCW-SCC]: per rank and window, a *match vector* with one bit per
+/// peer and a *completion counter*.
 ///
-/// Only load/store machines with a test-and-set register per core can offer this; it is an extension of
-/// [`Link`] for them, which the kernel's strategy `MatchVector` needs.
+/// Only load/store machines with a test-and-set register per core can offer this; it is an
+/// extension of [`Link`] for them, which the kernel's strategy `MatchVector` needs.
 ///
 /// | call | by | at | what |
 /// |---|---|---|---|
@@ -37,8 +37,8 @@ pub trait VectorLink: Link {
     /// before their post can be read.
     fn posted(&self, sync: Key, word: u16) -> u32;
 
-    /// Clears `target`'s bit in own match vector, and orders this rank's earlier puts before its later
-    /// calls, like a [`fence`](Link::fence).
+    /// Clears `target`'s bit in own match vector, and orders this rank's earlier puts before its
+    /// later calls, like a [`fence`](Link::fence).
     ///
     /// # Errors
     /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].

@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
-    /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded too early may be behind it:
-    /// there is room for the next one.
+    /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded
+    /// too early may be behind it: there is room for the next one.
     pub(crate) fn is_full(&self, ticket: u32, credit: u32) -> bool {
         ticket.wrapping_sub(credit) as i32 >= self.layout.ring.entries() as i32
     }
@@ -124,8 +124,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         pairs && (1..=DATA).contains(&data.len()) && to != self.rank()
     }
 
-    /// [`append`](Self::append) of one element of 4 or 8 bytes or of none, where the machine is coherent and nothing is in the way:
-    /// what nearly all notifications are. False if it takes more; then nothing has happened.
+    /// [`append`](Self::append) of one element of 4 or 8 bytes or of none, where the machine is
+    /// coherent and nothing is in the way: what nearly all notifications are. False if it takes
+    /// more; then nothing has happened.
     #[inline(always)]
     pub(crate) fn append_at_once(
         &self,
@@ -313,7 +314,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         point!("mapped.ring.append.answered", self.place_entry());
     }
 
-    /// Whether the payload that this rank has sent inline to `to` (to all, if none is named) is in its place: G4.
+    /// Whether the payload that this rank has sent inline to `to` (to all, if none is named) is in
+    /// its place: G4.
     #[inline(never)]
     pub(crate) fn inline_placed(&self, to: Option<Rank>) -> Result<(), Refusal> {
         if self.under_way.get() == 0 {

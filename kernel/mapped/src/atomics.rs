@@ -1,7 +1,9 @@
-//! How words that many change are changed: under their owner's lock, or by the machine's own atomic operations.
+//! How words that many change are changed: under their owner's lock, or by the machine's own atomic
+//! operations.
 //!
-//! A link is of one kind or the other ([`Mapped::start`], [`Mapped::start_native`](crate::Mapped::start_native)), on all ranks alike,
-//! so that no word is ever changed in both ways:
+//! A link is of one kind or the other ([`Mapped::start`],
+//! [`Mapped::start_native`](crate::Mapped::start_native)), on all ranks alike, so that no word is
+//! ever changed in both ways:
 //!
 //! | bytes | [`UnderLock`] | [`Native`] |
 //! |---|---|---|
@@ -15,8 +17,8 @@
 //! | ... `And`, `Xor`          | as `update`                                                              |
 //! | `update`, up to 4 bytes   | load the word; while it changes: compare and swap; if that finds another: again |
 //!
-//! Nothing is locked, and nothing drained: an atomic operation is in memory when it returns. A rank whose compare and
-//! swap finds another value [`ATTEMPTS`] times in a row is told to come again.
+//! Nothing is locked, and nothing drained: an atomic operation is in memory when it returns. A rank
+//! whose compare and swap finds another value [`ATTEMPTS`] times in a row is told to come again.
 //!
 //! A machine whose atomics do not reach all cores cannot name [`Native`]:
 //! ```

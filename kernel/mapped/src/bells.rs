@@ -1,24 +1,29 @@
 //! Bells: which of many rings has something in it.
 //!
-//! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`] it looks at one byte
-//! per peer instead, 32 of them in a line: whoever stores an entry stores its *bell* behind it, the lower 8 bits of the ticket behind that
-//! entry. A ring whose bell differs from what was taken of it is looked at. So is the one that was taken from last, whose next entry comes
-//! before its bell; behind the bells, if that has just found something: no producer keeps another one waiting.
+//! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`] it looks
+//! at one byte per peer instead, 32 of them in a line: whoever stores an entry stores its *bell*
+//! behind it, the lower 8 bits of the ticket behind that entry. A ring whose bell differs from what
+//! was taken of it is looked at. So is the one that was taken from last, whose next entry comes
+//! before its bell; behind the bells, if that has just found something: no producer keeps another
+//! one waiting.
 //!
 //! # Guarantee
 //! G1. A ring in which there is an entry whose producer has told this rank anything since is found.
 //!
 //! # Invariants
 //! I1. A bell has one writer, the producer of its ring.
-//! I2. A ring has at most 128 entries, so that a bell that differs is ahead. It may be so early that the entry has not come: then the entry's
-//!     words are what the owner waits for, and the bell stays ahead until they have been taken.
+//! I2. A ring has at most 128 entries, so that a bell that differs is ahead. It may be so early
+//!     that the entry has not come: then the entry's words are what the owner waits for, and the
+//!     bell stays ahead until they have been taken.
 //!
 //! # Cost
-//! The producer: one byte stored, in the drain that its entry has anyway. The owner, while there is nothing to take: a line per 32 ranks (words,
-//! where lines cannot be loaded at once), and for up to 16 looks one of the ring that was taken from last; or one line per turn while it waits
-//! for something else. What several producers have rung for is taken without another look.
+//! The producer: one byte stored, in the drain that its entry has anyway. The owner, while there is
+//! nothing to take: a line per 32 ranks (words, where lines cannot be loaded at once), and for up
+//! to 16 looks one of the ring that was taken from last; or one line per turn while it waits for
+//! something else. What several producers have rung for is taken without another look.
 //!
-//! [NA] IV-C polls one queue; bells stand for it where the machine has no atomic operation to share one by.
+//! [NA] IV-C polls one queue; bells stand for it where the machine has no atomic operation to share
+//! one by.
 //!
 //! [NA]: crate#sources
 
@@ -38,8 +43,9 @@ const WARM: u8 = 16;
 /// What a rank knows of its bells, in words of four bytes, the first rank's the lowest.
 #[derive(Debug)]
 pub(crate) struct Bells {
-    /// What they were when they were looked at last, or what was taken since, before its bell. Behind `answered` while the bell of an entry that was taken early is under way: then
-    /// a look at its ring finds nothing.
+    /// What they were when they were looked at last, or what was taken since, before its bell.
+    /// Behind `answered` while the bell of an entry that was taken early is under way: then a look
+    /// at its ring finds nothing.
     heard: [Cell<u32>; PAIRS / BELLS as usize],
     /// What was taken.
     answered: [Cell<u32>; PAIRS / BELLS as usize],
@@ -49,7 +55,8 @@ pub(crate) struct Bells {
     turn: Cell<u16>,
     /// How many looks more the ring that was taken from last is worth, before its bell.
     warm: Cell<u8>,
-    /// What was taken last was taken before its bell was heard: bells come next, or one producer could keep all others waiting.
+    /// What was taken last was taken before its bell was heard: bells come next, or one producer
+    /// could keep all others waiting.
     early: Cell<bool>,
 }
 
@@ -132,7 +139,8 @@ impl Bells {
         self.rung.set(rung);
     }
 
-    /// The ring of `of` was taken as far as `ticket`. Where that is further than its bell was heard, bells come next.
+    /// The ring of `of` was taken as far as `ticket`. Where that is further than its bell was
+    /// heard, bells come next.
     fn answer(&self, of: Rank, ticket: u32) {
         let answered = bell(ticket);
         set(&self.answered, of, answered);
@@ -175,7 +183,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Takes the next entry of a ring that has one, as its bell says. Rings take turns; and lines of bells do, if this is done `aside`.
+    /// Takes the next entry of a ring that has one, as its bell says. Rings take turns; and lines
+    /// of bells do, if this is done `aside`.
     pub(crate) fn take_rung(&self, rings: Region, aside: bool) -> Option<u32> {
         // Those that were heard before come first: that costs no look at the others.
         if let Some(immediate) = self.take_heard(rings) {

@@ -2,9 +2,10 @@
 //!
 //! # Guarantee
 //! G1. Two changes of the same bytes never overlap: one finds what the other stored.
-//! G2. Who finds in a [watched](flagpost_link::Link::watch) cell what it waited for finds everything that the writer
-//!     fenced before.
-//! G3. What this core does behind an `amo` comes behind it: it finds what was placed before the change that the `amo` found.
+//! G2. Who finds in a [watched](flagpost_link::Link::watch) cell what it waited for finds
+//!     everything that the writer fenced before.
+//! G3. What this core does behind an `amo` comes behind it: it finds what was placed before the
+//!     change that the `amo` found.
 //!
 //! # Steps
 //! | call     | core   | memory actions, in order                                                     |
@@ -14,19 +15,19 @@
 //! | `watch`  | owner  | load the low half; acquire if it is what was waited for                      |
 //! | `amo` that reads half a cell | origin | load it; acquire                                     |
 //!
-//! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2 stores. An update takes
-//! a load per word, and a store of one line. To read half a cell: 1.
+//! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2
+//! stores. An update takes a load per word, and a store of one line. To read half a cell: 1.
 //!
-//! Half cells, and updates of up to 4 bytes, are changed without a lock if the machine can, and so are whole cells and updates of 8:
-//! [`atomics`](crate::atomics).
+//! Half cells, and updates of up to 4 bytes, are changed without a lock if the machine can, and so
+//! are whole cells and updates of 8: [`atomics`](crate::atomics).
 //!
 //! # Invariants
 //! I1. The owner's lock is held for one change, never while another lock is held.
 //! I2. What is polled or read without the lock is the low half of a cell: 8 bytes may tear.
 //!
 //! # Source
-//! [foMPI] 2.3 builds its protocols on such operations of the network; the SCC has none, so each core's test-and-set
-//! register guards the words that it owns.
+//! [foMPI] 2.3 builds its protocols on such operations of the network; the SCC has none, so each
+//! core's test-and-set register guards the words that it owns.
 //!
 //! [foMPI]: crate#sources
 

@@ -1,8 +1,9 @@
 //! The edges of long payload: see [`long`](crate::long).
 //!
-//! A line that payload does not fill has other bytes, which the owner's cache may not hold any more. So what came for it is kept
-//! here, as that of an entry is in [`held`](crate::held): own reads of just these bytes are answered from here, and whatever else goes to their lines
-//! places them first.
+//! A line that payload does not fill has other bytes, which the owner's cache may not hold any
+//! more. So what came for it is kept here, as that of an entry is in [`held`](crate::held): own
+//! reads of just these bytes are answered from here, and whatever else goes to their lines places
+//! them first.
 
 use core::cell::Cell;
 
@@ -56,7 +57,8 @@ impl Edge {
 }
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
-    /// Own bytes, where those of an edge may be among them; places what is held if only others of its line are.
+    /// Own bytes, where those of an edge may be among them; places what is held if only others of
+    /// its line are.
     pub(crate) fn read_beside_edges(&self, start: u32, into: &mut [u8]) {
         let end = start.saturating_add(into.len() as u32);
         let (mut at, mut rest) = (start, into);

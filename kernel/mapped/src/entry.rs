@@ -9,8 +9,8 @@ pub(crate) type Line = [[u8; 4]; WORDS];
 /// Bytes of payload that it has room for.
 pub(crate) const DATA: usize = 16;
 
-/// Bytes of payload in a line of long payload: see [`long`](crate::long). In the entry that announces it, and in a line that goes on
-/// with it.
+/// Bytes of payload in a line of long payload: see [`long`](crate::long). In the entry that
+/// announces it, and in a line that goes on with it.
 pub(crate) const LINE_DATA: usize = 31;
 pub(crate) const FIRST_DATA: usize = 12;
 pub(crate) const MORE_DATA: usize = 29;
@@ -70,8 +70,8 @@ pub(crate) const fn immediate(word: u32) -> u32 {
     word & !PHASE
 }
 
-/// The body of the record that an entry starts with on coherent machines: length and place, and 8 bytes of payload; and the 8 behind
-/// them.
+/// The body of the record that an entry starts with on coherent machines: length and place, and 8
+/// bytes of payload; and the 8 behind them.
 #[inline]
 pub(crate) fn body(place: u32, payload: &[u8]) -> ([u64; 2], [u8; 8]) {
     let mut parts = [[0; 8]; 2];
@@ -126,7 +126,8 @@ pub(crate) struct Entry {
     pub(crate) run: u32,
     /// It is none, but a line that goes on with long payload.
     pub(crate) more: bool,
-    /// How many its producer has taken of the ring the other way, but for bit 31: where long payload travels.
+    /// How many its producer has taken of the ring the other way, but for bit 31: where long
+    /// payload travels.
     pub(crate) room: u32,
 }
 
@@ -238,7 +239,8 @@ impl Entry {
         bytes
     }
 
-    /// The entry whose first word is `first`; `load` brings the others by number, those that matter. None if it has none.
+    /// The entry whose first word is `first`; `load` brings the others by number, those that
+    /// matter. None if it has none.
     pub(crate) fn unpack(first: u32, load: impl Fn(u32) -> Option<u32>) -> Option<Self> {
         let rest = load(REST)?;
         let top = |number: u32, word: u32| {
@@ -277,8 +279,8 @@ impl Entry {
     }
 }
 
-/// A line behind an entry, in a lap: [`LINE_DATA`] bytes, or fewer. The top bits of all words but the last are the last one's bits
-/// 24 to 30.
+/// A line behind an entry, in a lap: [`LINE_DATA`] bytes, or fewer. The top bits of all words but
+/// the last are the last one's bits 24 to 30.
 pub(crate) fn pack_line(data: &[u8], lap: u32) -> Line {
     let mut words = [[0; 4]; WORDS];
     for (to, from) in words

@@ -1,19 +1,23 @@
-//! Facing entries: between two ranks of a coherent machine, an entry each way in one line, for whoever answers.
+//! Facing entries: between two ranks of a coherent machine, an entry each way in one line, for
+//! whoever answers.
 //!
-//! A line that a core has just read is the nearest that it can store to: the caches hand it over with the right to write. An answer that
-//! goes back through the line it answers takes one transfer; through another line, which its reader polls, two.
+//! A line that a core has just read is the nearest that it can store to: the caches hand it over
+//! with the right to write. An answer that goes back through the line it answers takes one
+//! transfer; through another line, which its reader polls, two.
 //!
-//! So each pair of up to 4 ranks whose machine is [`COHERENT`](flagpost_hal::Coherence::COHERENT) has, beside its two rings, a line with
-//! two entries face to face. A producer uses its one when the peer has said that nothing is left to take; else the ring.
+//! So each pair of up to 4 ranks whose machine is [`COHERENT`](flagpost_hal::Coherence::COHERENT)
+//! has, beside its two rings, a line with two entries face to face. A producer uses its one when
+//! the peer has said that nothing is left to take; else the ring.
 //!
 //! # Guarantee
 //! G1. Entries of one producer are taken in program order, wherever they are.
 //!
 //! # Invariants
-//! I1. An entry is stored here only when its producer's earlier ones have all been taken. So it is older than all that are in the ring.
+//! I1. An entry is stored here only when its producer's earlier ones have all been taken. So it is
+//!     older than all that are in the ring.
 //! I2. As many entries are under way as a ring has, in both places together: those in a ring fit.
-//! I3. A facing entry has a phase of its own, which changes with each use of it; those of the ring change with its laps, and a lap counts
-//!     what was stored in the ring.
+//! I3. A facing entry has a phase of its own, which changes with each use of it; those of the ring
+//!     change with its laps, and a lap counts what was stored in the ring.
 //!
 //! # Memory layout (per peer, in the region of the lower rank of the two)
 //! ```text
@@ -22,18 +26,21 @@
 //!   │ entry of the lower rank      │ entry of the higher rank     │
 //!   └──────────────────────────────┴──────────────────────────────┘
 //! ```
-//! Every entry, wherever it is stored, says in its second word how many entries its producer has taken of the ring the other way (and here):
-//! who finds there all that it has sent may use its facing entry next.
+//! Every entry, wherever it is stored, says in its second word how many entries its producer has
+//! taken of the ring the other way (and here): who finds there all that it has sent may use its
+//! facing entry next.
 //!
-//! The lower rank clears the line when it starts. Until then it holds anything: so everybody's first entry goes through the ring, and the higher rank
-//! looks here when it has taken one from there.
+//! The lower rank clears the line when it starts. Until then it holds anything: so everybody's
+//! first entry goes through the ring, and the higher rank looks here when it has taken one from
+//! there.
 //!
 //! # Steps
-//! The owner looks here, then at the next entry of the ring; what it finds there it takes if, behind an acquire, nothing is here: both may have come
-//! in between, this one first.
+//! The owner looks here, then at the next entry of the ring; what it finds there it takes if,
+//! behind an acquire, nothing is here: both may have come in between, this one first.
 //!
 //! # Evidence
-//! All cases on a coherent machine, in order and under weak order, and the smallest in all schedules: `tests/host/coherent.rs`.
+//! All cases on a coherent machine, in order and under weak order, and the smallest in all
+//! schedules: `tests/host/coherent.rs`.
 //!
 //! # Source
 //! Ours. What it gains is measured in `docs/log/decisions.md`, 54.
@@ -51,12 +58,13 @@ use crate::{
     ring::FIRST,
 };
 
-/// What a rank knows of the facing entries of itself and a peer. Of 64 bytes, so that a shift finds it.
+/// What a rank knows of the facing entries of itself and a peer. Of 64 bytes, so that a shift finds
+/// it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Facing {
-    /// Where this rank's entry is, and the peer's (until that has told something: one that is always empty); the first entries of the peer's ring and
-    /// of the own one.
+    /// Where this rank's entry is, and the peer's (until that has told something: one that is
+    /// always empty); the first entries of the peer's ring and of the own one.
     pub(crate) spots: [Cell<Spot>; 4],
     /// Where the peer's entry is; and whether that is known to be cleared.
     met: Cell<Spot>,
@@ -64,7 +72,8 @@ pub(crate) struct Facing {
     /// How many entries this rank has stored here, and taken.
     stored: Cell<u32>,
     taken: Cell<u32>,
-    /// How many of this rank's entries the peer had taken, as its last one says, or `head` did: not older than a ring is long.
+    /// How many of this rank's entries the peer had taken, as its last one says, or `head` did: not
+    /// older than a ring is long.
     pub(crate) answered: Cell<u32>,
 }
 
@@ -80,7 +89,8 @@ impl Facing {
         }
     }
 
-    /// Whether the entry of `ticket` may be stored here: I1. Not the first one, which goes through the ring.
+    /// Whether the entry of `ticket` may be stored here: I1. Not the first one, which goes through
+    /// the ring.
     #[inline(always)]
     pub(crate) fn is_free(&self, ticket: u32) -> bool {
         self.answered.get() == ticket && ticket != FIRST
@@ -195,7 +205,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// The facing entry of `peer`: where it is, and its first word, if it has come. A loop that waits looks at it.
+    /// The facing entry of `peer`: where it is, and its first word, if it has come. A loop that
+    /// waits looks at it.
     pub(crate) fn look_facing(&self, peer: Rank, facing: &Facing) -> Option<(Address, u32)> {
         if !facing.is_met.get() {
             return None;

@@ -2,17 +2,19 @@
 //!
 //! # Guarantee
 //! G1. The owner finds the payload of each notification that it was given.
-//! G2. Whoever this rank tells anything afterwards finds it as well: in memory. So does whoever *its producer* tells after it has
-//!     heard of it.
-//!     Payload that is longer than an entry is held in another way, and for longer: [`long`](crate::long).
-//! G3. `head` passes an entry only when its payload is in memory: a flush of its producer waits for that.
+//! G2. Whoever this rank tells anything afterwards finds it as well: in memory. So does whoever
+//!     *its producer* tells after it has heard of it. Payload that is longer than an entry is held
+//!     in another way, and for longer: [`long`](crate::long).
+//! G3. `head` passes an entry only when its payload is in memory: a flush of its producer waits for
+//!     that.
 //!
 //! # Why
-//! To store a line in memory behind a controller takes longer than a notification takes to come. Own memory needs the payload only
-//! when somebody else may look, or the owner at what lies around it; mostly a rank waits before that, or answers.
+//! To store a line in memory behind a controller takes longer than a notification takes to come.
+//! Own memory needs the payload only when somebody else may look, or the owner at what lies around
+//! it; mostly a rank waits before that, or answers.
 //!
-//! Where the machine is [coherent](flagpost_hal::Coherence::COHERENT), memory is as near as any message buffer: payload is placed when it is
-//! taken, and nothing is ever held or heard of.
+//! Where the machine is [coherent](flagpost_hal::Coherence::COHERENT), memory is as near as any
+//! message buffer: payload is placed when it is taken, and nothing is ever held or heard of.
 //!
 //! # Steps
 //! | the owner                             | does                                                          |
@@ -25,17 +27,19 @@
 //! | takes no more, its queue being full   | places it                                                     |
 //! | tells a rank (signal, cell, put, …)   | places it first; a notification to its producer: right behind |
 //!
-//! *Placing* it: store the payload; drain; invalidate its lines, which may have been fetched ahead since the request refreshed them;
-//! store head.
+//! *Placing* it: store the payload; drain; invalidate its lines, which may have been fetched ahead
+//! since the request refreshed them; store head.
 //!
 //! # The producer
-//! An answer may thus come before the payload is in place. A producer that has taken one while its payload is under way has
-//! *heard*: it waits until `head` says so before it tells others, and before it accesses memory of others
-//! directly. That takes no call of the consumer where the answer came behind the payload: it places that right behind the answer. (Else, and
-//! with long payload, for which the producer asks, it takes the consumer's next wait, test, get or telling.)
+//! An answer may thus come before the payload is in place. A producer that has taken one while its
+//! payload is under way has *heard*: it waits until `head` says so before it tells others, and
+//! before it accesses memory of others directly. That takes no call of the consumer where the
+//! answer came behind the payload: it places that right behind the answer. (Else, and with long
+//! payload, for which the producer asks, it takes the consumer's next wait, test, get or telling.)
 //!
 //! # Invariants
-//! I1. Held payload is the newest entry that this rank took, and its lines are not dirty in the own cache: own stores place it first.
+//! I1. Held payload is the newest entry that this rank took, and its lines are not dirty in the own
+//!     cache: own stores place it first.
 //! I2. Who may know of the payload is its owner; or its producer, which has heard.
 //!
 //! # Bounds
@@ -60,7 +64,8 @@ pub(crate) struct Pending {
     /// Number of its ring, which is its producer, and what `head` becomes.
     ring: Cell<u32>,
     next: Cell<u32>,
-    /// The rank that told this one something while payload for it was under way; [`NOBODY`], [`SEVERAL`].
+    /// The rank that told this one something while payload for it was under way; [`NOBODY`],
+    /// [`SEVERAL`].
     heard: Cell<u32>,
 }
 
@@ -251,7 +256,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Before this rank tells `to`, or, if nobody is named, changes a word that others may wait for.
+    /// Before this rank tells `to`, or, if nobody is named, changes a word that others may wait
+    /// for.
     #[inline]
     pub(crate) fn before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
         if self.is_busy() {
@@ -302,7 +308,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Ok(())
     }
 
-    /// Whether an entry for `to` may leave before what is held is placed: an answer to its producer.
+    /// Whether an entry for `to` may leave before what is held is placed: an answer to its
+    /// producer.
     #[inline]
     pub(crate) fn answers(&self, to: Rank) -> bool {
         let (entry, lines) = (self.holds_entry(), self.holds_lines());

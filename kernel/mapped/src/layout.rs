@@ -40,15 +40,16 @@ pub(crate) struct Layout {
     pub(crate) entries: u32,
     /// Where [facing](crate::facing) entries are, if there are any.
     pub(crate) facing: u32,
-    /// For rings of pairs: how many of a ring are behind its first, and the places from a ticket's bit that tells laps apart to the
-    /// top one.
+    /// For rings of pairs: how many of a ring are behind its first, and the places from a ticket's
+    /// bit that tells laps apart to the top one.
     pub(crate) mask: u32,
     pub(crate) to_top: u32,
 }
 
 impl Layout {
-    /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow but where they saturate),
-    /// such rings with entries of `entry` bytes, a power of two, and a message buffer of `buffer` bytes; on a machine that is `coherent`, or not.
+    /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow
+    /// but where they saturate), such rings with entries of `entry` bytes, a power of two, and a
+    /// message buffer of `buffer` bytes; on a machine that is `coherent`, or not.
     pub(crate) const fn new(
         (line, coherent): (u32, bool),
         entry: u32,
@@ -107,8 +108,9 @@ impl Layout {
     }
 }
 
-/// Size of a ring entry: a line, but at least 32 bytes, so that nobody stores to a line whose stores another core may not have let
-/// go of. Where caches are kept in step, 32 bytes: fewer lines are on their way between two cores.
+/// Size of a ring entry: a line, but at least 32 bytes, so that nobody stores to a line whose
+/// stores another core may not have let go of. Where caches are kept in step, 32 bytes: fewer lines
+/// are on their way between two cores.
 pub(crate) const fn entry_size(line: u32, coherent: bool) -> u32 {
     if line < 32 || coherent { 32 } else { line }
 }

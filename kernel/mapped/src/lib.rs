@@ -19,9 +19,9 @@
 //! ```
 //!
 //! Puts and gets are uncached bulk accesses, and signals are single-writer words ([`slots`]). Cells
-//! and elements are changed under their owner's lock ([`cells`]) or by native atomics ([`atomics`]).
-//! Immediates travel through rings of line-sized entries ([`ring`]). [PSCW-SCC]'s match vectors and
-//! completion counters are words under test-and-set registers ([`match_vector`]).
+//! and elements are changed under their owner's lock ([`cells`]) or by native atomics
+//! ([`atomics`]). Immediates travel through rings of line-sized entries ([`ring`]). [PSCW-SCC]'s
+//! match vectors and completion counters are words under test-and-set registers ([`match_vector`]).
 //!
 //! # Memory layout (the same offsets in each rank's region; L = line size)
 //! ```text
@@ -46,17 +46,17 @@
 //!   │ allocations   │ windows and their words     see their users
 //!   └───────────────┘
 //! ```
-//! Tail, heads, bells and entries lie in the message buffer instead, where that is large enough ([`ring`]). Everything up to the
-//! allocations is only accessed past the caches. In the allocations, the owner caches window data; each allocation has its
-//! lines for itself.
+//! Tail, heads, bells and entries lie in the message buffer instead, where that is large enough
+//! ([`ring`]). Everything up to the allocations is only accessed past the caches. In the
+//! allocations, the owner caches window data; each allocation has its lines for itself.
 //!
 //! # Which access waits for what
-//! Nothing waits. Where a lock is held or a ring is full, the operation is refused and repeated by the
-//! kernel. A core holds a lock for one read-modify-write and never two at a time.
+//! Nothing waits. Where a lock is held or a ring is full, the operation is refused and repeated by
+//! the kernel. A core holds a lock for one read-modify-write and never two at a time.
 //!
 //! # Sources
-//! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger, Besta,
-//! Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015.
+//! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger,
+//! Besta, Hoefler 2013/14; [NA] Belli & Hoefler, Notified Access 2015.
 //!
 //! [PSCW-SCC]: crate#sources
 //! [foMPI]: crate#sources

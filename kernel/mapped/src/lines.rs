@@ -10,14 +10,15 @@ use crate::{
 };
 
 impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
-    /// Whether data for `to` travel in lines: those of a pair that are too long for an entry, where [`long`](crate::long) says so.
+    /// Whether data for `to` travel in lines: those of a pair that are too long for an entry, where
+    /// [`long`](crate::long) says so.
     #[inline]
     pub(crate) fn travels_long(&self, to: Rank, data: &[u8]) -> bool {
         self.takes_long && data.len() > DATA && to != self.rank()
     }
 
-    /// Sends `data` for `place` at `to`, and `immediate` behind them: as much as there is room for. Refused, `op` knows how far that
-    /// has come, unless other long payload was sent to `to` since.
+    /// Sends `data` for `place` at `to`, and `immediate` behind them: as much as there is room for.
+    /// Refused, `op` knows how far that has come, unless other long payload was sent to `to` since.
     pub(crate) fn append_long(
         &self,
         to: Rank,
@@ -86,8 +87,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Ok(())
     }
 
-    /// Takes a ticket of the ring at `to` that this rank fills, and up to `most` behind it: how many. What `begins` leaves room to
-    /// what is under way.
+    /// Takes a ticket of the ring at `to` that this rank fills, and up to `most` behind it: how
+    /// many. What `begins` leaves room to what is under way.
     fn claim_run(
         &self,
         to: Rank,

@@ -24,8 +24,9 @@ use crate::{
 /// ```text
 ///   Mapped::start(machine, session)      clears own words, then says `ready`
 /// ```
-/// Memory may hold anything at start-up; `session` is what tells a peer that has started from left-over
-/// bytes of an earlier run. It must be the same on all ranks, not 0, and different from the last run's.
+/// Memory may hold anything at start-up; `session` is what tells a peer that has started from
+/// left-over bytes of an earlier run. It must be the same on all ranks, not 0, and different from
+/// the last run's.
 ///
 /// `A` is how words that many change are changed: see [`atomics`](crate::atomics).
 #[derive(Debug)]
@@ -54,7 +55,8 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     pub(crate) takes_long: bool,
     /// How many peers have inline payload under way.
     pub(crate) under_way: Cell<u32>,
-    /// Something was stored at a peer, or loaded that others may store to once they are told, since the last drain.
+    /// Something was stored at a peer, or loaded that others may store to once they are told, since
+    /// the last drain.
     pub(crate) unordered: Cell<bool>,
     /// Own memory that is in use, and own message buffer.
     pub(crate) memory: Heap,
@@ -104,8 +106,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Ok(start)
     }
 
-    /// Something was stored at a peer, or loaded that others may store to once they are told. Where the machine is coherent, a
-    /// drain costs less than to remember that.
+    /// Something was stored at a peer, or loaded that others may store to once they are told. Where
+    /// the machine is coherent, a drain costs less than to remember that.
     #[inline]
     pub(crate) fn stored(&self) {
         if !M::COHERENT {
@@ -116,7 +118,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// Own bytes, through the cache.
     pub(crate) fn read_own(&self, start: u32, into: &mut [u8]) {
         self.machine.read(self.own(start), into);
-        // ORDER: a notification comes behind it: who is told may store there; to lines that are held, when they are placed.
+        // ORDER: a notification comes behind it: who is told may store there; to lines that are
+        // held, when they are placed.
         point!(
             "mapped.read.order",
             self.beside_held(start, into.len() as u32, |_| self.stored())
@@ -131,20 +134,23 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Places what this rank has stored; false if inline payload is under way. `before_amo`: an atomic operation of the machine follows.
+    /// Places what this rank has stored; false if inline payload is under way. `before_amo`: an
+    /// atomic operation of the machine follows.
     #[inline]
     fn has_settled(&self, before_amo: bool) -> bool {
         // DRAIN: stores that have arrived are in memory, which is where peers look.
         point!("mapped.flush.drain", {
             if M::COHERENT && !(A::NATIVE && before_amo) {
-                // Before later loads, too: two ranks that put, flush and get do not both miss the other's.
+                // Before later loads, too: two ranks that put, flush and get do not both miss the
+                // other's.
                 self.machine.settle();
             } else {
                 self.machine.drain();
             }
         });
         if !M::COHERENT {
-            // ACQUIRE: what is got behind it is not older than what was got before: a rank may wait for a word by gets.
+            // ACQUIRE: what is got behind it is not older than what was got before: a rank may wait
+            // for a word by gets.
             point!("mapped.flush.acquire", self.machine.acquire());
         }
         self.drained();
@@ -182,8 +188,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         if ready != self.session {
             return Err(Refusal::NotReady(to));
         }
-        // No acquire is needed: the next access to the peer is a store, or a load under a lock, which
-        // acquires.
+        // No acquire is needed: the next access to the peer is a store, or a load under a lock,
+        // which acquires.
         Ok(())
     }
 
@@ -193,7 +199,8 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     }
 
     fn withdraw(&self, key: Key) {
-        // PLACE: what is held for it does not come over what it becomes, slots perhaps, which are stored to before anybody is told.
+        // PLACE: what is held for it does not come over what it becomes, slots perhaps, which are
+        // stored to before anybody is told.
         point!("mapped.withdraw.held", self.place_held());
         self.memory.give_back(key.get());
     }

@@ -1,21 +1,25 @@
-//! Payload that is longer than an entry: it travels in lines behind it, and is assembled in the owner's cache.
+//! Payload that is longer than an entry: it travels in lines behind it, and is assembled in the
+//! owner's cache.
 //!
 //! # Guarantee
-//! G1. As of [`held`](crate::held): the owner finds the payload of each notification that it was given; so does whoever is told
-//!     afterwards, in memory.
+//! G1. As of [`held`](crate::held): the owner finds the payload of each notification that it was
+//!     given; so does whoever is told afterwards, in memory.
 //!
 //! # Why
-//! To store a line in memory behind a controller takes longer than to store it in a message buffer, and to fetch it from there takes
-//! longer than from the own one. So a long put that is stored in place and then announced costs about twice what send and receive
-//! take. Whole lines need not be fetched at all: the owner stores them into its cache, and moves them to memory only
-//! when somebody else may look.
+//! To store a line in memory behind a controller takes longer than to store it in a message buffer,
+//! and to fetch it from there takes longer than from the own one. So a long put that is stored in
+//! place and then announced costs about twice what send and receive take. Whole lines need not be
+//! fetched at all: the owner stores them into its cache, and moves them to memory only when
+//! somebody else may look.
 //!
 //! # Which payload
-//! More than [`DATA`](crate::entry::DATA) bytes; between up to [`FEW`] ranks whose rings, of pairs without bells, lie in their message buffers, on machines
-//! with lines of [`LINE`] bytes. Of any length: what the ring has no room for waits. A producer that is refused in the middle knows
-//! how far it has come, and goes on there. Other entries may come between. Other long payload to the same rank waits until that is through, unless there was
-//! room for it [some times](crate::ring) and it did not go on (its handle may have been dropped): then the owner drops what came, and whoever goes on with that
-//! begins anew.
+//! More than [`DATA`](crate::entry::DATA) bytes; between up to [`FEW`] ranks whose rings, of pairs
+//! without bells, lie in their message buffers, on machines with lines of [`LINE`] bytes. Of any
+//! length: what the ring has no room for waits. A producer that is refused in the middle knows how
+//! far it has come, and goes on there. Other entries may come between. Other long payload to the
+//! same rank waits until that is through, unless there was room for it [some times](crate::ring)
+//! and it did not go on (its handle may have been dropped): then the owner drops what came, and
+//! whoever goes on with that begins anew.
 //!
 //! # Memory layout (lines of the ring: the entry, then as many as it takes)
 //! ```text
@@ -25,9 +29,10 @@
 //!   30…0 │ bits 30…0 of 7 words of data│ 3 bytes of data; bits 31 of words 0…6    │
 //!        └─────────────────────────────┴──────────────────────────────────────────┘
 //! ```
-//! 31 bytes; each word says by itself that it is there, as those of an entry do ([`ring`](crate::ring)). The entry has the first 12 bytes,
-//! the length of all, and how many lines directly follow: a *run*, claimed at once. A further run is opened by a line of 29 bytes, which says how
-//! long it is and, by a bit that no entry has, that it is none.
+//! 31 bytes; each word says by itself that it is there, as those of an entry do
+//! ([`ring`](crate::ring)). The entry has the first 12 bytes, the length of all, and how many lines
+//! directly follow: a *run*, claimed at once. A further run is opened by a line of 29 bytes, which
+//! says how long it is and, by a bit that no entry has, that it is none.
 //!
 //! # Steps of the owner
 //! | when                              | it                                                                               |
@@ -39,16 +44,19 @@
 //! | refreshes or publishes own lines  | leaves out whole ones that it holds                                              |
 //! | places                            | stores the edges past the cache; writes back the whole lines; drains; stores head |
 //!
-//! It places, also what has only come in part, when it tells anybody but the producer, gets anything past its cache, or gives memory back; and when the producer asks by an entry: that does so when it must know (a flush, or a put to
-//! the same bytes that goes another way).
+//! It places, also what has only come in part, when it tells anybody but the producer, gets
+//! anything past its cache, or gives memory back; and when the producer asks by an entry: that does
+//! so when it must know (a flush, or a put to the same bytes that goes another way).
 //!
-//! Remote accesses of n bytes: 1 line, one more per 31 bytes beyond 12, a load of `room` per lap; at the owner, a store per three
-//! quarters of a lap. To flush them: 1 line, and loads of `head` until it has come.
+//! Remote accesses of n bytes: 1 line, one more per 31 bytes beyond 12, a load of `room` per lap;
+//! at the owner, a store per three quarters of a lap. To flush them: 1 line, and loads of `head`
+//! until it has come.
 //!
 //! # Invariants
-//! I1. A line that is held was written through the owner's cache, whole: it is there, newer than in memory, or in memory.
-//! I2. Nobody but the owner stores to it: whoever may, was told by the owner, who places before; or is the producer, who waits for `head`
-//!     once it has heard.
+//! I1. A line that is held was written through the owner's cache, whole: it is there, newer than in
+//!     memory, or in memory.
+//! I2. Nobody but the owner stores to it: whoever may, was told by the owner, who places before; or
+//!     is the producer, who waits for `head` once it has heard.
 //! I3. An edge's line is not dirty in the owner's cache: own stores to it place first.
 //!
 //! # Bounds
@@ -77,7 +85,8 @@ pub(crate) const LINE: usize = 32;
 /// Looks at a line that has not come: its producer stores it without waiting for anything.
 const LOOKS: u32 = 2;
 
-/// So many lines are taken of a ring of `entries`, and its producer is told: there is enough left for it to go on meanwhile.
+/// So many lines are taken of a ring of `entries`, and its producer is told: there is enough left
+/// for it to go on meanwhile.
 const fn due(entries: u32) -> u32 {
     let rest = entries.wrapping_shr(2);
     let due = entries.wrapping_sub(rest);
@@ -88,7 +97,8 @@ const fn due(entries: u32) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Long {
     immediate: Cell<u32>,
-    /// Where it starts, where its next byte belongs, and where it ends, from the start of the memory region.
+    /// Where it starts, where its next byte belongs, and where it ends, from the start of the
+    /// memory region.
     start: Cell<u32>,
     next: Cell<u32>,
     end: Cell<u32>,
@@ -179,7 +189,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         self.longs.get(number as usize).filter(|_| self.takes_long)
     }
 
-    /// Begins to take what `entry` of ring `number` announces: so many bytes, and the first of them. What was under way does not go on.
+    /// Begins to take what `entry` of ring `number` announces: so many bytes, and the first of
+    /// them. What was under way does not go on.
     pub(crate) fn begin_long(&self, entry: &Entry, (total, first): (u32, &[u8]), number: u32) {
         let fits = self.check(entry.place, total as usize).is_ok();
         let Some(long) = self.long_of(number).filter(|_| fits) else {
@@ -202,7 +213,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         self.feed(long, first);
     }
 
-    /// Takes the lines of ring `number` that directly follow. None if one has not come; of the last, its notification.
+    /// Takes the lines of ring `number` that directly follow. None if one has not come; of the
+    /// last, its notification.
     #[inline]
     pub(crate) fn take_run(
         &self,
@@ -217,7 +229,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let phase = phase(self.lap(ticket));
             let words = (0..LOOKS).find_map(|_| self.look_line(at, phase))?;
             long.run.set(long.run.get().wrapping_sub(1));
-            // TAKEN: behind it: to place others' payload on the way may tell how far this ring is placed, and the line is in hand.
+            // TAKEN: behind it: to place others' payload on the way may tell how far this ring is
+            // placed, and the line is in hand.
             self.feed(long, &entry::unpack_line(words));
             taken.set(ticket.wrapping_add(1));
             self.tell_room(rings, number);
@@ -229,8 +242,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Some(None)
     }
 
-    /// Takes the line of ring `number` that has these words, which goes on with long payload: None if not all of it has come; of the
-    /// last, its notification.
+    /// Takes the line of ring `number` that has these words, which goes on with long payload: None
+    /// if not all of it has come; of the last, its notification.
     pub(crate) fn take_more(
         &self,
         rings: Region,
@@ -382,7 +395,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Tells the producer of ring `number` of room, if most of the ring was taken since: what was taken need not be in place.
+    /// Tells the producer of ring `number` of room, if most of the ring was taken since: what was
+    /// taken need not be in place.
     pub(crate) fn tell_room(&self, rings: Region, number: u32) {
         if self.takes_long {
             self.tell_from(rings, number, due(self.layout.ring.entries()));
@@ -417,7 +431,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Asks `to` to place what it holds of this rank's, if it may hold long payload and was not asked; later, if there is no room.
+    /// Asks `to` to place what it holds of this rank's, if it may hold long payload and was not
+    /// asked; later, if there is no room.
     pub(crate) fn ask(&self, to: Rank, peer: &Peer) {
         if peer.asks.get()
             && let (Ok(rings), Ok(ticket)) = (self.rings_of(to), self.claim(to))

@@ -13,8 +13,8 @@
 //!   └───────────────────────────────────┴──────────────────────┘
 //!     written under this rank's lock      set by this rank; counted down under its lock
 //! ```
-//! All of it is read and written past the caches. A cached copy of the vector's line would be written
-//! back over a newer post ([PSCW-SCC] IV-B2).
+//! All of it is read and written past the caches. A cached copy of the vector's line would be
+//! written back over a newer post ([PSCW-SCC] IV-B2).
 //!
 //! # Steps
 //! | call       | core   | memory actions, in order                                        |
@@ -27,15 +27,15 @@
 //! | `missing`  | target | load own counter; acquire if 0                                  |
 //!
 //! # Invariants
-//! I1. The vector and, between `post` and `wait`, the counter change only under the owner's lock: eight
-//!     ranks share a byte of the vector.
-//! I2. An origin counts down only behind `retire`, whose lock the `post` it answers has held until its
-//!     drain. So it finds the counter that was set before that post.
+//! I1. The vector and, between `post` and `wait`, the counter change only under the owner's lock:
+//!     eight ranks share a byte of the vector.
+//! I2. An origin counts down only behind `retire`, whose lock the `post` it answers has held until
+//!     its drain. So it finds the counter that was set before that post.
 //!
 //! # Source
-//! [PSCW-SCC] IV-B, Algorithms 1 and 2. We differ: the reset of a bit in `COMPLETE` takes the lock as
-//! well. As printed it does not, and then it loses a neighbour's post that falls between its load and its
-//! store.
+//! [PSCW-SCC] IV-B, Algorithms 1 and 2. We differ: the reset of a bit in `COMPLETE` takes the lock
+//! as well. As printed it does not, and then it loses a neighbour's post that falls between its
+//! load and its store.
 //!
 //! [PSCW-SCC]: crate#sources
 

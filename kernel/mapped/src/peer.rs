@@ -1,4 +1,5 @@
-//! What a rank remembers of the rings between itself and each peer, and how their numbers are compared: see [`ring`](crate::ring).
+//! What a rank remembers of the rings between itself and each peer, and how their numbers are
+//! compared: see [`ring`](crate::ring).
 
 use core::cell::Cell;
 
@@ -12,19 +13,20 @@ const PATIENCE: u8 = 8;
 /// So many lines are taken that are not placed, at most and about.
 const MOST_UNPLACED: u32 = 1 << 30;
 
-/// Whether a ring of so many entries has room for `ticket`, as an older view of its head tells: others may have sent any number since, so it
-/// is believed only where it leaves no doubt.
+/// Whether a ring of so many entries has room for `ticket`, as an older view of its head tells:
+/// others may have sent any number since, so it is believed only where it leaves no doubt.
 pub(crate) const fn surely_has_room(ticket: u32, head: u32, entries: u32) -> bool {
     ticket.wrapping_sub(head) < entries
 }
 
-/// Whether all before `ticket` is placed, of a ring to which all before `sent` were sent: both are looked at from there on back, since any number
-/// may have been sent behind `ticket`.
+/// Whether all before `ticket` is placed, of a ring to which all before `sent` were sent: both are
+/// looked at from there on back, since any number may have been sent behind `ticket`.
 pub(crate) const fn is_placed(sent: u32, ticket: u32, head: u32) -> bool {
     sent.wrapping_sub(head) <= sent.wrapping_sub(ticket)
 }
 
-/// What a rank remembers of the rings between itself and some peer. Of 64 bytes, so that a shift finds it.
+/// What a rank remembers of the rings between itself and some peer. Of 64 bytes, so that a shift
+/// finds it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Peer {
@@ -32,30 +34,36 @@ pub(crate) struct Peer {
     pub(crate) sent: Cell<u32>,
     /// `head` of the peer's ring, when it was last looked at.
     pub(crate) credit: Cell<u32>,
-    /// Pairs: the next ticket to take of the own ring that the peer fills. Shared, of the first peer: of the own ring.
+    /// Pairs: the next ticket to take of the own ring that the peer fills. Shared, of the first
+    /// peer: of the own ring.
     pub(crate) taken: Cell<u32>,
     /// Pairs: as far as the peer was told that its ring was taken (`room`), and placed (`head`).
     pub(crate) told: Cell<u32>,
     pub(crate) placed_to: Cell<u32>,
     /// Long payload has left for the peer, which was not asked to place it.
     pub(crate) asks: Cell<bool>,
-    /// The number of the long payload that went to the peer last: odd, so never 0. Whether some of it is still to leave; and how often
-    /// there was room for that, which others left to it in vain.
+    /// The number of the long payload that went to the peer last: odd, so never 0. Whether some of
+    /// it is still to leave; and how often there was room for that, which others left to it in
+    /// vain.
     stream: Cell<u32>,
     live: Cell<bool>,
     patience: Cell<u8>,
     /// Pairs: the ticket behind the last inline payload that is under way to the peer,
     ticket: Cell<u32>,
-    /// and the bytes that it is for, and perhaps others between them. Where `end` is 0, none is under way.
+    /// and the bytes that it is for, and perhaps others between them. Where `end` is 0, none is
+    /// under way.
     start: Cell<u32>,
     end: Cell<u32>,
     /// Shared: the peer whose `credit` this is.
     pub(crate) known: Cell<Option<Rank>>,
-    /// Pairs: whose ring is looked at behind the peer's: this rank's own is left out, since it knows what is in it.
+    /// Pairs: whose ring is looked at behind the peer's: this rank's own is left out, since it
+    /// knows what is in it.
     pub(crate) next: Cell<Rank>,
-    /// Pairs: the word with the head of the own ring that the peer fills, from the start of the region.
+    /// Pairs: the word with the head of the own ring that the peer fills, from the start of the
+    /// region.
     pub(crate) head: Cell<u32>,
-    /// While inline payload is under way: something of the peer was taken since: see [`held`](crate::held).
+    /// While inline payload is under way: something of the peer was taken since: see
+    /// [`held`](crate::held).
     heard: Cell<bool>,
 }
 
@@ -97,7 +105,8 @@ impl Peer {
         self.patience.set(0);
     }
 
-    /// There is room. Whether other payload than what is under way must leave that to it: not for ever, it may have been dropped.
+    /// There is room. Whether other payload than what is under way must leave that to it: not for
+    /// ever, it may have been dropped.
     pub(crate) fn yields(&self) -> bool {
         let waited = self.patience.get();
         self.patience.set(waited.saturating_add(1));
@@ -114,12 +123,14 @@ impl Peer {
         }
     }
 
-    /// Whether half of its ring, of so many entries, may be full: then entries from there are asked how many were taken.
+    /// Whether half of its ring, of so many entries, may be full: then entries from there are asked
+    /// how many were taken.
     pub(crate) fn wants_room(&self, entries: u32) -> bool {
         self.sent.get().wrapping_sub(self.credit.get()) >= entries.wrapping_shr(1)
     }
 
-    /// Whether what is taken must be placed: `head` must not fall behind by so much that it seems to be ahead.
+    /// Whether what is taken must be placed: `head` must not fall behind by so much that it seems
+    /// to be ahead.
     pub(crate) fn lags(&self) -> bool {
         self.taken.get().wrapping_sub(self.placed_to.get()) >= MOST_UNPLACED
     }
@@ -141,7 +152,8 @@ impl Peer {
         (start < self.start.get() || end > self.end.get()) && self.widens(start, end)
     }
 
-    /// These bytes are not among those that inline payload under way is for. True if there is no other.
+    /// These bytes are not among those that inline payload under way is for. True if there is no
+    /// other.
     #[inline(never)]
     fn widens(&self, start: u32, end: u32) -> bool {
         let others = self.end.get();
@@ -158,7 +170,8 @@ impl Peer {
         self.asks.set(false);
     }
 
-    /// Whether it has payload of this rank that it may not have placed, though this rank has heard of it.
+    /// Whether it has payload of this rank that it may not have placed, though this rank has heard
+    /// of it.
     pub(crate) fn has_told(&self) -> bool {
         self.heard.get()
     }

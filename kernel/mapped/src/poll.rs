@@ -1,17 +1,19 @@
 //! Remembering what a waiting loop looks at.
 //!
-//! A loop that waits polls some words and then relaxes. [`Relax::relax`](flagpost_hal::Relax) wants to know
-//! those words, to sleep until one changes. Instead of passing them through every layer, each poll
-//! notes its word here, and relaxing hands over what was noted since the last time.
+//! A loop that waits polls some words and then relaxes. [`Relax::relax`](flagpost_hal::Relax) wants
+//! to know those words, to sleep until one changes. Instead of passing them through every layer,
+//! each poll notes its word here, and relaxing hands over what was noted since the last time.
 //!
-//! Whoever gets bytes in a loop, or reads memory, polls what is no word. That is noted too, and so is the end of a wait:
-//! relaxing then looks once too often rather than sleep on a word that nobody changes any more.
+//! Whoever gets bytes in a loop, or reads memory, polls what is no word. That is noted too, and so
+//! is the end of a wait: relaxing then looks once too often rather than sleep on a word that nobody
+//! changes any more.
 
 use core::cell::Cell;
 
 use flagpost_hal::{Address, CoreId, Machine, Region, Relax, Watch};
 
-/// How many words a loop waits for, those of the bells of 64 ranks among them. One that polls more only yields.
+/// How many words a loop waits for, those of the bells of 64 ranks among them. One that polls more
+/// only yields.
 const WORDS: usize = 24;
 
 /// The words polled since the last [`Polled::relax`].
@@ -44,7 +46,8 @@ impl Polled {
         }
     }
 
-    /// Notes that the word `at` held `seen`, which is what was waited for: it matters only if an older value is remembered.
+    /// Notes that the word `at` held `seen`, which is what was waited for: it matters only if an
+    /// older value is remembered.
     #[inline]
     pub(crate) fn note_arrived(&self, at: Address, seen: u32) {
         if self.count.get() > 0 && !self.taken(at) {
@@ -79,7 +82,8 @@ impl Polled {
         taken
     }
 
-    /// Looks at the word that was noted last, until it is another one, or as often as the machine's loops do.
+    /// Looks at the word that was noted last, until it is another one, or as often as the machine's
+    /// loops do.
     #[inline]
     pub(crate) fn look<M: Machine>(&self, machine: &M) {
         let last = self.count.get().wrapping_sub(1);
@@ -99,8 +103,9 @@ impl Polled {
         self.count.set(0);
     }
 
-    /// Notes that bells were looked at. They are waited for as what they were heard as, not as what they were in this look: who has another value has told
-    /// this rank something that it does not know.
+    /// Notes that bells were looked at. They are waited for as what they were heard as, not as what
+    /// they were in this look: who has another value has told this rank something that it does not
+    /// know.
     pub(crate) fn note_bells(&self) {
         self.bells.set(true);
     }
@@ -120,7 +125,8 @@ impl Polled {
         self.looked.set(false);
     }
 
-    /// Relaxes until one of the noted words changes, and forgets them. `bells` are noted, if they were looked at.
+    /// Relaxes until one of the noted words changes, and forgets them. `bells` are noted, if they
+    /// were looked at.
     pub(crate) fn relax(&self, machine: &impl Relax, bells: impl ExactSizeIterator<Item = Watch>) {
         let bells = self.bells.take().then_some(bells);
         let noted = self.count.take();

@@ -1,25 +1,32 @@
 //! Rings of notifications: a line per entry, one consumer, and no lock where there is one producer.
 //!
 //! # Guarantee
-//! G1. Who takes an entry finds its data, and its producer's earlier puts to this rank, in memory; inline payload as `held`
-//!     says.
-//! G2. Entries of one producer are taken in program order; those of a shared ring in the order of their tickets.
-//! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing; or sent a part of long payload, and knows how much.
+//! G1. Who takes an entry finds its data, and its producer's earlier puts to this rank, in memory;
+//!     inline payload as `held` says.
+//! G2. Entries of one producer are taken in program order; those of a shared ring in the order of
+//!     their tickets.
+//! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing;
+//!     or sent a part of long payload, and knows how much.
 //! G4. When [`flush`](flagpost_link::Link::flush) says so, inline payload is in its place as well.
-//! G5. Who takes an entry may store to what its producer has read before: that does not find it any more.
+//! G5. Who takes an entry may store to what its producer has read before: that does not find it any
+//!     more.
 //!
 //! # Which ring
-//! [`Ring::Pairs`]: every rank has one ring per peer, which only that peer fills. No lock, but a line for each entry of each
-//! peer, and a word to poll per peer. [`Ring::Shared`]: every rank has one ring, and producers take tickets under the
-//! owner's lock, or by a native atomic where the machine has them. [`Ring::Bells`]: pairs, and a byte per peer to poll instead of a
-//! word ([`bells`](crate::bells)).
+//! [`Ring::Pairs`]: every rank has one ring per peer, which only that peer fills. No lock, but a
+//! line for each entry of each peer, and a word to poll per peer. [`Ring::Shared`]: every rank has
+//! one ring, and producers take tickets under the owner's lock, or by a native atomic where the
+//! machine has them. [`Ring::Bells`]: pairs, and a byte per peer to poll instead of a word
+//! ([`bells`](crate::bells)).
 //!
-//! The default ([`Ring::for_ranks`]): for up to 4 ranks pairs, of 64 lines per rank (128 for two, where half of the message buffer has room for
-//! them). For up to 64 ranks bells, of up to 128 lines per rank, where half of the message buffer has room for 2 lines per peer:
-//! on the SCC 2 lines for each of 48 ranks. Else, and where there are no message buffers, a shared ring of 64 lines.
+//! The default ([`Ring::for_ranks`]): for up to 4 ranks pairs, of 64 lines per rank (128 for two,
+//! where half of the message buffer has room for them). For up to 64 ranks bells, of up to 128
+//! lines per rank, where half of the message buffer has room for 2 lines per peer: on the SCC 2
+//! lines for each of 48 ranks. Else, and where there are no message buffers, a shared ring of 64
+//! lines.
 //!
-//! Rings of pairs lie in the message buffer if their entries fill no more than half of it, since a core polls its own buffer fastest; else in
-//! memory. So does a shared ring, if the slots of two windows have room beside it (on the SCC: up to 378 ranks), and tickets are not taken by native
+//! Rings of pairs lie in the message buffer if their entries fill no more than half of it, since a
+//! core polls its own buffer fastest; else in memory. So does a shared ring, if the slots of two
+//! windows have room beside it (on the SCC: up to 378 ranks), and tickets are not taken by native
 //! atomics.
 //!
 //! # Memory layout
@@ -35,12 +42,13 @@
 //!        │           │        │                   │ 0…5:   bits 31 of words 0…5  │        │
 //!        └───────────┴────────┴───────────────────┴──────────────────────────────┴────────┘
 //! ```
-//! A line may arrive in pieces, in any order; only words arrive whole. So each word says by itself that it is there: its
-//! *phase* is the parity of the ring's lap, the opposite of what the entry held before. Data and flag travel in one bulk
-//! store, with no drain between them.
+//! A line may arrive in pieces, in any order; only words arrive whole. So each word says by itself
+//! that it is there: its *phase* is the parity of the ring's lap, the opposite of what the entry
+//! held before. Data and flag travel in one bulk store, with no drain between them.
 //!
-//! Where the machine keeps its caches in step ([`COHERENT`](flagpost_hal::Coherence::COHERENT)) a drain costs less than to pack words.
-//! There only word 0 has a phase, and it is stored behind a drain (a shared ring's entries are such words everywhere):
+//! Where the machine keeps its caches in step ([`COHERENT`](flagpost_hal::Coherence::COHERENT)) a
+//! drain costs less than to pack words. There only word 0 has a phase, and it is stored behind a
+//! drain (a shared ring's entries are such words everywhere):
 //!
 //! ```text
 //!   word   0           1        2        3       4 … 7
@@ -50,26 +58,34 @@
 //!        └───────────┴────────┴────────┴───────┴──────────────────┘
 //! ```
 //!
-//! Payload that is longer than 16 bytes may follow in lines of its own (`long`): length 65,534 says so; the first word of data is its length, the
-//! other three begin it, and bits 24 to 29 of word 6 say how many lines follow at once. If yet more are to follow, one of these has bit 30, which
-//! no entry has. Length 65,535 is none: the producer asks the owner to place what it holds.
+//! Payload that is longer than 16 bytes may follow in lines of its own (`long`): length 65,534 says
+//! so; the first word of data is its length, the other three begin it, and bits 24 to 29 of word 6
+//! say how many lines follow at once. If yet more are to follow, one of these has bit 30, which no
+//! entry has. Length 65,535 is none: the producer asks the owner to place what it holds.
 //!
-//! *Inline payload*: up to 16 bytes travel in the entry, and the target copies them to their place: as soon as anybody but
-//! itself may look (`held`); on coherent machines, when they take the entry. Longer data are stored in place by the producer, before the entry; and behind inline payload
-//! for the same bytes, for which it waits as a flush does.
+//! *Inline payload*: up to 16 bytes travel in the entry, and the target copies them to their place:
+//! as soon as anybody but itself may look (`held`); on coherent machines, when they take the entry.
+//! Longer data are stored in place by the producer, before the entry; and behind inline payload for
+//! the same bytes, for which it waits as a flush does.
 //!
-//! Tickets start just below the wrap-around of `u32`, so that every run passes it. `head` counts what was taken of a ring, and placed. Where long
-//! payload travels, it may be far behind: there `room`, beside it, counts what was taken, and is what producers look at for room. It is told when most of a
-//! ring was taken since, or a half and the owner has nothing else to do, or anything and the owner's queue is full; and by each entry that goes the other way (word 7, which a
-//! producer loads once half of its ring may be full), so that producers who are answered need not look. The word is told whatever entries say: a producer that waits for room may not take those.
+//! Tickets start just below the wrap-around of `u32`, so that every run passes it. `head` counts
+//! what was taken of a ring, and placed. Where long payload travels, it may be far behind: there
+//! `room`, beside it, counts what was taken, and is what producers look at for room. It is told
+//! when most of a ring was taken since, or a half and the owner has nothing else to do, or anything
+//! and the owner's queue is full; and by each entry that goes the other way (word 7, which a
+//! producer loads once half of its ring may be full), so that producers who are answered need not
+//! look. The word is told whatever entries say: a producer that waits for room may not take those.
 //!
 //! # Invariants
-//! I1. Only the holder of ticket `t` writes entry `t % n` between `head <= t - n` (or `room`) and taking it; a pair's ring has one holder, a
-//!     shared ring's tickets are given out under the owner's lock (or by an atomic), and its entries are taken when all
-//!     their words have arrived.
-//! I2. `tail - head <= n`; or `tail - room <= n`, and `head` at most 2^30 and a put behind. Neither goes back, so a producer's older view errs on the safe side.
-//! I3. An entry's words that have a phase are all written on every lap, so each word's phase changes with the lap.
-//! I4. Whether `head` is stored depends on each word of the entry that is used: no load of one can finish behind it.
+//! I1. Only the holder of ticket `t` writes entry `t % n` between `head <= t - n` (or `room`) and
+//!     taking it; a pair's ring has one holder, a shared ring's tickets are given out under the
+//!     owner's lock (or by an atomic), and its entries are taken when all their words have arrived.
+//! I2. `tail - head <= n`; or `tail - room <= n`, and `head` at most 2^30 and a put behind. Neither
+//!     goes back, so a producer's older view errs on the safe side.
+//! I3. An entry's words that have a phase are all written on every lap, so each word's phase
+//!     changes with the lap.
+//! I4. Whether `head` is stored depends on each word of the entry that is used: no load of one can
+//!     finish behind it.
 //!
 //! # Steps
 //! | call            | core     | memory actions, in order                                                   |
@@ -85,22 +101,26 @@
 //! |                 |          | or, if there is none, store head                                           |
 //! | `flush`         | producer | load head, if payload of the own is under way                              |
 //!
-//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; bells: 1 byte more; shared: the data, 1 lock, 1 load, 2 stores,
-//! 1 unlock, and 1 load per lap. An idle `progress`: one load of own memory per ring, none of the own; bells: a line (or the words) per
+//! Remote accesses of a put_immediate of up to 16 bytes: pairs: 1 line, and 1 load per lap; bells:
+//! 1 byte more; shared: the data, 1 lock, 1 load, 2 stores, 1 unlock, and 1 load per lap. An idle
+//! `progress`: one load of own memory per ring, none of the own; bells: a line (or the words) per
 //! 32 ranks.
 //!
-//! On coherent machines: `put_immediate` stores the entry's body; drains; stores its word. `progress` loads the word; acquires;
-//! loads the body; stores the payload; drains; stores head. Most take [one step](flagpost_hal::UncachedMemory::take_record) of the machine for
-//! that, which finds the ring whose turn it is.
+//! On coherent machines: `put_immediate` stores the entry's body; drains; stores its word.
+//! `progress` loads the word; acquires; loads the body; stores the payload; drains; stores head.
+//! Most take [one step](flagpost_hal::UncachedMemory::take_record) of the machine for that, which
+//! finds the ring whose turn it is.
 //!
 //! # Bounds
-//! See [`Ring`]. A slow consumer makes its producers wait, never lose. Inline payload needs the target's progress: a flush waits for
-//! it, and a target that never takes what arrives makes it wait for ever; at no cost while none is under way.
+//! See [`Ring`]. A slow consumer makes its producers wait, never lose. Inline payload needs the
+//! target's progress: a flush waits for it, and a target that never takes what arrives makes it
+//! wait for ever; at no cost while none is under way.
 //!
 //! # Source
 //! [NA] IV-C (ring of line-sized entries, inline payload) and the notification ring of Barrelfish
-//! on the SCC (claim under the receiver's test-and-set register). We differ from both: phases in the words
-//! replace a shared write position that the consumer would have to poll under the lock, and a second store for the flag.
+//! on the SCC (claim under the receiver's test-and-set register). We differ from both: phases in
+//! the words replace a shared write position that the consumer would have to poll under the lock,
+//! and a second store for the flag.
 //!
 //! [NA]: crate#sources
 
@@ -131,8 +151,9 @@ pub enum Ring {
         /// A power of two from 1 to 32,768.
         entries: u32,
     },
-    /// [`Pairs`](Self::Pairs), and a byte per peer that says whether there is anything in its ring ([`bells`](crate::bells)). On machines
-    /// that keep their caches in step the same as `Pairs`. Payload of more than 16 bytes does not travel in such rings.
+    /// [`Pairs`](Self::Pairs), and a byte per peer that says whether there is anything in its ring
+    /// ([`bells`](crate::bells)). On machines that keep their caches in step the same as `Pairs`.
+    /// Payload of more than 16 bytes does not travel in such rings.
     Bells {
         /// A power of two from 1 to 128.
         entries: u32,
@@ -142,18 +163,19 @@ pub enum Ring {
 impl Ring {
     /// Lines per rank, unless asked for otherwise.
     const LINES: u32 = 64;
-    /// And where half of the message buffer has room for so many: between two ranks, so that long payload waits for room half as often,
-    /// and among more than a word each can be looked at.
+    /// And where half of the message buffer has room for so many: between two ranks, so that long
+    /// payload waits for room half as often, and among more than a word each can be looked at.
     const MOST_LINES: u32 = 128;
-    /// Least lines of a pair's ring without bells: a producer looks at `head` once in so many puts. And a rank that waits looks at a
-    /// word of each of its rings, which are four then at most.
+    /// Least lines of a pair's ring without bells: a producer looks at `head` once in so many puts.
+    /// And a rank that waits looks at a word of each of its rings, which are four then at most.
     const LEAST: u32 = 16;
     /// Least lines with bells.
     const LEAST_BELLED: u32 = 2;
     /// Most lines with bells: a bell of 8 bits is ahead then, never behind.
     const MOST_BELLED: u32 = 128;
 
-    /// The default for so many ranks, with message buffers of so many bytes (0: none) and entries of `entry` bytes: see [there](self#which-ring).
+    /// The default for so many ranks, with message buffers of so many bytes (0: none) and entries
+    /// of `entry` bytes: see [there](self#which-ring).
     pub const fn for_ranks(ranks: u16, buffer: u32, entry: u32) -> Self {
         let near = match half(buffer).checked_div(entry) {
             Some(lines) => lines,

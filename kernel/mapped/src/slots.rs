@@ -5,8 +5,9 @@
 //!
 //! # Invariants
 //! I1. Each word has one writer at a time, so an uncached store needs no lock and no reset.
-//! I2. Values rise by one (wrapping), from just below the wrap-around of `u32`, so that every run passes it; "reached" compares their distance as a signed number, so that a
-//!     writer may run ahead of the reader by up to 2^31.
+//! I2. Values rise by one (wrapping), from just below the wrap-around of `u32`, so that every run
+//!     passes it; "reached" compares their distance as a signed number, so that a writer may run
+//!     ahead of the reader by up to 2^31.
 //!
 //! # Steps
 //! | call      | core   | memory actions, in order                                     |
@@ -15,11 +16,13 @@
 //! | `reached` | owner  | 1 uncached load of its own region; `acquire` if reached      |
 //!
 //! # Memory layout
-//! The first 32 lie at a fixed place of the region (see the crate documentation). Others are allocated: in the message
-//! buffer as long as it has room, since a core polls its own buffer fastest; else in memory.
+//! The first 32 lie at a fixed place of the region (see the crate documentation). Others are
+//! allocated: in the message buffer as long as it has room, since a core polls its own buffer
+//! fastest; else in memory.
 //!
-//! *Slots of pairs* on machines that keep their caches in step, for up to 16 ranks: a line per peer in the region of the lower rank of each two, with
-//! all four words that they signal to each other. Why: [`facing`](crate::facing).
+//! *Slots of pairs* on machines that keep their caches in step, for up to 16 ranks: a line per peer
+//! in the region of the lower rank of each two, with all four words that they signal to each other.
+//! Why: [`facing`](crate::facing).
 //! ```text
 //!   0              4              8              12             16
 //!   ┌──────────────┬──────────────┬──────────────┬──────────────┐
@@ -44,7 +47,8 @@ const FIRST: u32 = 0_u32.wrapping_sub(2);
 /// In a slot's number: it lies in the message buffer.
 const BUFFER: u32 = 1 << 31;
 
-/// In a slot's number: it is one of [`PAIRED`] of pairs, which are in the lowest bits; the line that they begin at is above.
+/// In a slot's number: it is one of [`PAIRED`] of pairs, which are in the lowest bits; the line
+/// that they begin at is above.
 const OF_PAIRS: u32 = 1 << 30;
 const PAIRED: u32 = 32;
 
@@ -124,7 +128,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         Ok(Slot(number | OF_PAIRS))
     }
 
-    /// Takes slots of the message buffer, which is the nearest memory to poll; of memory, if that is full.
+    /// Takes slots of the message buffer, which is the nearest memory to poll; of memory, if that
+    /// is full.
     pub(crate) fn take_slots(&self, count: u32) -> Result<Slot, Refusal> {
         let bytes = count.saturating_mul(4);
         let first = match take(&self.buffer, bytes, Place::Symmetric) {

@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl<M: Machine> Mapped<M> {
-    /// Brings this rank's words into their initial state and announces that it is up. Does not wait for
-    /// anybody.
+    /// Brings this rank's words into their initial state and announces that it is up. Does not wait
+    /// for anybody.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores.
@@ -29,20 +29,21 @@ impl<M: Machine> Mapped<M> {
         Self::start_with_ring(machine, session, ring)
     }
 
-    /// [`start`](Self::start) with other rings than the default: more lines for slow consumers, fewer where memory is dear. The
-    /// same on all ranks.
+    /// [`start`](Self::start) with other rings than the default: more lines for slow consumers,
+    /// fewer where memory is dear. The same on all ranks.
     ///
     /// # Errors
-    /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and for a ring per pair of more than
-    /// 64 ranks, or with bells of more than 128 entries; [`Refusal::NoMemory`].
+    /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and
+    /// for a ring per pair of more than 64 ranks, or with bells of more than 128 entries;
+    /// [`Refusal::NoMemory`].
     pub fn start_with_ring(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
         Self::begin(machine, session, ring)
     }
 }
 
 impl<M: Machine + NativeAtomics> Mapped<M, Native> {
-    /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with such rings, as a link that changes
-    /// words by the machine's atomic operations. On all ranks alike.
+    /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with such rings,
+    /// as a link that changes words by the machine's atomic operations. On all ranks alike.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
@@ -133,15 +134,17 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         link.take_turns();
         order!(
             "mapped.start.release<ready",
-            // RELEASE: the register's state is undefined; a peer that knew us to be up might hold it.
+            // RELEASE: the register's state is undefined; a peer that knew us to be up might hold
+            // it.
             point!(
                 "mapped.start.release",
                 link.machine.release_at_start(link.machine.core())
             ),
             order!(
                 "mapped.start.write_back<clear",
-                // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this memory.
-                // One that is evicted later would travel over words and windows of this one.
+                // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this
+                // memory. One that is evicted later would travel over words and windows of this
+                // one.
                 point!(
                     "mapped.start.write_back",
                     link.machine

@@ -29,8 +29,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         }
     }
 
-    /// Takes the next entry of the ring whose turn it is, if it is a pair's on a coherent machine, has immediate `wanted`, and
-    /// an element of 8 bytes. False if it takes more; then nothing has happened.
+    /// Takes the next entry of the ring whose turn it is, if it is a pair's on a coherent machine,
+    /// has immediate `wanted`, and an element of 8 bytes. False if it takes more; then nothing has
+    /// happened.
     #[inline(always)]
     pub(crate) fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
         if !M::COHERENT || !self.at_once.get() {
@@ -69,8 +70,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         false
     }
 
-    /// Takes the entry at an address, if it is the one that is wanted, of a lap whose phase is the top bit of `top`, has an element of 8
-    /// bytes, and `is_next`. None if it is not there; false if it takes more.
+    /// Takes the entry at an address, if it is the one that is wanted, of a lap whose phase is the
+    /// top bit of `top`, has an element of 8 bytes, and `is_next`. None if it is not there; false
+    /// if it takes more.
     #[inline(always)]
     fn take_record(
         &self,
@@ -79,7 +81,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         is_next: impl FnOnce() -> bool,
     ) -> Option<bool> {
         let announcing = entry::announcing(wanted, top);
-        // I4: the body is loaded before the payload is stored, and that before the entry is given back.
+        // I4: the body is loaded before the payload is stored, and that before the entry is given
+        // back.
         self.machine
             .take_record(at, announcing, |answered, [head, one]| {
                 let (place, _) = entry::of_body(head);
@@ -92,7 +95,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             })
     }
 
-    /// Takes the next entry of some ring. Rings take turns; and so do lines of bells, if this is done `aside`.
+    /// Takes the next entry of some ring. Rings take turns; and so do lines of bells, if this is
+    /// done `aside`.
     #[inline(never)]
     pub(crate) fn take(&self, aside: bool) -> Option<u32> {
         let rings = self.rings_of(self.rank()).ok()?;
@@ -112,7 +116,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let source = next;
             next = source.next(count);
             let peer = self.peer(source)?;
-            // What this rank has sent to itself, it knows. (One that is alone has nothing else to look at.)
+            // What this rank has sent to itself, it knows. (One that is alone has nothing else to
+            // look at.)
             if count > 1 && source == self.rank() && peer.sent == peer.taken {
                 self.at_once
                     .set(has_facing(M::COHERENT, self.layout.ring, count));
@@ -217,7 +222,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         if let (Some(facing), Some(_)) = (facing, in_ring) {
             facing.meets();
         }
-        // Behind an acquire, if there is anything in the ring: I1 of `facing`: what is here comes first.
+        // Behind an acquire, if there is anything in the ring: I1 of `facing`: what is here comes
+        // first.
         let (at, first) = match facing.map(|facing| (facing, self.look_facing(source, facing))) {
             Some((facing, Some(faced))) => {
                 facing.took();
@@ -239,7 +245,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         let payload = payload.as_flattened().get(..len).unwrap_or(&[]);
         let fits = self.check(place, payload.len()).is_ok();
         let next = ticket.wrapping_add(1);
-        // I4: whether the entry is given back depends on its length; and payload is stored before that.
+        // I4: whether the entry is given back depends on its length; and payload is stored before
+        // that.
         self.place(place, if fits { payload } else { &[] }, number, next);
         taken.set(next);
         Some(entry::immediate(first))
@@ -275,7 +282,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         len > 0 && self.check(entry.place, len).is_ok()
     }
 
-    /// The entry of `words`, if it is there: a word to look, then those that matter, `room` among them or not.
+    /// The entry of `words`, if it is there: a word to look, then those that matter, `room` among
+    /// them or not.
     fn look(&self, words: &mut Words, phase: u32, room: bool) -> Option<Entry> {
         let here = |word: u32| Entry::is_of(word, phase);
         let at = words.at;
@@ -332,7 +340,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 }
 
-/// The words of a line of a ring, as they are loaded: one by one, or all with the first where that takes no longer.
+/// The words of a line of a ring, as they are loaded: one by one, or all with the first where that
+/// takes no longer.
 pub(crate) struct Words {
     pub(crate) at: Address,
     at_once: bool,

@@ -17,13 +17,14 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         value
     }
 
-    /// A waiting loop may look at bytes that are not polled word by word: it must not sleep on other words.
+    /// A waiting loop may look at bytes that are not polled word by word: it must not sleep on
+    /// other words.
     pub(crate) fn looked(&self) {
         point!("mapped.poll.looked", self.polled.looked());
     }
 
-    /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word announces is not
-    /// loaded earlier than the word.
+    /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word
+    /// announces is not loaded earlier than the word.
     pub(crate) fn poll_for(
         &self,
         at: Address,
@@ -96,8 +97,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     pub(crate) fn unlock(&self, held: Guard<Held<'_, M>>, drain: Site) {
         order!(
             "mapped.unlock.drain<release",
-            // DRAIN: the next holder must load what this one stored. `retire` and `post` also promise that
-            // what came before is ordered before what comes after; this is where it is.
+            // DRAIN: the next holder must load what this one stored. `retire` and `post` also
+            // promise that what came before is ordered before what comes after; this is where it
+            // is.
             point!(drain, self.machine.drain()),
             drop(held)
         );

@@ -97,8 +97,8 @@ impl Answers {
         self.begun.borrow_mut().insert(id, begun);
     }
 
-    /// A place for a piece: one that nobody has, else one whose answer nobody has asked for yet, who will find it
-    /// [`Gone`](Answer::Gone).
+    /// A place for a piece: one that nobody has, else one whose answer nobody has asked for yet,
+    /// who will find it [`Gone`](Answer::Gone).
     pub(crate) fn place(&self) -> Option<usize> {
         let mut begun = self.begun.borrow_mut();
         let under_way = |id: u32| begun.get(&id).is_some_and(|begun| begun.answer.is_none());

@@ -6,15 +6,18 @@ use flagpost_link::{Amo, Rank};
 ///
 /// # Contract
 /// * F1. Nothing blocks, except [`relax`](Self::relax), which may.
-/// * F2. Every operation that was posted is done, once, at any later time and in any order with others, to the same
-///   target and to the same bytes too; or it fails, if its target is gone. An [`Event`] tells, when that has happened.
+/// * F2. Every operation that was posted is done, once, at any later time and in any order with
+///   others, to the same target and to the same bytes too; or it fails, if its target is gone. An
+///   [`Event`] tells, when that has happened.
 /// * F3. An immediate arrives behind the data of its own operation.
 /// * F4. Nothing is lost: an immediate for which its target's completion queue has no room waits.
 /// * F5. Events come in the order in which they happened here.
-/// * F6. Operations on one cell of 8 bytes do not overlap. Nothing is said of cells and other accesses.
-/// * F7. Own memory shows, some time, what the network has stored in it, and its changes of cells; when, and in which
-///   order, only events say.
-/// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own events only.
+/// * F6. Operations on one cell of 8 bytes do not overlap. Nothing is said of cells and other
+///   accesses.
+/// * F7. Own memory shows, some time, what the network has stored in it, and its changes of cells;
+///   when, and in which order, only events say.
+/// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own
+///   events only.
 pub trait Fabric {
     /// This rank.
     fn rank(&self) -> Rank;
@@ -31,8 +34,8 @@ pub trait Fabric {
     /// Stores to own registered memory, before anything that is posted later.
     fn write(&self, at: u32, from: &[u8]);
 
-    /// Begins `work` at `to`, which is another rank unless the work is on a cell. Its event will bear `id`. Places are
-    /// offsets in registered memory, and inside of it; data are copied.
+    /// Begins `work` at `to`, which is another rank unless the work is on a cell. Its event will
+    /// bear `id`. Places are offsets in registered memory, and inside of it; data are copied.
     ///
     /// # Errors
     /// [`SendQueueFull`]: again when an operation is done.
@@ -41,13 +44,14 @@ pub trait Fabric {
     /// The oldest event that was not taken yet.
     fn poll(&self) -> Option<Event>;
 
-    /// A rank that will not answer any more, if that is known other than by a failure. Waiting loops ask between two polls. The
-    /// default is for fabrics that learn it from failures only.
+    /// A rank that will not answer any more, if that is known other than by a failure. Waiting
+    /// loops ask between two polls. The default is for fabrics that learn it from failures only.
     fn lost(&self) -> Option<Rank> {
         None
     }
 
-    /// Gives time to others. Returns when there is an event, or when one of `watched` differs, or for no reason.
+    /// Gives time to others. Returns when there is an event, or when one of `watched` differs, or
+    /// for no reason.
     fn relax(&self, watched: &[Watched]);
 
     /// Gives time to others, and returns.
@@ -100,7 +104,8 @@ pub enum Event {
         /// The former value of a cell.
         value: u64,
     },
-    /// An own operation has failed, because its target is gone. It may have had its effect, in part.
+    /// An own operation has failed, because its target is gone. It may have had its effect, in
+    /// part.
     Failed {
         /// Which.
         id: u32,

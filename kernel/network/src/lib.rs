@@ -29,17 +29,18 @@
 //! # Steps
 //! | call | what is posted | done when |
 //! |---|---|---|
-//! | `put` | a store | at once; `fence` and `flush` wait for its completion |
+//! | `put` | a store | immediately; `fence` and `flush` wait for its completion |
 //! | `get` | loads into registered memory, a piece at a time | the piece has come and is copied out |
 //! | `amo` | an operation on a cell; half a cell that is added to: as `update` | its answer has come |
 //! | `update` | a load of the cell, then compare-and-swap until it finds what was loaded | the swap's answer has come |
 //! | `watch` | once own memory shows that it may have come to it: a load of the own cell | its answer has come |
-//! | `put_immediate` | a store that brings an immediate | at once |
-//! | `signal` | an immediate without a store: bit 31, the slot's number | at once |
-//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | at once; if it is refused, whatever looks for events later posts it |
+//! | `put_immediate` | a store that brings an immediate | immediately |
+//! | `signal` | an immediate without a store: bit 31, the slot's number | immediately |
+//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | immediately; if it is refused, whatever looks for events later posts it |
 //!
-//! What a rank does to itself is done in its own memory, except to cells: the network may not be coherent with the host's
-//! own atomic operations, so they are changed and read by the network alone.
+//! What a rank does to itself is done in its own memory, except to cells: the network may not be
+//! coherent with the host's own atomic operations, so they are changed and read by the network
+//! alone.
 //!
 //! # Memory layout (registered, the same on each rank)
 //! ```text
@@ -54,20 +55,21 @@
 //! ```
 //!
 //! # Bounds
-//! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per rank, 4 per slot, 8
-//! per immediate that waits (64 of each rank at most), and some 40 per operation under way. An operation whose [`Op`](flagpost_link::Op) was dropped
-//! keeps its answer for ever, or, if it is a get, until the place is needed; one that was
-//! [abandoned](flagpost_link::Link::abandon) before keeps none. The kernel's are abandoned by whatever handle is dropped, or window
-//! freed; a window that was not freed keeps a few.
+//! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per
+//! rank, 4 per slot, 8 per immediate that waits (64 of each rank at most), and some 40 per
+//! operation in flight. An operation whose [`Op`](flagpost_link::Op) was dropped keeps its answer
+//! for ever, or, if it is a get, until the place is needed; one that was
+//! [abandoned](flagpost_link::Link::abandon) before keeps none. The kernel's are abandoned by
+//! whatever handle is dropped, or window freed; a window that was not freed keeps a few.
 //!
 //! # Lost peers
-//! When the fabric says that an operation has failed, its target is lost: whatever is begun there from then on is refused
-//! with [`PeerLost`](flagpost_link::Refusal::PeerLost), and so is, once, the next fence or flush, for what was to be
-//! ordered may not be there. All else goes on.
+//! When the fabric says that an operation has failed, its target is lost: whatever is begun there
+//! from then on is refused with [`PeerLost`](flagpost_link::Refusal::PeerLost), and so is, once,
+//! the next fence or flush, for what was to be ordered may not be there. All else continues.
 //!
 //! # Source
-//! The division into puts with immediates and counted signals is that of [NA] and of [foMPI] 2.3 on networks; credits are
-//! usual there.
+//! The division into puts with immediates and counted signals is that of [NA] and of [foMPI] 2.3 on
+//! networks; credits are usual there.
 //!
 //! [NA]: flagpost_link
 //! [foMPI]: flagpost_link

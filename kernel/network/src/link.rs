@@ -15,7 +15,8 @@ use crate::{
 /// Slots that are there from the start.
 const SLOTS: u32 = 32;
 
-/// What a slot counts before the first signal: the second wraps around, so that every run passes it.
+/// What a slot counts before the first signal: the second wraps around, so that every run passes
+/// it.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
 /// Slots that there can be.
@@ -44,7 +45,8 @@ pub(crate) struct Peer {
     pub(crate) untold: Untold,
 }
 
-/// Who is still to be told of a loss. Apart: who asks for all may not know what was meant for the one.
+/// Who is still to be told of a loss. Apart: who asks for all may not know what was meant for the
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
     pub(crate) to_all: Cell<bool>,
@@ -78,7 +80,8 @@ pub(crate) fn count(counter: &Cell<u32>, by: i32) {
 }
 
 impl<F: Fabric> Networked<F> {
-    /// This rank's link. Peers may be told things before they have started: it waits for them in the network.
+    /// This rank's link. Peers may be told things before they have started: it waits for them in
+    /// the network.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if registered memory cannot hold the fixed part for this many ranks.
@@ -86,8 +89,8 @@ impl<F: Fabric> Networked<F> {
         Self::start_with_queue(fabric, ENTRIES)
     }
 
-    /// [`start`](Self::start) with room for `entries` immediates of each rank instead of 64, at least one. The same on
-    /// all ranks.
+    /// [`start`](Self::start) with room for `entries` immediates of each rank instead of 64, at
+    /// least one. The same on all ranks.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if registered memory cannot hold the fixed part for this many ranks
@@ -119,8 +122,8 @@ impl<F: Fabric> Networked<F> {
         &self.fabric
     }
 
-    /// Operations whose answers are kept, or will be, since somebody may ask for them. For diagnosis: it grows if answers
-    /// are left behind.
+    /// Operations whose answers are kept, or will be, since somebody may ask for them. For
+    /// diagnosis: it grows if answers are left behind.
     pub fn unanswered(&self) -> usize {
         self.answers.unanswered()
     }
@@ -230,7 +233,8 @@ impl<F: Fabric> Link for Networked<F> {
             slots.resize(end, FIRST);
         }
         slots.iter_mut().skip(start).take(count).for_each(|slot| {
-            // What was signalled to former owners has all been heard: their last barrier's fence waited for it.
+            // What was signalled to former owners has all been heard: their last barrier's fence
+            // waited for it.
             point!("network.allocate_slots.clear", *slot = FIRST);
         });
         Ok(Slot(first))
@@ -430,7 +434,8 @@ impl<F: Fabric> Link for Networked<F> {
         if point!("network.put_immediate.room", full(); else false) && !peer.lost.get() {
             return Err(Refusal::Full(to));
         }
-        // ORDER: what was put before is found behind this one, and what was told before comes before it.
+        // ORDER: what was put before is found behind this one, and what was told before comes
+        // before it.
         point!("network.put_immediate.flush", self.settled(Some(to))?);
         let immediate = Some(user);
         let work = Work::Put {

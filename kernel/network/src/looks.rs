@@ -1,7 +1,8 @@
 //! Remembering what a waiting loop looks at.
 //!
-//! Whatever a network does for a rank ends in an event; so a rank that has looked at something may sleep until an event
-//! comes, or until one of a few own words changes. What neither tells of (own bytes, a peer's memory) is no reason to sleep.
+//! Whatever a network does for a rank ends in an event; so a rank that has looked at something may
+//! sleep until an event comes, or until one of a few own words changes. What neither tells of (own
+//! bytes, a peer's memory) is no reason to sleep.
 
 use core::cell::Cell;
 

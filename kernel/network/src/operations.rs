@@ -1,7 +1,7 @@
 //! Operations: how they begin, what is heard of them, and what came of them.
 //!
-//! An operation is under way from [`begin`](Networked::begin) until an event tells its end. Answers are kept until whoever
-//! began it asks for them.
+//! An operation is under way from [`begin`](Networked::begin) until an event tells its end. Answers
+//! are kept until whoever began it asks for them.
 
 use flagpost_link::{Amo, Op, Rank, Refusal, point};
 
@@ -22,7 +22,8 @@ impl<F: Fabric> Networked<F> {
         self.looks.mark();
         let id = self.answers.next();
         if self.fabric.post(id, to, work).is_err() {
-            // ROOM: what is done takes it until its event is taken; who only begins again would wait for ever.
+            // ROOM: what is done takes it until its event is taken; who only begins again would
+            // wait for ever.
             self.poll();
             return Err(Refusal::Busy(to));
         }
@@ -43,7 +44,8 @@ impl<F: Fabric> Networked<F> {
         }
     }
 
-    /// [`poll`](Self::poll), before something is looked at that a loop may wait for. Peers get what the network had no room for.
+    /// [`poll`](Self::poll), before something is looked at that a loop may wait for. Peers get what
+    /// the network had no room for.
     pub(crate) fn look(&self) {
         self.poll();
         if self.owed.take() {
@@ -132,8 +134,8 @@ impl<F: Fabric> Networked<F> {
             .map_or(Ok(()), |rank| Err(Refusal::Busy(rank)))
     }
 
-    /// [`settled`](Self::settled), and whether nobody was lost on the way: of each rank once, so that what does not need it can be
-    /// gone on with.
+    /// [`settled`](Self::settled), and whether nobody was lost on the way: of each rank once, so
+    /// that what does not need it can be gone on with.
     pub(crate) fn kept(&self, at: Option<Rank>) -> Result<(), Refusal> {
         self.settled(at)?;
         let lost = match at {

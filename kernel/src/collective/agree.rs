@@ -1,8 +1,8 @@
 //! Agreement: whether all ranks offer the same.
 //!
-//! What a rank has heard is kept as the smallest and the largest offer, each with the first rank that made
-//! it. Hearing the same offer twice, over different ways, changes neither; so dissemination may combine
-//! as it goes.
+//! What a rank has heard is kept as the smallest and the largest offer, each with the first rank
+//! that made it. Hearing the same offer twice, over different ways, changes neither; so
+//! dissemination may combine as it goes.
 
 use core::cell::Cell;
 
@@ -98,7 +98,8 @@ impl Agreement {
 }
 
 impl<L: Link> World<'_, L> {
-    /// Tells all ranks this one's offer, or that it has none. Gives the rank that failed or offered something else, if any.
+    /// Tells all ranks this one's offer, or that it has none. Gives the rank that failed or offered
+    /// something else, if any.
     ///
     /// # Errors
     /// [`Error::Timeout`]: call again, with the same agreement, to go on.

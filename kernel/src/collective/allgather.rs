@@ -10,12 +10,13 @@ use crate::{Error, World};
 const RUN: usize = 256;
 
 impl<L: Link> World<'_, L> {
-    /// Gives `mine` to every rank, and calls `each(rank, element)` for every rank's element, own rank
-    /// included, in ascending order of ranks. Elements have at most 32 bytes.
+    /// Gives `mine` to every rank, and calls `each(rank, element)` for every rank's element, own
+    /// rank included, in ascending order of ranks. Elements have at most 32 bytes.
     ///
     /// # Errors
-    /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again with
-    /// the same element to go on. `each` is called once per rank all the same. [`Error::CollectiveUnfinished`].
+    /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
+    /// again with the same element to go on. `each` is called once per rank all the same.
+    /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example
     /// ```
@@ -32,7 +33,8 @@ impl<L: Link> World<'_, L> {
         self.attempt(Call::Allgather { element }, || self.tell_all(mine, each))
     }
 
-    /// [`allgather_with`](World::allgather_with), as a part of another call, of an element that is not too large.
+    /// [`allgather_with`](World::allgather_with), as a part of another call, of an element that is
+    /// not too large.
     pub(crate) fn tell_all<T: Pod>(
         &self,
         mine: T,
@@ -66,7 +68,8 @@ impl<L: Link> World<'_, L> {
                     }
                     each(rank, element);
                 }
-                // BUDGET: a repeated call goes on behind this: once all are in the barrier, peers may write there again.
+                // BUDGET: a repeated call goes on behind this: once all are in the barrier, peers
+                // may write there again.
                 point!("collective.allgather.read", state.phase.set(1));
             },
             // I2: nobody may write here again before everybody has read.
@@ -106,8 +109,9 @@ impl<L: Link> World<'_, L> {
         })
     }
 
-    /// Copies the elements that this rank has heard of to `step.to`, as far as that lacks them: those of
-    /// itself and the ranks before it, which lie in one run of memory, or in two if it wraps around.
+    /// Copies the elements that this rank has heard of to `step.to`, as far as that lacks them:
+    /// those of itself and the ranks before it, which lie in one run of memory, or in two if it
+    /// wraps around.
     fn pass_on(&self, key: Key, element: u32, step: Step) -> Result<(), Error> {
         let (link, size) = (self.link(), self.size());
         // `to` has heard of `distance` ranks, and there are no more than `size`.

@@ -7,15 +7,16 @@ use super::{Call, ELEMENT, check_element};
 use crate::{Error, World};
 
 impl<L: Link> World<'_, L> {
-    /// Gives rank r the r-th block of `from`; the r-th block of `into` comes from rank r. Both hold as many blocks as
-    /// there are ranks, of the same number of elements on all ranks. Collective.
+    /// Gives rank r the r-th block of `from`; the r-th block of `into` comes from rank r. Both hold
+    /// as many blocks as there are ranks, of the same number of elements on all ranks. Collective.
     ///
     /// Elements have at most 32 bytes. Per 32 bytes of a block: p - 1 puts and two barriers.
     ///
     /// # Errors
-    /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `from` is no multiple of the number of ranks, and
-    /// [`Error::LengthsDiffer`] if `into` is longer or shorter; [`Error::Timeout`] naming the rank that was waited for: call
-    /// again with the same slices to go on. [`Error::CollectiveUnfinished`].
+    /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `from` is no multiple of the number of
+    /// ranks, and [`Error::LengthsDiffer`] if `into` is longer or shorter; [`Error::Timeout`]
+    /// naming the rank that was waited for: call again with the same slices to go on.
+    /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example
     /// ```

@@ -1,22 +1,24 @@
 //! Collective calls: barrier, allgather, alltoall, agreement, broadcast and reductions.
 //!
 //! # Guarantee
-//! G1. No rank leaves a barrier before every rank has entered it; what any rank put (and, past the caches,
-//!     stored) before it entered is in memory then.
+//! G1. No rank leaves a barrier before every rank has entered it; what any rank put (and, past the
+//!     caches, stored) before it entered is in memory then.
 //! G2. An allgather gives every rank the element of every rank.
 //! G3. An agreement tells every rank whether all ranks offered the same.
-//! G4. A broadcast gives every rank the root's elements; a reduction gives the root, or everybody, what all ranks'
-//!     elements come to, each counted once; an alltoall gives rank i the i-th block of every rank.
+//! G4. A broadcast gives every rank the root's elements; a reduction gives the root, or everybody,
+//!     what all ranks' elements come to, each counted once; an alltoall gives rank i the i-th block
+//!     of every rank.
 //!
 //! # Steps
-//! *Dissemination* (barrier, allgather, agree): in round r = 0, 1, … while 2^r < p, rank i tells rank i + 2^r (mod p) and
-//! waits for rank i - 2^r. After round r it has heard, directly or through others, from the 2^(r+1) ranks i, i-1, …; after
-//! the last from all. An allgather sends the elements heard so far along with each signal, an agreement what they
-//! come to.
+//! *Dissemination* (barrier, allgather, agree): in round r = 0, 1, … while 2^r < p, rank i tells
+//! rank i + 2^r (mod p) and waits for rank i - 2^r. After round r it has heard, directly or through
+//! others, from the 2^(r+1) ranks i, i-1, …; after the last from all. An allgather sends the
+//! elements heard so far along with each signal, an agreement what they come to.
 //!
-//! *Trees* use the same ways, each at most once. Broadcast: with v = i - root, in round r = 0, 1, … each v < 2^r tells
-//! v + 2^r. Reduction: with v = root - i (counted the other way round, so that it is rank i + 2^r again that is told), in
-//! round r = …, 1, 0 each 2^r <= v < 2^(r+1) tells v - 2^r.
+//! *Trees* use the same ways, each at most once. Broadcast: with v = i - root, in round r = 0, 1, …
+//! each v < 2^r tells v + 2^r. Reduction: with v = root - i (counted the other way round, so that
+//! it is rank i + 2^r again that is told), in round r = …, 1, 0 each 2^r <= v < 2^(r+1) tells v -
+//! 2^r.
 //!
 //! | call, per chunk | remote writes per rank, at most      | waits |
 //! |-------------|------------------------------------------|-------|
@@ -28,24 +30,27 @@
 //! | `allreduce` | 1 + ceil(log2 p) chunks, 1 + 2 ceil(log2 p) words | 1 + 2 ceil(log2 p) |
 //! | `alltoall`  | p - 1 blocks, 2 ceil(log2 p) words       | 2 ceil(log2 p) |
 //!
-//! A chunk is as much as the scratch memory holds: 32 p bytes for a broadcast, at least 32 for a reduction (its rounds
-//! share the memory), 32 for each block of an alltoall. Longer calls go chunk by chunk.
+//! A chunk is as much as the scratch memory holds: 32 p bytes for a broadcast, at least 32 for a
+//! reduction (its rounds share the memory), 32 for each block of an alltoall. Longer calls go chunk
+//! by chunk.
 //!
 //! # Invariants
 //! I1. Slot r (and 16 + r) of rank i has one writer, rank i - 2^r; values count its uses.
-//! I2. Each place in a rank's scratch memory is written by one rank per call (and chunk), and not again before every
-//!     rank has read all of it: hence the barrier at the end of what uses it. An allreduce has two trees: when the second
-//!     begins at its root, all places of the first have been read.
+//! I2. Each place in a rank's scratch memory is written by one rank per call (and chunk), and not
+//!     again before every rank has read all of it: hence the barrier at the end of what uses it. An
+//!     allreduce has two trees: when the second begins at its root, all places of the first have
+//!     been read.
 //!
 //! # Bounds
-//! A call whose budget runs out can be repeated with the same arguments (and the same slice, as it was left): it goes on
-//! in the chunk and the round where it stopped, and signals nobody twice. Until then every other collective call (fences and what
-//! makes or frees windows among them) is refused with [`Error::CollectiveUnfinished`], which changes nothing: its rounds would
-//! be taken for those of the first.
+//! A call whose budget runs out can be repeated with the same arguments (and the same slice, as it
+//! was left): it goes on in the chunk and the round where it stopped, and signals nobody twice.
+//! Until then every other collective call (fences and what makes or frees windows among them) is
+//! refused with [`Error::CollectiveUnfinished`], which changes nothing: its rounds would be taken
+//! for those of the first.
 //!
 //! # Source
-//! [foMPI] 2.3 (barrier in O(log p)); Hensgen, Finkel, Manber 1988 for the dissemination barrier; the trees are the usual
-//! binomial ones.
+//! [foMPI] 2.3 (barrier in O(log p)); Hensgen, Finkel, Manber 1988 for the dissemination barrier;
+//! the trees are the usual binomial ones.
 //!
 //! [foMPI]: crate#sources
 
@@ -72,7 +77,8 @@ const ROUNDS: usize = 16;
 /// Largest element of the calls that keep one per rank.
 const ELEMENT: usize = 32;
 
-/// Fails if elements are too large for the calls that keep one per rank: before anything is under way.
+/// Fails if elements are too large for the calls that keep one per rank: before anything is under
+/// way.
 fn check_element<T>() -> Result<(), Error> {
     let max = ELEMENT as u32;
     if size_of::<T>() > ELEMENT {
@@ -148,7 +154,8 @@ impl Collectives {
         Call::Make(number)
     }
 
-    /// Goes through `len` of something, up to `most` at a time, from where the last attempt stopped.
+    /// Goes through `len` of something, up to `most` at a time, from where the last attempt
+    /// stopped.
     fn in_chunks(
         &self,
         len: usize,
@@ -284,9 +291,9 @@ impl Rounds {
         }
     }
 
-    /// Goes through the rounds from where the last attempt stopped. `exchange` comes before each signal; again, if its
-    /// budget ran out, to go on from what it has noted in `placed`. And it comes after each signal that was waited for,
-    /// once.
+    /// Goes through the rounds from where the last attempt stopped. `exchange` comes before each
+    /// signal; again, if its budget ran out, to go on from what it has noted in `placed`. And it
+    /// comes after each signal that was waited for, once.
     fn run<L: Link>(
         &self,
         world: &World<'_, L>,
@@ -366,7 +373,8 @@ impl<L: Link> World<'_, L> {
     /// Orders memory; it does not touch caches. O(log p) remote writes.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the rank that was waited for; call again to go on. [`Error::CollectiveUnfinished`].
+    /// [`Error::Timeout`] naming the rank that was waited for; call again to go on.
+    /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example
     /// ```
@@ -418,8 +426,8 @@ impl<L: Link> World<'_, L> {
 
     /// [`barrier`](World::barrier), as a part of another call.
     pub(crate) fn order_and_gather(&self) -> Result<(), Error> {
-        // ORDER: G1: once, before the first signal, is enough: later rounds add nothing. A rank that is alone sends
-        // no signal, and has its puts in memory all the same.
+        // ORDER: G1: once, before the first signal, is enough: later rounds add nothing. A rank
+        // that is alone sends no signal, and has its puts in memory all the same.
         point!(
             "collective.barrier.fence",
             self.retry(|| self.link().fence())?

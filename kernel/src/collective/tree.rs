@@ -9,13 +9,15 @@ use super::{Call, ELEMENT, Half, Rows, Step, check_element, rounds};
 use crate::{Error, World};
 
 impl<L: Link> World<'_, L> {
-    /// Gives the root's `data` to every rank. Collective: with the same root and the same length everywhere.
+    /// Gives the root's `data` to every rank. Collective: with the same root and the same length
+    /// everywhere.
     ///
-    /// Per 32 p bytes: O(log p) rounds, p - 1 copies in all, and a barrier. Nothing at all for no elements.
+    /// Per 32 p bytes: O(log p) rounds, p - 1 copies in all, and a barrier. Nothing at all for no
+    /// elements.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the rank that was waited for: call again with the same slice to go
-    /// on. [`Error::CollectiveUnfinished`].
+    /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the rank that was waited for: call again
+    /// with the same slice to go on. [`Error::CollectiveUnfinished`].
     ///
     /// # Example
     /// ```
@@ -45,15 +47,18 @@ impl<L: Link> World<'_, L> {
         })
     }
 
-    /// Combines all ranks' `data` element by element, by `op`, in the root's slice. Collective: with the same root, length
-    /// and operation everywhere. The other ranks' slices hold intermediate results then.
+    /// Combines all ranks' `data` element by element, by `op`, in the root's slice. Collective:
+    /// with the same root, length and operation everywhere. The other ranks' slices hold
+    /// intermediate results then.
     ///
-    /// Elements have at most 32 bytes. `op` must not care about order and grouping (floating-point sums do, in their last
-    /// bits); the same tree is used each time. O(log p) rounds and a barrier, per 32 bytes or more.
+    /// Elements have at most 32 bytes. `op` must not care about order and grouping (floating-point
+    /// sums do, in their last bits); the same tree is used each time. O(log p) rounds and a
+    /// barrier, per 32 bytes or more.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call again
-    /// with the same slice, as it is then, to go on. [`Error::CollectiveUnfinished`].
+    /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that
+    /// was waited for: call again with the same slice, as it is then, to go on.
+    /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example
     /// ```

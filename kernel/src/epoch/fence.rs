@@ -1,7 +1,9 @@
-//! Fence: all ranks together end one epoch and begin the next, in which everybody may access everybody's piece.
+//! Fence: all ranks together end one epoch and begin the next, in which everybody may access
+//! everybody's piece.
 //!
 //! # Guarantee
-//! G1. What any rank put before a fence is seen by its target behind the fence, in memory and through the cache.
+//! G1. What any rank put before a fence is seen by its target behind the fence, in memory and
+//!     through the cache.
 //! G2. What a rank stored to its own piece before a fence is seen by peers' gets behind it.
 //! G3. No put or get of a later epoch reaches a piece before its owner has come to the fence.
 //!
@@ -13,21 +15,25 @@
 //! | meet | a barrier: O(log p) | [`NO_PRECEDE`](Assert::NO_PRECEDE) and [`NO_SUCCEED`](Assert::NO_SUCCEED) |
 //! | refresh | invalidates own lines | [`NO_PRECEDE`](Assert::NO_PRECEDE), or the fence before had [`NO_PUT`](Assert::NO_PUT) |
 //!
-//! In windows of the unified [model](crate::Model) publishing orders own stores, and refreshing is nothing.
+//! In windows of the unified [model](crate::Model) publishing orders own stores, and refreshing is
+//! nothing.
 //!
 //! # Cost
 //! Remote accesses: `ceil(log2 p)` words, as a barrier. Memory: none.
 //!
 //! # Rules
-//! * Collective: all ranks of the world, in the same order as other collectives. `NO_PRECEDE` and `NO_SUCCEED` are given by all ranks
-//!   or by none; the others each rank gives for itself. A wrong assertion is not noticed: data are old, or lost.
-//! * Own stores between two fences are refused ([`Error::Exposed`]), as in an exposure epoch; unless the first fence had `NO_PUT`: then
-//!   nobody puts there, and the lines stay the owner's. In either case behind [`Fence::end`].
+//! * Collective: all ranks of the world, in the same order as other collectives. `NO_PRECEDE` and
+//!   `NO_SUCCEED` are given by all ranks or by none; the others each rank gives for itself. A wrong
+//!   assertion is not noticed: data are old, or lost.
+//! * Own stores between two fences are refused ([`Error::Exposed`]), as in an exposure epoch;
+//!   unless the first fence had `NO_PUT`: then nobody puts there, and the lines stay the owner's.
+//!   In either case behind [`Fence::end`].
 //! * A fence epoch is the window's only access and exposure epoch while it is open.
 //!
 //! # Bounds
-//! Waits take the world's budget, for each peer. A fence that runs out of it gives a [`Fencing`] to go on with, which repeats no step that
-//! was done. One that is dropped, as a [`Fence`] that is not ended, makes the window refuse further epochs.
+//! Waits take the world's budget, for each peer. A fence that runs out of it gives a [`Fencing`] to
+//! go on with, which repeats no step that was done. One that is dropped, as a [`Fence`] that is not
+//! ended, makes the window refuse further epochs.
 //!
 //! # Source
 //! [foMPI] 2.3: complete everything, then a barrier. MPI-3 11.5.1 and 11.5.5 for the assertions.
@@ -58,8 +64,8 @@ bitflags! {
         const NO_STORE = 1;
         /// No rank puts to this rank's piece until the next fence.
         const NO_PUT = 2;
-        /// No rank has accessed any piece since the last fence; before the first one: under locks, since all ranks'
-        /// [`Window::sync`]. All ranks say so, or none.
+        /// No rank has accessed any piece since the last fence; before the first one: under locks,
+        /// since all ranks' [`Window::sync`]. All ranks say so, or none.
         const NO_PRECEDE = 4;
         /// No rank accesses any piece until the next fence. All ranks say so, or none.
         const NO_SUCCEED = 8;
@@ -70,8 +76,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Opens an epoch in which all ranks may access all pieces. Collective; waits for all ranks.
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`]; [`Error::Timeout`] naming the rank that
-    /// was waited for. With a [`Fencing`] to go on with.
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`];
+    /// [`Error::Timeout`] naming the rank that was waited for. With a [`Fencing`] to go on with.
     ///
     /// # Example
     /// ```
@@ -148,8 +154,9 @@ impl<L: Link> Turn<'_, '_, L> {
         core.exposed.set(core.all());
         if self.phase == Phase::Publish {
             if !self.has(Assert::NO_STORE) {
-                // PUBLISH: G2; and no dirty line is left to travel over puts. With NO_SUCCEED, too: the refresh would lose
-                // it, and the next fence may say that nothing was stored since this one.
+                // PUBLISH: G2; and no dirty line is left to travel over puts. With NO_SUCCEED, too:
+                // the refresh would lose it, and the next fence may say that nothing was stored
+                // since this one.
                 point!("fence.publish", core.publish(core.all())?);
             }
             self.phase = Phase::Flush;

@@ -7,7 +7,8 @@
 //! | [`Lock::flush_local`], [`Lock::flush_local_all`] | buffers of earlier calls may be used again | none |
 //! | [`Window::sync`] | the owner's view of its own piece and what peers see agree | own lines of the piece |
 //!
-//! A flush and a sync tell nobody: who is to look must be told, behind it (a notification, a barrier, a word that is put and that it looks at).
+//! A flush and a sync tell nobody: who is to look must be told, behind it (a notification, a
+//! barrier, a word that is put and that it looks at).
 //!
 //! # Source
 //! MPI-3 11.5.4; [foMPI] 2.3.
@@ -21,10 +22,11 @@ use super::lock::Lock;
 use crate::{Error, Window, rma::Reach};
 
 impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
-    /// Waits until all that this rank has put at `target` in this epoch is in its memory. What is got behind it is not older than what was got
-    /// before: a rank may wait for a word of anybody's by gets, each with a flush, and then get what came before that. Such a loop takes no
-    /// notifications: whoever needs room in this rank's ring before it stores that word waits for a call that does
-    /// ([`Window::probe`](crate::Window::probe), any wait).
+    /// Waits until all that this rank has put at `target` in this epoch is in its memory. What is
+    /// got behind it is not older than what was got before: a rank may wait for a word of anybody's
+    /// by gets, each with a flush, and then get what came before that. Such a loop takes no
+    /// notifications: whoever needs room in this rank's ring before it stores that word waits for a
+    /// call that does ([`Window::probe`](crate::Window::probe), any wait).
     ///
     /// # Errors
     /// [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
@@ -89,7 +91,8 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
         Ok(())
     }
 
-    /// Waits until the buffers of this rank's calls for `target` may be used again. They may be at once: `put` copies.
+    /// Waits until the buffers of this rank's calls for `target` may be used again. They may be at
+    /// once: `put` copies.
     ///
     /// # Errors
     /// [`Error::NotInGroup`], [`Error::NoSuchRank`].
@@ -108,14 +111,15 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
 }
 
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
-    /// Makes own stores to the own piece visible to peers, and peers' puts there that this rank was told of visible to own
-    /// loads. For pieces that are accessed under locks: see [there](crate::epoch::lock#the-own-piece).
+    /// Makes own stores to the own piece visible to peers, and peers' puts there that this rank was
+    /// told of visible to own loads. For pieces that are accessed under locks: see
+    /// [there](crate::epoch::lock#the-own-piece).
     ///
     /// No peer puts to lines meanwhile to which this rank has stored.
     ///
     /// # Errors
-    /// [`Error::Exposed`] while an exposure epoch or request has lines of the piece; [`Error::Timeout`] in windows of the unified
-    /// model.
+    /// [`Error::Exposed`] while an exposure epoch or request has lines of the piece;
+    /// [`Error::Timeout`] in windows of the unified model.
     ///
     /// # Example
     /// ```

@@ -17,18 +17,20 @@
 //! | a put, an accumulate | finds the elements changed |
 //! | a get | may reuse the memory: it has been read |
 //!
-//! And so for all that the same rank did to the same target before; by a counter, a signal or an event the target is not told of data that
-//! [travel inline](super#inline-data) with an earlier tag. As everywhere, nothing orders a put before accumulates and gets of the
-//! same elements but a flush, or an answer: an accumulate that comes behind a put without may be lost, or fetch what was before it. Where the target caches its piece, it names the
-//! elements by a request's range ([`Window::expect`]).
+//! And so for all that the same rank did to the same target before; by a counter, a signal or an
+//! event the target is not told of data that [travel inline](super#inline-data) with an earlier
+//! tag. As everywhere, nothing orders a put before accumulates and gets of the same elements but a
+//! flush, or an answer: an accumulate that comes behind a put without may be lost, or fetch what
+//! was before it. Where the target caches its piece, it names the elements by a request's range
+//! ([`Window::expect`]).
 //!
 //! # Steps
-//! The access as of [`Rma`](crate::Rma), at its cost; then what the [notice](super::notice) takes. A put with a tag is one
-//! message.
+//! The access as of [`Rma`](crate::Rma), at its cost; then what the [notice](super::notice) takes.
+//! A put with a tag is one message.
 //!
 //! # When a budget runs out
-//! The [`Unfinished`] has a handle if anything has, or may have, happened: it goes on where the call stopped, and neither
-//! accesses nor tells twice. Without a handle nothing has happened.
+//! The [`Unfinished`] has a handle if anything has, or may have, happened: it goes on where the
+//! call stopped, and neither accesses nor tells twice. Without a handle nothing has happened.
 
 #![allow(
     clippy::result_large_err,
@@ -55,7 +57,8 @@ use crate::{
 type Late<'r, 'w, L> = Unfinished<Option<Request<'r, 'w, L>>>;
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the [module](self) says.
+    /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the
+    /// [module](self) says.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]: without a handle,
@@ -82,17 +85,23 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
 
     /// Puts `data` at `index` of `to`'s piece and tells `to`: with a tag one message. No epoch.
     ///
-    /// With a tag: waits for room in `to`'s ring. A request of `to` that matches finds the data, and this rank's
-    /// earlier puts to `to` in the request's range, when it completes. `to` must not store to these lines meanwhile: it says so
-    /// by starting a request for them, or leaves them alone altogether. Zero elements only notify.
+    /// With a tag: waits for room in `to`'s ring. A request of `to` that matches finds the data,
+    /// and this rank's earlier puts to `to` in the request's range, when it completes. `to` must
+    /// not store to these lines meanwhile: it says so by starting a request for them, or leaves
+    /// them alone altogether. Zero elements only notify.
     ///
-    /// Cost: see the link; over `mapped`, up to 4 ranks: 1 line, in which up to 16 bytes of data travel (beyond 4 ranks, where message buffers have room for a ring per
-    /// pair: and 1 byte); up to 4 ranks whose rings lie in message buffers: a line per 31 bytes more ([`set_inline`](Self::set_inline)). With a counter or a signal: beside the data 1 atomic operation on a cell.
+    /// Cost: see the link; over `mapped`, up to 4 ranks: 1 line, in which up to 16 bytes of data
+    /// travel (beyond 4 ranks, where message buffers have room for a ring per pair: and 1 byte); up
+    /// to 4 ranks whose rings lie in message buffers: a line per 31 bytes more
+    /// ([`set_inline`](Self::set_inline)). With a counter or a signal: beside the data 1 atomic
+    /// operation on a cell.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]; [`Error::Timeout`] if
-    /// the ring stays full or its lock taken: without a handle nothing was sent then. With a handle some of the data may be there, and
-    /// [`Request::wait`] goes on. Who drops it leaves the bytes undefined, and has told nothing of them.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] if the ring stays full or its lock taken:
+    /// without a handle nothing was sent then. With a handle some of the data may be there, and
+    /// [`Request::wait`] goes on. Who drops it leaves the bytes undefined, and has told nothing of
+    /// them.
     ///
     /// # Example
     /// ```
@@ -182,8 +191,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .finish()
     }
 
-    /// Begins a [`put_notify`](Self::put_notify). Does not block. The data have left when the request is done: the slice may
-    /// be changed, and the target is told.
+    /// Begins a [`put_notify`](Self::put_notify). Does not block. The data have left when the
+    /// request is done: the slice may be changed, and the target is told.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
@@ -218,9 +227,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .begin()
     }
 
-    /// Loads elements from `index` of `from`'s piece into `into`, and tells `from` that they have been read: it may store to
-    /// them again. What it stored is seen if it was visible to peers before (a started request, an epoch, a window of the
-    /// [unified](crate::Model::Unified) model).
+    /// Loads elements from `index` of `from`'s piece into `into`, and tells `from` that they have
+    /// been read: it may store to them again. What it stored is seen if it was visible to peers
+    /// before (a started request, an epoch, a window of the [unified](crate::Model::Unified)
+    /// model).
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
@@ -258,8 +268,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .finish()
     }
 
-    /// Begins a [`get_notify`](Self::get_notify). Does not block. The slice is filled, and `from` is told, when the request is
-    /// done.
+    /// Begins a [`get_notify`](Self::get_notify). Does not block. The slice is filled, and `from`
+    /// is told, when the request is done.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
@@ -326,8 +336,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .finish()
     }
 
-    /// Begins an [`accumulate_notify`](Self::accumulate_notify). Does not block. The elements are changed, and the target is
-    /// told, when the request is done.
+    /// Begins an [`accumulate_notify`](Self::accumulate_notify). Does not block. The elements are
+    /// changed, and the target is told, when the request is done.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
@@ -347,8 +357,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .begin()
     }
 
-    /// [`accumulate_notify`](Self::accumulate_notify) to an element of a rank, and what the elements held before goes to
-    /// `fetched`.
+    /// [`accumulate_notify`](Self::accumulate_notify) to an element of a rank, and what the
+    /// elements held before goes to `fetched`.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
@@ -371,8 +381,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .finish()
     }
 
-    /// Begins a [`get_accumulate_notify`](Self::get_accumulate_notify). Does not block. The elements are changed, the slice is
-    /// filled, and the target is told, when the request is done.
+    /// Begins a [`get_accumulate_notify`](Self::get_accumulate_notify). Does not block. The
+    /// elements are changed, the slice is filled, and the target is told, when the request is done.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
@@ -412,7 +422,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Ok(request.telling(notice))
     }
 
-    /// Combines element `index` of `to`'s piece with `operand`, tells `to`, and gives what the element held before.
+    /// Combines element `index` of `to`'s piece with `operand`, tells `to`, and gives what the
+    /// element held before.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
@@ -450,8 +461,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         self.fetch_notify(to, index, change, notice.into())
     }
 
-    /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, tells `to` either way, and gives what it held
-    /// before.
+    /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, tells `to` either
+    /// way, and gives what it held before.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],

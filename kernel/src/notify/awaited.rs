@@ -44,7 +44,8 @@ impl<'w, L: Link> Awaited<'w, L> {
         }
     }
 
-    /// Waits until its value is as it should be. `left` says of a value how many notifications it lacks.
+    /// Waits until its value is as it should be. `left` says of a value how many notifications it
+    /// lacks.
     pub(super) fn wait(
         &self,
         arrived: impl Fn(u32) -> bool,
@@ -69,10 +70,11 @@ pub(super) fn late(left: u32) -> Timeout {
 }
 
 impl<L: Link> World<'_, L> {
-    /// An own cell's value. What its writers fenced before can be read; and what has arrived is taken, so that a program
-    /// that only ever asks keeps nobody waiting.
+    /// An own cell's value. What its writers fenced before can be read; and what has arrived is
+    /// taken, so that a program that only ever asks keeps nobody waiting.
     pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<u32, Error> {
-        // PROGRESS: who waits for room in the own ring may be the one whose notification is asked for.
+        // PROGRESS: who waits for room in the own ring may be the one whose notification is asked
+        // for.
         point!("notify.value.progress", self.progress(); else false);
         let (link, me) = (self.link(), self.rank());
         let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::Half, op);

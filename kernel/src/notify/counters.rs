@@ -1,17 +1,20 @@
 //! Notification counters: per window and rank, numbers that notified accesses of peers raise.
 //!
 //! # Guarantee
-//! G1. Each notified access with a [`Counter`](super::Notice) adds 1 to it, once, after the access has taken effect: whoever
-//!     finds `n` from `n` accesses finds all their data in memory (and past the cache; a [`CountRequest`] also refreshes own
-//!     lines).
-//! G2. [`Window::set_num_notify`] takes effect on all ranks or on none. Afterwards all counters are 0.
+//! G1. Each notified access with a [`Counter`](super::Notice) adds 1 to it, once, after the access
+//!     has taken effect: whoever finds `n` from `n` accesses finds all their data in memory (and
+//!     past the cache; a [`CountRequest`] also refreshes own lines).
+//! G2. [`Window::set_num_notify`] takes effect on all ranks or on none. Afterwards all counters
+//!     are 0.
 //! G3. An access that names a counter which its *target* does not have moves no byte.
-//! G4. [`Window::reset_notify_value`] is one atomic swap: each notification is in one of the values that it returns.
+//! G4. [`Window::reset_notify_value`] is one atomic swap: each notification is in one of the values
+//!     that it returns.
 //!
 //! # Values
-//! A counter is a number of 32 bits, modulo 2^32, in the low half of a cell of 8 bytes (see [`Link::amo`]). Its owner polls it:
-//! one load must show all of it, and on 32-bit buses 8 bytes may tear; and where there are no native atomic operations the
-//! whole cell would cost each notification a load and a store more. So 2^32 notifications without a reset are none; "reaches
+//! A counter is a number of 32 bits, modulo 2^32, in the low half of a cell of 8 bytes (see
+//! [`Link::amo`]). Its owner polls it: one load must show all of it, and on 32-bit buses 8 bytes
+//! may tear; and where there are no native atomic operations the whole cell would cost each
+//! notification a load and a store more. So 2^32 notifications without a reset are none; "reaches
 //! or exceeds" compares plain unsigned values.
 //!
 //! # Steps
@@ -25,13 +28,13 @@
 //! | [`expect_count`](Window::expect_count) … `start` | target | publish the request's lines | none |
 //! | `test`, `wait` | target | watch the cell; when it has come to the threshold: refresh the lines | none |
 //!
-//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the target's register), or 1 with native
-//! ones. The owner's own swap takes its own lock.
+//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the
+//! target's register), or 1 with native ones. The owner's own swap takes its own lock.
 //!
 //! # Memory per rank
-//! Shared: 8 bytes per own counter, in whole lines. Private: 2 words per rank of the world (where its counters are, and how
-//! many: numbers may differ, so that O(p) it is); nothing before the first [`Window::set_num_notify`]; twice that during one.
-//! [`Window::free`] gives all back.
+//! Shared: 8 bytes per own counter, in whole lines. Private: 2 words per rank of the world (where
+//! its counters are, and how many: numbers may differ, so that O(p) it is); nothing before the
+//! first [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
 //!
 //! # The calls of others
 //! | [IntelMPI] | MPI 5.1 draft, 12.6 | here |
@@ -49,8 +52,8 @@
 //! | `MPI_Test(&r)`, `MPI_Wait(&r)`, `MPI_Waitany` | the same | [`CountRequest::test`], [`CountRequest::wait`], [`wait_any`] |
 //!
 //! # What does not compile
-//! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits for a counter that is
-//! gone, and no unfinished access tells one.
+//! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits
+//! for a counter that is gone, and no unfinished access tells one.
 //! ```compile_fail
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &mut Window<'_, u64, L>) -> Result<(), Error> {
@@ -263,20 +266,22 @@ impl<L: Link> Core<'_, L> {
 }
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// Gives this rank `count` counters in the place of those that it had, all 0. Collective; the number is each rank's
-    /// own.
+    /// Gives this rank `count` counters in the place of those that it had, all 0. Collective; the
+    /// number is each rank's own.
     ///
-    /// All notified accesses to the former ones have ended: they end with their calls, and an unfinished one keeps its
-    /// window borrowed.
+    /// All notified accesses to the former ones have ended: they end with their calls, and an
+    /// unfinished one keeps its window borrowed.
     ///
-    /// Takes 8 bytes per counter of shared memory and 2 p words of the arena, beside those of the former ones until all
-    /// ranks have answered. Waits for all ranks: O(log p).
+    /// Takes 8 bytes per counter of shared memory and 2 p words of the arena, beside those of the
+    /// former ones until all ranks have answered. Waits for all ranks: O(log p).
     ///
     /// # Errors
-    /// On all ranks together, which then keep the counters and values that they had: [`Error::MemoryFull`] (also for a number
-    /// that cannot be), [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the
-    /// first such rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on, with the
-    /// number of the first call. [`Error::CollectiveUnfinished`]: nothing was taken, and the next call may be of any number.
+    /// On all ranks together, which then keep the counters and values that they had:
+    /// [`Error::MemoryFull`] (also for a number that cannot be), [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the first such
+    /// rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on,
+    /// with the number of the first call. [`Error::CollectiveUnfinished`]: nothing was taken, and
+    /// the next call may be of any number.
     ///
     /// # Example
     /// ```
@@ -344,11 +349,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Ok(count)
     }
 
-    /// Own counter `index`. The data of the notifications that it has counted are in memory, and what is read past the cache
-    /// from now on finds them. Own lines are not refreshed: for [`Local`](crate::Local) in windows of the separate model see
-    /// [`Window::expect_count`] and [`Window::sync`].
+    /// Own counter `index`. The data of the notifications that it has counted are in memory, and
+    /// what is read past the cache from now on finds them. Own lines are not refreshed: for
+    /// [`Local`](crate::Local) in windows of the separate model see [`Window::expect_count`] and
+    /// [`Window::sync`].
     ///
-    /// Takes notifications from the link, if there is room, so that a loop round this call keeps nobody waiting.
+    /// Takes notifications from the link, if there is room, so that a loop round this call keeps
+    /// nobody waiting.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
@@ -372,13 +379,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         core.world.value(core.own_counter(index)?)
     }
 
-    /// Sets own counter `index` to 0 and gives the value that it had: one atomic swap, so that no notification is lost or
-    /// counted twice.
+    /// Sets own counter `index` to 0 and gives the value that it had: one atomic swap, so that no
+    /// notification is lost or counted twice.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does not answer: call again
-    /// to go on. The swap is done once. One that is not gone on with may have been done, before the next change of an own
-    /// counter.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does
+    /// not answer: call again to go on. The swap is done once. One that is not gone on with may
+    /// have been done, before the next change of an own counter.
     ///
     /// # Example
     /// ```

@@ -1,17 +1,22 @@
-//! Events: counters of their own, as coarray Fortran has them. A rank posts, another waits for so many posts.
+//! Events: counters of their own, as coarray Fortran has them. A rank posts, another waits for so
+//! many posts.
 //!
 //! # Guarantee
-//! G1. When [`Events::wait`] returns, what the ranks whose posts it has taken did before them is in memory: puts to any window,
-//!     and cells' changes; not data that [travel inline](super#inline-data) with an earlier tag, which come in this rank's next call that takes
-//!     notifications: who posts flushes these first, or has them put in place ([`Window::set_inline`](crate::Window::set_inline)). [`Bound::wait`] and a request also refresh the own lines that the data lie in.
+//! G1. When [`Events::wait`] returns, what the ranks whose posts it has taken did before them is in
+//!     memory: puts to any window, and cells' changes; not data that
+//!     [travel inline](super#inline-data) with an earlier tag, which come in this rank's next call
+//!     that takes notifications: who posts flushes these first, or has them put in place
+//!     ([`Window::set_inline`](crate::Window::set_inline)). [`Bound::wait`] and a request also
+//!     refresh the own lines that the data lie in.
 //! G2. No post is lost or taken twice: not if budgets run out, either.
 //! G3. [`World::events`] succeeds on all ranks or on none.
 //!
 //! # Cells
-//! At each rank one cell per event, under the same key everywhere. Peers add to it; its owner never changes it, but remembers how
-//! many posts it has taken: the event's *count* is the difference. So waiting takes no lock and no atomic operation, and a
-//! wait whose budget runs out has nothing to take back. Both are 32 bits, modulo 2^32 ([why](super::counters#values)): up to 2^32 - 1
-//! posts may be waiting. Both begin 4 below the wrap-around.
+//! At each rank one cell per event, under the same key everywhere. Peers add to it; its owner never
+//! changes it, but remembers how many posts it has taken: the event's *count* is the difference. So
+//! waiting takes no lock and no atomic operation, and a wait whose budget runs out has nothing to
+//! take back. Both are 32 bits, modulo 2^32 ([why](super::counters#values)): up to 2^32 - 1 posts
+//! may be waiting. Both begin 4 below the wrap-around.
 //!
 //! # Steps
 //! | call | core | in order | remote accesses |
@@ -23,8 +28,8 @@
 //! | [`Bound::wait`] | target | publish the lines; as `wait`; refresh the lines | none |
 //! | [`Bound::expect`], [`Window::expect_event`] | target | `start`: publish; `test`: watch, take, refresh | none |
 //!
-//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the target's register), or 1 with native
-//! ones.
+//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the
+//! target's register), or 1 with native ones.
 //!
 //! | Fortran 2018, [CAF-NA] | here |
 //! |---|---|
@@ -35,7 +40,8 @@
 //! | a coarray with an event of its own, assigned to: notified access | [`events.bind(&window, range, i)`](Events::bind), [`Bound::put`] |
 //!
 //! # Memory per rank
-//! Shared: 8 bytes per event, in whole lines. Private: a word per event. [`Events::free`] gives all back.
+//! Shared: 8 bytes per event, in whole lines. Private: a word per event. [`Events::free`] gives all
+//! back.
 //!
 //! # Evidence
 //! Cases `events.*` and `small.event*`; counts in `tests/host/counts.rs`.
@@ -75,20 +81,22 @@ pub struct Events<'w, L> {
     taken: &'w [Cell<u32>],
 }
 
-/// What is posted and taken when an event is made: 4 before the numbers wrap around, so that every run passes that.
+/// What is posted and taken when an event is made: 4 before the numbers wrap around, so that every
+/// run passes that.
 const FIRST: u32 = 0_u32.wrapping_sub(4);
 
 impl<'w, L: Link> World<'w, L> {
-    /// Makes `count` events at each rank, with no posts. Collective: the same number on all ranks, in the same order as
-    /// other collectives.
+    /// Makes `count` events at each rank, with no posts. Collective: the same number on all ranks,
+    /// in the same order as other collectives.
     ///
-    /// Takes 8 bytes per event of every rank's shared memory, and a word of the arena, until [`Events::free`]. Waits for all
-    /// ranks: O(log p).
+    /// Takes 8 bytes per event of every rank's shared memory, and a word of the arena, until
+    /// [`Events::free`]. Waits for all ranks: O(log p).
     ///
     /// # Errors
-    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`] where the cause is,
-    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that has not come, or did not let this
-    /// one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`]
+    /// where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`]
+    /// naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]:
+    /// with a [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
     ///
     /// # Example
     /// ```
@@ -101,7 +109,8 @@ impl<'w, L: Link> World<'w, L> {
     pub fn events(&'w self, count: u32) -> Made<'w, L, Events<'w, L>> {
         let prepare = || self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
-            // Ranks that agree on both have the same cells: 32 bits of the key, 16 that tell of the number.
+            // Ranks that agree on both have the same cells: 32 bits of the key, 16 that tell of the
+            // number.
             let count = events.count ^ events.count.wrapping_shr(u16::BITS);
             u64::from(events.key.get()).wrapping_shl(u16::BITS) | u64::from(count as u16)
         };
@@ -150,8 +159,8 @@ impl<'w, L: Link> Events<'w, L> {
     /// Posts event `index` of `to`. What this rank did before is in memory when the post is seen.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`]; [`Error::Timeout`] while the target's lock is taken or a network does not
-    /// answer, [`Error::PeerLost`]: with a handle to go on with.
+    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`]; [`Error::Timeout`] while the target's lock
+    /// is taken or a network does not answer, [`Error::PeerLost`]: with a handle to go on with.
     ///
     /// # Example
     /// ```
@@ -178,7 +187,8 @@ impl<'w, L: Link> Events<'w, L> {
 
     /// How many posts of own event `index` have not been taken. Waits for none of them.
     ///
-    /// Takes notifications from the link, if there is room, so that a loop round this call keeps nobody waiting.
+    /// Takes notifications from the link, if there is room, so that a loop round this call keeps
+    /// nobody waiting.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
@@ -202,12 +212,12 @@ impl<'w, L: Link> Events<'w, L> {
         Ok(posted.wrapping_sub(self.taken(index)?.get()))
     }
 
-    /// Waits until there are `until` posts of own event `index`, and takes so many. See G1 of the [module](self) for what can
-    /// be read then; own lines are not refreshed.
+    /// Waits until there are `until` posts of own event `index`, and takes so many. See G1 of the
+    /// [module](self) for what can be read then; own lines are not refreshed.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are missing, and no
-    /// rank, as any may post: none was taken.
+    /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are
+    /// missing, and no rank, as any may post: none was taken.
     ///
     /// # Example
     /// ```
@@ -235,7 +245,8 @@ impl<'w, L: Link> Events<'w, L> {
         Ok(())
     }
 
-    /// Gives the events back. Collective, and a barrier: nobody posts any more. Posts that nobody took are gone.
+    /// Gives the events back. Collective, and a barrier: nobody posts any more. Posts that nobody
+    /// took are gone.
     ///
     /// Dropping them instead keeps their memory taken.
     ///
@@ -336,12 +347,14 @@ impl<L: Link> EventPost<'_, L> {
 }
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// Puts `data` at `index` of `to`'s piece and posts its event `event`, in one call: who has waited for the event finds the
-    /// data. No epoch. `to` must not store to these lines meanwhile, as with [`Window::put_notify`].
+    /// Puts `data` at `index` of `to`'s piece and posts its event `event`, in one call: who has
+    /// waited for the event finds the data. No epoch. `to` must not store to these lines meanwhile,
+    /// as with [`Window::put_notify`].
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::NoSuchCounter`], [`Error::WrongWindow`] (the events are another
-    /// world's): nothing has happened. [`Error::Timeout`], [`Error::PeerLost`]: with a handle to go on with.
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::NoSuchCounter`],
+    /// [`Error::WrongWindow`] (the events are another world's): nothing has happened.
+    /// [`Error::Timeout`], [`Error::PeerLost`]: with a handle to go on with.
     ///
     /// # Example
     /// ```
@@ -374,12 +387,12 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .finish()
     }
 
-    /// A request that completes when there are `until` posts of own event `event`, and takes them: then the data that came
-    /// with them can be read in the elements `range` of the own piece.
+    /// A request that completes when there are `until` posts of own event `event`, and takes them:
+    /// then the data that came with them can be read in the elements `range` of the own piece.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::CountZero`], [`Error::WrongWindow`] (the events are another
-    /// world's).
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::CountZero`],
+    /// [`Error::WrongWindow`] (the events are another world's).
     pub fn expect_event<'r>(
         &'r self,
         range: Range<usize>,
@@ -413,11 +426,13 @@ pub struct Bound<'b, 'w, T, L, S> {
 }
 
 impl<'w, L: Link> Events<'w, L> {
-    /// Binds event `event` to the elements `range` of `window`: who puts there by [`Bound::put`] posts it. Tells nobody; each rank
-    /// binds for itself, all alike if they are to understand each other.
+    /// Binds event `event` to the elements `range` of `window`: who puts there by [`Bound::put`]
+    /// posts it. Tells nobody; each rank binds for itself, all alike if they are to understand each
+    /// other.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::WrongWindow`] (the events are another world's).
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::WrongWindow`] (the events are
+    /// another world's).
     ///
     /// # Example
     /// ```
@@ -488,10 +503,11 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
             .put_event(to, index, data, self.events, self.event)
     }
 
-    /// Waits for `until` posts and takes them: then the data that came with them can be read in the range.
+    /// Waits for `until` posts and takes them: then the data that came with them can be read in the
+    /// range.
     ///
-    /// Own stores to its lines are written back first. Peers put there only if none is left that is not: as with a
-    /// [request](super#rule-for-cached-lines).
+    /// Own stores to its lines are written back first. Peers put there only if none is left that is
+    /// not: as with a [request](super#rule-for-cached-lines).
     ///
     /// # Errors
     /// [`Error::CountZero`]; [`Error::Timeout`] with how many posts are missing: none was taken.

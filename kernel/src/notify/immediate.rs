@@ -7,8 +7,8 @@
 //!   └───┴──────────────┴──────────┴───────────────┘
 //!        ceil(log2 p)    6 bits     what is left
 //! ```
-//! The split is made once, when the world starts; [`Limits`] tells it. RDMA networks carry exactly 32
-//! bits with a write ([NA] IV-A), and so do we everywhere.
+//! The split is made once, when the world starts; [`Limits`] tells it. RDMA networks carry exactly
+//! 32 bits with a write ([NA] IV-A), and so do we everywhere.
 //!
 //! [NA]: crate#sources
 
@@ -81,7 +81,8 @@ pub(crate) const fn unpack(tag_bits: u32, immediate: u32) -> Notification {
     }
 }
 
-/// Bits in which two immediates may differ and still be the same to a request, if the source, or the tag, does not matter.
+/// Bits in which two immediates may differ and still be the same to a request, if the source, or
+/// the tag, does not matter.
 pub(crate) const fn wildcards(tag_bits: u32, any_source: bool, any_tag: bool) -> u32 {
     let tag = if any_tag { low_bits(tag_bits) } else { 0 };
     let fixed = low_bits(WINDOW_BITS.wrapping_add(tag_bits));

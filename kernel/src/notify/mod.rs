@@ -1,27 +1,32 @@
 //! Notified access: an access that tells its target; a put with a tag in the same message.
 //!
 //! # Guarantee
-//! G1. When a request completes, the data of the notifications that it matched can be read at the target, as
-//!     far as they lie in the request's range; so can earlier puts of the same sources there.
-//! G2. A notification is matched by the first test that asks for it; among those that match a request, the
-//!     oldest first. Notifications of one source are matched in the order in which they were sent.
-//! G3. None is lost: with a full unexpected queue the target takes no more from its ring, and with a full
-//!     ring its senders wait. A window with some that are not matched is not [freed](crate::Window::free). Dropped are only
-//!     those that no rank of this world sends: of a window that there is not, in the name of a rank that there is not, or in another one's where the link knows whose they are (on
-//!     coherent machines a request that takes its notification at once does not ask).
+//! G1. When a request completes, the data of the notifications that it matched can be read at the
+//!     target, as far as they lie in the request's range; so can earlier puts of the same sources
+//!     there.
+//! G2. A notification is matched by the first test that asks for it; among those that match a
+//!     request, the oldest first. Notifications of one source are matched in the order in which
+//!     they were sent.
+//! G3. None is lost: with a full unexpected queue the target takes no more from its ring, and with
+//!     a full ring its senders wait. A window with some that are not matched is not
+//!     [freed](crate::Window::free). Dropped are only those that no rank of this world sends: of a
+//!     window that there is not, in the name of a rank that there is not, or in another one's where
+//!     the link knows whose they are (on coherent machines a request that takes its notification at
+//!     once does not ask).
 //!
 //! # Who does what
-//! All accesses, and what the target may take from being told: [`access`]. How it is told, by a tag, a counter or a signal:
-//! [`notice`]. Tags are matched by requests, as below; counters and signals are words at the target ([`counters`],
-//! [`signals`]); [`events`] are words of their own.
+//! All accesses, and what the target may take from being told: [`access`]. How it is told, by a
+//! tag, a counter or a signal: [`notice`]. Tags are matched by requests, as below; counters and
+//! signals are words at the target ([`counters`], [`signals`]); [`events`] are words of their own.
 //! ```text
 //!   origin                                  target
 //!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, source, tag, count)?
 //!                                           loop { r.start()?; … r.wait()? … }
 //! ```
-//! A request is persistent: made once, started for each use. It is 32 bytes, owned by the user, and there is
-//! no list of requests: a notification waits in the unexpected queue until a request asks. [`test_any`], [`wait_any`] and
-//! [`wait_all`] ask for several; [`probe`](crate::Window::probe) looks without matching.
+//! A request is persistent: made once, started for each use. It is 32 bytes, owned by the user, and
+//! there is no list of requests: a notification waits in the unexpected queue until a request asks.
+//! [`test_any`], [`wait_any`] and [`wait_all`] ask for several; [`probe`](crate::Window::probe)
+//! looks without matching.
 //!
 //! # Steps
 //! | call         | core   | in order                                                             |
@@ -35,28 +40,34 @@
 //! | `probe`      | target | as test, but what matches is queued as well                          |
 //!
 //! # Rule for cached lines
-//! From `start` to completion the target does not store to the request's lines ([`Error::Exposed`](crate::Error::Exposed)).
-//! Before the first start and between two uses nobody is told: there the origin must know, by the program's
-//! own logic, that the target leaves the lines alone (a target that only ever reads them always does).
+//! From `start` to completion the target does not store to the request's lines
+//! ([`Error::Exposed`](crate::Error::Exposed)). Before the first start and between two uses nobody
+//! is told: there the origin must know, by the program's own logic, that the target leaves the
+//! lines alone (a target that only ever reads them always does).
 //!
 //! # Inline data
-//! Up to 16 bytes of a `put_notify` with a tag travel inside of the notification, and longer data with it, if the link can do so and the window does not
-//! forbid it ([`set_inline`](crate::Window::set_inline)). The target's own calls put them in their place when they have taken the
-//! notification from the link, matched or not. So they are in place
-//! * for the target, when a request has matched the notification, or a later one of the same source;
-//! * for whomever the target tells anything after that, and whomever the origin tells anything after it has taken an answer;
-//! * for everybody, when the origin's flush, unlock or [`fence`](crate::Window::fence) has returned. These wait for the target's
-//!   progress then: it must be in a waiting call, or test, or make its next call behind the match, and its unexpected queue must
-//!   have room. They cost nothing more while no inline data are under way.
+//! Up to 16 bytes of a `put_notify` with a tag travel inside of the notification, and longer data
+//! with it, if the link can do so and the window does not forbid it
+//! ([`set_inline`](crate::Window::set_inline)). The target's own calls put them in their place when
+//! they have taken the notification from the link, matched or not. So they are in place
+//! * for the target, when a request has matched the notification, or a later one of the same
+//!   source;
+//! * for whomever the target tells anything after that, and whomever the origin tells anything
+//!   after it has taken an answer;
+//! * for everybody, when the origin's flush, unlock or [`fence`](crate::Window::fence) has
+//!   returned. These wait for the target's progress then: it must be in a waiting call, or test, or
+//!   make its next call behind the match, and its unexpected queue must have room. They cost
+//!   nothing more while no inline data are under way.
 //!
-//! Own stores through the cache tell nobody, whoever finds them: see [there](crate::epoch::lock#the-own-piece).
+//! Own stores through the cache tell nobody, whoever finds them: see
+//! [there](crate::epoch::lock#the-own-piece).
 //!
-//! A barrier, a PSCW epoch, or a notice by a counter or signal does not place them: what follows may overtake them. A later notified put of
-//! the same bytes with a tag does not.
+//! A barrier, a PSCW epoch, or a notice by a counter or signal does not place them: what follows
+//! may overtake them. A later notified put of the same bytes with a tag does not.
 //!
 //! # Source
-//! [NA] III (interface), IV-B (matching with one unexpected queue). The range of a request is ours: chips
-//! without coherence need to know what to invalidate.
+//! [NA] III (interface), IV-B (matching with one unexpected queue). The range of a request is ours:
+//! chips without coherence need to know what to invalidate.
 //!
 //! # Evidence
 //! Cases `notify.*`, `small.notify*` and `timeout.notified` of the conformance table.

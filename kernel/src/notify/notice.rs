@@ -2,8 +2,9 @@
 //!
 //! # Guarantee
 //! G1. What a notice names is checked before any byte moves: nothing has happened if it is refused.
-//! G2. A target that finds a notice finds what it tells of, and what its sender put there before. By a counter or a signal it is not told of
-//!     [data that travel inline](super#inline-data) with an earlier tag, which may still be on their way: flush these first.
+//! G2. A target that finds a notice finds what it tells of, and what its sender put there before.
+//!     By a counter or a signal it is not told of [data that travel inline](super#inline-data) with
+//!     an earlier tag, which may still be on their way: flush these first.
 //! G3. A notice is told once, however often the call is repeated.
 //!
 //! # Steps
@@ -12,7 +13,8 @@
 //! | [`Tag`] | [`Link::put_immediate`] with the data | the access; `put_immediate` of nothing |
 //! | [`Counter`], [`Signal`] | the put; [`Link::fence`]; [`Link::amo`] on a cell of the target's | the same |
 //!
-//! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is not.
+//! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is
+//! not.
 
 use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width, point};
 
@@ -138,7 +140,8 @@ pub(crate) struct Telling<'r> {
 }
 
 impl<'r> Telling<'r> {
-    /// `notice` to `to`. `data` is put to `place` of it by the same message: nothing, but for an immediate.
+    /// `notice` to `to`. `data` is put to `place` of it by the same message: nothing, but for an
+    /// immediate.
     pub(crate) fn new(to: Rank, notice: Checked, place: (Key, u32), data: &'r [u8]) -> Self {
         Self {
             to,

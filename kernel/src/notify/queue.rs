@@ -1,8 +1,8 @@
 //! The unexpected queue: notifications that have arrived and that no request has matched yet.
 //!
-//! [NA] IV-B: one queue per rank keeps the order of arrival; a test looks here first and only then takes
-//! new notifications from the link. Removing from the middle moves the younger ones up, so that order is
-//! kept and the oldest lies beside the head.
+//! [NA] IV-B: one queue per rank keeps the order of arrival; a test looks here first and only then
+//! takes new notifications from the link. Removing from the middle moves the younger ones up, so
+//! that order is kept and the oldest lies beside the head.
 //!
 //! # Memory layout (the head; 32 bytes, one line)
 //! ```text
@@ -12,8 +12,9 @@
 //!   │ where, room   │ two        │ there are    │        │ of tag│        │
 //!   └───────────────┴────────────┴──────────────┴────────┴───────┴────────┘
 //! ```
-//! All that matching reads besides the request and the link: [NA] V counts two compulsory misses, one for the request and one
-//! for this line. (Offsets with pointers of 8 bytes; the compiler may order fields otherwise.)
+//! All that matching reads besides the request and the link: [NA] V counts two compulsory misses,
+//! one for the request and one for this line. (Offsets with pointers of 8 bytes; the compiler may
+//! order fields otherwise.)
 //!
 //! [NA]: crate#sources
 
@@ -69,8 +70,8 @@ impl<'a> UnexpectedQueue<'a> {
         self.places.saturating_sub(1)
     }
 
-    /// Whether only the spare place is left: no more is taken from the link, but by a test that looks
-    /// whether the next one matches.
+    /// Whether only the spare place is left: no more is taken from the link, but by a test that
+    /// looks whether the next one matches.
     pub(crate) fn is_full(&self) -> bool {
         self.len.get().saturating_add(1) >= self.places
     }

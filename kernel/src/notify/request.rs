@@ -1,10 +1,11 @@
 //! Persistent requests for notifications.
 //!
 //! # Cost
-//! From cold, with one request started: [`test`](Request::test) touches the request's line, the line of the unexpected queue's
-//! head (`queue`), what the link looks at (the ring's line), and lines of the queue behind the second notification that
-//! waits there. When it completes, a request with a range also touches 3 lines of its window, to invalidate and to allow own
-//! stores. Measured: `tests/host/lines.rs`.
+//! From cold, with one request started: [`test`](Request::test) touches the request's line, the
+//! line of the unexpected queue's head (`queue`), what the link looks at (the ring's line), and
+//! lines of the queue behind the second notification that waits there. When it completes, a request
+//! with a range also touches 3 lines of its window, to invalidate and to allow own stores.
+//! Measured: `tests/host/lines.rs`.
 
 use core::{cell::Cell, ops::Range};
 
@@ -90,11 +91,13 @@ pub struct Request<'r, L> {
 const _: () = assert!(size_of::<Request<'_, ()>>() == 32 && align_of::<Request<'_, ()>>() == 32);
 
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
-    /// A request for `count` notifications of this window from `source` with `tag`, whose data arrive in
-    /// the elements `range` of the own piece (an empty range: no data, or data that are never cached).
+    /// A request for `count` notifications of this window from `source` with `tag`, whose data
+    /// arrive in the elements `range` of the own piece (an empty range: no data, or data that are
+    /// never cached).
     ///
-    /// Behind a match with an empty range the own cache may hold any of the window's lines, old or new, though this rank has never
-    /// read them: since the window was made, or because a chip fetches ahead, or a link has brought data through it. Whoever reads data by
+    /// Behind a match with an empty range the own cache may hold any of the window's lines, old or
+    /// new, though this rank has never read them: since the window was made, or because a chip
+    /// fetches ahead, or a link has brought data through it. Whoever reads data by
     /// [`Local`](crate::Local) all the same calls [`sync`](Self::sync) first.
     ///
     /// Costs nothing but the 32 bytes; [`Request::start`] begins to wait.
@@ -174,11 +177,13 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         })
     }
 
-    /// The oldest notification of this window from `source` with `tag` that no request has matched yet, if one has arrived. It
-    /// stays where it is: a request started for exactly this source and tag matches it. Does not wait.
+    /// The oldest notification of this window from `source` with `tag` that no request has matched
+    /// yet, if one has arrived. It stays where it is: a request started for exactly this source and
+    /// tag matches it. Does not wait.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`]; [`Error::QueueFull`] if the queue holds only others: match these first.
+    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`]; [`Error::QueueFull`] if the queue holds only
+    /// others: match these first.
     ///
     /// # Example
     /// ```
@@ -223,12 +228,15 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         Err(Error::QueueFull { capacity })
     }
 
-    /// Drops the notifications of this window that have arrived and that no request has matched, and tells how many.
+    /// Drops the notifications of this window that have arrived and that no request has matched,
+    /// and tells how many.
     ///
-    /// For a window that is to be freed although it was told more than anybody wants to know ([`Error::Unmatched`]).
+    /// For a window that is to be freed although it was told more than anybody wants to know
+    /// ([`Error::Unmatched`]).
     ///
     /// # Errors
-    /// [`Error::QueueFull`] if others fill the queue: there may be more to drop once these are matched.
+    /// [`Error::QueueFull`] if others fill the queue: there may be more to drop once these are
+    /// matched.
     ///
     /// # Example
     /// ```
@@ -266,8 +274,8 @@ impl<L: Link> World<'_, L> {
 }
 
 impl<'r, L: Link> Request<'r, L> {
-    /// Starts to wait for `count` notifications anew. Writes the own dirty lines of the request's range
-    /// back; until it completes, own stores there are refused.
+    /// Starts to wait for `count` notifications anew. Writes the own dirty lines of the request's
+    /// range back; until it completes, own stores there are refused.
     ///
     /// Notifications that arrived before count.
     ///
@@ -340,8 +348,8 @@ impl<'r, L: Link> Request<'r, L> {
     /// A complete request is not started any more.
     ///
     /// # Errors
-    /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must match
-    /// first (the request stays started).
+    /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must
+    /// match first (the request stays started).
     ///
     /// # Example
     /// ```
@@ -493,9 +501,10 @@ impl<'r, L: Link> Request<'r, L> {
         Ok(())
     }
 
-    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for a
-    /// program that knows that no peer will put there any more. What has matched is gone. Takes what has arrived from the link,
-    /// as far as the unexpected queue has room: data that travel with notifications beyond that come later.
+    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for
+    /// a program that knows that no peer will put there any more. What has matched is gone. Takes
+    /// what has arrived from the link, as far as the unexpected queue has room: data that travel
+    /// with notifications beyond that come later.
     ///
     /// A started request that is dropped instead keeps its lines closed, and its place taken.
     ///
@@ -505,7 +514,8 @@ impl<'r, L: Link> Request<'r, L> {
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
-        // PROGRESS: what travelled with notifications that have arrived is taken now, not placed over later own stores.
+        // PROGRESS: what travelled with notifications that have arrived is taken now, not placed
+        // over later own stores.
         point!("notify.cancel.take", {
             self.world.progress();
         });

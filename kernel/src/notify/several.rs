@@ -9,14 +9,15 @@ use flagpost_link::{Link, point};
 use super::{Request, Status};
 use crate::{Error, Missing, Timeout, Waiting, World};
 
-/// Which of `requests` is complete, if one is, and what it matched last. It is not started any more. Does not wait.
+/// Which of `requests` is complete, if one is, and what it matched last. It is not started any
+/// more. Does not wait.
 ///
-/// All look at the unexpected queue, in order; then each notification that the link has goes to the first that it matches, until
-/// one is complete.
+/// All look at the unexpected queue, in order; then each notification that the link has goes to the
+/// first that it matches, until one is complete.
 ///
 /// # Errors
-/// [`Error::QueueFull`] if the queue holds only what others must match first; [`Error::WrongWindow`] if the requests are not of
-/// one world.
+/// [`Error::QueueFull`] if the queue holds only what others must match first;
+/// [`Error::WrongWindow`] if the requests are not of one world.
 ///
 /// # Example
 /// ```
@@ -105,7 +106,8 @@ where
     }
 }
 
-/// Waits until one of `requests` is complete: which, and what it matched last. None if none is started.
+/// Waits until one of `requests` is complete: which, and what it matched last. None if none is
+/// started.
 ///
 /// # Errors
 /// [`Error::QueueFull`] if the queue holds only what others must match first;

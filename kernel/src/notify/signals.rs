@@ -1,7 +1,8 @@
 //! Signals: a window's counters as words that peers set or add to, and that this rank compares.
 //!
-//! A signal *is* a [counter](super::counters): [`Window::set_num_notify`] makes them, and `Signal::add(i, 1)` is what a
-//! notification of counter `i` does. What differs is who decides on the value: the peer.
+//! A signal *is* a [counter](super::counters): [`Window::set_num_notify`] makes them, and
+//! `Signal::add(i, 1)` is what a notification of counter `i` does. What differs is who decides on
+//! the value: the peer.
 //!
 //! | OpenSHMEM | here |
 //! |---|---|
@@ -11,12 +12,14 @@
 //! | `shmem_signal_fetch(sig)` | [`window.signal_fetch(i)`](Window::signal_fetch) |
 //! | `shmem_signal_wait_until(sig, cmp, v)` | [`window.signal_wait_until(range, i, cmp, v)`](Window::signal_wait_until) |
 //!
-//! OpenSHMEM's words have 64 bits; [these have 32](super::counters#values). It has caches that are kept coherent, or none; here a wait
-//! says which elements it is about, as a request does.
+//! OpenSHMEM's words have 64 bits; [these have 32](super::counters#values). It has caches that are
+//! kept coherent, or none; here a wait says which elements it is about, as a request does.
 //!
 //! # Guarantee
-//! G1. When a wait returns, the data of the signals whose effect is in the value can be read in its range; so can earlier puts of
-//!     the same ranks there, but for data that [travel inline](super#inline-data) with an earlier tag. A signal that was overwritten by another rank's `set` before it was seen tells nothing.
+//! G1. When a wait returns, the data of the signals whose effect is in the value can be read in its
+//!     range; so can earlier puts of the same ranks there, but for data that
+//!     [travel inline](super#inline-data) with an earlier tag. A signal that was overwritten by
+//!     another rank's `set` before it was seen tells nothing.
 //!
 //! # Steps
 //! | call | core | in order | remote accesses |
@@ -95,15 +98,16 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         self.notify_value(index)
     }
 
-    /// Waits until own signal `index` compares with `value` as `compare` says, and gives it. Then the data that came before it
-    /// can be read in the elements `range` of the own piece (an empty range: no data, or data that are never cached).
+    /// Waits until own signal `index` compares with `value` as `compare` says, and gives it. Then
+    /// the data that came before it can be read in the elements `range` of the own piece (an empty
+    /// range: no data, or data that are never cached).
     ///
-    /// Own stores to these lines are written back first. Peers put there only if none is left that is not: as with a
-    /// [request](super#rule-for-cached-lines).
+    /// Own stores to these lines are written back first. Peers put there only if none is left that
+    /// is not: as with a [request](super#rule-for-cached-lines).
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::Timeout`], which names no rank, as any may set it:
-    /// call again.
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::Timeout`], which names no rank, as
+    /// any may set it: call again.
     ///
     /// # Example
     /// ```
@@ -135,8 +139,8 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
 }
 
 impl<L: Link> Core<'_, L> {
-    /// Waits until an own cell's value is as it should be; then what came before it can be read in `lines`. `left` says of a
-    /// value how many notifications it lacks.
+    /// Waits until an own cell's value is as it should be; then what came before it can be read in
+    /// `lines`. `left` says of a value how many notifications it lacks.
     pub(super) fn await_cell(
         &self,
         lines: Lines,

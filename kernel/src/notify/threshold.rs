@@ -1,7 +1,7 @@
 //! Persistent requests for counters and events.
 //!
-//! Steps and guarantees are those of [`counters`](super::counters) and [`events`](super::events). The rule for lines is that of
-//! [tag requests](super#rule-for-cached-lines).
+//! Steps and guarantees are those of [`counters`](super::counters) and [`events`](super::events).
+//! The rule for lines is that of [tag requests](super#rule-for-cached-lines).
 
 use core::{cell::Cell, ops::Range};
 
@@ -15,7 +15,8 @@ use crate::{
     window::{Core, Lines},
 };
 
-/// A persistent request: completes when a counter has come to a threshold, or when so many events were posted.
+/// A persistent request: completes when a counter has come to a threshold, or when so many events
+/// were posted.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is started"]
 pub struct CountRequest<'r, 'w, L: Link> {
@@ -29,9 +30,10 @@ pub struct CountRequest<'r, 'w, L: Link> {
 }
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// A request that completes when own counter `index` reaches or exceeds `threshold`: then the data that its
-    /// notifications brought to the elements `range` of the own piece can be read (an empty range: no data, or data that are
-    /// never cached). The counter keeps its value; [reset](Window::reset_notify_value) it before the next use.
+    /// A request that completes when own counter `index` reaches or exceeds `threshold`: then the
+    /// data that its notifications brought to the elements `range` of the own piece can be read (an
+    /// empty range: no data, or data that are never cached). The counter keeps its value;
+    /// [reset](Window::reset_notify_value) it before the next use.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::CountZero`] for a threshold of 0.
@@ -87,8 +89,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
         })
     }
 
-    /// Starts to wait anew. Writes the own dirty lines of the request's range back; until it completes, own stores there
-    /// are refused. What was counted before counts.
+    /// Starts to wait anew. Writes the own dirty lines of the request's range back; until it
+    /// completes, own stores there are refused. What was counted before counts.
     ///
     /// # Errors
     /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
@@ -124,9 +126,11 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
         Ok(())
     }
 
-    /// Whether the request is complete: if so, the counter's value (of an event: how many posts are left). Does not wait.
+    /// Whether the request is complete: if so, the counter's value (of an event: how many posts are
+    /// left). Does not wait.
     ///
-    /// A complete request is not started any more. Takes notifications from the link, if there is room.
+    /// A complete request is not started any more. Takes notifications from the link, if there is
+    /// room.
     ///
     /// # Errors
     /// [`Error::RequestInactive`].
@@ -183,8 +187,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// Waits until the request is complete.
     ///
     /// # Errors
-    /// [`Error::RequestInactive`]; [`Error::Timeout`] with how many notifications are missing, and no
-    /// rank, as any may tell the cell. The request stays started.
+    /// [`Error::RequestInactive`]; [`Error::Timeout`] with how many notifications are missing, and
+    /// no rank, as any may tell the cell. The request stays started.
     ///
     /// # Example
     /// ```
@@ -215,8 +219,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
         )
     }
 
-    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for a program that knows
-    /// that no peer will put there any more. The counter keeps its value.
+    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for
+    /// a program that knows that no peer will put there any more. The counter keeps its value.
     ///
     /// A started request that is dropped instead keeps its lines closed, and its place taken.
     ///
@@ -269,7 +273,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
 
 /// Which of the started `requests` is complete, if one is, and its value. Does not wait.
 ///
-/// Counters' and events' requests may be mixed. All belong to one world; takes notifications from the link, if there is room.
+/// Counters' and events' requests may be mixed. All belong to one world; takes notifications from
+/// the link, if there is room.
 ///
 /// # Errors
 /// [`Error::WrongWindow`] if the requests are not of one world.
@@ -284,10 +289,11 @@ pub fn test_any_count<L: Link>(
     any(requests)
 }
 
-/// Waits until one of the started `requests` is complete, and gives its index and value. None if none is started.
+/// Waits until one of the started `requests` is complete, and gives its index and value. None if
+/// none is started.
 ///
-/// Counters' and events' requests may be mixed. More than 4 are polled without pause where the machine cannot watch as many
-/// words.
+/// Counters' and events' requests may be mixed. More than 4 are polled without pause where the
+/// machine cannot watch as many words.
 ///
 /// # Errors
 /// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
@@ -309,7 +315,8 @@ pub fn wait_any_count<L: Link>(
     )
 }
 
-/// Waits until all started `requests` are complete. Counters keep their values; events' posts are taken.
+/// Waits until all started `requests` are complete. Counters keep their values; events' posts are
+/// taken.
 ///
 /// # Errors
 /// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many

@@ -1,9 +1,11 @@
 //! Accumulates: elements of a peer's piece are combined with operands.
 //!
 //! # Guarantee
-//! G1. Each element is changed as a whole: of two accumulates to it, by any ranks in any epochs, one finds what the other
-//!     left. (Not so for an element that they take to be of different sizes.)
-//! G2. Each element is changed once, however often the call is repeated: a handle knows which pieces are done.
+//! G1. Each element is changed as a whole: of two accumulates to it, by any ranks in any epochs,
+//!     one finds what the other left. (Not so for an element that they take to be of different
+//!     sizes.)
+//! G2. Each element is changed once, however often the call is repeated: a handle knows which
+//!     pieces are done.
 //! G3. What is fetched is what the element held before.
 //!
 //! Elements of one call are changed in any order, and not all at once.
@@ -15,12 +17,13 @@
 //! | `get_accumulate` | origin | the same, and keep what was loaded |
 //! | one element of 8 bytes | origin | [`Link::amo`], for the operations that links have |
 //!
-//! A piece lies between two multiples of [`Link::UPDATE`] ([`Link::UPDATE_SMALL`] for elements of up to 4 bytes), and
-//! elements of 1, 2, 4, or 8 bytes at multiples of their size never cross one.
+//! A piece lies between two multiples of [`Link::UPDATE`] ([`Link::UPDATE_SMALL`] for elements of
+//! up to 4 bytes), and elements of 1, 2, 4, or 8 bytes at multiples of their size never cross one.
 //!
 //! # Source
-//! [foMPI] 2.4: the network's atomics for common operations on 8 bytes; else lock, get, accumulate, put. We differ: the
-//! lock is held for one piece, not for the access, so that neither rank waits for the other's whole data.
+//! [foMPI] 2.4: the network's atomics for common operations on 8 bytes; else lock, get, accumulate,
+//! put. We differ: the lock is held for one piece, not for the access, so that neither rank waits
+//! for the other's whole data.
 //!
 //! [foMPI]: crate#sources
 
@@ -42,8 +45,8 @@ pub(super) struct Accumulate<'r> {
 }
 
 impl Accumulate<'_> {
-    /// Does the next piece; false at the end. `old` keeps what it held: one call of the link may find it, and a later one
-    /// tell that this was the last.
+    /// Does the next piece; false at the end. `old` keeps what it held: one call of the link may
+    /// find it, and a later one tell that this was the last.
     pub(super) fn step<L: Link>(
         &mut self,
         remote: &Remote<'_, '_, L>,
@@ -77,8 +80,8 @@ impl Accumulate<'_> {
     }
 }
 
-/// Combines what lies at `place` with `operands`. `old`, of the same length, is what it held, once the link has answered:
-/// the same one is passed to all calls of one operation.
+/// Combines what lies at `place` with `operands`. `old`, of the same length, is what it held, once
+/// the link has answered: the same one is passed to all calls of one operation.
 pub(super) fn change<L: Link>(
     remote: &Remote<'_, '_, L>,
     place: u32,

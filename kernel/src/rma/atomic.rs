@@ -1,6 +1,7 @@
 //! Operations on one element whose former value is the answer.
 //!
-//! Guarantees and steps are those of [`accumulate`](super::accumulate): both exclude each other on the same element.
+//! Guarantees and steps are those of [`accumulate`](super::accumulate): both exclude each other on
+//! the same element.
 
 use bytemuck::Pod;
 use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width, order};

@@ -7,24 +7,27 @@
 //!   indexed     ■·■■■··■          blocks anywhere, in the order of the list
 //!   fields      ■·■···■·■···      the same bytes of each record
 //! ```
-//! Both sides have a layout of their own; what counts is that they hold as many bytes. The first byte of the one goes
-//! to the first of the other, and so on. Where blocks of one side overlap, a put leaves one of the values, and an
-//! accumulate is done to the element once for each.
+//! Both sides have a layout of their own; what counts is that they hold as many bytes. The first
+//! byte of the one goes to the first of the other, and so on. Where blocks of one side overlap, a
+//! put leaves one of the values, and an accumulate is done to the element once for each.
 //!
 //! # How they travel
-//! A *run* is what lies together on one side: neighbouring blocks are one. An access moves *maximal blocks*, the longest
-//! pieces that lie together on both sides. A put or get whose pieces are short while the target's run goes on is
-//! *packed* instead: it moves the run through a buffer of [`BUFFER`] bytes, which is filled from, or scattered to, the
-//! origin's blocks. Accumulates always are, in pieces of one [`Link::update`](flagpost_link::Link::update).
+//! A *run* is what lies together on one side: neighbouring blocks are one. An access moves *maximal
+//! blocks*, the longest pieces that lie together on both sides. A put or get whose pieces are short
+//! while the target's run goes on is *packed* instead: it moves the run through a buffer of
+//! [`BUFFER`] bytes, which is filled from, or scattered to, the origin's blocks. Accumulates always
+//! are, in pieces of one [`Link::update`](flagpost_link::Link::update).
 //!
 //! The target's gaps are never touched.
 //!
 //! # Which is used when
-//! Pieces are packed that are shorter than a word (4 bytes), where peers' memory is reached by loads and stores
-//! ([`Link::DIRECT`](flagpost_link::Link::DIRECT)); shorter than the buffer on other links, where each piece is a message.
+//! Pieces are packed that are shorter than a word (4 bytes), where peers' memory is reached by
+//! loads and stores ([`Link::DIRECT`](flagpost_link::Link::DIRECT)); shorter than the buffer on
+//! other links, where each piece is a message.
 //!
-//! Measured on the simulated SCC (`scc-eas` latencies, 0 hops, in core cycles; accesses only, no instructions), 512 bytes that lie
-//! together at the target, blocks and gaps of the same length at the origin:
+//! Measured on the simulated SCC (`scc-eas` latencies, 0 hops, in core cycles; accesses only, no
+//! instructions), 512 bytes that lie together at the target, blocks and gaps of the same length at
+//! the origin:
 //!
 //! | blocks of | put: by blocks | packed | get: by blocks | packed |
 //! |---|---|---|---|---|
@@ -32,12 +35,13 @@
 //! | 2 | 1,493 | 1,373 | 38,937 | 9,762 |
 //! | 4 to 64 | 1,373 | 1,373 | 9,762 | 9,762 |
 //!
-//! The write-combining buffer packs stores anyway, and loads are of words: from a word on, packing would only copy.
-//! `cargo test -p flagpost-tests --test host rma::short -- --nocapture` prints it, and fails if the choice is not the cheaper one.
+//! The write-combining buffer packs stores anyway, and loads are of words: from a word on, packing
+//! would only copy. `cargo test -p flagpost-tests --test host rma::short -- --nocapture` prints it,
+//! and fails if the choice is not the cheaper one.
 //!
 //! # Source
-//! [foMPI] 2.4 packs puts while the target is contiguous, and uses maximal blocks for all else. We differ: gets are
-//! packed as well.
+//! [foMPI] 2.4 packs puts while the target is contiguous, and uses maximal blocks for all else. We
+//! differ: gets are packed as well.
 //!
 //! [foMPI]: crate#sources
 
@@ -55,8 +59,8 @@ pub struct Block {
     pub len: usize,
 }
 
-/// Which elements of a piece, or of a slice, an access is about. Positions are elements, counted from where the access
-/// starts.
+/// Which elements of a piece, or of a slice, an access is about. Positions are elements, counted
+/// from where the access starts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Layout<'a> {
     /// All of them, one after the other.
@@ -78,7 +82,8 @@ pub enum Layout<'a> {
         /// Where they are, in the order of the elements.
         blocks: &'a [Block],
     },
-    /// Some fields of each of so many records: for puts and gets of windows whose elements are structures.
+    /// Some fields of each of so many records: for puts and gets of windows whose elements are
+    /// structures.
     Fields {
         /// Consecutive records.
         records: usize,
@@ -135,7 +140,8 @@ impl<'a, T> From<&'a mut [T]> for Scatter<'a, T> {
 }
 
 impl<'a> Layout<'a> {
-    /// Elements from the start to behind the last one, and bytes in all of `T`s, if they can be counted.
+    /// Elements from the start to behind the last one, and bytes in all of `T`s, if they can be
+    /// counted.
     fn measure<T>(&self) -> Option<(usize, usize)> {
         let size = size_of::<T>();
         let furthest = |blocks: &[Block]| {

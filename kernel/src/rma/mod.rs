@@ -1,8 +1,8 @@
 //! Accesses to peers' pieces of a window, within an epoch.
 //!
-//! Every kind of access epoch offers the same operations, by the trait [`Rma`]. What differs is which ranks an epoch
-//! admits, and when its accesses are done. So does memory that is attached to a dynamic window
-//! ([`DynamicWindow::at`](crate::DynamicWindow::at)).
+//! Every kind of access epoch offers the same operations, by the trait [`Rma`]. What differs is
+//! which ranks an epoch admits, and when its accesses are done. So does memory that is attached to
+//! a dynamic window ([`DynamicWindow::at`](crate::DynamicWindow::at)).
 //!
 //! # What there is
 //! | | blocks | request | any layout |
@@ -14,15 +14,18 @@
 //! | the same, one element | [`fetch_and_op`](Rma::fetch_and_op) | | |
 //! | store one if it is as expected | [`compare_and_swap`](Rma::compare_and_swap) | | |
 //!
-//! How elements are changed: [`accumulate`]; when a request is done: [`request`]; what lies where: [`layout`].
+//! How elements are changed: [`accumulate`]; when a request is done: [`request`]; what lies where:
+//! [`layout`].
 //!
 //! # Atomicity
-//! The calls that combine, swap or compare are atomic per element against each other, from any ranks and epochs, as long
-//! as all take the element to be of the same size ([`accumulate`]). Puts and gets are not: an element that one rank
-//! combines and another puts at the same time may hold anything.
+//! The calls that combine, swap or compare are atomic per element against each other, from any
+//! ranks and epochs, as long as all take the element to be of the same size ([`accumulate`]). Puts
+//! and gets are not: an element that one rank combines and another puts at the same time may hold
+//! anything.
 //!
 //! # Cost
-//! Remote accesses over `mapped`, with n bytes (w words, l lines touched) that lie together at the target:
+//! Remote accesses over `mapped`, with n bytes (w words, l lines touched) that lie together at the
+//! target:
 //!
 //! | call | loads | stores | locks |
 //! |---|---|---|---|
@@ -36,9 +39,9 @@
 //! A lock is taken and given back: two accesses to a register. Retries come on top.
 //!
 //! # When a budget runs out
-//! Puts and gets can simply be called again. What combines may have been done in part, or to its only element: the
-//! [`Unfinished`] has a handle then, which goes on where it stopped and does nothing twice. Without a handle nothing has
-//! happened.
+//! Puts and gets can simply be called again. What combines may have been done in part, or to its
+//! only element: the [`Unfinished`] has a handle then, which goes on where it stopped and does
+//! nothing twice. Without a handle nothing has happened.
 
 #![allow(
     clippy::result_large_err,
@@ -152,16 +155,17 @@ fn fetch<'r, 'w, T: Element, L: Link>(
 
 /// The operations of an access epoch on elements `T`.
 ///
-/// Unless a call says otherwise, it blocks only until the epoch admits the target, bad arguments change nothing, and
-/// what it puts is seen by others when its epoch says so. Costs: see the [module](self).
+/// Unless a call says otherwise, it blocks only until the epoch admits the target, bad arguments
+/// change nothing, and what it puts is seen by others when its epoch says so. Costs: see the
+/// [module](self).
 pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Stores `data` at `index` of `to`'s piece.
     ///
     /// `data` may be reused at once. Cost: the stores.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if the epoch does not come to
-    /// admit `to`.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
+    /// the epoch does not come to admit `to`.
     ///
     /// # Example
     /// ```
@@ -222,11 +226,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         world.ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 
-    /// [`put`](Self::put) to and from any places: what `data` names goes to what `layout` names, counted from `index`
-    /// of `to`'s piece.
+    /// [`put`](Self::put) to and from any places: what `data` names goes to what `layout` names,
+    /// counted from `index` of `to`'s piece.
     ///
-    /// Elements may be of different types on both sides, as long as they are as many bytes. Cost: a put per piece, see
-    /// [`layout`].
+    /// Elements may be of different types on both sides, as long as they are as many bytes. Cost: a
+    /// put per piece, see [`layout`].
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::LengthsDiffer`];
@@ -340,7 +344,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
 
     /// [`accumulate`](Self::accumulate), and what the elements held before goes to `fetched`.
     ///
-    /// With [`Operation::NO_OP`] `data` does not matter and may be empty: elements are only loaded, each as a whole.
+    /// With [`Operation::NO_OP`] `data` does not matter and may be empty: elements are only loaded,
+    /// each as a whole.
     ///
     /// # Errors
     /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
@@ -380,7 +385,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         self.get_accumulate_layout((to, index), layout, data.into(), operation, fetched.into())
     }
 
-    /// [`get_accumulate`](Self::get_accumulate) to and from any places, from an element of a rank on.
+    /// [`get_accumulate`](Self::get_accumulate) to and from any places, from an element of a rank
+    /// on.
     ///
     /// # Errors
     /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
@@ -447,7 +453,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         fetch(self, to, index, Change::Combine(combine, operand))
     }
 
-    /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, and gives what it held before.
+    /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, and gives what it
+    /// held before.
     ///
     /// # Errors
     /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],

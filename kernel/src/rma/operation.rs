@@ -11,7 +11,8 @@ pub trait Element: Pod + arithmetic::Arithmetic {}
 /// Elements that have bits, and can be compared without surprises: all but the floats.
 pub trait Integer: Element {}
 
-/// An operation on elements `T`: what becomes of a former value and an operand. See [`Rma`](super::Rma) for its use.
+/// An operation on elements `T`: what becomes of a former value and an operand. See
+/// [`Rma`](super::Rma) for its use.
 ///
 /// | operation | integers | floats |
 /// |---|---|---|
@@ -149,7 +150,8 @@ pub(super) fn word<T: Pod>(element: T) -> Option<u64> {
 /// Bytes of a link's cell.
 pub(super) const CELL: usize = 8;
 
-/// The value of a cell that holds an element: machines and networks of today have the low byte first.
+/// The value of a cell that holds an element: machines and networks of today have the low byte
+/// first.
 pub(super) fn cell(element: &[u8]) -> Option<u64> {
     let bytes = element.try_into().ok()?;
     cfg!(target_endian = "little").then(|| u64::from_le_bytes(bytes))

@@ -1,8 +1,9 @@
 //! Checking the arguments of an access, and making a request of it.
 //!
 //! # Guarantee
-//! G1. Nothing has happened if an argument is refused: all are checked before the epoch is asked to admit the target; on attached
-//!     memory behind that, since where it lies and how long it is takes an epoch to ask.
+//! G1. Nothing has happened if an argument is refused: all are checked before the epoch is asked to
+//!     admit the target; on attached memory behind that, since where it lies and how long it is
+//!     takes an epoch to ask.
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank};
@@ -37,7 +38,8 @@ fn locate<'r, 'w, T, L: Link>(
     Ok((remote, bytes))
 }
 
-/// Elements are changed as a whole at multiples of their size. Windows lie so, unless a displacement unit is none.
+/// Elements are changed as a whole at multiples of their size. Windows lie so, unless a
+/// displacement unit is none.
 fn aligned<T>(remote: &Remote<'_, '_, impl Link>) -> Result<(), Error> {
     let size = size_of::<T>() as u32;
     if remote.offset.is_multiple_of(size) {

@@ -9,16 +9,17 @@
 //! | `rget_accumulate` | the elements are changed, and the slice is filled |
 //! | `r…_notify` | the same, and the target is told |
 //!
-//! A request borrows its slices, and its epoch (its window, if it needs none), until it is gone: nothing is read before it
-//! is there, and no epoch ends before its requests.
+//! A request borrows its slices, and its epoch (its window, if it needs none), until it is gone:
+//! nothing is read before it is there, and no epoch ends before its requests.
 //!
-//! Requests that are not done are in no order, neither with each other nor with what is called meanwhile: who combines with an element
-//! by a request, and wants to combine with it again behind that, waits for the request first. (MPI orders accumulates of one origin
-//! to one element; calls without a request are in order here, too.)
+//! Requests that are not done are in no order, neither with each other nor with what is called
+//! meanwhile: who combines with an element by a request, and wants to combine with it again behind
+//! that, waits for the request first. (MPI orders accumulates of one origin to one element; calls
+//! without a request are in order here, too.)
 //!
-//! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when the call returns, at no cost
-//! beyond that of the call without `r`, unless an accumulate has found a lock taken. On other links each `test` and `wait`
-//! goes on piece by piece.
+//! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when
+//! the call returns, at no cost beyond that of the call without `r`, unless an accumulate has found
+//! a lock taken. On other links each `test` and `wait` goes on piece by piece.
 //!
 //! # What does not compile
 //! Reading what a request fills, before it is done:
@@ -79,8 +80,8 @@ use crate::{
 
 /// An access that may not be done yet.
 ///
-/// Dropping it leaves the access as it is: pieces that are done are done, the one that is under way will be (a notified put's
-/// data perhaps in part, and nothing is told), and the others will not.
+/// Dropping it leaves the access as it is: pieces that are done are done, the one that is under way
+/// will be (a notified put's data perhaps in part, and nothing is told), and the others will not.
 #[derive(Debug)]
 #[must_use = "an access goes on when its request is tested or waited for"]
 pub struct Request<'r, 'w, L: Link> {
@@ -126,8 +127,8 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         self
     }
 
-    /// [`telling`](Self::telling), of a put whose data lie together on both sides: they travel with the notice if it can
-    /// carry them.
+    /// [`telling`](Self::telling), of a put whose data lie together on both sides: they travel with
+    /// the notice if it can carry them.
     pub(crate) fn carrying(mut self, notice: Checked) -> Self {
         let data = match (&self.work, notice) {
             (Work::Put(data), Checked::Immediate { .. }) => data,
@@ -268,11 +269,13 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     }
 }
 
-/// Waits until one of `requests` is done, and gives its index: each one's once. None if all have been given.
+/// Waits until one of `requests` is done, and gives its index: each one's once. None if all have
+/// been given.
 ///
 /// # Errors
-/// [`Error::WrongWindow`], if they are of several worlds. [`Error::Timeout`] naming the peers of those that are not done;
-/// [`Error::PeerLost`], if none of them can be any more, or the link knows a rank to be lost.
+/// [`Error::WrongWindow`], if they are of several worlds. [`Error::Timeout`] naming the peers of
+/// those that are not done; [`Error::PeerLost`], if none of them can be any more, or the link knows
+/// a rank to be lost.
 ///
 /// # Example
 /// ```

@@ -1,12 +1,12 @@
 //! Moving the pieces of an access, one call of the link each.
 //!
 //! # Invariants
-//! I1. A piece is counted as done once the link has answered, and not before: repeating an access goes on with the
-//!     piece that was refused, with the same [`Op`].
-//! I2. What is asked of the link for a piece depends on nothing but the place in both layouts, so that a repeated call
-//!     means the same operation.
-//! I3. What comes from the link goes into the user's slice or into a buffer that lives as long as the access: a link may
-//!     bring it in several calls.
+//! I1. A piece is counted as done once the link has answered, and not before: repeating an access
+//!     goes on with the piece that was refused, with the same [`Op`].
+//! I2. What is asked of the link for a piece depends on nothing but the place in both layouts, so
+//!     that a repeated call means the same operation.
+//! I3. What comes from the link goes into the user's slice or into a buffer that lives as long as
+//!     the access: a link may bring it in several calls.
 
 use flagpost_link::{Key, Link, Op, Rank, Refusal};
 
@@ -68,7 +68,8 @@ enum Piece {
     Packed { at: usize, len: usize },
 }
 
-/// Pieces shorter than this are packed, if the target's run goes on behind them: as the module says.
+/// Pieces shorter than this are packed, if the target's run goes on behind them: as the module
+/// says.
 const fn short<L: Link>() -> usize {
     if L::DIRECT { WORD } else { BUFFER }
 }
@@ -77,7 +78,8 @@ const fn short<L: Link>() -> usize {
 const WORD: usize = 4;
 
 impl Sides<'_> {
-    /// What comes next; nothing at the end. `target` starts at byte `offset` of the memory it lies in.
+    /// What comes next; nothing at the end. `target` starts at byte `offset` of the memory it lies
+    /// in.
     fn next<L: Link>(&mut self, offset: u32) -> Option<Piece> {
         let (run, block) = (self.target.run()?, self.origin.run()?);
         let (at, len) = (run.at, run.len.min(block.len));
@@ -93,7 +95,8 @@ impl Sides<'_> {
     }
 }
 
-/// Does the next piece; false at the end. `buffer` is for what the link brings: the same one for all of an access.
+/// Does the next piece; false at the end. `buffer` is for what the link brings: the same one for
+/// all of an access.
 ///
 /// # Errors
 /// As the link's. The piece is the next one still.

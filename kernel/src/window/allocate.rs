@@ -17,17 +17,19 @@ use crate::{
 };
 
 impl<'w, L: Link> World<'w, L> {
-    /// Makes a window of `len` zero elements on each rank. Collective: all ranks call it with the same
-    /// element size and length, in the same order as other collectives.
+    /// Makes a window of `len` zero elements on each rank. Collective: all ranks call it with the
+    /// same element size and length, in the same order as other collectives.
     ///
-    /// Takes `len` elements in whole lines of every rank's shared memory, and what its epochs need (64 bytes; two slots per
-    /// rank, see [`EpochSlots`]), until [`Window::free`]. Waits for all ranks: O(log p).
+    /// Takes `len` elements in whole lines of every rank's shared memory, and what its epochs need
+    /// (64 bytes; two slots per rank, see [`EpochSlots`]), until [`Window::free`]. Waits for all
+    /// ranks: O(log p).
     ///
     /// # Errors
-    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
-    /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming the first such rank elsewhere.
-    /// [`Error::Timeout`] naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
-    /// [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
+    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
+    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
     ///
     /// # Example
     /// ```
@@ -41,8 +43,9 @@ impl<'w, L: Link> World<'w, L> {
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
 
-    /// [`World::allocate`], with epochs signalled as `S` does, in the model of memory that `options` names: pass the strategy's
-    /// options, a [`Model`] (if the strategy has none), or [`Options`] with both.
+    /// [`World::allocate`], with epochs signalled as `S` does, in the model of memory that
+    /// `options` names: pass the strategy's options, a [`Model`] (if the strategy has none), or
+    /// [`Options`] with both.
     ///
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`],
@@ -172,7 +175,8 @@ impl<'w, L: Link> World<'w, L> {
     /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
     pub(super) fn zero(&self, key: Key, bytes: u32) -> Result<(), Error> {
         const ZEROS: [u8; 64] = [0; 64];
-        // REFRESH: the cache may hold clean lines of what this memory was, cells perhaps, which were stored past it.
+        // REFRESH: the cache may hold clean lines of what this memory was, cells perhaps, which
+        // were stored past it.
         point!("window.zero.refresh", self.link().refresh(key, 0, bytes)?);
         let mut offset = 0_u32;
         while offset < bytes {
@@ -188,8 +192,8 @@ impl<'w, L: Link> World<'w, L> {
 }
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
-    /// What must be the same on all ranks, of elements of so many bytes in a piece of so many: ranks that agree on it have the same
-    /// keys.
+    /// What must be the same on all ranks, of elements of so many bytes in a piece of so many:
+    /// ranks that agree on it have the same keys.
     pub(super) fn offer(&self, element: usize, bytes: u32) -> u64 {
         let Self { core, sync, .. } = self;
         let element = u32::try_from(element).unwrap_or(u32::MAX);
@@ -228,13 +232,14 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Dropping a window instead keeps its memory, and its place among the world's windows, taken.
     ///
     /// # Errors
-    /// [`Error::Exposed`] while a request of the window is started; [`Error::EpochOpen`] while this rank holds a lock of
-    /// it; [`Error::EpochAbandoned`];
-    /// [`Error::Timeout`] naming a rank that has not come. [`Error::Unmatched`] if notifications of it have come to this rank
-    /// that no request has matched (all that were sent before the barrier are seen): match them with requests of this window,
-    /// or [discard](Window::discard_notifications) them; other ranks' windows are free then, and until this one is, the ranks
-    /// cannot make another ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked
-    /// through, since other windows' notifications fill the queue. All with the window, to try again.
+    /// [`Error::Exposed`] while a request of the window is started; [`Error::EpochOpen`] while this
+    /// rank holds a lock of it; [`Error::EpochAbandoned`]; [`Error::Timeout`] naming a rank that
+    /// has not come. [`Error::Unmatched`] if notifications of it have come to this rank that no
+    /// request has matched (all that were sent before the barrier are seen): match them with
+    /// requests of this window, or [discard](Window::discard_notifications) them; other ranks'
+    /// windows are free then, and until this one is, the ranks cannot make another
+    /// ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked through,
+    /// since other windows' notifications fill the queue. All with the window, to try again.
     ///
     /// # Example
     /// ```
@@ -272,7 +277,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         if core.abandoned.get() && !core.left.get() {
             return Err(Error::EpochAbandoned);
         }
-        // PUBLISH: no dirty line is left to be evicted over what this memory becomes, nor of a former attempt.
+        // PUBLISH: no dirty line is left to be evicted over what this memory becomes, nor of a
+        // former attempt.
         point!("window.free.publish", core.publish(core.all())?);
         if !core.left.get() {
             // ORDER: nobody reuses memory that somebody still accesses.
@@ -284,8 +290,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             core.left.set(true);
             core.abandoned.set(true);
         }
-        // LOOK: the next window of this number must not be told of what was meant for this one; and what travelled with
-        // notifications is in its place then.
+        // LOOK: the next window of this number must not be told of what was meant for this one; and
+        // what travelled with notifications is in its place then.
         point!("window.free.unmatched", self.all_matched()?);
         if let Pieces::Table { .. } = core.pieces {
             // REFRESH: behind that: its owner reads what peers have put.

@@ -15,8 +15,8 @@ use crate::{
 /// How many requests with lines may be started on a window at a time.
 pub(crate) const REQUESTS: usize = 8;
 
-/// Words of a window that many ranks change: where they lie, from `Core::cells` on. 8 bytes each, past all caches, zero at
-/// first, on every rank.
+/// Words of a window that many ranks change: where they lie, from `Core::cells` on. 8 bytes each,
+/// past all caches, zero at first, on every rank.
 pub(crate) mod cell {
     /// The lock of the rank's piece.
     pub(crate) const LOCAL: u32 = 0;
@@ -79,7 +79,8 @@ pub(crate) enum Pieces<'w> {
         words: &'w [Cell<u32>],
         claimed: &'w Cell<bool>,
     },
-    /// Nowhere: what is attached is the window. The own attachments, and what else a dynamic window keeps.
+    /// Nowhere: what is attached is the window. The own attachments, and what else a dynamic window
+    /// keeps.
     Attached {
         words: &'w [Cell<u32>],
         regions: u16,
@@ -98,7 +99,8 @@ pub struct Piece {
 /// Words per rank of [`Pieces::Table`].
 pub(crate) const TABLE: usize = 4;
 
-/// Words per attachment of [`Pieces::Attached`]: key, bytes, number (see `dynamic`); the first attachments of all.
+/// Words per attachment of [`Pieces::Attached`]: key, bytes, number (see `dynamic`); the first
+/// attachments of all.
 pub(crate) const ATTACHED: usize = 3;
 
 /// Stands for everything that is attached.
@@ -203,7 +205,8 @@ impl<'w, L: Link> Core<'w, L> {
         Ok((piece.key, piece.inside::<T>(index, count)?))
     }
 
-    /// [`place`](Self::place), if it is the same everywhere; none if that takes more, or if something is wrong.
+    /// [`place`](Self::place), if it is the same everywhere; none if that takes more, or if
+    /// something is wrong.
     #[inline]
     pub(crate) fn place_at_once<T>(
         &self,
@@ -325,7 +328,8 @@ impl<'w, L: Link> Core<'w, L> {
         (first.get().end == 0).then_some(first)
     }
 
-    /// A started request with `lines` has ended: own stores there are allowed again. Of equal ones, any ends.
+    /// A started request with `lines` has ended: own stores there are allowed again. Of equal ones,
+    /// any ends.
     #[inline]
     pub(crate) fn close(&self, lines: Lines) {
         if !lines.is_empty() {
@@ -382,7 +386,8 @@ impl<'w, L: Link> Reach<'w, L> for Core<'w, L> {
 }
 
 impl Piece {
-    /// Offset of `count` elements from `index` on, which lie one behind the other; none if they do not lie inside.
+    /// Offset of `count` elements from `index` on, which lie one behind the other; none if they do
+    /// not lie inside.
     #[inline]
     fn fit<T>(self, index: usize, count: usize) -> Option<u32> {
         let size = (count as u64).saturating_mul(size_of::<T>() as u64);

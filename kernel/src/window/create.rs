@@ -17,22 +17,27 @@ use crate::{
 };
 
 impl<'w, L: Link> World<'w, L> {
-    /// Makes a window over bytes `range` of the own `memory`. Collective: all ranks call it in the same order as other
-    /// collectives, with the same element; memory, range and `unit` are each rank's own.
+    /// Makes a window over bytes `range` of the own `memory`. Collective: all ranks call it in the
+    /// same order as other collectives, with the same element; memory, range and `unit` are each
+    /// rank's own.
     ///
-    /// Index i of the window is byte `i * unit` of the range; elements of one access lie one behind the other from there.
-    /// The range begins at a line. Accumulates need units that are multiples of the element's size
-    /// ([`Error::UnitUnaligned`]); puts and gets do not. The memory is the window's until [`Window::free`], and holds what it held.
+    /// Index i of the window is byte `i * unit` of the range; elements of one access lie one behind
+    /// the other from there. The range begins at a line. Accumulates need units that are multiples
+    /// of the element's size ([`Error::UnitUnaligned`]); puts and gets do not. The memory is the
+    /// window's until [`Window::free`], and holds what it held.
     ///
-    /// Takes 4 p words of the arena beside what its epochs need: where each rank's piece lies. ([foMPI] 2.2: a window
-    /// whose pieces lie anywhere cannot do with less than Omega(p).) Waits for all ranks: an allgather.
+    /// Takes 4 p words of the arena beside what its epochs need: where each rank's piece lies.
+    /// ([foMPI] 2.2: a window whose pieces lie anywhere cannot do with less than Omega(p).) Waits
+    /// for all ranks: an allgather.
     ///
     /// # Errors
-    /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`], [`Error::UnitZero`],
-    /// [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`],
-    /// [`Error::TooManyWindows`] where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere.
-    /// [`Error::Timeout`] naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to go on with.
-    /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
+    /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
+    /// [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`],
+    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
+    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that
+    /// has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to
+    /// go on with. [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no
+    /// window.
     ///
     /// [foMPI]: crate#sources
     ///
@@ -55,7 +60,8 @@ impl<'w, L: Link> World<'w, L> {
         self.create_with::<T, EpochSlots<'w>>(memory, range, unit, ())
     }
 
-    /// [`World::create`], with epochs signalled as `S` does, and `options` as of [`World::allocate_with`].
+    /// [`World::create`], with epochs signalled as `S` does, and `options` as of
+    /// [`World::allocate_with`].
     ///
     /// # Errors
     /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
@@ -161,7 +167,8 @@ impl<'w, L: Link> World<'w, L> {
         );
         claimed.set(true);
         self.windows.set(self.windows.get() | bit(id));
-        // PUBLISH: peers read what the memory holds, and no dirty line is left to travel over their puts.
+        // PUBLISH: peers read what the memory holds, and no dirty line is left to travel over their
+        // puts.
         let Piece { key, bytes, .. } = piece;
         let published = point!(
             "window.create.publish",

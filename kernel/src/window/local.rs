@@ -9,7 +9,8 @@ use crate::{Error, Model, Window};
 /// [unified](Model::Unified) model), element by element or in runs.
 ///
 /// Peers may write it at any time, so there is no slice of it. Loads of elements that a peer may be
-/// writing give old or new values, or a mixture of both, until an epoch or a request says otherwise.
+/// writing give old or new values, or a mixture of both, until an epoch or a request says
+/// otherwise.
 #[derive(Debug)]
 pub struct Local<'a, T, L, S> {
     window: &'a Window<'a, T, L, S>,
@@ -31,8 +32,8 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
         Ok(value)
     }
 
-    /// Sets element `index`. Peers see it after the next `post` or started request that covers it (in the unified model perhaps
-    /// earlier).
+    /// Sets element `index`. Peers see it after the next `post` or started request that covers it
+    /// (in the unified model perhaps earlier).
     ///
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::Exposed`] while peers may be writing the element's line.

@@ -21,10 +21,12 @@ pub struct Memory<'w, L> {
 }
 
 impl<'w, L: Link> World<'w, L> {
-    /// Takes `bytes` zero bytes of this rank's shared memory, in whole lines, until [`Memory::release`]. Tells nobody.
+    /// Takes `bytes` zero bytes of this rank's shared memory, in whole lines, until
+    /// [`Memory::release`]. Tells nobody.
     ///
     /// # Errors
-    /// [`Error::MemoryFull`] with how much is missing, [`Error::TooManyPieces`]. Nothing was taken then.
+    /// [`Error::MemoryFull`] with how much is missing, [`Error::TooManyPieces`]. Nothing was taken
+    /// then.
     ///
     /// # Example
     /// ```

@@ -7,23 +7,25 @@
 //! | created | [`World::create`] | in what each rank has [reserved](World::reserve), at any line, of any length | 4 p words |
 //! | dynamic | [`World::dynamic`] | in what each rank has attached since, without the others | see [`DynamicWindow`] |
 //!
-//! Where a link reaches peers' memory by plain loads and stores, an allocated or created window is *shared* as well:
-//! [`Window::peer`].
+//! Where a link reaches peers' memory by plain loads and stores, an allocated or created window is
+//! *shared* as well: [`Window::peer`].
 //!
-//! A rank's memory is its own region, the nearest to it. Only its owner hands it out, so the books of what is in use are
-//! private and need no lock.
+//! A rank's memory is its own region, the nearest to it. Only its owner hands it out, so the books
+//! of what is in use are private and need no lock.
 //!
 //! # Guarantee
-//! G1. An allocated window has the same number of elements on every rank, all zero at first. A peer's piece has the
-//!     same key as the own one, so no table of peers is kept. A created window starts with what its memory holds.
-//! G2. [`World::allocate`], [`World::create`] and [`World::dynamic`] fail on all ranks together, and then change nothing. Where a
-//!     budget runs out there is a [`Making`](crate::Making) to go on with instead.
+//! G1. An allocated window has the same number of elements on every rank, all zero at first. A
+//!     peer's piece has the same key as the own one, so no table of peers is kept. A created window
+//!     starts with what its memory holds.
+//! G2. [`World::allocate`], [`World::create`] and [`World::dynamic`] fail on all ranks together,
+//!     and then change nothing. Where a budget runs out there is a [`Making`](crate::Making) to go
+//!     on with instead.
 //! G3. [`Window::free`] gives back all that the window took, of shared memory and of the arena.
 //! G4. Memory is in one window at a time, so its lines have one set of rules.
 //!
 //! # Coherence
-//! A piece is cached by its owner only ([`Local`]), in windows of the [separate](Model::Separate) model; peers access it past
-//! the caches. Who may touch it when:
+//! A piece is cached by its owner only ([`Local`]), in windows of the [separate](Model::Separate)
+//! model; peers access it past the caches. Who may touch it when:
 //!
 //! | the owner            | its stores to the piece        | its loads                            |
 //! |----------------------|--------------------------------|--------------------------------------|
@@ -32,14 +34,13 @@
 //! | post_range … wait    | refused in the range's lines   | of these lines: may be stale         |
 //! | request start … done | refused in the request's lines | of these lines: may be stale         |
 //!
-//! `post` (and a request's start) writes the owner's dirty lines back, so that none is left to be evicted
-//! over what peers put. `wait` (and a matched request) invalidates. In a window of the [unified](Model::Unified) model nothing
-//! is refused or stale.
+//! `post` (and a request's start) writes the owner's dirty lines back, so that none is left to be
+//! evicted over what peers put. `wait` (and a matched request) invalidates. In a window of the
+//! [unified](Model::Unified) model nothing is refused or stale.
 //!
 //! # Source
-//! [foMPI] 2.2 (symmetric allocation, O(1) descriptors; a table of Omega(p) for created windows; dynamic windows);
-//! [PSCW-SCC] IV-B1 (words in the region nearest to
-//! their owner).
+//! [foMPI] 2.2 (symmetric allocation, O(1) descriptors; a table of Omega(p) for created windows;
+//! dynamic windows); [PSCW-SCC] IV-B1 (words in the region nearest to their owner).
 //!
 //! [PSCW-SCC]: crate#sources
 //! [foMPI]: crate#sources
@@ -97,7 +98,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         }
     }
 
-    /// Indices of the own piece at which an element lies. The same on all ranks, unless the window is created.
+    /// Indices of the own piece at which an element lies. The same on all ranks, unless the window
+    /// is created.
     pub fn len(&self) -> usize {
         self.core.own().len::<T>()
     }
@@ -123,8 +125,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Ok(self.core.piece(rank)?.bytes as usize)
     }
 
-    /// Displacement unit of `rank`: bytes from one index of its piece to the next. The size of an element, unless the
-    /// window is created.
+    /// Displacement unit of `rank`: bytes from one index of its piece to the next. The size of an
+    /// element, unless the window is created.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`].
@@ -178,7 +180,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 len: range.end as u64,
             });
         };
-        // Both: each element at its index, and all of them as one access, which lie one behind the other.
+        // Both: each element at its index, and all of them as one access, which lie one behind the
+        // other.
         let last = match range.end.checked_sub(1) {
             Some(last) if count > 0 => self.offset(last, 1)?.saturating_add(size_of::<T>() as u32),
             _ => 0,
@@ -189,10 +192,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Ok(self.core.lines(start, bytes))
     }
 
-    /// Whether data of this rank's notified puts may travel with their notifications, as they do at first, if the
-    /// link can do so (up to 16 bytes inside of them, on some machines any number behind them): they are in place when the notification is matched, or when a flush has returned, and cost no store
-    /// of their own. Without, data are stored in place first. A matter of cost, and of what a later put of the same
-    /// bytes must wait for. For this rank only.
+    /// Whether data of this rank's notified puts may travel with their notifications, as they do at
+    /// first, if the link can do so (up to 16 bytes inside of them, on some machines any number
+    /// behind them): they are in place when the notification is matched, or when a flush has
+    /// returned, and cost no store of their own. Without, data are stored in place first. A matter
+    /// of cost, and of what a later put of the same bytes must wait for. For this rank only.
     pub fn set_inline(&self, inline: bool) {
         self.core.inline.set(inline);
     }

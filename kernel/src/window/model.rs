@@ -9,14 +9,15 @@
 //! | `wait`, a match, … | invalidate lines | nothing |
 //! | good for | data that are read or written often between epochs | flags, counters, data that pass through |
 //!
-//! These are MPI-3's models of the same names, chosen per window. On a machine whose caches are coherent the actions of the
-//! separate model are empty, and the choice is one of rules only.
+//! These are MPI-3's models of the same names, chosen per window. On a machine whose caches are
+//! coherent the actions of the separate model are empty, and the choice is one of rules only.
 //!
 //! # Which lines
-//! *Target*: the lines of the range that was given to [`Window::post_range`](crate::Window::post_range), or of the whole
-//! piece; of those, only what the cache holds costs anything. *Origin*: none. An origin's accesses go past its cache, so it has
-//! touched no line: there is nothing to write back at `complete`, nor to invalidate at `start`. (Accesses to the own piece go
-//! past the cache too: they are an origin's.)
+//! *Target*: the lines of the range that was given to
+//! [`Window::post_range`](crate::Window::post_range), or of the whole piece; of those, only what
+//! the cache holds costs anything. *Origin*: none. An origin's accesses go past its cache, so it
+//! has touched no line: there is nothing to write back at `complete`, nor to invalidate at `start`.
+//! (Accesses to the own piece go past the cache too: they are an origin's.)
 
 /// Whether the owner of a piece caches it. See the table above.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use crate::{Error, Window, window::Core};
 
 /// `rank`'s piece, element by element, past the caches: no epoch, no message.
 ///
-/// One access of an element that is aligned and has up to 4 bytes is whole: others see all of it or nothing. Nothing is
-/// ordered; a [`barrier`](crate::World::barrier) places what was set before it, for gets after it. The piece's owner
-/// reaches it the same way; what it does through [`Window::local`] is cached, and keeps the rules of epochs.
+/// One access of an element that is aligned and has up to 4 bytes is whole: others see all of it or
+/// nothing. Nothing is ordered; a [`barrier`](crate::World::barrier) places what was set before it,
+/// for gets after it. The piece's owner reaches it the same way; what it does through
+/// [`Window::local`] is cached, and keeps the rules of epochs.
 #[derive(Debug)]
 pub struct Peer<'a, 'w, T, L> {
     core: &'a Core<'w, L>,
@@ -24,7 +25,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Direct access to `rank`'s piece.
     ///
     /// # Errors
-    /// [`Error::NotDirect`] where the link does not reach peers' memory by loads and stores; [`Error::NoSuchRank`].
+    /// [`Error::NotDirect`] where the link does not reach peers' memory by loads and stores;
+    /// [`Error::NoSuchRank`].
     ///
     /// # Example
     /// ```

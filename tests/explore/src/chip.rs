@@ -1,7 +1,8 @@
 //! The chips that cases run on: the SCC with a memory of some [`Profile`], or a [`Preset`].
 //!
-//! A chip decides the size of a line, which programs know at compile time, and whether there are registers, without
-//! which the machine is one with [`WithSoftwareLock`]. So it decides the platform, too; [`Setting`] hides that.
+//! A chip decides the size of a line, which programs know at compile time, and whether there are
+//! registers, without which the machine is one with [`WithSoftwareLock`]. So it decides the
+//! platform, too; [`Setting`] hides that.
 
 use std::fmt;
 use std::str::FromStr;
@@ -141,8 +142,9 @@ impl Setting {
         }
     }
 
-    /// Whether the chip has what the case needs: the SCC has no atomics, nor has a chip without registers, and on a
-    /// network there is nothing below the link. The SCC port has names for 512 cores.
+    /// Whether the chip has what the case needs: the SCC has no atomics, nor has a chip without
+    /// registers, and on a network there is nothing below the link. The SCC port has names for 512
+    /// cores.
     pub fn fits(&self) -> bool {
         if self.chip.is_network() {
             return link_cases::<Network>().any(|case| case.name == self.case.name);
@@ -192,8 +194,9 @@ impl Setting {
 
     /// Tries all schedules within `bounds`, up to the first failure, on a chip like its own.
     ///
-    /// Where there are no registers, locks are registers all the same: an attempt on a lock of words polls, and
-    /// repeating it makes endless paths. That lock has a search of its own, in `hal/sim/tests`.
+    /// Where there are no registers, locks are registers all the same: an attempt on a lock of
+    /// words polls, and repeating it makes endless paths. That lock has a search of its own, in
+    /// `hal/sim/tests`.
     pub fn explore(&self, bounds: &Bounds, config: Config) -> Explored {
         struct Explore<'a>(&'a Bounds, Config);
         impl Use for Explore<'_> {

@@ -1,5 +1,6 @@
-//! The simulator as a machine whose caches the hardware keeps in step: cached accesses go past the cache, and there is nothing to write
-//! back or to drop ([`Coherence::COHERENT`]). Its stores and loads pass each other as those of the profile do.
+//! The simulator as a machine whose caches the hardware keeps in step: cached accesses go past the
+//! cache, and there is nothing to write back or to drop ([`Coherence::COHERENT`]). Its stores and
+//! loads pass each other as those of the profile do.
 //!
 //! What links and the kernel do on such machines only, they do here.
 
@@ -95,7 +96,8 @@ impl CachedMemory for Coherent {
     }
 }
 
-// SAFETY: every call goes to the simulated core, which keeps the promises; and nothing is ever in its cache (S1, S2, S8).
+// SAFETY: every call goes to the simulated core, which keeps the promises; and nothing is ever in
+// its cache (S1, S2, S8).
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Coherent {
     const LINE: usize = <SimCore as Coherence>::LINE;

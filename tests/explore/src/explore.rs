@@ -1,7 +1,7 @@
 //! `explore`: settings under many schedules, or under all of them.
 //!
-//! Prints a JSON object per line, a kind (`"is"`) in each; `cargo xtask explore` makes a table of them.
-//! The outcome does not depend on the threads.
+//! Prints a JSON object per line, a kind (`"is"`) in each; `cargo xtask explore` makes a table of
+//! them. The outcome does not depend on the threads.
 
 use std::io::{self, Write};
 use std::process::exit;
@@ -143,7 +143,8 @@ fn seeded(options: &Options, threads: usize, settings: &[Setting]) -> bool {
             }
             say(&json!({"is": "progress", "done": done + runs, "total": total}));
             if swept.runs < wanted {
-                // The last line of a report is repeated (`FLAGPOST_SIM_REPLAY`): it names one run, of this setting or of another one.
+                // The last line of a report is repeated (`FLAGPOST_SIM_REPLAY`): it names one run,
+                // of this setting or of another one.
                 break;
             }
         }

@@ -1,28 +1,33 @@
-//! Loads that finish late: after later stores of their core, until `drain` (S3 of the HAL's `Coherence`).
+//! Loads that finish late: after later stores of their core, until `drain` (S3 of the HAL's
+//! `Coherence`).
 //!
-//! Arm and RISC-V cores do that: the load of a ring entry may be satisfied after the store that gives the entry
-//! back, and then returns what the next producer has put there. A simulator that hands a core its value before the core
-//! goes on cannot show it. So a run is made twice.
+//! Arm and RISC-V cores do that: the load of a ring entry may be satisfied after the store that
+//! gives the entry back, and then returns what the next producer has put there. A simulator that
+//! hands a core its value before the core goes on cannot show it. So a run is made twice.
 //!
 //! # Steps
-//! 1. *Watch*: an ordinary run. A load, of a word or in bulk, past the caches or through its core's, is *open* until its core
-//!    drains or acquires, loads or stores some of the same bytes again, or waits for a word of them. If another core changes some
-//!    while the load is open, and its core has stored something since, then the load could have returned the new bytes: a *prophecy*.
-//!    One of those of the run is kept, drawn by the seed. Words change when they are stored; other bytes when their core drains
-//!    behind the bulk store, or behind the write-back of what it stored through its cache: then they are in memory for sure.
-//! 2. *Fulfil*: the same run again, but that load returns the new value at once. Up to the change, the core must make
-//!    exactly the accesses that it made before: only then did nothing depend on the load, and the run is one that
-//!    such a core could make. Otherwise it proves nothing and is dropped.
+//! 1. *Watch*: an ordinary run. A load, of a word or in bulk, past the caches or through its
+//!    core's, is *open* until its core drains or acquires, loads or stores some of the same bytes
+//!    again, or waits for a word of them. If another core changes some while the load is open, and
+//!    its core has stored something since, then the load could have returned the new bytes: a
+//!    *prophecy*. One of those of the run is kept, drawn by the seed. Words change when they are
+//!    stored; other bytes when their core drains behind the bulk store, or behind the write-back of
+//!    what it stored through its cache: then they are in memory for sure.
+//! 2. *Fulfil*: the same run again, but that load returns the new value at once. Up to the change,
+//!    the core must make exactly the accesses that it made before: only then did nothing depend on
+//!    the load, and the run is one that such a core could make. Otherwise it proves nothing and is
+//!    dropped.
 //!
-//! What a core stores in bulk others may see before it drains, though that is its next step. So a drain that open loads wait for
-//! takes some time here.
+//! What a core stores in bulk others may see before it drains, though that is its next step. So a
+//! drain that open loads wait for takes some time here.
 //!
-//! The chip below has profile `scc`, on which word stores take effect at once and in order: then the order in
-//! which calls return here is that of their effects.
+//! The chip below has profile `scc`, on which word stores take effect at once and in order: then
+//! the order in which calls return here is that of their effects.
 //!
 //! # Bounds
-//! One late load per run, which returns one change of its bytes. Loads are taken to be done at an `acquire`, which promises
-//! less, and atomic operations to change nothing. What was evicted is taken to change memory no earlier than by its write-back.
+//! One late load per run, which returns one change of its bytes. Loads are taken to be done at an
+//! `acquire`, which promises less, and atomic operations to change nothing. What was evicted is
+//! taken to change memory no earlier than by its write-back.
 
 use std::cell::RefCell;
 
@@ -96,7 +101,8 @@ struct Prophecy {
     core: u16,
     /// Number of the load, among its core's.
     load: u32,
-    /// The new bytes, their number among all changes of memory, and what the core has asked for by then.
+    /// The new bytes, their number among all changes of memory, and what the core has asked for by
+    /// then.
     change: Bytes,
     call: u64,
     asked: u64,
@@ -173,7 +179,8 @@ struct Core {
 }
 
 impl Core {
-    /// `change` is on its way, behind all others: what they have of the same bytes is not seen any more once it is in memory.
+    /// `change` is on its way, behind all others: what they have of the same bytes is not seen any
+    /// more once it is in memory.
     fn leave(&mut self, change: Bytes) {
         for earlier in &mut self.leaving {
             earlier.take(&change);
@@ -462,8 +469,9 @@ impl CachedMemory for Late {
     }
 }
 
-// SAFETY: every call goes to the simulated core, which keeps the promises. A load that is made late returns what a load
-// after later stores would; none is made late across `drain` or `acquire` (S3, S4).
+// SAFETY: every call goes to the simulated core, which keeps the promises. A load that is made late
+// returns what a load after later stores would; none is made late across `drain` or `acquire` (S3,
+// S4).
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Late {
     const LINE: usize = <SimCore as Coherence>::LINE;

@@ -6,8 +6,8 @@
 //!        ──► Setting::config(): the chip; its seed and schedule are the caller's
 //!        ──► program(case, core): what each simulated core runs
 //! ```
-//! A setting prints as `case/cores/chip`, such as `pscw.switch/3/weak+fill` or `pscw.switch/3/et`; that is the name
-//! of a sweep's case, and what a replay line bears.
+//! A setting prints as `case/cores/chip`, such as `pscw.switch/3/weak+fill` or `pscw.switch/3/et`;
+//! that is the name of a sweep's case, and what a replay line bears.
 #![deny(unsafe_code)]
 
 mod chip;
@@ -117,8 +117,8 @@ pub fn sizes(case: &Case) -> Vec<u16> {
     sizes
 }
 
-/// The chip on which `case` runs with so many cores: enough memory for its windows, and budgets that expire
-/// for the cases that are about that. Schedules are mixed; the seed is the caller's.
+/// The chip on which `case` runs with so many cores: enough memory for its windows, and budgets
+/// that expire for the cases that are about that. Schedules are mixed; the seed is the caller's.
 pub fn config_for(case: &Case, cores: u16, profile: Profile) -> Config {
     Config {
         cores,

@@ -1,5 +1,5 @@
-//! `flagpost-explore`: commands that run the conformance cases on the simulator. `cargo xtask` builds and
-//! calls it.
+//! `flagpost-explore`: commands that run the conformance cases on the simulator. `cargo xtask`
+//! builds and calls it.
 
 #[cfg(not(mutants))]
 mod explore;

@@ -1,26 +1,30 @@
 //! `mutants`: breaks one mutation point at a time and looks which case notices.
 //!
-//! Only in builds with `--cfg mutants`; `cargo xtask mutants` makes one, passes the points that it found in the
-//! sources, and prints what comes back: a JSON object per line, a kind (`"is"`) in each.
+//! Only in builds with `--cfg mutants`; `cargo xtask mutants` makes one, passes the points that it
+//! found in the sources, and prints what comes back: a JSON object per line, a kind (`"is"`) in
+//! each.
 //!
 //! # Recorded runs
-//! Per point, the run that is said to kill it (`--killer`). It must pass with no point broken, and fail with the
-//! point broken. A run that does not is *lapsed*, and the caller is told why.
+//! Per point, the run that is said to kill it (`--killer`). It must pass with no point broken, and
+//! fail with the point broken. A run that does not is *lapsed*, and the caller is told why.
 //!
 //! # Search
-//! 1. *Unbroken*: every setting with some seeds. All must pass, and together reach every point. Which case
-//!    reaches which point is remembered.
-//! 2. Per point (`--break`): the settings of the cases that reach it, in rounds of more and more seeds (the first
-//!    round has two each, so that easy ones fall immediately), until one fails or the cap of schedules is reached.
-//!    Within a round: kind profiles first, then few cores first. So the profile at which a point falls is about
-//!    the kindest that shows it. Then comes `scc+late`: loads that finish late, see `flagpost_explore::late`; then
-//!    the network, for what is reached there; and last the SCC port's message-buffer memory (`scc-wt`), where
-//!    stores that miss pass the cache. The run that kills must pass with no point broken here, too.
+//! 1. *Unbroken*: every setting with some seeds. All must pass, and together reach every point.
+//!    Which case reaches which point is remembered.
+//! 2. Per point (`--break`): the settings of the cases that reach it, in rounds of more and more
+//!    seeds (the first round has two each, so that easy ones fall immediately), until one fails or
+//!    the cap of schedules is reached. Within a round: kind profiles first, then few cores first.
+//!    So the profile at which a point falls is about the kindest that shows it. Then comes
+//!    `scc+late`: loads that finish late, see `flagpost_explore::late`; then the network, for what
+//!    is reached there; and last the SCC port's message-buffer memory (`scc-wt`), where stores that
+//!    miss pass the cache. The run that kills must pass with no point broken here, too.
 //!
-//! A failed check, an oracle, a deadlock, a livelock, starvation or a panic kills. A run that is cut off does not.
-//! Whatever a run reaches with no point broken must be among the points of the sources.
+//! A failed check, an oracle, a deadlock, a livelock, starvation or a panic kills. A run that is
+//! cut off does not. Whatever a run reaches with no point broken must be among the points of the
+//! sources.
 //!
-//! Points are handed out to threads; each is decided by one thread alone. So results do not depend on the threads.
+//! Points are handed out to threads; each is decided by one thread alone. So results do not depend
+//! on the threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -53,13 +57,15 @@ pub(crate) struct Arguments {
     /// Search for a run that kills this point; may be given several times
     #[arg(long = "break", value_name = "NAME")]
     broken: Vec<String>,
-    /// Try only the run that is said to kill a point, as `--replay` takes it; may be given several times
+    /// Try only the run that is said to kill a point, as `--replay` takes it; may be given several
+    /// times
     #[arg(long = "killer", value_name = "NAME=WHICH", value_parser = killer, conflicts_with = "broken")]
     killers: Vec<(String, String)>,
     /// Schedules per point, at most
     #[arg(long, value_name = "N", default_value = "100000")]
     schedules: u64,
-    /// Run one schedule (a profile, scc+late, network or scc-wt), CASE/CORES/PROFILE:SEED, with the broken point
+    /// Run one schedule (a profile, scc+late, network or scc-wt), CASE/CORES/PROFILE:SEED, with the
+    /// broken point
     #[arg(long, value_name = "WHICH")]
     replay: Option<String>,
     #[arg(long, value_name = "N", default_value_t = crate::processors())]
@@ -72,8 +78,8 @@ fn killer(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), which.to_owned()))
 }
 
-/// Runs the command; `false` if the unbroken kernel fails or does not reach a point. Survivors are for the
-/// caller to judge.
+/// Runs the command; `false` if the unbroken kernel fails or does not reach a point. Survivors are
+/// for the caller to judge.
 pub(crate) fn run(arguments: &Arguments) -> bool {
     if let Some(which) = &arguments.replay {
         return replay(arguments.broken.first(), which);
@@ -122,7 +128,8 @@ impl Outcome {
     }
 }
 
-/// Does `work` on each point, on several threads, and hands on what comes of them, in the order of the points.
+/// Does `work` on each point, on several threads, and hands on what comes of them, in the order of
+/// the points.
 fn for_each<T: Sync>(
     threads: usize,
     points: &[T],
@@ -178,7 +185,8 @@ struct Known {
 /// The chip that loads are late on.
 const KINDEST: Chip = Chip::Profile(Profile::Scc);
 
-/// The presets that points are broken on; the others have no step that these and the profiles do without.
+/// The presets that points are broken on; the others have no step that these and the profiles do
+/// without.
 const PRESETS: [Preset; 3] = [Preset::Network, Preset::SccWt, Preset::Et];
 
 /// Whether points are broken on the chip.
@@ -315,8 +323,8 @@ fn key(setting: &Setting) -> (&'static str, bool) {
     (setting.case.name, setting.chip.is_network())
 }
 
-/// The setting's chip, told how long its runs are. A function of the setting alone, so that a replay gets the
-/// same.
+/// The setting's chip, told how long its runs are. A function of the setting alone, so that a
+/// replay gets the same.
 fn config(setting: &Setting) -> Config {
     let config = setting.config();
     let measured = Config {

@@ -1,4 +1,5 @@
-//! The simulator with a link that changes words by the chip's atomic operations: the cases that any link can run.
+//! The simulator with a link that changes words by the chip's atomic operations: the cases that any
+//! link can run.
 
 use flagpost_sim::SimCore;
 use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};

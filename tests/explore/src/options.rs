@@ -1,4 +1,5 @@
-//! What `explore` can be asked for. This program and `cargo xtask explore`, which calls it, both compile this file.
+//! What `explore` can be asked for. This program and `cargo xtask explore`, which calls it, both
+//! compile this file.
 
 use clap::{Args, ValueEnum};
 
@@ -27,8 +28,9 @@ pub(crate) struct Options {
     /// Only this profile: scc, scc+fill, weak or weak+fill
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
-    /// Only this other chip: scc-wb or scc-wt (the SCC port over message-buffer memory), scc-normal, tensix-bh, et, cxl,
-    /// rp2040 or arm-m7; or network: no chip, but hosts on a network with remote memory access
+    /// Only this other chip: scc-wb or scc-wt (the SCC port over message-buffer memory),
+    /// scc-normal, tensix-bh, et, cxl, rp2040 or arm-m7; or network: no chip, but hosts on a
+    /// network with remote memory access
     #[arg(long, value_name = "NAME", conflicts_with = "profile")]
     pub(crate) preset: Option<String>,
     /// How many schedules, in all; not for exhaustive

@@ -12,7 +12,8 @@ pub(crate) struct Arguments {
     file: PathBuf,
 }
 
-/// Runs the command: `true` if the run is done; one that fails, as it did before or not, is a failure.
+/// Runs the command: `true` if the run is done; one that fails, as it did before or not, is a
+/// failure.
 pub(crate) fn run(arguments: &Arguments) -> bool {
     let text = fs::read_to_string(&arguments.file).map_err(|error| error.to_string());
     let trace = match text.and_then(|text| trace::read(&text)) {

@@ -1,7 +1,8 @@
 //! The simplest run that fails like one that was found.
 //!
-//! Not by leaving things out of the failing run, which mostly breaks it, but by searching anew: few cores before
-//! many, no eviction before one, no preemption before one. Whoever fails first in that order is simplest.
+//! Not by leaving things out of the failing run, which mostly breaks it, but by searching anew: few
+//! cores before many, no eviction before one, no preemption before one. Whoever fails first in that
+//! order is simplest.
 
 use flagpost_explore::Setting;
 use flagpost_sim::{Bounds, Config, End, Report};
@@ -21,8 +22,8 @@ const ALLOWED: [(u8, u8); 8] = [
     (2, 2),
 ];
 
-/// A run that fails in the same way as `found`, with bounds as small as can be; none if the searches end
-/// without one.
+/// A run that fails in the same way as `found`, with bounds as small as can be; none if the
+/// searches end without one.
 pub(crate) fn shrink(setting: &Setting, found: &Report) -> Option<(Report, Bounds)> {
     let fewest = setting.case.min_cores;
     for cores in fewest..=setting.cores.min(fewest + 2) {

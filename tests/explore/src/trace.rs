@@ -1,14 +1,15 @@
 //! A failing run as a file: what `explore` writes and `replay` reads.
 //!
-//! What is read may be anything. A value that the simulator could not be built with, or that would take all of the
-//! host's memory, is an error of one line; what `explore` never writes (a mesh, virtual time) is one, too.
+//! What is read may be anything. A value that the simulator could not be built with, or that would
+//! take all of the host's memory, is an error of one line; what `explore` never writes (a mesh,
+//! virtual time) is one, too.
 
 use flagpost_explore::{Chip, Setting};
 use flagpost_sim::{Config, Report, Schedule};
 use serde_json::{Value, json};
 
-/// What tells one version of the code from another in a trace: the commit, from `cargo xtask`, which has just built
-/// this program of it; else the package's version.
+/// What tells one version of the code from another in a trace: the commit, from `cargo xtask`,
+/// which has just built this program of it; else the package's version.
 pub(crate) fn code() -> String {
     std::env::var("FLAGPOST_CODE").unwrap_or_else(|_| env!("CARGO_PKG_VERSION").into())
 }

@@ -55,8 +55,8 @@ pub const NOTHING: Acts = Acts {
     expiries: 0,
 };
 
-/// A hazard, as a program with a switch; and what is claimed of it. Lines of 32 bytes mean a chip for the SCC
-/// port.
+/// A hazard, as a program with a switch; and what is claimed of it. Lines of 32 bytes mean a chip
+/// for the SCC port.
 pub struct Hazard<const LINE: usize = 8> {
     /// Number in the list, and a letter if it takes several programs.
     pub name: &'static str,
@@ -239,8 +239,8 @@ pub fn explore<const LINE: usize>(
         max_runs: SECOND_OPINION,
         ..bounds.clone()
     };
-    // It takes more runs than a search that remembers states: this one would not end. And whom a step preempts
-    // depends on the order of independent ones.
+    // It takes more runs than a search that remembers states: this one would not end. And whom a
+    // step preempts depends on the order of independent ones.
     if states.runs < SECOND_OPINION / 4 && bounds.preemptions.is_none() {
         let sleeping = sim.explore(&limited, Method::SleepSets, true, program);
         if sleeping.complete {
@@ -312,7 +312,8 @@ impl fmt::Display for Effort {
 }
 
 impl Acts {
-    /// All combinations of none and some, and every number of evictions, as far as they matter on this chip.
+    /// All combinations of none and some, and every number of evictions, as far as they matter on
+    /// this chip.
     fn up_to(self, profile: Profile) -> Vec<Self> {
         let some = |most: u8| if most > 0 { vec![0, most] } else { vec![0] };
         // Without prefetches, a chip that could prefetch is like one that could not.

@@ -118,8 +118,8 @@ fn wait_within(core: &Core, at: Address, value: u32) -> bool {
     }
 }
 
-/// Core 0 completes at targets 1 and 2, once each has posted; core 2 puts to core 1 and completes there too.
-/// Remedy: a completion that was late goes on where it stopped.
+/// Core 0 completes at targets 1 and 2, once each has posted; core 2 puts to core 1 and completes
+/// there too. Remedy: a completion that was late goes on where it stopped.
 fn told_twice(core: &Core, remedy: bool) -> Outcome {
     let posted = |target| at(0, 4 * u32::from(target));
     let (data, counter) = (at(1, 0), |target| at(target, 8));
@@ -215,8 +215,8 @@ pub fn unless_late<T, H>(
     }
 }
 
-/// Epochs of origin 0 and target 1. Remedy: a call that was late is gone on with, on its handle; else
-/// the handle is dropped and the call made again.
+/// Epochs of origin 0 and target 1. Remedy: a call that was late is gone on with, on its handle;
+/// else the handle is dropped and the call made again.
 fn late_epochs<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'_, L>,
     window: &Window<'w, u32, L, S>,
@@ -296,8 +296,8 @@ fn late_list(core: &Core, epochs: u32, remedy: bool) -> Outcome {
     })
 }
 
-/// Core 0 notifies core 1 twice, and both meet. Remedy: who is late calls again; else the target cancels its
-/// request and starts anew, which forgets what was matched.
+/// Core 0 notifies core 1 twice, and both meet. Remedy: who is late calls again; else the target
+/// cancels its request and starts anew, which forgets what was matched.
 fn late_notifications(core: &Core, remedy: bool) -> Outcome {
     let [origin, target] = [0, 1].map(Rank::new);
     let budget = Budget::seconds(1);

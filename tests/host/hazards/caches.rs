@@ -1,5 +1,5 @@
-//! Hazards 1 to 6: what caches do to the pieces that ranks put to. Peers cache here, as no link of ours
-//! lets them (docs/log/decisions.md, 1): this is why.
+//! Hazards 1 to 6: what caches do to the pieces that ranks put to. Peers cache here, as no link of
+//! ours lets them (docs/log/decisions.md, 1): this is why.
 
 use flagpost_hal::{Coherence, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};
@@ -16,8 +16,8 @@ pub const ALL: &[Hazard] = &[
         most: CACHES,
         consequences: &["old data"],
         shows: anywhere,
-        // No oracle knows that a dirty line is wanted. But a line that leaves late may arrive after core 1's
-        // acquire, and core 1's load be earlier.
+        // No oracle knows that a dirty line is wanted. But a line that leaves late may arrive after
+        // core 1's acquire, and core 1's load be earlier.
         alarms: &[(Oracle::StaleRead, |profile, acts| {
             weak(profile, acts) && eviction(profile, acts)
         })],
@@ -153,8 +153,8 @@ pub const NEVER: u8 = 0;
 pub const AT_COMPLETE: u8 = 1;
 pub const AFTER_MATCH: u8 = 2;
 
-/// Core 0 puts a part of a line through its cache, in two epochs; core 1 stores to the other part in
-/// between.
+/// Core 0 puts a part of a line through its cache, in two epochs; core 1 stores to the other part
+/// in between.
 pub fn merged(core: &Core, invalidates: u8) -> Outcome {
     let (theirs, own, done, post) = (at(1, 0), at(1, 4), at(1, 8), at(0, 0));
     start(core);
@@ -208,8 +208,8 @@ fn one_line(core: &Core, remedy: bool) -> Outcome {
     Ok(())
 }
 
-/// Core 0 puts words 1 and 2, the tail of one line and the head of the next; core 1 stores to words 0 and 3
-/// meanwhile. Remedy: what does not fill a line goes past the cache.
+/// Core 0 puts words 1 and 2, the tail of one line and the head of the next; core 1 stores to words
+/// 0 and 3 meanwhile. Remedy: what does not fill a line goes past the cache.
 fn head_and_tail(core: &Core, remedy: bool) -> Outcome {
     let (word, done) = (|number: u32| at(1, 4 * number), at(1, 16));
     start(core);

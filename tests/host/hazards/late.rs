@@ -1,5 +1,6 @@
-//! Hazard 21 again: budgets that run out at any step of locks, fences, collectives and accumulates. Two ranks, through the
-//! kernel. With the remedy every call that was late goes on: everything comes out right, and nothing is done twice.
+//! Hazard 21 again: budgets that run out at any step of locks, fences, collectives and accumulates.
+//! Two ranks, through the kernel. With the remedy every call that was late goes on: everything
+//! comes out right, and nothing is done twice.
 
 #![allow(
     clippy::result_large_err,

@@ -1,15 +1,16 @@
-//! The hazards of machines without coherence, one by one: each is shown to fail without its remedy and to be
-//! harmless with it, by trying everything within small bounds.
+//! The hazards of machines without coherence, one by one: each is shown to fail without its remedy
+//! and to be harmless with it, by trying everything within small bounds.
 //!
 //! # What is claimed of a hazard ([`Hazard`](bench::Hazard))
 //! On its profiles, and for all numbers of evictions, prefetches and so on up to its own bounds:
 //! 1. With the remedy no schedule fails, and no oracle objects.
-//! 2. Without it and without oracles, exactly its consequences show where they are said to show: old data, lost
-//!    puts, deadlocks. Elsewhere (no eviction, no prefetch, no weak memory) leaving the remedy out is
-//!    equivalent: no schedule fails.
-//! 3. Without it and with oracles, its oracle sees it, if it is one that an oracle can see, and exactly where it
-//!    is said to; where the consequence takes an eviction, the oracle needs none.
-//! 4. Explicit states and sleep sets find the same verdicts and the same outcomes, where the latter end.
+//! 2. Without it and without oracles, exactly its consequences show where they are said to show:
+//!    old data, lost puts, deadlocks. Elsewhere (no eviction, no prefetch, no weak memory) leaving
+//!    the remedy out is equivalent: no schedule fails.
+//! 3. Without it and with oracles, its oracle sees it, if it is one that an oracle can see, and
+//!    exactly where it is said to; where the consequence takes an eviction, the oracle needs none.
+//! 4. Explicit states and sleep sets find the same verdicts and the same outcomes, where the latter
+//!    end.
 //!
 //! `cargo test -p flagpost-tests --test host hazards:: -- --nocapture` prints the table.
 #![allow(unreachable_pub, reason = "a test's modules have no outside")]

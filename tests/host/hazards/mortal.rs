@@ -86,8 +86,8 @@ impl CachedMemory for Mortal {
     }
 }
 
-// SAFETY: `SimCore` keeps the promises; each call here is one of its own, or none because the core has
-// stopped.
+// SAFETY: `SimCore` keeps the promises; each call here is one of its own, or none because the core
+// has stopped.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Mortal {
     const LINE: usize = Core::LINE;

@@ -90,8 +90,8 @@ pub const ALL: &[Hazard] = &[
     },
 ];
 
-/// Core 1 has read its piece before. Remedy: invalidate at wait; else at post, which is as good where
-/// nothing is prefetched.
+/// Core 1 has read its piece before. Remedy: invalidate at wait; else at post, which is as good
+/// where nothing is prefetched.
 fn prefetched_by_the_target(core: &Core, remedy: bool) -> Outcome {
     let (data, done, post) = (at(1, 0), at(1, 8), at(0, 0));
     clear(core);
@@ -136,8 +136,8 @@ fn message(core: &Core, drain: bool, acquire: bool) -> Outcome {
     check(core.load_u32(data) == 7, "old data")
 }
 
-/// Core 1 stores to its piece, writes back and posts; core 0 gets one word of it and puts another. Remedy:
-/// drain before the post.
+/// Core 1 stores to its piece, writes back and posts; core 0 gets one word of it and puts another.
+/// Remedy: drain before the post.
 fn write_back_under_way(core: &Core, remedy: bool) -> Outcome {
     let (theirs, own, done, post) = (at(1, 0), at(1, 4), at(1, 8), at(0, 0));
     start(core);
@@ -160,7 +160,8 @@ fn write_back_under_way(core: &Core, remedy: bool) -> Outcome {
     check(read(core, theirs) == 7, "put overwritten")
 }
 
-/// Remedy: acquire before the invalidate, so that the line is not fetched earlier than the flag was seen.
+/// Remedy: acquire before the invalidate, so that the line is not fetched earlier than the flag was
+/// seen.
 fn fetched_early(core: &Core, remedy: bool) -> Outcome {
     let (data, flag) = (at(1, 0), at(1, 8));
     start(core);

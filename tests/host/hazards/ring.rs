@@ -1,6 +1,7 @@
 //! Hazards 12 to 17: bulk stores that stay in the combining buffer, and rings of entries.
 //!
-//! Here all caches are alike, and an entry is read after an `invalidate`; `tagged` has the SCC's message data.
+//! Here all caches are alike, and an entry is read after an `invalidate`; `tagged` has the SCC's
+//! message data.
 
 use flagpost_hal::{Coherence, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};

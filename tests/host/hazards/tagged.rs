@@ -1,5 +1,5 @@
-//! Hazards 12, 13 and 15 once more, as the SCC has them: message data (MPBT), through the SCC port. Its `drain` is
-//! a store to a dummy line, its `invalidate` is CL1INVMB.
+//! Hazards 12, 13 and 15 once more, as the SCC has them: message data (MPBT), through the SCC port.
+//! Its `drain` is a store to a dummy line, its `invalidate` is CL1INVMB.
 
 use flagpost_hal::{
     Address, CachedMemory, Coherence, CoreId, Lines, Region, Relax, Topology, UncachedMemory, Watch,

@@ -1,7 +1,7 @@
 //! Hazards 7 to 11: match vectors and completion counters, as in [PSCW-SCC] Algorithms 1 and 2.
 //!
-//! Each rank's vector is word 0 of its memory, its counter word 2: another line, so that nothing but the
-//! vector is at stake when it is cached. Core 0 is the origin, unless said otherwise.
+//! Each rank's vector is word 0 of its memory, its counter word 2: another line, so that nothing
+//! but the vector is at stake when it is cached. Core 0 is the origin, unless said otherwise.
 
 use flagpost_hal::{Coherence, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};
@@ -232,7 +232,8 @@ fn counter_after_post(core: &Core, remedy: bool) -> Outcome {
     Ok(())
 }
 
-/// [PSCW-SCC] IV-B2: the origin resets through its cache, and keeps the line. Remedy: past the cache.
+/// [PSCW-SCC] IV-B2: the origin resets through its cache, and keeps the line. Remedy: past the
+/// cache.
 fn cached_vector_written_back(core: &Core, remedy: bool) -> Outcome {
     start(core);
     if me(core) > 0 {
@@ -252,7 +253,8 @@ fn cached_vector_written_back(core: &Core, remedy: bool) -> Outcome {
     Ok(())
 }
 
-/// The origin resets through its cache and writes back, and then looks at its copy. Remedy: past the cache.
+/// The origin resets through its cache and writes back, and then looks at its copy. Remedy: past
+/// the cache.
 fn cached_vector_believed(core: &Core, remedy: bool) -> Outcome {
     start(core);
     if me(core) > 0 {

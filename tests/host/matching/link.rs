@@ -1,4 +1,5 @@
-//! A link that writes down what it gave its rank from the queue of immediates, and when it had nothing.
+//! A link that writes down what it gave its rank from the queue of immediates, and when it had
+//! nothing.
 
 use std::cell::RefCell;
 

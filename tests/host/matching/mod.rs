@@ -1,9 +1,9 @@
-//! Random programs of notified puts, requests, probes: the same matches in the same order as in a model with an unbounded
-//! list. `FLAGPOST_PROGRAMS=n` changes how many programs run.
+//! Random programs of notified puts, requests, probes: the same matches in the same order as in a
+//! model with an unbounded list. `FLAGPOST_PROGRAMS=n` changes how many programs run.
 //!
-//! The model knows in which order notifications came by looking at what the link gives (`link`); so it can say of each call
-//! what it must answer, and that no call takes more from the link than it needs. Per source the order is that of sending, which
-//! is checked on its own.
+//! The model knows in which order notifications came by looking at what the link gives (`link`); so
+//! it can say of each call what it must answer, and that no call takes more from the link than it
+//! needs. Per source the order is that of sending, which is checked on its own.
 
 #![allow(
     clippy::result_large_err,
@@ -342,7 +342,8 @@ impl<L: Link> Gather for World<'_, L> {
     }
 }
 
-/// Runs the program of `seed` on all profiles, with that seed for the chip as well; gives the steps.
+/// Runs the program of `seed` on all profiles, with that seed for the chip as well; gives the
+/// steps.
 fn check(seed: u64) -> u64 {
     let program = generate(seed);
     let on = |profile| {

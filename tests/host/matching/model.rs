@@ -1,8 +1,9 @@
-//! Matching as MPI defines it, on a list without bounds: what arrives is appended; a request takes the oldest that it matches.
+//! Matching as MPI defines it, on a list without bounds: what arrives is appended; a request takes
+//! the oldest that it matches.
 //!
-//! The model is fed with what the link gave during a call, and says what the call must answer. Only two things come from the
-//! library's bounds: that it takes nothing more from the link than a call needs, and that it takes nothing while the list
-//! is as long as the unexpected queue has places.
+//! The model is fed with what the link gave during a call, and says what the call must answer. Only
+//! two things come from the library's bounds: that it takes nothing more from the link than a call
+//! needs, and that it takes nothing while the list is as long as the unexpected queue has places.
 
 use std::collections::VecDeque;
 
@@ -103,7 +104,8 @@ impl Model {
         assert!(self.list.len() <= self.places, "more than the queue holds");
     }
 
-    /// The next one from the link, where the library must ask for one; nothing if the list has no place for it.
+    /// The next one from the link, where the library must ask for one; nothing if the list has no
+    /// place for it.
     fn next(&mut self) -> Answer<Note> {
         if self.list.len() == self.places {
             return Answer::Full;

@@ -39,7 +39,8 @@ pub(crate) enum Call {
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) ranks: u16,
-    /// A ring for each pair of ranks, in message buffers, with bells or without: payload travels in it. Or one that all share.
+    /// A ring for each pair of ranks, in message buffers, with bells or without: payload travels in
+    /// it. Or one that all share.
     pub(crate) ring: Ring,
     pub(crate) unexpected: u16,
     /// Of ranks 1 and up.

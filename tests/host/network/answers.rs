@@ -8,8 +8,8 @@ use flagpost_sim::{Mock, Wire};
 
 use crate::network::{error, peers, runs};
 
-/// Calls that run out of their budget before the answer has come, again and again. Fails if each of them leaves its answer with the
-/// link, which would keep it for ever.
+/// Calls that run out of their budget before the answer has come, again and again. Fails if each of
+/// them leaves its answer with the link, which would keep it for ever.
 #[test]
 fn answers_that_nobody_asks_for_are_not_kept() {
     runs(20, Wire::default(), |world| {
@@ -45,7 +45,8 @@ fn settle(world: &World<'_, Mock>) {
     }
 }
 
-/// Once `begin` gives something whose answer the link keeps, or is to keep, that is dropped: then the link does not any more.
+/// Once `begin` gives something whose answer the link keeps, or is to keep, that is dropped: then
+/// the link does not any more.
 fn drops<T>(world: &World<'_, Mock>, mut begin: impl FnMut() -> T) {
     let held = loop {
         settle(world);
@@ -58,7 +59,8 @@ fn drops<T>(world: &World<'_, Mock>, mut begin: impl FnMut() -> T) {
     assert_eq!(world.link().unanswered(), 0);
 }
 
-/// Fails if an access, a request, or an event's post that is dropped leaves its answer with the link.
+/// Fails if an access, a request, or an event's post that is dropped leaves its answer with the
+/// link.
 #[test]
 fn handles_that_are_dropped_leave_no_answer() {
     runs(20, Wire::default(), |world| {
@@ -111,8 +113,8 @@ fn handles_that_are_dropped_leave_no_answer() {
     });
 }
 
-/// Fails if a change of an own counter, or an attach, that ran out of its budget outlives its window, or its counters, as an answer; or
-/// a step of a lock that is dropped.
+/// Fails if a change of an own counter, or an attach, that ran out of its budget outlives its
+/// window, or its counters, as an answer; or a step of a lock that is dropped.
 #[test]
 fn what_is_given_back_leaves_no_answer() {
     runs(20, Wire::default(), |world| {

@@ -7,7 +7,8 @@ use flagpost_sim::{Mock, Wire};
 
 use crate::network::{error, in_the_end, peers, runs};
 
-/// A budget of nothing runs out at each step that takes an answer; repeated calls go on there, and do nothing twice.
+/// A budget of nothing runs out at each step that takes an answer; repeated calls go on there, and
+/// do nothing twice.
 fn attaches_by_steps(world: &World<'_, Mock>, validation: Validation) -> Result<(), Error> {
     let options = DynamicOptions {
         validation,
@@ -72,7 +73,8 @@ fn attach_and_detach_go_on_where_their_budget_ran_out() {
     }
 }
 
-/// An attach that ran out of its budget after so many calls, and a detach, are left for those of other memory, which are done first.
+/// An attach that ran out of its budget after so many calls, and a detach, are left for those of
+/// other memory, which are done first.
 fn leaves_for_another(
     world: &World<'_, Mock>,
     validation: Validation,

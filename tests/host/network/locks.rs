@@ -7,8 +7,8 @@ use flagpost_sim::{Mock, Wire};
 
 use crate::network::{REFUSES, by_steps, error, peers, runs};
 
-/// A lock whose release runs out of its budget at each step is given back once: another exclusive one still keeps everybody from locking
-/// all.
+/// A lock whose release runs out of its budget at each step is given back once: another exclusive
+/// one still keeps everybody from locking all.
 #[test]
 fn an_unlock_goes_on_where_its_budget_ran_out() {
     const ONE: Rank = Rank::new(1);
@@ -44,7 +44,8 @@ fn an_unlock_goes_on_where_its_budget_ran_out() {
     });
 }
 
-/// The first exclusive lock goes while a second one is on its way, which counted on it: that one keeps everybody from locking all.
+/// The first exclusive lock goes while a second one is on its way, which counted on it: that one
+/// keeps everybody from locking all.
 #[test]
 fn a_lock_on_its_way_is_one_of_the_ranks() {
     const ONE: Rank = Rank::new(1);
@@ -74,11 +75,13 @@ fn a_lock_on_its_way_is_one_of_the_ranks() {
     });
 }
 
-/// Fails if a queued lock that is cancelled where its budget ran out leaves the rank's turn behind: the next one would wait for ever.
+/// Fails if a queued lock that is cancelled where its budget ran out leaves the rank's turn behind:
+/// the next one would wait for ever.
 #[test]
 fn who_cancelled_a_queued_lock_can_lock_again() {
     const BUSY: Rank = Rank::new(2);
-    // What is under way takes about as long as the budget: as there is a rank that never sleeps, it does not arrive sooner.
+    // What is under way takes about as long as the budget: as there is a rank that never sleeps, it
+    // does not arrive sooner.
     let slow = Wire {
         deliveries: 2,
         ..Wire::default()
@@ -168,8 +171,8 @@ fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
     world.barrier()
 }
 
-/// A budget that is shorter than the way of an answer: locks are got, and given back, all the same. Fails if a call asks again for
-/// what the one before had asked for.
+/// A budget that is shorter than the way of an answer: locks are got, and given back, all the same.
+/// Fails if a call asks again for what the one before had asked for.
 #[test]
 fn locks_go_on_where_their_budget_ran_out() {
     for how in [How::Queued, How::Exclusive, How::Shared, How::All] {
@@ -177,9 +180,10 @@ fn locks_go_on_where_their_budget_ran_out() {
     }
 }
 
-/// All add to the same element under exclusive locks, and look at it under locks of all pieces; now and then another access takes
-/// the only place that the network has, so that a step of a lock is refused before it has begun. Fails if such a step is left out,
-/// or if an unlock that goes on does not place what was put.
+/// All add to the same element under exclusive locks, and look at it under locks of all pieces; now
+/// and then another access takes the only place that the network has, so that a step of a lock is
+/// refused before it has begun. Fails if such a step is left out, or if an unlock that goes on does
+/// not place what was put.
 #[test]
 fn no_step_of_a_lock_is_left_out_where_it_was_refused() {
     const TWO: Rank = Rank::new(2);

@@ -11,7 +11,8 @@ use flagpost_sim::{Mock, Wire};
 use crate::network::tap::{Seen, Tap, tapped};
 use crate::network::{error, runs};
 
-/// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all else goes on.
+/// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all
+/// else goes on.
 #[test]
 fn a_lost_peer_is_an_error_and_the_others_go_on() {
     runs(300, Wire::default(), loses_a_peer);
@@ -41,7 +42,8 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
         }
     };
     assert_eq!(lost, Error::PeerLost(LOST));
-    // A flush of another rank says nothing of it, a fence once: what was to be ordered is not there.
+    // A flush of another rank says nothing of it, a fence once: what was to be ordered is not
+    // there.
     assert_eq!(settled(link, || link.flush(Some(THIRD))), Ok(()));
     let fence = settled(link, || link.fence());
     assert_eq!(fence, Err(Refusal::PeerLost(LOST)));
@@ -62,7 +64,8 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
     Ok(window.put_notify(THIRD, 0, &[6, 7], Tag(3))?)
 }
 
-/// A rank that is lost while it is locked: who locked it is told, and has not locked all the others out.
+/// A rank that is lost while it is locked: who locked it is told, and has not locked all the others
+/// out.
 #[test]
 fn a_lost_target_leaves_the_other_pieces_free() {
     runs(300, Wire::default(), |world| locks_the_lost(world, false));
@@ -100,7 +103,8 @@ fn locks_the_lost(world: &World<'_, Mock>, is_known: bool) -> Result<(), Error> 
     window.lock_all().map_err(error)?.unlock().map_err(error)
 }
 
-/// Two ranks are lost: each one's flush tells of it once, in any order and behind fences, which tell of each once, too.
+/// Two ranks are lost: each one's flush tells of it once, in any order and behind fences, which
+/// tell of each once, too.
 #[test]
 fn each_lost_rank_is_told_of() {
     runs(300, Wire::default(), |world| {
@@ -293,7 +297,8 @@ fn settled(link: &Mock, call: impl Fn() -> Result<(), Refusal>) -> Result<(), Re
     }
 }
 
-/// Whoever flushes learns that what it has put is nowhere, whether it flushes the target or all of them.
+/// Whoever flushes learns that what it has put is nowhere, whether it flushes the target or all of
+/// them.
 #[test]
 fn a_flush_tells_of_a_lost_target() {
     for all in [false, true] {
@@ -362,7 +367,8 @@ fn what_a_lost_peer_did_before_counts_for_who_only_looks() {
     });
 }
 
-/// Of two requests one can never be done: the other one is told of all the same, and then the failure.
+/// Of two requests one can never be done: the other one is told of all the same, and then the
+/// failure.
 #[test]
 fn any_request_but_that_of_a_lost_peer() {
     runs(300, Wire::default(), |world| {
@@ -401,7 +407,8 @@ fn any_request_but_that_of_a_lost_peer() {
     });
 }
 
-/// What a rank did before it was lost is there for who waits for it, if it comes no later than the look behind the news.
+/// What a rank did before it was lost is there for who waits for it, if it comes no later than the
+/// look behind the news.
 #[test]
 fn what_a_lost_peer_did_before_counts() {
     // A turn of a wait looks twice: for what it waits for, and for notifications.

@@ -1,7 +1,8 @@
-//! The link for networks, on a network with remote memory access that delays and reorders whatever is not fenced.
+//! The link for networks, on a network with remote memory access that delays and reorders whatever
+//! is not fenced.
 //!
-//! `FLAGPOST_SEEDS=n` changes how many seeds each combination of [`cases`] gets. A failure prints the run's timeline and the
-//! line that replays it.
+//! `FLAGPOST_SEEDS=n` changes how many seeds each combination of [`cases`] gets. A failure prints
+//! the run's timeline and the line that replays it.
 
 mod answers;
 mod attach;

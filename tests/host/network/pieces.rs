@@ -1,4 +1,5 @@
-//! How many operations an access is on a network: short pieces are packed as long as the target's run goes on.
+//! How many operations an access is on a network: short pieces are packed as long as the target's
+//! run goes on.
 
 use flagpost::rma::{BUFFER, Gather, Layout, Scatter};
 use flagpost::{Rank, Rma as _};

@@ -8,8 +8,9 @@ use flagpost_sim::{Mock, Wire};
 
 use crate::network::{REFUSES, error, in_the_end, peers, runs, runs_with_queue};
 
-/// Each is told something by both peers, and frees the window; the network refuses to give room back while the barrier's last signal is
-/// under way. Fails if that is taken for nothing having arrived.
+/// Each is told something by both peers, and frees the window; the network refuses to give room
+/// back while the barrier's last signal is under way. Fails if that is taken for nothing having
+/// arrived.
 #[test]
 fn a_network_that_refuses_hides_no_notification() {
     runs_with_queue(300, REFUSES, 2, |world| {
@@ -53,22 +54,24 @@ fn tell_all(world: &World<'_, Mock>, rounds: u32, at_a_time: u16) -> Result<(), 
     world.barrier()
 }
 
-/// A network that refuses most of the time, and room for one: each notification needs the room of the one before. Fails if room that the
-/// network refused to give back is never given back.
+/// A network that refuses most of the time, and room for one: each notification needs the room of
+/// the one before. Fails if room that the network refused to give back is never given back.
 #[test]
 fn room_that_could_not_be_given_back_is_given_back_later() {
     runs_with_queue(60, REFUSES, 1, |world| tell_all(world, 20, 5));
 }
 
-/// Far more notifications than there is room for, to and from all: room is given back for each of them. Fails if one that the
-/// network refused takes room: it refuses what is for one peer while something is under way to the other.
+/// Far more notifications than there is room for, to and from all: room is given back for each of
+/// them. Fails if one that the network refused takes room: it refuses what is for one peer while
+/// something is under way to the other.
 #[test]
 fn room_comes_back() {
     runs(4, REFUSES, |world| tell_all(world, 100, 30));
 }
 
-/// A network with room for one operation refuses all others, and each is begun again. Fails if a post is counted, a block of an
-/// `alltoall` marked as placed, or a packed put taken further, before it was accepted.
+/// A network with room for one operation refuses all others, and each is begun again. Fails if a
+/// post is counted, a block of an `alltoall` marked as placed, or a packed put taken further,
+/// before it was accepted.
 #[test]
 fn what_was_refused_is_begun_again() {
     const RUN: usize = 3 * BUFFER;
@@ -106,8 +109,9 @@ fn what_was_refused_is_begun_again() {
     });
 }
 
-/// Rank 0 has no room for what others tell it, so it takes nothing from the link, and begins more than the network, or the link, has
-/// room for. Fails if only who takes notifications finds out that there is room again.
+/// Rank 0 has no room for what others tell it, so it takes nothing from the link, and begins more
+/// than the network, or the link, has room for. Fails if only who takes notifications finds out
+/// that there is room again.
 #[test]
 fn a_full_queue_holds_up_no_access() {
     const ONE: Rank = Rank::new(1);

@@ -1,5 +1,5 @@
-//! Calls that take several steps, with budgets shorter than any answer: each step is refused at first, and gone on with by the
-//! next call. Each test fails if a step is left out, or done twice.
+//! Calls that take several steps, with budgets shorter than any answer: each step is refused at
+//! first, and gone on with by the next call. Each test fails if a step is left out, or done twice.
 
 #![allow(
     clippy::result_large_err,
@@ -19,7 +19,8 @@ use crate::network::{REFUSES, by_steps, error, in_the_end, peers, runs};
 const SEEDS: u64 = 60;
 const ROUNDS: u32 = 3;
 
-/// Runs `program` on three ranks: with room for one operation, which orders them; and for many, of which the last may be the first.
+/// Runs `program` on three ranks: with room for one operation, which orders them; and for many, of
+/// which the last may be the first.
 fn refused(program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync) {
     for wire in [REFUSES, Wire::default()] {
         runs(SEEDS, wire, &program);
@@ -69,8 +70,8 @@ fn a_post_and_a_completion_in_a_matching_list_tell_each_rank_once() {
     });
 }
 
-/// A post waits for own puts, to another window: it goes on with what it had not done, and counts on its origins. Completions are
-/// looked for one step at a time, too.
+/// A post waits for own puts, to another window: it goes on with what it had not done, and counts
+/// on its origins. Completions are looked for one step at a time, too.
 #[test]
 fn a_post_behind_own_puts_awaits_its_origins() {
     runs(SEEDS, Wire::default(), |world| {

@@ -1,4 +1,5 @@
-//! What the table in `collective/mod.rs` says, for one chunk: signals, bytes and waits, of the rank that has most and of all.
+//! What the table in `collective/mod.rs` says, for one chunk: signals, bytes and waits, of the rank
+//! that has most and of all.
 
 use flagpost::{Error, Rank};
 use flagpost_sim::Counters;
@@ -12,7 +13,8 @@ struct More {
     signals: [u64; 2],
     /// Bytes stored in bulk, at others and at the own rank.
     bytes: [u64; 2],
-    /// Signals that were waited for: behind each, and behind nothing else here, the machine acquires.
+    /// Signals that were waited for: behind each, and behind nothing else here, the machine
+    /// acquires.
     waits: [u64; 2],
     locks: u64,
     loads: u64,

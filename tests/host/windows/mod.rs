@@ -1,5 +1,5 @@
-//! What windows and collectives take, counted: memory per rank and window, remote accesses per call; and thousands of windows
-//! one after the other.
+//! What windows and collectives take, counted: memory per rank and window, remote accesses per
+//! call; and thousands of windows one after the other.
 
 #![allow(
     clippy::result_large_err,
@@ -66,7 +66,8 @@ fn refused<L, M>(made: Made<'_, L, M>) -> Error {
     error
 }
 
-/// Memory per rank and window: an allocated one takes what its epochs take, and nothing for its peers' pieces.
+/// Memory per rank and window: an allocated one takes what its epochs take, and nothing for its
+/// peers' pieces.
 #[test]
 fn memory_per_rank_and_window() {
     const KEPT: u16 = 8;
@@ -101,7 +102,8 @@ fn memory_per_rank_and_window() {
     assert!(size_of::<DynamicWindow<'_, Mapped<SimCore>>>() <= 576);
 }
 
-/// Shared memory per rank: a window's elements in whole lines, its epochs' slots in the message buffer.
+/// Shared memory per rank: a window's elements in whole lines, its epochs' slots in the message
+/// buffer.
 #[test]
 fn shared_memory_per_rank() {
     const HUGE: usize = 1 << 30;
@@ -126,8 +128,8 @@ fn shared_memory_per_rank() {
     });
 }
 
-/// Ranks beyond the 64th, whose bits and rings lie elsewhere than the first ones': who of them has read a descriptor is told that
-/// it is out of date.
+/// Ranks beyond the 64th, whose bits and rings lie elsewhere than the first ones': who of them has
+/// read a descriptor is told that it is out of date.
 #[test]
 fn all_readers_are_told() {
     const RANKS: u16 = 130;
@@ -172,7 +174,8 @@ fn all_readers_are_told() {
     });
 }
 
-/// As many windows as there can be: one more of any kind is an error on all ranks, and takes nothing.
+/// As many windows as there can be: one more of any kind is an error on all ranks, and takes
+/// nothing.
 #[test]
 fn there_are_64_windows() {
     const MAX: u16 = 64;
@@ -229,7 +232,8 @@ const PATIENT: Config = Config {
     budget: Budget::UNLIMITED,
 };
 
-/// Two ranks whose rings share what a sender remembers of them: one is full, whatever it knows of the other.
+/// Two ranks whose rings share what a sender remembers of them: one is full, whatever it knows of
+/// the other.
 #[test]
 fn rings_are_full_each_for_itself() {
     const ENTRIES: u16 = 4;
@@ -247,7 +251,8 @@ fn rings_are_full_each_for_itself() {
         let link = Mapped::start_with_ring(core, 1, ring)?;
         let world = World::start(link, &mut arena, PATIENT)?;
         let window = world.allocate::<u32>(1)?;
-        // A rank takes its notifications whenever it waits: `full` waits for its slot alone, past the world.
+        // A rank takes its notifications whenever it waits: `full` waits for its slot alone, past
+        // the world.
         let (link, slot) = (world.link(), world.link().allocate_slots(1)?);
         world.barrier()?;
         if world.rank() == sender {
@@ -285,7 +290,8 @@ fn rings_are_full_each_for_itself() {
     report.assert_done();
 }
 
-/// Fails if a rank that always finds the next entry of one producer never looks at the bells of the others.
+/// Fails if a rank that always finds the next entry of one producer never looks at the bells of the
+/// others.
 #[test]
 fn one_producer_does_not_keep_another_waiting() {
     const TAKEN: u32 = 8;
@@ -384,8 +390,8 @@ fn thousands_of_windows() {
     });
 }
 
-/// What the table in `window/dynamic` says: remote operations of accesses. A whole cell is read under a lock, half a one by
-/// a load.
+/// What the table in `window/dynamic` says: remote operations of accesses. A whole cell is read
+/// under a lock, half a one by a load.
 #[test]
 fn dynamic_accesses_cost_what_they_say() {
     let locks_and_loads = |validation, accesses: usize, detach: bool| {
@@ -416,7 +422,8 @@ fn dynamic_accesses_cost_what_they_say() {
     };
     let loads = |validation, accesses| locks_and_loads(validation, accesses, false).1;
     let locks = |validation, accesses, detach| locks_and_loads(validation, accesses, detach).0;
-    // The count (or becoming a reader), a key, and two halves of a name; later the count, or nothing.
+    // The count (or becoming a reader), a key, and two halves of a name; later the count, or
+    // nothing.
     for (validation, locked, first, later) in [
         (Validation::Counter, 1, 1 + 2 + 1, 1),
         (Validation::Invalidation, 2, 2 + 2 + 1, 0),
@@ -427,7 +434,8 @@ fn dynamic_accesses_cost_what_they_say() {
         assert_eq!(loads(validation, 1) - none_loaded, first);
         assert_eq!(loads(validation, 9) - none_loaded, first + 8 * later);
     }
-    // Own cells, and one per reader: the name and the count; the name, the readers, and the one that is told.
+    // Own cells, and one per reader: the name and the count; the name, the readers, and the one
+    // that is told.
     let detach = |validation, accesses| {
         locks(validation, accesses, true)[1] - locks(validation, accesses, false)[1]
     };

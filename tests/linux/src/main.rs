@@ -5,7 +5,8 @@
 //!     └─ starts itself four times, as ranks; each goes through the same plan:
 //!          meet ─ garbage in own memory ─ meet ─ run ─ result ─ meet ─ …
 //! ```
-//! Rank 0 prints a line per case; a rank whose part fails prints why. The last line is `N passed, N failed, N skipped`.
+//! Rank 0 prints a line per case; a rank whose part fails prints why. The last line is
+//! `N passed, N failed, N skipped`.
 #![forbid(unsafe_code)]
 
 mod platforms;

@@ -34,7 +34,8 @@ struct Tally {
     skipped: u32,
 }
 
-/// Goes through `cases`. `machine` makes the cases' machine of the rank's, `reset` what a reset does to it.
+/// Goes through `cases`. `machine` makes the cases' machine of the rank's, `reset` what a reset
+/// does to it.
 pub(crate) fn go<P: Platform, M: Mode>(
     plan: &Plan<'_>,
     mut cases: Vec<&'static Case<P>>,
@@ -167,8 +168,8 @@ fn tell<P: Platform>(case: &Case<P>, rank: u16, why: &Failure) {
     println!("        {}: rank {rank}: {why:?}", case.name);
 }
 
-/// Mixes three numbers into one in which every bit depends on all of theirs (the finalizer of MurmurHash3,
-/// once per number).
+/// Mixes three numbers into one in which every bit depends on all of theirs (the finalizer of
+/// MurmurHash3, once per number).
 fn mix(numbers: [u32; 3]) -> u32 {
     numbers.iter().fold(0x9e37_79b9, |hash, number| {
         let mut hash: u32 = hash ^ number;

@@ -1,14 +1,15 @@
 //! Shows that no call into Flagpost can reach a panic.
 //!
-//! [`go`] calls everything, with arguments that the optimizer knows nothing about, over a machine of
-//! which it knows nothing either. The panic handler calls a function that does not exist. After the
-//! optimizer has removed what cannot happen, that function must not be asked for: `cargo xtask ci`
-//! builds this and looks.
+//! [`go`] calls everything, with arguments that the optimizer knows nothing about, over a machine
+//! of which it knows nothing either. The panic handler calls a function that does not exist. After
+//! the optimizer has removed what cannot happen, that function must not be asked for:
+//! `cargo xtask ci` builds this and looks.
 //!
-//! Over load/store machines only. `flagpost_network` is left out: it is for hosts, and has a heap. Each growth of its vectors can
-//! end in the allocator's handler, and each borrow of its `RefCell`s in a panic, both of which the optimizer has to leave
-//! in. What the kernel does with a link's answers is the same over every link, and is looked at here. Left out as well are
-//! `fmt::Display` and `fmt::Debug` of errors: nothing in the library formats.
+//! Over load/store machines only. `flagpost_network` is left out: it is for hosts, and has a heap.
+//! Each growth of its vectors can end in the allocator's handler, and each borrow of its `RefCell`s
+//! in a panic, both of which the optimizer has to leave in. What the kernel does with a link's
+//! answers is the same over every link, and is looked at here. Left out as well are `fmt::Display`
+//! and `fmt::Debug` of errors: nothing in the library formats.
 #![no_std]
 
 mod epochs;

@@ -74,8 +74,8 @@ pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An answer to notified data takes no further call of its sender: whoever has it can flush what it had sent. Where payload is held back, it
-/// is placed behind the answer.
+/// An answer to notified data takes no further call of its sender: whoever has it can flush what it
+/// had sent. Where payload is held back, it is placed behind the answer.
 pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ASKED: u32 = 1;
     const ANSWERED: u32 = 2;
@@ -123,7 +123,8 @@ pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(world.barrier()?)
 }
 
-/// A get of more than a link may bring at a time, and of nothing; then what another get was told is forgotten.
+/// A get of more than a link may bring at a time, and of nothing; then what another get was told is
+/// forgotten.
 pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 700;
     let (link, size) = (world.link(), world.size());
@@ -167,8 +168,8 @@ pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Loops of the user's own that look at a peer's and at own memory in every way there is, after waits and beside polls of the
-/// kernel that note other words: none sleeps on those.
+/// Loops of the user's own that look at a peer's and at own memory in every way there is, after
+/// waits and beside polls of the kernel that note other words: none sleeps on those.
 pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WAYS: u32 = 4;
     let (link, me) = (world.link(), world.rank());

@@ -21,7 +21,8 @@ const EVERY_OTHER: Layout<'static> = Layout::Vector {
     stride: 2,
 };
 
-/// Runs something on a dynamic window to which each rank has attached memory, full of such words; it is told where its own begins.
+/// Runs something on a dynamic window to which each rank has attached memory, full of such words;
+/// it is told where its own begins.
 fn with_memory<L: Link>(
     world: &World<'_, L>,
     validation: Validation,
@@ -104,7 +105,8 @@ pub(super) fn operations<L: Link>(
     })
 }
 
-/// All ranks combine with the same elements at once, and nothing is lost; what is wrong changes nothing.
+/// All ranks combine with the same elements at once, and nothing is lost; what is wrong changes
+/// nothing.
 pub(super) fn at_once<L: Link>(
     world: &World<'_, L>,
     validation: Validation,

@@ -85,7 +85,8 @@ fn others_are_refused<'w, L: Link>(
     Ok(memory.write(0, &[1_u8])?)
 }
 
-/// Checks that nothing was made, and that there is nothing to go on with: it may be begun later, or never.
+/// Checks that nothing was made, and that there is nothing to go on with: it may be begun later, or
+/// never.
 fn not_begun<M, H>(
     what: &'static str,
     made: Result<M, Unfinished<Option<H>>>,

@@ -1,4 +1,5 @@
-//! Requests for counters: waiting for several, giving up, own stores beside what is put, budgets that run out.
+//! Requests for counters: waiting for several, giving up, own stores beside what is put, budgets
+//! that run out.
 
 use flagpost::{
     Budget, Compare, Counter, Error, Link, Rank, Signal, Source, Tag, TagFilter, Unfinished,
@@ -15,8 +16,8 @@ use crate::{Failure, context::check};
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
 
-/// The own word beside the one that is put, in the request's lines: written back when the request starts, refused until it is
-/// complete.
+/// The own word beside the one that is put, in the request's lines: written back when the request
+/// starts, refused until it is complete.
 pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);

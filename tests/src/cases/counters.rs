@@ -74,7 +74,8 @@ pub(super) fn everybody<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The owner takes what has been counted while others go on counting: nothing is lost or taken twice.
+/// The owner takes what has been counted while others go on counting: nothing is lost or taken
+/// twice.
 pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const EACH: u32 = 6;
     let others = u32::from(world.size()) - 1;
@@ -94,7 +95,8 @@ pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("all", sum, EACH * others)
 }
 
-/// Numbers differ, and are 0 on some ranks: an access is checked against its target's, before any byte moves.
+/// Numbers differ, and are 0 on some ranks: an access is checked against its target's, before any
+/// byte moves.
 pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let mut window = world.allocate::<u64>(2)?;
@@ -207,7 +209,8 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("afterwards", window.notify_value(0)?, 0_u32)
 }
 
-/// Windows have counters of their own, of each kind; a window that is freed gives them back, and the others stay.
+/// Windows have counters of their own, of each kind; a window that is freed gives them back, and
+/// the others stay.
 pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
@@ -240,7 +243,8 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(memory.release()?)
 }
 
-/// A window is not freed while a request of it waits; nor is it freed under its peers' notifications.
+/// A window is not freed while a request of it waits; nor is it freed under its peers'
+/// notifications.
 pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
@@ -296,7 +300,8 @@ pub(super) mod small {
 
     type Words<'w, L> = Window<'w, u32, L>;
 
-    /// Others put to rank 0, into one line, and count; the own word beside them is dirty when the request starts.
+    /// Others put to rank 0, into one line, and count; the own word beside them is dirty when the
+    /// request starts.
     pub(crate) fn count<L: Link>(
         world: &World<'_, L>,
         window: &Words<'_, L>,

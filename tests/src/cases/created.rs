@@ -1,4 +1,5 @@
-//! Windows over their ranks' own memory; giving windows and memory back; neighbours' memory by loads and stores.
+//! Windows over their ranks' own memory; giving windows and memory back; neighbours' memory by
+//! loads and stores.
 
 #![allow(
     clippy::result_large_err,
@@ -64,8 +65,8 @@ fn raw<L: Link, T>(
     }
 }
 
-/// A window with notifications that are not matched is not freed. One that takes its place later finds none of them, nor of
-/// its late puts.
+/// A window with notifications that are not matched is not freed. One that takes its place later
+/// finds none of them, nor of its late puts.
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let next = world.rank().next(world.size());
     for round in 1..=3_u32 {
@@ -87,7 +88,8 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A window whose rank is full of another's notifications can be freed once these are matched; none is lost.
+/// A window whose rank is full of another's notifications can be freed once these are matched; none
+/// is lost.
 pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let sent = super::crowd(size);
@@ -179,7 +181,8 @@ fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
     (base, 48 + 24 * (number % 4), [4, 8, 12][(number + 1) % 3])
 }
 
-/// Pieces of different lengths, bases and units; what was in memory before is there, and what was put stays.
+/// Pieces of different lengths, bases and units; what was in memory before is there, and what was
+/// put stays.
 pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
@@ -311,7 +314,8 @@ pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
     Ok(memory.release()?)
 }
 
-/// Memory that was given back is put to past the cache, and nothing of its former use travels over it.
+/// Memory that was given back is put to past the cache, and nothing of its former use travels over
+/// it.
 pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const BYTES: usize = 70;
     let (link, me) = (world.link(), world.rank());
@@ -330,7 +334,8 @@ pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bad memory for a window, on all ranks and on one, is an error on all; the next window is as if nothing had been.
+/// Bad memory for a window, on all ranks and on one, is an error on all; the next window is as if
+/// nothing had been.
 pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let memory = world.reserve(100)?;
@@ -457,7 +462,8 @@ pub(super) fn small<'w, L: Link>(
     Ok(world.create(memory, base..base + 12, 4)?)
 }
 
-/// Elements that lie one behind the other where indices are further apart: a run may end between two of these.
+/// Elements that lie one behind the other where indices are further apart: a run may end between
+/// two of these.
 pub(super) fn runs<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let memory = world.reserve(8)?;
     let window = world.create::<u32>(&memory, 0..8, 8)?;
@@ -501,7 +507,8 @@ pub(super) fn small_free<L: Link>(
 /// Elements of a piece below.
 const LEN: usize = 16;
 
-/// Where rank `of` has them: its displacement unit, and bytes from the first to the last. Bases are as large as the largest.
+/// Where rank `of` has them: its displacement unit, and bytes from the first to the last. Bases are
+/// as large as the largest.
 fn laid_out<L: Link>(of: Rank) -> (core::ops::Range<usize>, usize) {
     let odd = usize::from(of.get() % 2);
     let base = 256_usize.next_multiple_of(L::LINE as usize) * (1 + odd);
@@ -515,8 +522,8 @@ pub(super) fn memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, 
     Ok(world.reserve(range.end + 4)?)
 }
 
-/// Pieces that begin anywhere, with any strategy, in both models: ranges of them that are exposed or expected, and
-/// neighbours' elements by loads and stores. What lies around them stays.
+/// Pieces that begin anywhere, with any strategy, in both models: ranges of them that are exposed
+/// or expected, and neighbours' elements by loads and stores. What lies around them stays.
 pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     memory: &'w Memory<'w, L>,

@@ -53,8 +53,9 @@ pub(super) fn epoch<'w, L: Link, S: Strategy<'w, L>>(
     Ok(exposure.wait()?)
 }
 
-/// Attaches and detaches whose budgets run out at each step that takes an answer: until it is repeated to the end the memory stays
-/// what it was; then nobody gets at it by its old name, and everybody by a new one. In between others begin and end.
+/// Attaches and detaches whose budgets run out at each step that takes an answer: until it is
+/// repeated to the end the memory stays what it was; then nobody gets at it by its old name, and
+/// everybody by a new one. In between others begin and end.
 pub(super) fn detach_late<L: Link>(
     world: &World<'_, L>,
     validation: Validation,
@@ -303,8 +304,8 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     Ok(window.free()?)
 }
 
-/// Memory is exchanged for other memory while rank 1 asks where it is: it gets the old one's data or an error, never the
-/// new one's; and later only the error.
+/// Memory is exchanged for other memory while rank 1 asks where it is: it gets the old one's data
+/// or an error, never the new one's; and later only the error.
 pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
     const ROUNDS: u32 = 8;
     let [owner, origin] = [0, 1].map(Rank::new);
@@ -475,7 +476,8 @@ struct Small<'w, 'm, L> {
     there: Displacement,
 }
 
-/// Rank 1 detaches a region and attaches another in its place, while rank 0 looks for the first: that, or nothing.
+/// Rank 1 detaches a region and attaches another in its place, while rank 0 looks for the first:
+/// that, or nothing.
 pub(super) fn small<P: Platform>(
     context: &mut Context<'_, P>,
     validation: Validation,

@@ -20,7 +20,8 @@ fn plain<T, H>(result: Result<T, Unfinished<H>>) -> Result<T, Error> {
     result.map_err(Error::from)
 }
 
-/// Data and event in one call, by a binding of both: a token goes round, and its reader says that it has read.
+/// Data and event in one call, by a binding of both: a token goes round, and its reader says that
+/// it has read.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ROUNDS: u32 = 3;
     let (me, size) = (world.rank(), world.size());
@@ -105,7 +106,8 @@ pub(super) fn orders<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The own word beside what is put: a request writes it back when it starts; what was counted before counts.
+/// The own word beside what is put: a request writes it back when it starts; what was counted
+/// before counts.
 pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
@@ -190,7 +192,8 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(events.free()?)
 }
 
-/// One rank wants others, or more than there can be: nobody gets any. What is freed can be had again, with no posts.
+/// One rank wants others, or more than there can be: nobody gets any. What is freed can be had
+/// again, with no posts.
 pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);

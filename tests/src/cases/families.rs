@@ -39,8 +39,8 @@ macro_rules! small_ring {
     }};
 }
 
-/// The cases of PSCW, with epochs signalled as `$strategy` does. `$options` makes its options of how many posts can be under
-/// way to a rank at the same time.
+/// The cases of PSCW, with epochs signalled as `$strategy` does. `$options` makes its options of
+/// how many posts can be under way to a rank at the same time.
 macro_rules! pscw_cases {
     ($prefix:literal, $strategy:ident, $options:expr) => {
         &[

@@ -12,7 +12,8 @@ fn value(rank: flagpost::Rank, epoch: u32) -> u32 {
     0x100 * (u32::from(rank.get()) + 1) + epoch
 }
 
-/// Each rank puts to the next and gets from it, in several epochs; in between it stores to its own piece.
+/// Each rank puts to the next and gets from it, in several epochs; in between it stores to its own
+/// piece.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -150,7 +151,8 @@ pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(window.fence(nothing)?.end()?)
 }
 
-/// What a rank stored is kept and published by every fence, whatever that says of what comes behind it.
+/// What a rank stored is kept and published by every fence, whatever that says of what comes behind
+/// it.
 pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     /// In another line than the first.
     const FAR: usize = 64;
@@ -170,7 +172,8 @@ pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("own, far", local.get(FAR)?, value(me, number))
     };
     for closed in [Assert::NO_SUCCEED, Assert::NO_SUCCEED | Assert::NO_PUT] {
-        // Before the first one, behind one at which nobody is let in, and behind one at which nobody may put.
+        // Before the first one, behind one at which nobody is let in, and behind one at which
+        // nobody may put.
         let mut last = store()?;
         let mut epoch = window.fence(closed)?;
         kept(last)?;

@@ -1,7 +1,7 @@
 //! The HAL's contracts, as far as every machine must keep them.
 //!
-//! That a *missing* cache action goes wrong is for the machines' own tests to show; here the remedies
-//! must work.
+//! That a *missing* cache action goes wrong is for the machines' own tests to show; here the
+//! remedies must work.
 
 use flagpost_hal::{
     Atomic, CachedMemory, Clock, Coherence, Delay, Doorbell, Lines, Machine, Region, TestAndSet,
@@ -90,7 +90,8 @@ pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
     Ok(())
 }
 
-/// Promise U5: own loads find own stores of the same bytes, wherever those are among what is loaded, with no drain between.
+/// Promise U5: own loads find own stores of the same bytes, wherever those are among what is
+/// loaded, with no drain between.
 pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     const BYTES: usize = 128;
     let machine = context.machine.clone();

@@ -1,7 +1,8 @@
-//! The link by itself: where it lets accesses go, and what it promises behind each way of being told.
+//! The link by itself: where it lets accesses go, and what it promises behind each way of being
+//! told.
 //!
-//! The kernel sleeps between two looks and takes locks for other reasons. Here the waiting rank only looks, so that
-//! whatever a look promises is up to it alone.
+//! The kernel sleeps between two looks and takes locks for other reasons. Here the waiting rank
+//! only looks, so that whatever a look promises is up to it alone.
 
 use flagpost::{Link as _, Rank, VectorLink};
 use flagpost_hal::{Relax, Topology};
@@ -97,8 +98,8 @@ fn insist<M: Relax>(
     }
 }
 
-/// Rank 1 stores a word and announces it; rank 0, which looks again and again, must not have loaded the word
-/// earlier than the announcement.
+/// Rank 1 stores a word and announces it; rank 0, which looks again and again, must not have loaded
+/// the word earlier than the announcement.
 fn announced<P: MachinePlatform>(
     context: &mut Context<'_, P>,
     announcement: Announcement<Link<P>>,

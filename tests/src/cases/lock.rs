@@ -487,7 +487,8 @@ pub(super) mod small {
     }
 }
 
-/// What was flushed is there for whoever is told by any means: here by a slot, which is ordered behind nothing.
+/// What was flushed is there for whoever is told by any means: here by a slot, which is ordered
+/// behind nothing.
 pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 12;
     let (link, second) = (world.link(), Rank::new(1));

@@ -1,4 +1,5 @@
-//! Budgets that run out while a lock is waited for: it can go on, be cancelled, or be dropped, and nobody hangs.
+//! Budgets that run out while a lock is waited for: it can go on, be cancelled, or be dropped, and
+//! nobody hangs.
 
 use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, Waiting, Window, World, epoch::Locked};
 

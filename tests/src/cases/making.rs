@@ -13,7 +13,8 @@ use flagpost::{
 use super::{created::largest, world::refused as refuses};
 use crate::{Failure, context::check};
 
-/// Each is made by going on until it is there. Peers use it at once: nothing of it is prepared a second time.
+/// Each is made by going on until it is there. Peers use it at once: nothing of it is prepared a
+/// second time.
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let memory = world.reserve(64)?;
     for round in 1..=2 {
@@ -37,7 +38,8 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(memory.release()?)
 }
 
-/// The ranks do not ask for the same, or one cannot have it: all are told in the end, and nothing is taken.
+/// The ranks do not ask for the same, or one cannot have it: all are told in the end, and nothing
+/// is taken.
 pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let first = Rank::new(0);
     let odd = world.rank() == first;
@@ -70,7 +72,8 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(memory.release()?)
 }
 
-/// Rank 0 makes windows while what it has sent to rank 1, which has answered, may not be in its place yet.
+/// Rank 0 makes windows while what it has sent to rank 1, which has answered, may not be in its
+/// place yet.
 pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 600;
     let [zero, one] = [0, 1].map(Rank::new);

@@ -35,8 +35,8 @@ pub(super) fn options<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(exposure.wait()?)
 }
 
-/// Neighbours change from epoch to epoch. Posts of four rounds may be under way to a rank, since a fast rank is ahead of slow
-/// ones by as many.
+/// Neighbours change from epoch to epoch. Posts of four rounds may be under way to a rank, since a
+/// fast rank is ahead of slow ones by as many.
 pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate_with::<u64, MatchingList<'_>>(1, 4)?;
@@ -57,8 +57,8 @@ pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A list of one entry and two that post: the second waits, is told whose list is full, and goes on when the first's epoch
-/// is over. Its post is found once.
+/// A list of one entry and two that post: the second waits, is told whose list is full, and goes on
+/// when the first's epoch is over. Its post is found once.
 pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
     let only_origin = [origin];
@@ -118,8 +118,8 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
 }
 
-/// The same in every schedule: what rank 0 posts to itself fills its list from the start, and goes while the other's post looks
-/// for room.
+/// The same in every schedule: what rank 0 posts to itself fills its list from the start, and goes
+/// while the other's post looks for room.
 pub(super) fn small_full<L: Link>(world: &World<'_, L>, go: impl FnOnce()) -> Result<(), Failure> {
     let all = [0, 1].map(Rank::new);
     let [origin, late] = all;

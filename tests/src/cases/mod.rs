@@ -126,8 +126,9 @@ const fn locks<P: MachinePlatform>(case: Case<P>) -> Case<P> {
     }
 }
 
-/// How many notifications to one rank, of which none is matched, are more than the unexpected queue and its spare place hold, and more than any ring;
-/// and less than the queue and the ring of one sender. Where there are more than 8 ranks, a ring may have 2 entries.
+/// How many notifications to one rank, of which none is matched, are more than the unexpected queue
+/// and its spare place hold, and more than any ring; and less than the queue and the ring of one
+/// sender. Where there are more than 8 ranks, a ring may have 2 entries.
 const fn crowd(size: u16) -> u16 {
     if size > 8 { 65 } else { 70 }
 }
@@ -158,7 +159,8 @@ fn again<L: Link, T>(
     }
 }
 
-/// Joins the case's world, with what the context lends. Argument `budget`: how many microseconds its calls wait.
+/// Joins the case's world, with what the context lends. Argument `budget`: how many microseconds
+/// its calls wait.
 fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>, Failure> {
     join_as(context, context.session, None)
 }

@@ -8,7 +8,8 @@ use crate::{Failure, context::check};
 /// A word of the piece that no peer puts to.
 const OWN: u64 = 77;
 
-/// Two lines of a piece are exposed; its owner goes on storing to the others, dirty ones among them.
+/// Two lines of a piece are exposed; its owner goes on storing to the others, dirty ones among
+/// them.
 pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const EPOCHS: u64 = 3;
     let (me, size) = (world.rank(), world.size());

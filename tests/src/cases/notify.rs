@@ -135,8 +135,8 @@ pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Everybody sends its neighbour more than a ring holds before it takes anything: ranks that wait for room
-/// make room themselves.
+/// Everybody sends its neighbour more than a ring holds before it takes anything: ranks that wait
+/// for room make room themselves.
 pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let many = u32::from(super::crowd(size));
@@ -182,7 +182,8 @@ pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    // The data are read only when nobody can be storing any more: behind the very last notification.
+    // The data are read only when nobody can be storing any more: behind the very last
+    // notification.
     let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
     let mut last = window.expect(0..window.len(), Source::Any, TagFilter::Any, 1)?;
     let mut seen = [0_u16; 1024];
@@ -204,8 +205,8 @@ pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("nothing is left", any.test()?.is_none(), true)
 }
 
-/// Notifications of one source arrive in the order in which they were sent, and later ones cover earlier
-/// data, inline or not.
+/// Notifications of one source arrive in the order in which they were sent, and later ones cover
+/// earlier data, inline or not.
 pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(24)?;
@@ -231,8 +232,8 @@ pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The target's own word shares a line with the one that is put. `start` writes it back; it may not be
-/// stored to until the request is complete.
+/// The target's own word shares a line with the one that is put. `start` writes it back; it may not
+/// be stored to until the request is complete.
 pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     // Words per line; the second line is the one that is put to, somewhere in the middle.
@@ -278,7 +279,8 @@ pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("elsewhere", window.local().get(19)?, 2_u64)
 }
 
-/// A barrier covers notified puts, matched or not: an epoch behind it neither misses nor loses to them.
+/// A barrier covers notified puts, matched or not: an epoch behind it neither misses nor loses to
+/// them.
 pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
@@ -324,7 +326,8 @@ pub(super) fn count<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("what is left", rest.wait()?.tag.0, 7_u32)
 }
 
-/// A request that is cancelled halfway: what was put can be read, and own stores beside it do not undo it.
+/// A request that is cancelled halfway: what was put can be read, and own stores beside it do not
+/// undo it.
 pub(super) fn cancel<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(8)?;

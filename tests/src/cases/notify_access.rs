@@ -46,7 +46,8 @@ fn nothing_is_left<L: Link, S>(window: &Window<'_, u64, L, S>) -> Result<(), Fai
     Ok(window.world().barrier()?)
 }
 
-/// Everybody changes the next rank's piece in all ways that tell, and finds what the previous one did.
+/// Everybody changes the next rank's piece in all ways that tell, and finds what the previous one
+/// did.
 pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -119,7 +120,8 @@ pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 20;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
-    // Not cached: what its owner stores next is there at once, to be read by a get that has told too early.
+    // Not cached: what its owner stores next is there at once, to be read by a get that has told
+    // too early.
     let window = world.allocate_with::<u64, EpochSlots<'_>>(LEN, Model::Unified)?;
     let own = |rank: Rank, round: u64| 1000 * (u64::from(rank.get()) + 1) + round;
     window.local().copy_in(0, &[own(me, 0); LEN])?;
@@ -142,7 +144,8 @@ pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     nothing_is_left(&window)
 }
 
-/// Who is told by a rank that it has read something may store there: by a put to that rank, or to its own piece.
+/// Who is told by a rank that it has read something may store there: by a put to that rank, or to
+/// its own piece.
 pub(super) fn read_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 8;
     let (writer, reader) = (Rank::new(0), Rank::new(1));
@@ -179,7 +182,8 @@ pub(super) fn read_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A cached piece: a started request shows what it holds, and its owner stores to it again when it is told.
+/// A cached piece: a started request shows what it holds, and its owner stores to it again when it
+/// is told.
 pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -288,7 +292,8 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     nothing_is_left(&window)
 }
 
-/// Notifications that no rank of this world sends, of windows and of ranks that there are not: nobody is told, and they take no room.
+/// Notifications that no rank of this world sends, of windows and of ranks that there are not:
+/// nobody is told, and they take no room.
 pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WINDOW_BITS: u32 = 6;
     let (sender, target) = (Rank::new(0), Rank::new(1));
@@ -314,7 +319,8 @@ pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             if !size.is_power_of_two() {
                 tell(of(Rank::new(size), 0) | 1)?;
             }
-            // Where a rank has a ring for each peer, or its network tells whose it is, it is not told in another one's name.
+            // Where a rank has a ring for each peer, or its network tells whose it is, it is not
+            // told in another one's name.
             if size <= 4 && size > 2 {
                 tell(of(Rank::new(2), 0) | 1)?;
             }
@@ -331,7 +337,8 @@ pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// A slot that no collective of a few hundred ranks uses.
 const SPARE: Slot = Slot(31);
 
-/// Accesses whose target has no room for what tells of them: they go on where they stopped, and nothing is done twice.
+/// Accesses whose target has no room for what tells of them: they go on where they stopped, and
+/// nothing is done twice.
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ATTEMPTS: u16 = 1000;
     let (sender, target) = (Rank::new(0), Rank::new(1));
@@ -425,7 +432,8 @@ fn unfinished<'r, 'w, L: Link>(
 pub(super) mod small {
     use super::*;
 
-    /// Rank 0 opens a line, in which it has a dirty word, and tells the others, who add to another word of it, and tell.
+    /// Rank 0 opens a line, in which it has a dirty word, and tells the others, who add to another
+    /// word of it, and tell.
     pub(in super::super) fn accumulate<L: Link>(
         world: &World<'_, L>,
         window: &Window<'_, u32, L>,

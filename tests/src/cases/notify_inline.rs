@@ -33,7 +33,8 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
     let window = world.allocate::<u32>(at + N)?;
     let mut told = window.expect(0..at + N, me.prev(size), Tag(2), 1)?;
     for round in 1..=ROUNDS {
-        // Held by all at once: a flush waits for the target's progress, and the target waits for nothing else.
+        // Held by all at once: a flush waits for the target's progress, and the target waits for
+        // nothing else.
         let lock = window.lock_all()?;
         window.put_notify(next, at, &[round; N], Tag(1))?;
         if round % 2 == 0 {
@@ -61,7 +62,8 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
     Ok(())
 }
 
-/// What was flushed is found by the get behind it: whenever the target placed it, also while this rank was looking.
+/// What was flushed is found by the get behind it: whenever the target placed it, also while this
+/// rank was looking.
 pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const PUTS: u16 = 12;
     let [target, origin] = [0, 1].map(flagpost::Rank::new);
@@ -85,7 +87,8 @@ pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure
     Ok(())
 }
 
-/// Behind a fence, what travelled inline before it is there, though nobody has asked for its notification.
+/// Behind a fence, what travelled inline before it is there, though nobody has asked for its
+/// notification.
 pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let at = start(N);
@@ -104,7 +107,8 @@ pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
     Ok(())
 }
 
-/// Rank 1 sends a word inline, flushes, and puts another in its place; rank 0 must end up with that.
+/// Rank 1 sends a word inline, flushes, and puts another in its place; rank 0 must end up with
+/// that.
 pub(super) fn small_flushed<L: Link>(
     world: &World<'_, L>,
     window: &flagpost::Window<'_, u32, L>,
@@ -130,7 +134,8 @@ pub(super) fn small_flushed<L: Link>(
     Ok(())
 }
 
-/// Rank 0, whose queue is full, waits for rank 1, which waits until what has travelled inline is in rank 0's memory.
+/// Rank 0, whose queue is full, waits for rank 1, which waits until what has travelled inline is in
+/// rank 0's memory.
 pub(super) fn queue_stays_full<L: Link>(
     world: &World<'_, L>,
     window: &flagpost::Window<'_, u32, L>,
@@ -179,7 +184,8 @@ pub(super) fn queue_stays_full<L: Link>(
     Ok(())
 }
 
-/// Who was told by the target of data that travelled inline finds them in its memory, and may put there.
+/// Who was told by the target of data that travelled inline finds them in its memory, and may put
+/// there.
 pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);
     let me = world.rank();
@@ -257,7 +263,8 @@ pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
     Ok(())
 }
 
-/// What the owner does around data that travelled inline: own loads and stores beside them, through the cache and past it.
+/// What the owner does around data that travelled inline: own loads and stores beside them, through
+/// the cache and past it.
 pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
@@ -291,7 +298,8 @@ pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result<(), 
     Ok(())
 }
 
-/// Data that travelled inline lie in two lines, both of which their owner has in its cache, and stores to beside them.
+/// Data that travelled inline lie in two lines, both of which their owner has in its cache, and
+/// stores to beside them.
 pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 8;
     let (me, size) = (world.rank(), world.size());
@@ -322,7 +330,8 @@ pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A range that ends one byte behind a line, expected and exposed: that byte comes, whatever lies in the cache.
+/// A range that ends one byte behind a line, expected and exposed: that byte comes, whatever lies
+/// in the cache.
 pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);

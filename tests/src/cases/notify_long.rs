@@ -1,6 +1,7 @@
-//! Payload that is longer than an entry of the ring: what the owner does with it, and what comes between. Who stops in the middle:
-//! [`notify_stopped`](super::notify_stopped).
-//! Where ranks are few and their message buffers large it travels in lines of its own; elsewhere these are cases like the others.
+//! Payload that is longer than an entry of the ring: what the owner does with it, and what comes
+//! between. Who stops in the middle: [`notify_stopped`](super::notify_stopped). Where ranks are few
+//! and their message buffers large it travels in lines of its own; elsewhere these are cases like
+//! the others.
 
 use flagpost::{
     EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished, World, rma,
@@ -13,8 +14,8 @@ use crate::{Failure, context::check};
 pub(super) const SENDER: Rank = Rank::new(0);
 pub(super) const TARGET: Rank = Rank::new(1);
 
-/// Payload that nobody wanted, for a window that is gone, does not come over what its memory becomes: slots, which are stored to past
-/// the cache, and before anybody is told.
+/// Payload that nobody wanted, for a window that is gone, does not come over what its memory
+/// becomes: slots, which are stored to past the cache, and before anybody is told.
 pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     /// What says in a slot's number that it lies in the message buffer.
     const IN_BUFFER: u32 = 1 << 31;
@@ -50,7 +51,8 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the owner does around long payload: own loads and stores in its lines, through the cache and past it.
+/// What the owner does around long payload: own loads and stores in its lines, through the cache
+/// and past it.
 pub(super) fn around<L: Link, const N: usize>(
     world: &World<'_, L>,
     model: Model,
@@ -104,7 +106,8 @@ pub(super) fn around<L: Link, const N: usize>(
     Ok(())
 }
 
-/// Who takes long payload finds what its producer put before, in memory: in front of it, or behind it.
+/// Who takes long payload finds what its producer put before, in memory: in front of it, or behind
+/// it.
 pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 16;
     let (me, size) = (world.rank(), world.size());
@@ -129,7 +132,8 @@ pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who has heard of payload that its peer still holds makes a window with a matching list: its first stores wait for that.
+/// Who has heard of payload that its peer still holds makes a window with a matching list: its
+/// first stores wait for that.
 pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     let window = world.allocate::<u32>(SMALL)?;
@@ -175,7 +179,8 @@ pub(super) fn small<L: Link>(
     check("what came", found == payload, true)
 }
 
-/// Payload of all lengths, more of it than the ring has room for, to one place and to others, from all ranks to the first.
+/// Payload of all lengths, more of it than the ring has room for, to one place and to others, from
+/// all ranks to the first.
 pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const MOST: usize = 40;
     let (me, size) = (world.rank(), world.size());
@@ -211,7 +216,8 @@ pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// More puts of a few words to one place than any ring has lines, to a target that tells nobody anything: it goes on giving room.
+/// More puts of a few words to one place than any ring has lines, to a target that tells nobody
+/// anything: it goes on giving room.
 pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     const PUTS: u16 = 140;
     let window = world.allocate::<u32>(N)?;
@@ -275,7 +281,8 @@ pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two requests to one rank, each for far more than a ring holds, of one origin that goes on with both in turn.
+/// Two requests to one rank, each for far more than a ring holds, of one origin that goes on with
+/// both in turn.
 pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 1024;
     static DATA: [u32; WORDS] = [7; WORDS];
@@ -296,7 +303,8 @@ pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A producer with more unexpected notifications than it has room for: it gets its payload through all the same.
+/// A producer with more unexpected notifications than it has room for: it gets its payload through
+/// all the same.
 pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 600;
     const UNMATCHED: u16 = 64 + 4; // the queue holds 64
@@ -347,7 +355,8 @@ pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A target that has taken payload from two ranks, of one in lines, tells the other: who finds both in its memory.
+/// A target that has taken payload from two ranks, of one in lines, tells the other: who finds both
+/// in its memory.
 pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
     let me = world.rank();
     let (at, third) = (start(N), Rank::new(2));
@@ -376,8 +385,8 @@ pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
     Ok(())
 }
 
-/// Puts of which nothing orders one before the other: of two to the same word either may win, but neither loses what it has beside
-/// that. Here a word comes while payload over it is under way.
+/// Puts of which nothing orders one before the other: of two to the same word either may win, but
+/// neither loses what it has beside that. Here a word comes while payload over it is under way.
 pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 600;
     const AT: usize = 500;

@@ -224,7 +224,8 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(window.free()?)
 }
 
-/// Frees a window of which so many notifications are not matched: that is an error, and so on until they are dropped.
+/// Frees a window of which so many notifications are not matched: that is an error, and so on until
+/// they are dropped.
 pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
     window: Window<'w, T, L>,
     unmatched: u32,

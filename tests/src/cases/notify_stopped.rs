@@ -1,4 +1,5 @@
-//! Payload that is longer than an entry of the ring, and whose producer stops in the middle: its budget runs out, or it gives up.
+//! Payload that is longer than an entry of the ring, and whose producer stops in the middle: its
+//! budget runs out, or it gives up.
 
 use flagpost::{Budget, Error, Link, Rma as _, Source, Tag, TagFilter, Unfinished, World};
 
@@ -8,8 +9,8 @@ use super::{
 };
 use crate::{Failure, context::check};
 
-/// Long payload whose producer runs out of its budget in the middle goes on where it stopped; from the start, if its producer has sent
-/// other long payload to the same rank since. It comes once.
+/// Long payload whose producer runs out of its budget in the middle goes on where it stopped; from
+/// the start, if its producer has sent other long payload to the same rank since. It comes once.
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 600;
     const OTHERS: usize = 10;
@@ -77,8 +78,8 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A producer that gives long payload up in the middle: behind a flush nothing of it comes any more, nor in a window that has the memory
-/// afterwards.
+/// A producer that gives long payload up in the middle: behind a flush nothing of it comes any
+/// more, nor in a window that has the memory afterwards.
 pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 600;
     let (sender, target) = (SENDER, TARGET);

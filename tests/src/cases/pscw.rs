@@ -290,7 +290,8 @@ pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-/// Epochs that wait for all posts first: then every target has posted, which each can be asked before.
+/// Epochs that wait for all posts first: then every target has posted, which each can be asked
+/// before.
 pub(super) fn immediate<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -357,8 +358,8 @@ pub(super) fn strangers<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-/// An origin that waits for room in the target's ring can complete: whoever tests or waits for its epoch takes
-/// notifications meanwhile.
+/// An origin that waits for room in the target's ring can complete: whoever tests or waits for its
+/// epoch takes notifications meanwhile.
 pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -389,7 +390,8 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-/// Groups of nobody and of everybody in any order, windows interleaved, where a failed allocation lay.
+/// Groups of nobody and of everybody in any order, windows interleaved, where a failed allocation
+/// lay.
 pub(super) fn groups<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,

@@ -1,4 +1,5 @@
-//! Budgets of epochs that run out, with each strategy: who is missing is named, and the handle goes on where it stopped.
+//! Budgets of epochs that run out, with each strategy: who is missing is named, and the handle goes
+//! on where it stopped.
 
 use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, Waiting, World, epoch::Strategy};
 use flagpost_hal::{Relax, TestAndSet};
@@ -56,8 +57,8 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-/// An origin whose first target has posted and whose second has not: the second is named, and going on clears its bit
-/// too.
+/// An origin whose first target has posted and whose second has not: the second is named, and going
+/// on clears its bit too.
 pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -100,7 +101,8 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-/// A target that waits for room in its origin's ring can post: whoever looks for its post takes notifications meanwhile.
+/// A target that waits for room in its origin's ring can post: whoever looks for its post takes
+/// notifications meanwhile.
 pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -166,8 +168,8 @@ pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
     }
 }
 
-/// One of two origins has completed. Where completions are told apart, the other one is named; a counter only tells that
-/// it is one of the two.
+/// One of two origins has completed. Where completions are told apart, the other one is named; a
+/// counter only tells that it is one of the two.
 pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -213,7 +215,8 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-/// Three origins are missing, then two. Where completions are told apart these are named, else all three.
+/// Three origins are missing, then two. Where completions are told apart these are named, else all
+/// three.
 pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -269,8 +272,8 @@ fn check_timeout(error: Error) -> Result<(), Failure> {
     }
 }
 
-/// Every call with a budget of nothing, repeated until it is done: each goes on where it stopped, and tells
-/// nobody twice.
+/// Every call with a budget of nothing, repeated until it is done: each goes on where it stopped,
+/// and tells nobody twice.
 pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -325,8 +328,8 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
     Ok(world.barrier()?)
 }
 
-/// A post that stops halfway, at an origin's lock. Going on tells only the rest: the first origin, whose epoch is
-/// over by then, is not let in a second time.
+/// A post that stops halfway, at an origin's lock. Going on tells only the rest: the first origin,
+/// whose epoch is over by then, is not let in a second time.
 pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L>>(
     machine: &M,
     world: &'w World<'w, L>,
@@ -384,8 +387,8 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
     }
 }
 
-/// A complete that stops halfway, at a target's lock. Going on counts only the rest down: the first target still
-/// waits for its other origin.
+/// A complete that stops halfway, at a target's lock. Going on counts only the rest down: the first
+/// target still waits for its other origin.
 pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L>>(
     machine: &M,
     world: &'w World<'w, L>,
@@ -445,8 +448,8 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
     }
 }
 
-/// Handles that are dropped when their budget ran out: the window takes no further epoch, who waits for them learns it by
-/// its own budget, and nobody hangs. Other windows go on.
+/// Handles that are dropped when their budget ran out: the window takes no further epoch, who waits
+/// for them learns it by its own budget, and nobody hangs. Other windows go on.
 pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,

@@ -1,5 +1,5 @@
-//! Accumulates and their like: what they compute, that nothing is lost when all ranks do so at once, and that misuse
-//! changes nothing.
+//! Accumulates and their like: what they compute, that nothing is lost when all ranks do so at
+//! once, and that misuse changes nothing.
 
 use core::fmt::Debug;
 
@@ -171,7 +171,8 @@ pub(super) fn floats<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     floats!(world, f64)
 }
 
-/// All ranks add to the same elements, several at a time and one by one; half of the elements are put instead.
+/// All ranks add to the same elements, several at a time and one by one; half of the elements are
+/// put instead.
 fn added<L: Link, T: Element + PartialEq + Debug + From<u8>>(
     world: &World<'_, L>,
 ) -> Result<(), Failure> {
@@ -224,7 +225,8 @@ pub(super) fn concurrent<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     added::<L, f64>(world)
 }
 
-/// All ranks draw numbers from a counter. Each comes once, and each rank's in ascending order: one after the other.
+/// All ranks draw numbers from a counter. Each comes once, and each rank's in ascending order: one
+/// after the other.
 fn drawn<L: Link, T: Integer + From<u8> + Into<u64>>(
     world: &World<'_, L>,
     fetch: bool,
@@ -315,7 +317,8 @@ pub(super) fn elects<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     elected::<L, u64>(world)
 }
 
-/// All ranks combine with every rank's piece, in epochs of other kinds: one by one and several at a time.
+/// All ranks combine with every rank's piece, in epochs of other kinds: one by one and several at a
+/// time.
 pub(super) fn epochs<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(3)?;

@@ -20,7 +20,8 @@ const fn block(at: usize, len: usize) -> Block {
     Block { at, len }
 }
 
-/// Blocks of different lengths, out of order; two of them are neighbours, one is empty, and would be outside.
+/// Blocks of different lengths, out of order; two of them are neighbours, one is empty, and would
+/// be outside.
 const BLOCKS: [Block; 6] = [
     block(40, 3),
     block(43, 5),
@@ -105,8 +106,8 @@ impl Number for u64 {
     }
 }
 
-/// Layouts at the target with layouts at the origin, by each call; the target's piece starts anywhere in a line. Of all
-/// pairs a third, as `part` says.
+/// Layouts at the target with layouts at the origin, by each call; the target's piece starts
+/// anywhere in a line. Of all pairs a third, as `part` says.
 fn both_sides<L: Link, T: Number>(
     world: &World<'_, L>,
     index: usize,
@@ -339,7 +340,8 @@ fn bytes<T: Pod>(of: &[T]) -> &[u8] {
     bytemuck::cast_slice(of)
 }
 
-/// Elements of other sizes than the window's, and some fields of records, at either side and at both.
+/// Elements of other sizes than the window's, and some fields of records, at either side and at
+/// both.
 pub(super) fn other_elements<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const PARTS: [Block; 2] = [block(4, 2), block(14, 6)];
     const OTHERS: [Block; 2] = [block(0, 3), block(9, 5)];

@@ -41,7 +41,8 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("at once", found, 0_u32)
 }
 
-/// A pipeline: data go round the ring, each rank adds its own and passes them on; the target answers that it has read.
+/// A pipeline: data go round the ring, each rank adds its own and passes them on; the target
+/// answers that it has read.
 pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const FULL: u32 = 0;
     const EMPTY: u32 = 1;
@@ -73,7 +74,8 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Everybody adds to a signal of rank 0: nothing is lost. In a window that is not cached the data are there at once.
+/// Everybody adds to a signal of rank 0: nothing is lost. In a window that is not cached the data
+/// are there at once.
 pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let mut window =

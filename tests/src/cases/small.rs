@@ -1,10 +1,11 @@
-//! Programs small enough to be tried in every schedule: few words, one or two epochs, a ring of few entries.
+//! Programs small enough to be tried in every schedule: few words, one or two epochs, a ring of few
+//! entries.
 //!
-//! Each says `go` once its world and window are there, so that a search begins where it becomes interesting
-//! ([`Platform::go`]). Elsewhere they are cases like the others.
+//! Each says `go` once its world and window are there, so that a search begins where it becomes
+//! interesting ([`Platform::go`]). Elsewhere they are cases like the others.
 //!
-//! Windows hold words of 32 bits, two of which share a line with one that only its owner stores: it shows
-//! whether a line is carried over its neighbours.
+//! Windows hold words of 32 bits, two of which share a line with one that only its owner stores: it
+//! shows whether a line is carried over its neighbours.
 
 use flagpost::{
     Config, Link, Rank, Rma as _, Tag, Window, World,
@@ -29,7 +30,8 @@ pub(super) fn join<'c, P: Platform>(
     join_with(context, RING)
 }
 
-/// [`join`], with rings of one's choice; one for all where the world is too large for a ring per pair.
+/// [`join`], with rings of one's choice; one for all where the world is too large for a ring per
+/// pair.
 pub(super) fn join_with<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
     ring: Ring,
@@ -170,7 +172,8 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
     }
 }
 
-/// Rank 1 exposes a word and stores to another line meanwhile, which is not written back nor invalidated: rank 0 puts to the word.
+/// Rank 1 exposes a word and stores to another line meanwhile, which is not written back nor
+/// invalidated: rank 0 puts to the word.
 pub(super) fn post_range<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,

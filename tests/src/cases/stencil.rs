@@ -1,9 +1,10 @@
 //! The pipelined wavefront stencil of the Parallel Research Kernels (Synch_p2p).
 //!
 //! A grid of m columns and n rows, `A(i,0) = i`, `A(0,j) = j`, else
-//! `A(i,j) = A(i-1,j) + A(i,j-1) - A(i-1,j-1)`. The columns are split over the ranks, so that row after row
-//! a rank needs its left neighbour's last value, and the ranks work in a pipeline. After each sweep the
-//! corner, negated, becomes `A(0,0)` of the next; hence after k sweeps `A(m-1,n-1) = k (m + n - 2)`.
+//! `A(i,j) = A(i-1,j) + A(i,j-1) - A(i-1,j-1)`. The columns are split over the ranks, so that row
+//! after row a rank needs its left neighbour's last value, and the ranks work in a pipeline. After
+//! each sweep the corner, negated, becomes `A(0,0)` of the next; hence after k sweeps
+//! `A(m-1,n-1) = k (m + n - 2)`.
 //!
 //! ```text
 //!   rank:      0       1       2
@@ -14,11 +15,12 @@
 //! An inbox element is written again only in the next sweep, which begins when the corner has gone
 //! back: by then every rank has read all of it.
 //!
-//! By default each core has 4 columns; there are 12 rows and 2 sweeps. Only one row is kept (the recurrence looks one row back), so that a core's stack suffices. Arguments:
-//! `stencil.m`, `stencil.n`, `stencil.iterations`.
+//! By default each core has 4 columns; there are 12 rows and 2 sweeps. Only one row is kept (the
+//! recurrence looks one row back), so that a core's stack suffices. Arguments: `stencil.m`,
+//! `stencil.n`, `stencil.iterations`.
 //!
-//! Source: Van der Wijngaart and Mattson, The Parallel Research Kernels, HPEC 2014; the notified version
-//! as in [NA] VI-B.
+//! Source: Van der Wijngaart and Mattson, The Parallel Research Kernels, HPEC 2014; the notified
+//! version as in [NA] VI-B.
 
 use flagpost::{Link, Rank, Rma as _, Tag, Window, World};
 

@@ -33,7 +33,8 @@ pub(super) fn timed_out(
     }
 }
 
-/// A peer that has not started is named. It is told to go on past the link, by a word of an earlier world.
+/// A peer that has not started is named. It is told to go on past the link, by a word of an earlier
+/// world.
 pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let session = |number: u32| context.session.wrapping_add(number << 30);
@@ -123,8 +124,8 @@ pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
 }
 
-/// A barrier that the others enter later is gone on with, not begun anew. Who is waited for in the second round is
-/// named there.
+/// A barrier that the others enter later is gone on with, not begun anew. Who is waited for in the
+/// second round is named there.
 pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(1)?;
     let (me, first) = (world.rank(), Rank::new(0));

@@ -1,5 +1,6 @@
-//! Payload that travels in notifications, and who is told of it: whoever learns, by any way, that a rank has been notified finds
-//! the payload in that rank's memory. And what comes behind it, or before.
+//! Payload that travels in notifications, and who is told of it: whoever learns, by any way, that a
+//! rank has been notified finds the payload in that rank's memory. And what comes behind it, or
+//! before.
 //!
 //! Three ranks take part: [`ZERO`] mostly is the producer, [`ONE`] the first consumer.
 
@@ -18,7 +19,8 @@ const TWO: Rank = Rank::new(2);
 /// Rounds of each case.
 const ROUNDS: u32 = 3;
 
-/// Words of the window: what is told of, a line that others may share, and the word by which one is told.
+/// Words of the window: what is told of, a line that others may share, and the word by which one is
+/// told.
 const WORDS: usize = 64;
 const WORD: usize = 40;
 
@@ -75,8 +77,8 @@ fn look<L: Link>(all: &All<'_, '_, L>, at: Rank, index: usize) -> Result<u32, Fa
     Ok(word)
 }
 
-/// Rank 1 has been notified and says so in a word of rank 2's by `say_so`. Rank 2 then looks at rank 1's memory. Both have locked all
-/// pieces before: to lock one tells, too.
+/// Rank 1 has been notified and says so in a word of rank 2's by `say_so`. Rank 2 then looks at
+/// rank 1's memory. Both have locked all pieces before: to lock one tells, too.
 fn by_a_word<L: Link>(
     window: &Window<'_, u32, L>,
     (me, round): (Rank, u32),
@@ -167,7 +169,8 @@ pub(super) fn by_post<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-/// By a complete: rank 1 has started, is told, and completes. Rank 2 has been waiting for that, and gets from it.
+/// By a complete: rank 1 has started, is told, and completes. Rank 2 has been waiting for that, and
+/// gets from it.
 pub(super) fn by_complete<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
@@ -216,7 +219,8 @@ pub(super) fn last_flushed<L: Link>(
     Ok(())
 }
 
-/// Longer data come behind older payload, wherever that lies among their bytes, and though newer payload lies elsewhere.
+/// Longer data come behind older payload, wherever that lies among their bytes, and though newer
+/// payload lies elsewhere.
 pub(super) fn covered<L: Link>(
     window: &Window<'_, u32, L>,
     me: Rank,
@@ -289,7 +293,8 @@ pub(super) fn answered<L: Link>(
     Ok(())
 }
 
-/// To unlock all pieces places what is under way, to whichever rank: who is told afterwards finds it.
+/// To unlock all pieces places what is under way, to whichever rank: who is told afterwards finds
+/// it.
 pub(super) fn unlocked<L: Link>(
     window: &Window<'_, u32, L>,
     me: Rank,
@@ -313,8 +318,8 @@ pub(super) fn unlocked<L: Link>(
     Ok(())
 }
 
-/// Ranks 1 and 2 answer payload for them; rank 0, which has heard both, then tells `first` and `then`, and `then` looks at the
-/// other's memory.
+/// Ranks 1 and 2 answer payload for them; rank 0, which has heard both, then tells `first` and
+/// `then`, and `then` looks at the other's memory.
 pub(super) fn both_answer<L: Link>(
     window: &Window<'_, u32, L>,
     me: Rank,
@@ -350,7 +355,8 @@ pub(super) fn both_answer<L: Link>(
     Ok(())
 }
 
-/// An answer to one rank waits until what another has answered is in place. That takes a few steps only: so it is tried often.
+/// An answer to one rank waits until what another has answered is in place. That takes a few steps
+/// only: so it is tried often.
 pub(super) fn answers_wait<L: Link, const LONG: bool>(
     window: &Window<'_, u32, L>,
     me: Rank,
@@ -382,7 +388,8 @@ pub(super) fn answers_wait<L: Link, const LONG: bool>(
     Ok(())
 }
 
-/// A rank tells another by payload that is longer than an entry: who finds in its memory what it had been told before.
+/// A rank tells another by payload that is longer than an entry: who finds in its memory what it
+/// had been told before.
 pub(super) fn at_length<L: Link>(
     window: &Window<'_, u32, L>,
     me: Rank,

@@ -26,8 +26,8 @@ pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Memory that has been used holds zeros in the window that gets it next: for its owner at once, and for a peer that
-/// reads before its owner has published anything.
+/// Memory that has been used holds zeros in the window that gets it next: for its owner at once,
+/// and for a peer that reads before its owner has published anything.
 pub(super) fn zero_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let next = world.rank().next(world.size());
     for round in 1..=4_u32 {
@@ -92,7 +92,8 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for index in 0..8 {
         check("unchanged", local.get(index)?, 0_u64)?;
     }
-    // More memory than there is: on all ranks together, and the next window is as if nothing had been.
+    // More memory than there is: on all ranks together, and the next window is as if nothing had
+    // been.
     match world.allocate::<u64>(usize::MAX / 2).map_err(Error::from) {
         Err(Error::MemoryFull { .. }) => {}
         Err(other) => return Err(other.into()),

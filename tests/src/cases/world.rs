@@ -54,7 +54,8 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
     check("and data", window.local().get(0)?, 77_u32)
 }
 
-/// Peers that use a rank's lock and ring as soon as that rank says that it is up, before any barrier.
+/// Peers that use a rank's lock and ring as soon as that rank says that it is up, before any
+/// barrier.
 pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let link = P::link(&machine, context.session, None)?;
@@ -96,8 +97,8 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
     }
 }
 
-/// Worlds put their words where an earlier program, and an earlier world, have left dirty lines in their owner's
-/// cache.
+/// Worlds put their words where an earlier program, and an earlier world, have left dirty lines in
+/// their owner's cache.
 pub(super) fn dirty_restart<P: MachinePlatform>(
     context: &mut Context<'_, P>,
 ) -> Result<(), Failure> {

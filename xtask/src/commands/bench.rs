@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: builds the benchmarks, optimized, and hands everything over to them.
 //!
-//! They are programs of their own (`bench/`, `bench/host/`), so that the simulator is not part of xtask: xtask builds quickly, and
-//! unoptimized.
+//! They are programs of their own (`bench/`, `bench/host/`), so that the simulator is not part of
+//! xtask: xtask builds quickly, and unoptimized.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -14,8 +14,9 @@ use crate::console::Console;
 use crate::error::refused;
 use crate::{children, paths, tools};
 
-/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine), explore (speed of the
-/// simulator); or compare the documented tables with what benchmarks print: results
+/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine),
+/// explore (speed of the simulator); or compare the documented tables with what benchmarks print:
+/// results
 ///
 /// `cargo xtask bench pscw --help` tells the rest.
 #[derive(Args, Debug)]
@@ -30,7 +31,8 @@ pub(crate) struct Arguments {
     arguments: Vec<OsString>,
 }
 
-/// Benchmarks of this machine: a program of their own, which does not need the simulator and is built as users build theirs.
+/// Benchmarks of this machine: a program of their own, which does not need the simulator and is
+/// built as users build theirs.
 const OF_HOST: [&str; 2] = ["host", "instructions"];
 
 /// Instructions per call, each within its limit: for `cargo xtask ci`.

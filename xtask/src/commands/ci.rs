@@ -140,7 +140,8 @@ fn run_cargo(command: &mut Command) -> Result<Count> {
     Ok(Count::one(status.success()))
 }
 
-/// Cache instructions and clocks of the processor that this host does not have. There is nothing to run them on.
+/// Cache instructions and clocks of the processor that this host does not have. There is nothing to
+/// run them on.
 fn other_linux(console: &Console) -> Result<Count> {
     if !toolchain::has(console, OTHER_LINUX) {
         console.clear();
@@ -177,7 +178,8 @@ fn dependencies(console: &Console) -> Result<Count> {
     Ok(Count::one(findings.bad.is_empty()))
 }
 
-/// Two runs of the same give the same instruction counts, with and without a seed; another seed gives others.
+/// Two runs of the same give the same instruction counts, with and without a seed; another seed
+/// gives others.
 fn determinism(console: &Console) -> Result<Count> {
     let session = Session::open(console)?;
     let mut count = Count::default();
@@ -254,7 +256,8 @@ fn example(console: &Console) -> Result<Count> {
     Ok(Count::one(run.ok()))
 }
 
-/// Compiles and links the kernel over the SCC's own bus. There is nothing to run it on: its instructions are read.
+/// Compiles and links the kernel over the SCC's own bus. There is nothing to run it on: its
+/// instructions are read.
 fn scc_image(console: &Console) -> Result<Count> {
     let toolchain = toolchain::from_source(console)?;
     let mut command = toolchain.build_for("linker/i586-scc-none.json");

@@ -19,15 +19,17 @@ mod options;
 
 /// Run the conformance cases on the simulator under many schedules, or under all of them
 ///
-/// Seeded: every case, at several sizes and on every profile (or on the one
-/// preset), gets its share of the schedules. Exhaustive:
-/// every schedule of the small cases, with up to so many evictions and other acts of the chip; larger cases
-/// too with --preemptions. On all processors of the host; the outcome does not depend on how many.
+/// Seeded: every case, at several sizes and on every profile (or on the one preset), gets its share
+/// of the schedules. Exhaustive: every schedule of the small cases, with up to so many evictions
+/// and other acts of the chip; larger cases too with --preemptions. On all processors of the host;
+/// the outcome does not depend on how many.
 ///
-/// A failing run is printed with its last accesses and the line that repeats it, then searched for anew with
-/// as few cores, evictions and preemptions as possible; both are written as traces for `cargo xtask replay`.
+/// A failing run is printed with its last accesses and the line that repeats it, then searched for
+/// anew with as few cores, evictions and preemptions as possible; both are written as traces for
+/// `cargo xtask replay`.
 ///
-/// Exit status: 0 if nothing failed (and, if exhaustive, everything was tried); else 1; 2 for bad input.
+/// Exit status: 0 if nothing failed (and, if exhaustive, everything was tried); else 1; 2 for bad
+/// input.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -70,7 +72,8 @@ fn words(options: &Options) -> Vec<String> {
     words
 }
 
-/// What `cargo xtask test --deep` explores: everything by seeds, then small cases in every schedule.
+/// What `cargo xtask test --deep` explores: everything by seeds, then small cases in every
+/// schedule.
 const DEEP: [&str; 7] = [
     "--schedules 200000",
     "--strategy exhaustive --case small. --cores 2 --profile scc --evictions 1 --states 500000",
@@ -111,8 +114,8 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     Ok(ended && !totals.failed)
 }
 
-/// The exploration of the tests: each setting counts as a check. The quick one takes the program that the
-/// tests have built; the deep one pays for the build of a faster one.
+/// The exploration of the tests: each setting counts as a check. The quick one takes the program
+/// that the tests have built; the deep one pays for the build of a faster one.
 pub(crate) fn of_tests(console: &Console, deep: bool) -> Result<Count> {
     let (explorer, settings) = if deep {
         (Explorer::plain(console)?, &DEEP[..])

@@ -1,4 +1,5 @@
-//! `cargo xtask linux`: the conformance cases on Linux, a process per rank. A part of `cargo xtask test`.
+//! `cargo xtask linux`: the conformance cases on Linux, a process per rank. A part of
+//! `cargo xtask test`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -143,8 +144,8 @@ fn job(program: &Path, platform: &str, ranks: u16, filter: &str) -> Result<Part>
     Ok(part)
 }
 
-/// Runs a job, prints what failed in it, and counts. A job that ends without its sums, or not as it should, has failed, whatever passed
-/// in it.
+/// Runs a job, prints what failed in it, and counts. A job that ends without its sums, or not as it
+/// should, has failed, whatever passed in it.
 fn part(mut command: Command) -> Result<Part> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cases = Running::start(&mut command)

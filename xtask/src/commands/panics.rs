@@ -1,8 +1,8 @@
 //! The panic check: no call into the library can reach a panic.
 //!
 //! `tests/no-panic` calls everything and names a function that does not exist in its panic handler.
-//! After optimization the library it makes must not ask for that function; and it must once the feature
-//! `panics` adds a panic, else the check itself is broken.
+//! After optimization the library it makes must not ask for that function; and it must once the
+//! feature `panics` adds a panic, else the check itself is broken.
 
 use std::process::Command;
 

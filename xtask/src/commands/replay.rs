@@ -12,10 +12,11 @@ use crate::console::Console;
 use crate::error::usage;
 use crate::explorer::Explorer;
 
-/// Repeat the run of a trace that `cargo xtask explore` wrote, to the last step, and print its account
+/// Repeat the run of a trace that `cargo xtask explore` wrote, to the last step, and print its
+/// account
 ///
-/// Exit status: 0 if the run is done now; 1 if it fails, also if it "diverged" because the code has changed
-/// since; 2 if FILE is no trace.
+/// Exit status: 0 if the run is done now; 1 if it fails, also if it "diverged" because the code has
+/// changed since; 2 if FILE is no trace.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The trace

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the parts of the tests, and how much each of them tries.
 //!
-//! The quick run takes minutes; CI makes it. The deep run makes the same parts, with all seeds, schedules
-//! and searches, and some parts of its own.
+//! The quick run takes minutes; CI makes it. The deep run makes the same parts, with all seeds,
+//! schedules and searches, and some parts of its own.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -20,8 +20,8 @@ use crate::report;
 use crate::run::{Outcome, Run};
 use crate::session::Session;
 
-/// Cores and seeds of the QEMU runs of a deep run: small and odd shapes, the SCC's 48, the board's most. The longest first: they run
-/// beside each other.
+/// Cores and seeds of the QEMU runs of a deep run: small and odd shapes, the SCC's 48, the board's
+/// most. The longest first: they run beside each other.
 const RUNS: [(u32, &[u32]); 5] = [
     (512, &[0]),
     (48, &[0]),
@@ -33,8 +33,8 @@ const RUNS: [(u32, &[u32]); 5] = [
 /// Those of a quick run.
 const QUICK_RUNS: [(u32, &[u32]); 4] = [(512, &[0]), (48, &[0]), (8, &[0, 1]), (2, &[0])];
 
-/// How windows are mapped in further runs of 8 cores; all others map them normal, which leaves most to be
-/// forgotten.
+/// How windows are mapped in further runs of 8 cores; all others map them normal, which leaves most
+/// to be forgotten.
 const MAPPINGS: [&str; 2] = ["mapping=mpbt", "mapping=mpbt-wt"];
 
 /// Schedules per mutation point that is searched for.
@@ -82,12 +82,14 @@ impl Count {
     }
 }
 
-/// Run the tests: of the host, the cases on Linux processes, an exploration, mutants, the cases under QEMU
+/// Run the tests: of the host, the cases on Linux processes, an exploration, mutants, the cases
+/// under QEMU
 ///
-/// The quick run tries a part of the seeds and schedules that the deep run tries. With --deep or --part each
-/// part prints how long it takes.
+/// The quick run tries a part of the seeds and schedules that the deep run tries. With --deep or
+/// --part each part prints how long it takes.
 ///
-/// Exit status: 0 if nothing failed; else 1; 2 for bad input. The last line is `N passed, N failed`.
+/// Exit status: 0 if nothing failed; else 1; 2 for bad input. The last line is
+/// `N passed, N failed`.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Arguments {
     /// All seeds, schedules and searches, and those parts that only a deep run has

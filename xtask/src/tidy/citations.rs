@@ -1,12 +1,12 @@
 //! What a comment or a document cites is in the repository.
 //!
 //! * A link in Markdown leads to a file, a directory or a heading that exists.
-//! * A document that is named exists; `docs/` may be left out. So does a Rust file that is named; any
-//!   directories at the front of its path may be left out.
+//! * A document that is named exists; `docs/` may be left out. So does a Rust file that is named;
+//!   any directories at the front of its path may be left out.
 //! * A key in brackets, such as `[NA]`, has a row in the references of `docs/hardware.md`:
 //!   `| [NA] | … |`.
-//! * A label that is cited after the name of that document, a letter and a number, is there in bold,
-//!   or at the beginning of a heading.
+//! * A label that is cited after the name of that document, a letter and a number, is there in
+//!   bold, or at the beginning of a heading.
 //! * The names of five notebooks in capitals are no citation: these are not in the repository.
 
 use std::collections::BTreeSet;

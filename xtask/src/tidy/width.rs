@@ -1,7 +1,7 @@
 //! Comments and prose have at most 100 columns.
 //!
-//! Table rows may be longer, since they cannot be wrapped. So may code blocks in Markdown, and lines
-//! without a blank at which they could be wrapped, such as addresses and link definitions.
+//! Table rows may be longer, since they cannot be wrapped. So may code blocks in Markdown, and
+//! lines without a blank at which they could be wrapped, such as addresses and link definitions.
 
 use super::prose::{Kind, Line, Prose};
 

@@ -169,7 +169,8 @@ fn error<H>(unfinished: Unfinished<H>) -> Error {
     unfinished.error
 }
 
-/// Two flags, in lines of their own: what a message each way takes at least that does not come back through the line it came in.
+/// Two flags, in lines of their own: what a message each way takes at least that does not come back
+/// through the line it came in.
 fn flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     stage.raw.reset();
     stage.world.barrier()?;
@@ -177,8 +178,8 @@ fn flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error
     Ok(())
 }
 
-/// A notified put there, and one back, as in [NA]'s Listing 1: who has put starts its request, and waits; and who is told copies the
-/// data out of the window.
+/// A notified put there, and one back, as in [NA]'s Listing 1: who has put starts its request, and
+/// waits; and who is told copies the data out of the window.
 ///
 /// [NA]: flagpost#sources
 fn ping_pong<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 //! Batches: bare memory, then the figure, in turn, on the same processors.
 //!
-//! Where every rank has a processor, a batch is cut into short ones, of some ten microseconds: most of them are then not interrupted by
-//! what else the machine does, and the median of all is that of an idle one.
+//! Where every rank has a processor, a batch is cut into short ones, of some ten microseconds: most
+//! of them are then not interrupted by what else the machine does, and the median of all is that of
+//! an idle one.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -73,7 +74,8 @@ fn bind(processor: usize) {
     let _ = sched_setaffinity(None, &set);
 }
 
-/// Measures `figure` so many times. `flushes` tells how many cache instructions a link's rank has executed.
+/// Measures `figure` so many times. `flushes` tells how many cache instructions a link's rank has
+/// executed.
 pub(crate) fn measure<M: Linked>(
     figure: &Figure<M::Link>,
     processors: &[usize],

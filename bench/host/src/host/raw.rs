@@ -52,21 +52,23 @@ impl Raw {
         }
     }
 
-    /// `memcpy` of `from` to the other's memory, a flag in a line of its own, `memcpy` out of there; there and back.
+    /// `memcpy` of `from` to the other's memory, a flag in a line of its own, `memcpy` out of
+    /// there; there and back.
     pub(crate) fn copies(&self, me: usize, rounds: u64, from: &[u64], into: &mut [u64]) {
         for round in 1..=rounds {
             for side in [0, 1] {
                 let (data, flag) = (&self.data[side], &self.flags[side].0);
                 if side == me {
-                    // SAFETY: see `Parcel`: the other has read what was here before it set its flag, which this thread
-                    // has seen, or nothing was here.
+                    // SAFETY: see `Parcel`: the other has read what was here before it set its
+                    // flag, which this thread has seen, or nothing was here.
                     unsafe { data.fill(from) };
                     flag.store(round, Release);
                 } else {
                     while flag.load(Acquire) != round {
                         spin_loop();
                     }
-                    // SAFETY: see `Parcel`: the flag says that it is written, and the writer waits for the other flag.
+                    // SAFETY: see `Parcel`: the flag says that it is written, and the writer waits
+                    // for the other flag.
                     unsafe { data.empty(into) };
                     black_box(&into);
                 }
@@ -92,7 +94,8 @@ impl Raw {
         }
     }
 
-    /// As many atomic operations as an exclusive lock and its release take: two on each of two words.
+    /// As many atomic operations as an exclusive lock and its release take: two on each of two
+    /// words.
     pub(crate) fn lock(&self, rounds: u64) {
         for _ in 0..rounds {
             for change in [1, u64::MAX] {
@@ -107,9 +110,10 @@ impl Raw {
 /// Words that one thread writes and the other reads, in turn.
 struct Parcel(UnsafeCell<Box<[u64]>>);
 
-// SAFETY: `Raw::copies` is the only one to look inside. There, thread `side` alone writes parcel `side`, then stores the round's
-// number in that side's flag (release); the other reads the parcel once it has loaded that number (acquire), and then
-// stores its own flag, for which the writer waits before it writes again. So no two accesses of which one writes are unordered.
+// SAFETY: `Raw::copies` is the only one to look inside. There, thread `side` alone writes parcel
+// `side`, then stores the round's number in that side's flag (release); the other reads the parcel
+// once it has loaded that number (acquire), and then stores its own flag, for which the writer
+// waits before it writes again. So no two accesses of which one writes are unordered.
 unsafe impl Sync for Parcel {}
 
 impl fmt::Debug for Parcel {

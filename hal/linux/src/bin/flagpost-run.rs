@@ -20,8 +20,9 @@ const MOST_GRACE: u64 = 24 * 60 * 60;
 
 /// Start PROGRAM once per rank, with memory that all ranks share
 ///
-/// When a rank dies, the others' waits end with `PeerLost`, and what has not ended some seconds later (--grace) is killed. The
-/// exit status is that of the rank that died first, 128 + N if it was signal N.
+/// When a rank dies, the others' waits end with `PeerLost`, and what has not ended some seconds
+/// later (--grace) is killed. The exit status is that of the rank that died first, 128 + N if it
+/// was signal N.
 #[derive(Parser, Debug)]
 #[command(name = "flagpost-run", version)]
 struct Arguments {
@@ -31,10 +32,12 @@ struct Arguments {
     /// Memory per rank that others can reach: 16K to 2G
     #[arg(long = "mem", value_name = "SIZE", value_parser = size, default_value_t = DEFAULT_MEMORY)]
     memory: u64,
-    /// A directory whose file system the memory is to be of, such as one on DAX; else it is the host's memory
+    /// A directory whose file system the memory is to be of, such as one on DAX; else it is the
+    /// host's memory
     #[arg(long = "mem-in", value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// Where ranks run: none, auto (one processor per rank, if there are as many), or a list such as 0,2,4-7
+    /// Where ranks run: none, auto (one processor per rank, if there are as many), or a list such
+    /// as 0,2,4-7
     #[arg(long, value_name = "WHERE", default_value_t = Bind::Auto)]
     bind: Bind,
     /// How memory is kept in step
@@ -117,8 +120,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where the numbers of signals that come to this process can be read from now on: all that a person or a batch system sends,
-/// but those that this process was started to ignore.
+/// Where the numbers of signals that come to this process can be read from now on: all that a
+/// person or a batch system sends, but those that this process was started to ignore.
 fn signals() -> std::io::Result<UnixStream> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let ignored = ignored(&status);

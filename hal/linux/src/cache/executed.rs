@@ -1,5 +1,6 @@
-//! Which cache instructions are executed, one by one: their effect on one host cannot be seen, so the processor is made to stop at each
-//! instruction (the trap flag), and what is about to be executed is read.
+//! Which cache instructions are executed, one by one: their effect on one host cannot be seen, so
+//! the processor is made to stop at each instruction (the trap flag), and what is about to be
+//! executed is read.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::SeqCst};
@@ -31,7 +32,8 @@ const NAMES: [&str; 10] = [
 static SEEN: [AtomicU8; 256] = [const { AtomicU8::new(0) }; 256];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The index of the instruction that begins with these bytes, 0 if it is another one; and how long it is, if it has only registers.
+/// The index of the instruction that begins with these bytes, 0 if it is another one; and how long
+/// it is, if it has only registers.
 fn instruction(code: &[u8; 8]) -> (u8, usize) {
     let (mut prefix, mut at) = (0, 0);
     // Prefixes that change what an instruction is, or that only widen it.
@@ -69,7 +71,8 @@ fn instruction(code: &[u8; 8]) -> (u8, usize) {
 /// # Safety
 /// `context` is what a signal's handler was given.
 unsafe fn next(context: *mut libc::c_void) -> ((u8, usize), *mut i64) {
-    // SAFETY: it is a context, as promised; the counter points at code, which is mapped, and behind which there is more.
+    // SAFETY: it is a context, as promised; the counter points at code, which is mapped, and behind
+    // which there is more.
     unsafe {
         let context = context.cast::<libc::ucontext_t>();
         let counter = &raw mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize];
@@ -103,7 +106,8 @@ extern "C" fn unknown(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_voi
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 fn handle(signal: i32, handler: Handler) {
-    // SAFETY: all zeros are an action without flags and mask. The handlers call nothing that must not be called there.
+    // SAFETY: all zeros are an action without flags and mask. The handlers call nothing that must
+    // not be called there.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
@@ -117,7 +121,8 @@ fn handle(signal: i32, handler: Handler) {
 fn stop_at_each(yes: bool) {
     const TRAP: u64 = 1 << 8;
     let (set, keep) = if yes { (TRAP, !0) } else { (0, !TRAP) };
-    // SAFETY: the flags are as before but for that one, which makes the processor raise a signal behind each instruction.
+    // SAFETY: the flags are as before but for that one, which makes the processor raise a signal
+    // behind each instruction.
     unsafe {
         std::arch::asm!(
             "pushfq",
@@ -130,8 +135,8 @@ fn stop_at_each(yes: bool) {
     }
 }
 
-/// The names of those of [`NAMES`] that `act` executes, in order, and what it returns. It should not panic: that takes a million
-/// stops.
+/// The names of those of [`NAMES`] that `act` executes, in order, and what it returns. It should
+/// not panic: that takes a million stops.
 pub(crate) fn executed<T>(act: impl FnOnce() -> T) -> (Vec<&'static str>, T) {
     static ALONE: Mutex<()> = Mutex::new(());
     static HANDLERS: Once = Once::new();

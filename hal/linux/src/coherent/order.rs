@@ -1,10 +1,13 @@
-//! The operations of coherent memory that carry order: once, for the processor and for a model of it.
+//! The operations of coherent memory that carry order: once, for the processor and for a model of
+//! it.
 //!
-//! What they do to shared words, and which fence stands between, is written over a few traits. The machine has them on the
-//! processor's atomics ([`Processor`]), and inlines them. The tests have them on those of `loom`, which tries all orders that the
-//! language allows: with all fences, where nothing goes wrong, and without each, where something does.
+//! What they do to shared words, and which fence stands between, is written over a few traits. The
+//! machine has them on the processor's atomics ([`Processor`]), and inlines them. The tests have
+//! them on those of `loom`, which tries all orders that the language allows: with all fences, where
+//! nothing goes wrong, and without each, where something does.
 //!
-//! Not here: the [atomic operations](flagpost_hal::NativeAtomics), each of which acquires and releases, and words beside the regions.
+//! Not here: the [atomic operations](flagpost_hal::NativeAtomics), each of which acquires and
+//! releases, and words beside the regions.
 
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, fence};
@@ -47,7 +50,8 @@ pub(crate) trait Fences {
     }
 }
 
-/// Some bytes: elements of 8 bytes where their address is a multiple of that, and bytes at the ends.
+/// Some bytes: elements of 8 bytes where their address is a multiple of that, and bytes at the
+/// ends.
 pub(crate) trait Span {
     type Byte: Shared<Number = u8>;
     type Long: Shared<Number = u64>;
@@ -66,7 +70,8 @@ pub(crate) fn announce<W: Shared>(fences: &impl Fences, at: &W, word: W::Number)
     at.set(word);
 }
 
-/// Whether `word` is there. If so, later accesses come behind those that its storer has [announced](announce) by it.
+/// Whether `word` is there. If so, later accesses come behind those that its storer has
+/// [announced](announce) by it.
 #[inline(always)]
 pub(crate) fn has_come<W: Shared>(fences: &impl Fences, at: &W, word: W::Number) -> bool {
     let come = at.get() == word;
@@ -98,8 +103,8 @@ pub(crate) fn store_record<W: Shared, L: Shared>(
 /// A place, and what to store there.
 pub(crate) type Put<'s, S> = (&'s S, <S as Shared>::Number);
 
-/// Takes the record if its first word is `word`: hands the rest to `answer`, stores what that names, and announces so by a word.
-/// None if the record is not there; false if nothing is named.
+/// Takes the record if its first word is `word`: hands the rest to `answer`, stores what that
+/// names, and announces so by a word. None if the record is not there; false if nothing is named.
 #[inline(always)]
 pub(crate) fn take_record<'o, W: Shared + 'o, L: Shared + 'o>(
     fences: &impl Fences,
@@ -125,7 +130,8 @@ pub(crate) fn load_record<W: Shared, L>(([first, _], _): Record<'_, W, L>) -> W:
     first.get()
 }
 
-/// Sets the register; whether it was clear. What was done between an earlier [`clear`] and this is found.
+/// Sets the register; whether it was clear. What was done between an earlier [`clear`] and this is
+/// found.
 #[inline(always)]
 pub(crate) fn test_and_set(register: &impl Register) -> bool {
     register.load(Relaxed) == 0 && register.swap(1, Acquire) == 0
@@ -217,9 +223,10 @@ impl Fences for Processor {
     fn fence(&self, order: Ordering) {
         #[cfg(target_arch = "x86_64")]
         if order == SeqCst {
-            // SAFETY: adds nothing to four bytes of the stack, which are mapped, below its end or in what nobody else touches. The
-            // compiler takes it for a call that may change any memory (S5). As its own fence, a locked instruction, which
-            // empties the store buffer; but for that it sets up a frame.
+            // SAFETY: adds nothing to four bytes of the stack, which are mapped, below its end or
+            // in what nobody else touches. The compiler takes it for a call that may change any
+            // memory (S5). As its own fence, a locked instruction, which empties the store buffer;
+            // but for that it sets up a frame.
             unsafe {
                 std::arch::asm!("lock or dword ptr [rsp - 64], 0", options(nostack));
             }

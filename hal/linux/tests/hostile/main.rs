@@ -1,11 +1,14 @@
-//! A hostile peer: one rank stores whatever it likes, wherever it can reach, while the others go on, or while they start.
+//! A hostile peer: one rank stores whatever it likes, wherever it can reach, while the others go
+//! on, or while they start.
 //!
-//! What it may do to them: wrong data, errors, budgets that run out. What it must not be able to do: make them touch anything outside of
-//! the memory that all share, stop them, or keep them in a call for longer than its budget. Every address that the kernel computes goes
-//! through one check (`bytes` in this crate), which panics; so a panic here is a hole above it, and a death by a signal one in it.
+//! What it may do to them: wrong data, errors, budgets that run out. What it must not be able to
+//! do: make them touch anything outside of the memory that all share, stop them, or keep them in a
+//! call for longer than its budget. Every address that the kernel computes goes through one check
+//! (`bytes` in this crate), which panics; so a panic here is a hole above it, and a death by a
+//! signal one in it.
 //!
-//! It reaches all that a process maps: the regions, and the control words in front of them. Among 3 ranks each two have a ring, among 6 all
-//! share one.
+//! It reaches all that a process maps: the regions, and the control words in front of them. Among 3
+//! ranks each two have a ring, among 6 all share one.
 //!
 //! `FLAGPOST_SEEDS=n` changes how many seeds are tried.
 
@@ -32,8 +35,9 @@ const OPERATIONS: u32 = 50;
 const BUDGET: Budget = Budget::microseconds(50);
 /// For ranks that may have to wait for a processor before they can answer.
 const BUDGET_OF_START: Budget = Budget::microseconds(2000);
-/// What a call may take of a processor, however little of that it gets: it polls once more when its budget has run out, and may have
-/// waits in turn. A loop of as many turns as a hostile word says takes longer.
+/// What a call may take of a processor, however little of that it gets: it polls once more when its
+/// budget has run out, and may have waits in turn. A loop of as many turns as a hostile word says
+/// takes longer.
 const MOST: Duration = Duration::from_secs(10);
 
 /// What is done to whom.
@@ -114,7 +118,8 @@ impl<'m> Words<'m> {
     fn word(&self, index: u32) -> &AtomicU32 {
         assert!(index < self.control + self.region * u32::from(self.ranks));
         let word = (self.start + 4 * index as usize) as *mut u32;
-        // SAFETY: an aligned word of the mapping, which lives as long as the machine; all access it as atomics only.
+        // SAFETY: an aligned word of the mapping, which lives as long as the machine; all access it
+        // as atomics only.
         unsafe { AtomicU32::from_ptr(word) }
     }
 

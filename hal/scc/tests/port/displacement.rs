@@ -1,5 +1,5 @@
-//! Write-back by displacement, on real geometry: it cleans every dirty line; and each step that is left
-//! out leaves some (so that these tests can fail).
+//! Write-back by displacement, on real geometry: it cleans every dirty line; and each step that is
+//! left out leaves some (so that these tests can fail).
 
 use std::collections::HashSet;
 
@@ -121,8 +121,8 @@ fn left_of_all(policy: Policy, omit: Omit) -> usize {
     for seed in 0..4 {
         let bus = Without::new(chip.bus(seed), omit);
         let mut rng = Rng(seed.into());
-        // Much between two cleanings: everything in the caches is new. Little: most of it is what the last
-        // cleaning read.
+        // Much between two cleanings: everything in the caches is new. Little: most of it is what
+        // the last cleaning read.
         for accesses in [20_000, 1_000, 20_000, 1_000, 1_000] {
             work(&bus.core, &mut rng, accesses);
             assert!(bus.core.dirty(|_| true) > 0, "nothing to clean");
@@ -181,7 +181,8 @@ fn each_step_is_needed_for_single_lines() {
     }
 }
 
-/// Ways that were never used are filled first, and that makes four reads too few: the first time only.
+/// Ways that were never used are filled first, and that makes four reads too few: the first time
+/// only.
 #[test]
 fn a_cold_cache_needs_two_passes() {
     for (omit, left) in [(Omit::Nothing, 0), (Omit::FirstPass, 1)] {
@@ -209,9 +210,9 @@ fn access((mut ways, mut tree): Set, line: u8) -> Set {
     (ways, tree)
 }
 
-/// Goes through all states of a set that its owner's accesses to five lines, `reads` (whole, as often as one likes)
-/// and accesses to the lines `disturbed` can lead to. Returns how many there are, and in how many of those that
-/// are `cold` or not `reads` would leave a line of the owner's.
+/// Goes through all states of a set that its owner's accesses to five lines, `reads` (whole, as
+/// often as one likes) and accesses to the lines `disturbed` can lead to. Returns how many there
+/// are, and in how many of those that are `cold` or not `reads` would leave a line of the owner's.
 fn states(reads: &[u8], disturbed: &[u8], cold: bool) -> (usize, usize) {
     let cleaned = |set| reads.iter().fold(set, |set, line| access(set, *line));
     let mut seen = HashSet::from([([None; 4], [false; 3])]);
@@ -243,7 +244,8 @@ fn two_passes_clean_a_set_with_unused_ways_in_every_state() {
     assert_eq!(states(&[0, 1, 2, 3, 0, 1, 2, 3], &[], true).1, 0);
 }
 
-/// With random replacement no four reads, and no eight, are enough: a limit, not a fault of the port.
+/// With random replacement no four reads, and no eight, are enough: a limit, not a fault of the
+/// port.
 #[test]
 fn random_replacement_defeats_displacement() {
     assert!(left_of_all(Policy::Random, Omit::Nothing) > 0);
@@ -288,8 +290,8 @@ fn reads_are_as_few_as_promised() {
     assert_eq!(reads(&[(0, 16 * WAY)]), 8192, "never more");
 }
 
-/// The whole port with normal pages: what one core writes back, the other sees; what it then stores past the
-/// caches, the first sees after an invalidate.
+/// The whole port with normal pages: what one core writes back, the other sees; what it then stores
+/// past the caches, the first sees after an invalidate.
 #[test]
 fn normal_pages_are_published_and_refreshed() {
     let chip = Chip::new(Policy::PseudoLru);

@@ -1,8 +1,8 @@
-//! The chip's known traps (docs/hardware.md A7), each with and without its remedy: those of caches, buffers and packets, H1 to H5 and H9.
-//! `registers.rs` has the others.
+//! The chip's known traps (docs/hardware.md A7), each with and without its remedy: those of caches,
+//! buffers and packets, H1 to H5 and H9. `registers.rs` has the others.
 //!
-//! Two kinds of tests: the trap itself, by raw accesses to the model; and the port in the same situation,
-//! which is not caught.
+//! Two kinds of tests: the trap itself, by raw accesses to the model; and the port in the same
+//! situation, which is not caught.
 
 use crate::chip::{Chip, Core, Policy};
 use flagpost_hal::{
@@ -34,7 +34,8 @@ fn lines(at: Address, len: u32) -> Lines {
     Lines::covering::<Scc<Core>>(at, len)
 }
 
-/// What memory holds, whatever any core's caches and buffers say: seen by a core that has none of it.
+/// What memory holds, whatever any core's caches and buffers say: seen by a core that has none of
+/// it.
 fn in_memory(chip: &Chip, at: Address) -> u32 {
     chip.bus(47).load_u32(physical(at), Attribute::Uncached)
 }
@@ -283,7 +284,8 @@ fn h5_the_port_keeps_the_order_of_accesses_to_the_same_bytes() {
     }
 }
 
-/// Own cached stores are seen by own cached loads, though a store that misses only goes to the buffer.
+/// Own cached stores are seen by own cached loads, though a store that misses only goes to the
+/// buffer.
 #[test]
 fn h5_a_core_reads_what_it_wrote() {
     for mapping in ALL {
@@ -297,7 +299,8 @@ fn h5_a_core_reads_what_it_wrote() {
     }
 }
 
-/// W2: own bulk bytes that are still in the buffer do not arrive over a later cached store to the same line.
+/// W2: own bulk bytes that are still in the buffer do not arrive over a later cached store to the
+/// same line.
 #[test]
 fn h5_a_cached_store_comes_behind_bulk_bytes_of_its_line() {
     for mapping in ALL {
@@ -355,7 +358,8 @@ fn h5_cached_reads_are_stale_until_invalidate() {
 
 // ---- H9: 16-byte neighbours ----
 
-/// Two cores each store a record of `len` bytes to one line, 16 bytes apart: what of the first one is left.
+/// Two cores each store a record of `len` bytes to one line, 16 bytes apart: what of the first one
+/// is left.
 fn neighbours(chip: &Chip, len: usize) -> Vec<u8> {
     let records = [(0, own(1, 0)), (2, own(1, 16))];
     for (core, at) in records {

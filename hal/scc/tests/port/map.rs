@@ -1,7 +1,7 @@
 //! Address arithmetic, against the tables of the chip's documents, for all 48 cores.
 //!
-//! Expected values are written down here, or computed from the documents' formulas in their own form; the
-//! code under test computes them otherwise.
+//! Expected values are written down here, or computed from the documents' formulas in their own
+//! form; the code under test computes them otherwise.
 
 use std::collections::HashMap;
 
@@ -115,8 +115,8 @@ fn nothing_outside_a_region_has_an_address() {
     );
 }
 
-/// Every line of every region, on the chip and on boards of other sizes: `place` finds it again, and no
-/// two are the same.
+/// Every line of every region, on the chip and on boards of other sizes: `place` finds it again,
+/// and no two are the same.
 #[test]
 fn place_is_the_inverse_of_physical() {
     let maps = [
@@ -226,8 +226,8 @@ fn entries_of_tiles_are_the_documents_formulas() {
     }
 }
 
-/// Private memory: 41 slots per core from slot 0x29 * i of its controller; the 12th core's end where the shared
-/// slot begins.
+/// Private memory: 41 slots per core from slot 0x29 * i of its controller; the 12th core's end
+/// where the shared slot begins.
 #[test]
 fn private_slots_are_disjoint_and_end_at_the_shared_one() {
     let mut taken = HashMap::new();

@@ -1,5 +1,6 @@
-//! The chip's known traps (docs/hardware.md A7), each with and without its remedy: those of registers, H6, H7, H8 and H10; and
-//! whom they belong to. `hazards.rs` has those of caches and buffers.
+//! The chip's known traps (docs/hardware.md A7), each with and without its remedy: those of
+//! registers, H6, H7, H8 and H10; and whom they belong to. `hazards.rs` has those of caches and
+//! buffers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -111,8 +112,9 @@ fn h6_interrupts_are_masked_before_the_register_is_read_and_until_it_is_freed() 
 
 // ---- H7: nothing is protected ----
 
-/// The chip's model refuses stores to registers other than locks and configurations (and the board's counters). Of a configuration the
-/// port changes the bell, and no other bit, whatever the others are.
+/// The chip's model refuses stores to registers other than locks and configurations (and the
+/// board's counters). Of a configuration the port changes the bell, and no other bit, whatever the
+/// others are.
 #[test]
 fn h7_the_port_changes_one_bit_of_a_configuration() {
     let chip = chip();
@@ -146,7 +148,8 @@ fn h8_start_silences_the_bell_and_nothing_else() {
     assert_eq!(chip.board().config(6), before & !2);
 }
 
-/// The trap: two cores change the register at the same time, and the later one writes back what it read.
+/// The trap: two cores change the register at the same time, and the later one writes back what it
+/// read.
 #[test]
 fn h8_the_trap_two_writers_lose_a_bit() {
     let chip = chip();
@@ -173,8 +176,8 @@ fn h8_the_port_rings_under_the_targets_register() {
     let held = scc[1].try_lock(target).unwrap();
     core::mem::forget(held); // freed below, by hand
     let old = writer.load_u32(at, Attribute::Uncached);
-    // The ringer finds the lock taken; before it looks again, core 1 finishes. A ringer without the lock would
-    // have read the register by then, and now write it back.
+    // The ringer finds the lock taken; before it looks again, core 1 finishes. A ringer without the
+    // lock would have read the register by then, and now write it back.
     scc[0].bus().before(2, move || {
         writer.store_u32(at, Attribute::Uncached, old | CoreConfig::NMI.bits());
         writer.store_u32(register(6), Attribute::Uncached, 0);

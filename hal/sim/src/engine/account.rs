@@ -1,8 +1,8 @@
 //! The account of a run that is over.
 //!
-//! A report must be enough to understand a failure without running it again: who waits for which word and
-//! what is in it, who failed and how, and what those concerned did last, in one timeline. Cores that have
-//! nothing to do with it only fill up what room is left.
+//! A report must be enough to understand a failure without running it again: who waits for which
+//! word and what is in it, who failed and how, and what those concerned did last, in one timeline.
+//! Cores that have nothing to do with it only fill up what room is left.
 
 use flagpost_hal::CoreId;
 

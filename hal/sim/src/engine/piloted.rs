@@ -2,22 +2,24 @@
 //!
 //! # What is a choice
 //! Between two choices the state is complete, and the pilot sees all that can happen
-//! ([`Transition`]). Steps that nobody could notice are no choices; they happen as soon as a core comes to
-//! them: marks, looks at the clock, `acquire` and `drain` with nothing to order, `write_back` and
-//! `invalidate` of lines that are not there, a `relax` whose words differ already. Each of them commutes
-//! with everything that others can do, so no behaviour is lost.
+//! ([`Transition`]). Steps that nobody could notice are no choices; they happen as soon as a core
+//! comes to them: marks, looks at the clock, `acquire` and `drain` with nothing to order,
+//! `write_back` and `invalidate` of lines that are not there, a `relax` whose words differ already.
+//! Each of them commutes with everything that others can do, so no behaviour is lost.
 //!
 //! # Blocking
-//! `relax` is not enabled until a watched word differs, `test_and_set` not while the register is held
-//! (unless the bounds let it be refused). So a loop that polls makes no endless path.
+//! `relax` is not enabled until a watched word differs, `test_and_set` not while the register is
+//! held (unless the bounds let it be refused). So a loop that polls makes no endless path.
 //!
 //! # Time
-//! A core's clock stands still, except that its budget may run out while it is blocked (`Expire`); and when nobody
-//! can go on any more, time passes for all ([`Config::budgets_expire`](crate::Config::budgets_expire) times).
+//! A core's clock stands still, except that its budget may run out while it is blocked (`Expire`);
+//! and when nobody can go on any more, time passes for all
+//! ([`Config::budgets_expire`](crate::Config::budgets_expire) times).
 //!
 //! # Set-up
-//! If the program says `mark("go")`, all that comes before it happens in turns, with an environment that
-//! does nothing and stores that arrive at once; choices begin when every core is there. See [`super::set_up`].
+//! If the program says `mark("go")`, all that comes before it happens in turns, with an environment
+//! that does nothing and stores that arrive at once; choices begin when every core is there. See
+//! [`super::set_up`].
 
 use super::set_up::{SetUp, Stands};
 use super::{JUMP, Run, State};
@@ -36,8 +38,8 @@ pub(crate) trait Pilot {
         None
     }
 
-    /// What happens next: one of `state.options`, and the chip's decisions within it, as far as they are
-    /// prescribed. None: the run is of no more interest.
+    /// What happens next: one of `state.options`, and the chip's decisions within it, as far as
+    /// they are prescribed. None: the run is of no more interest.
     fn choose(&mut self, state: &mut Choosing<'_, '_, '_>) -> Option<(Transition, Vec<u32>)>;
 
     /// What the chip decided within the transition that was chosen last.
@@ -72,7 +74,8 @@ struct Left {
 }
 
 impl Run<'_, '_> {
-    /// Runs to the end, or until the pilot has seen enough: then none. The set-up is made once and kept.
+    /// Runs to the end, or until the pilot has seen enough: then none. The set-up is made once and
+    /// kept.
     pub(crate) fn piloted(
         &mut self,
         bounds: &Bounds,

@@ -1,11 +1,11 @@
 //! The set-up of a piloted run: all that precedes `mark("go")`.
 //!
 //! # Made once
-//! It happens in one way only, and a search makes very many runs, in which it is most of the steps. So the first run
-//! keeps what the chip is like at its end, and what each core was told until then. In later runs the cores
-//! are told the same, in the same order, without the chip (programs are deterministic, so they come to the same
-//! place), and then the chip is made what it was. A core that comes to another place ends the run as
-//! [`End::Diverged`](crate::End).
+//! It happens in one way only, and a search makes very many runs, in which it is most of the steps.
+//! So the first run keeps what the chip is like at its end, and what each core was told until then.
+//! In later runs the cores are told the same, in the same order, without the chip (programs are
+//! deterministic, so they come to the same place), and then the chip is made what it was. A core
+//! that comes to another place ends the run as [`End::Diverged`](crate::End).
 
 use super::{Run, Running, State};
 use crate::explore::digest::Digest;

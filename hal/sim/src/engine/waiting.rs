@@ -15,8 +15,8 @@ impl Run<'_, '_> {
         *vain = vain.or(Some(self.steps));
     }
 
-    /// Why the run is cut off: somebody has got nowhere for more than half of it, or there is just too much
-    /// to do.
+    /// Why the run is cut off: somebody has got nowhere for more than half of it, or there is just
+    /// too much to do.
     pub(super) fn cut_off(&self) -> End {
         let starves = |running: &Running<'_>| {
             let since = running.vain.filter(|_| running.state != State::Ended);

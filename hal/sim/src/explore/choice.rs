@@ -15,8 +15,8 @@
 //! | `x3` | core 3's time budget runs out |
 //! | `t` | time passes: the budgets of all who are blocked run out |
 //!
-//! `/1/0` behind one says what the chip decided within it: which of several buffered words left, whether a
-//! load was early.
+//! `/1/0` behind one says what the chip decided within it: which of several buffered words left,
+//! whether a load was early.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! 128-bit digests of states.
 //!
-//! Two states with equal digests are taken for one state. With n states the chance that any two differing
-//! ones collide is about n^2 / 2^129: for a hundred million states less than 10^-22.
+//! Two states with equal digests are taken for one state. With n states the chance that any two
+//! differing ones collide is about n^2 / 2^129: for a hundred million states less than 10^-22.
 
 /// An ordered digest of numbers.
 #[derive(Copy, Clone)]

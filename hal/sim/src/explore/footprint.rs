@@ -1,9 +1,10 @@
 //! What a transition touches, and so which transitions commute.
 //!
-//! Two transitions are independent in a state if both orders lead to the same state and neither enables or
-//! disables the other. Here, on the safe side: transitions of one core (its cache's and buffers'
-//! included) never commute; nor do two that share a line which one of them changes, in memory *or in its
-//! own cache* (an oracle compares the two); nor two that use the same register or bell, or the same budget.
+//! Two transitions are independent in a state if both orders lead to the same state and neither
+//! enables or disables the other. Here, on the safe side: transitions of one core (its cache's and
+//! buffers' included) never commute; nor do two that share a line which one of them changes, in
+//! memory *or in its own cache* (an oracle compares the two); nor two that use the same register or
+//! bell, or the same budget.
 
 use super::choice::Transition;
 

@@ -1,22 +1,23 @@
 //! Trying everything: exhaustive search of small programs.
 //!
 //! # Two searches on one code path
-//! * *States* (the reference): depth first; a state that was seen before is not entered again. The key of
-//!   a state is a 128-bit digest of the chip, of the bounds that are left, and, per core, of all replies it
-//!   ever got: programs are deterministic, so equal replies mean equal stacks. The graph has no cycles
-//!   (every step adds a reply or spends a bound), so the number of paths through it, that is of schedules
-//!   without any reduction, is known exactly at the end.
+//! * *States* (the reference): depth first; a state that was seen before is not entered again. The
+//!   key of a state is a 128-bit digest of the chip, of the bounds that are left, and, per core, of
+//!   all replies it ever got: programs are deterministic, so equal replies mean equal stacks. The
+//!   graph has no cycles (every step adds a reply or spends a bound), so the number of paths
+//!   through it, that is of schedules without any reduction, is known exactly at the end.
 //! * *Sleep sets* (the second opinion): no memory of states; instead, of two orders of commuting
-//!   transitions only one is tried (Godefroid, LNCS 1032, 1996). Depends on what
-//!   [`footprint`] says commutes, and on nothing else that the first search depends on. A test compares
-//!   the two for ever.
+//!   transitions only one is tried (Godefroid, LNCS 1032, 1996). Depends on what [`footprint`] says
+//!   commutes, and on nothing else that the first search depends on. A test compares the two for
+//!   ever.
 //!
-//! Coroutines cannot be copied, so a search goes back by running again from the start; behind the set-up with a copy of the chip
-//! (`engine/set_up.rs`).
+//! Coroutines cannot be copied, so a search goes back by running again from the start; behind the
+//! set-up with a copy of the chip (`engine/set_up.rs`).
 //!
 //! # What "exhaustive" claims
-//! All schedules, all decisions of the chip, and all its spontaneous acts *within the bounds*: numbers of
-//! evictions, prefetches and so on, of cores and epochs. More is not shown. [`Explored`] prints them.
+//! All schedules, all decisions of the chip, and all its spontaneous acts *within the bounds*:
+//! numbers of evictions, prefetches and so on, of cores and epochs. More is not shown. [`Explored`]
+//! prints them.
 
 pub(crate) mod choice;
 mod count;

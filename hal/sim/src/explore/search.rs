@@ -157,9 +157,11 @@ impl Search {
         Choices(choices)
     }
 
-    /// Takes the run back to the last choice with an alternative, and chooses that. False if none is left.
+    /// Takes the run back to the last choice with an alternative, and chooses that. False if none
+    /// is left.
     fn turn_back(&mut self) -> bool {
-        // A run that ended is one schedule; one that was broken off at a known state, as many as that has.
+        // A run that ended is one schedule; one that was broken off at a known state, as many as
+        // that has.
         let mut below = self.behind.take().unwrap_or(Count::ONE);
         loop {
             match self.path.last_mut() {
@@ -226,8 +228,8 @@ impl Search {
         Some((what, picks))
     }
 
-    /// What need not be tried in a state that is new on this path: what slept in the last one and commutes
-    /// with what happened there.
+    /// What need not be tried in a state that is new on this path: what slept in the last one and
+    /// commutes with what happened there.
     fn inherited(&self) -> Vec<(Transition, Footprint)> {
         let states = self.path.iter().rev().find_map(|node| match node {
             Node::State {

@@ -11,8 +11,9 @@
 //! | prefetch (`+fill`) | fetch: C | | |
 //! | peer's store arrives | | copy is stale from now on | will be destroyed (O1) |
 //!
-//! No event of another core changes a core's copy: that is what "no coherence" means. And a line goes to
-//! memory *whole*: bytes that this core never stored to go back to what they were when it was fetched.
+//! No event of another core changes a core's copy: that is what "no coherence" means. And a line
+//! goes to memory *whole*: bytes that this core never stored to go back to what they were when it
+//! was fetched.
 //!
 //! That is a chip with plain caches. [`Caching`](crate::Caching) knows others:
 //!
@@ -27,9 +28,9 @@
 //! | `uncached` | `write`: the bytes to memory. `read`: fetch, and forget: always I |
 //!
 //! # Oracles here
-//! A byte is stale if memory bears a younger stamp for it than the copy has seen. Stale bytes that are read
-//! are O2; stale bytes *beside* those that are written are O3, because the write-back will carry them.
-//! Stale bytes that are overwritten are nobody's problem.
+//! A byte is stale if memory bears a younger stamp for it than the copy has seen. Stale bytes that
+//! are read are O2; stale bytes *beside* those that are written are O3, because the write-back will
+//! carry them. Stale bytes that are overwritten are nobody's problem.
 
 use std::cell::Cell;
 
@@ -207,8 +208,8 @@ impl Machine {
         Outcome::shown(value, if hit { Note::Hit } else { Note::Miss })
     }
 
-    /// The first line among `len` bytes from `at` that `core` has cached as `wanted` says; and how many of
-    /// the bytes lie behind it.
+    /// The first line among `len` bytes from `at` that `core` has cached as `wanted` says; and how
+    /// many of the bytes lie behind it.
     pub(super) fn first(
         &self,
         core: u16,
@@ -228,7 +229,8 @@ impl Machine {
         })
     }
 
-    /// The lines that `core` has cached, in ascending order: the table's order differs from path to path.
+    /// The lines that `core` has cached, in ascending order: the table's order differs from path to
+    /// path.
     pub(super) fn all_lines(&self, core: u16) -> impl Iterator<Item = u32> + use<> {
         let own = self.caches.all().iter().filter(|line| line.core == core);
         let mut lines: Vec<_> = own.map(|cached| cached.line).collect();
@@ -241,8 +243,8 @@ impl Machine {
         (self.shape.split(at).0..=self.shape.split(at + (len - 1)).0).contains(&line)
     }
 
-    /// The line that a `write_back` of `len` bytes from `at` works on next, and how many of the bytes are left
-    /// to look at then: all of them while it works on others.
+    /// The line that a `write_back` of `len` bytes from `at` works on next, and how many of the
+    /// bytes are left to look at then: all of them while it works on others.
     pub(super) fn to_write_back(&self, core: u16, at: u32, len: u32) -> Option<(usize, u32)> {
         let drops = self.caching.write_back_drops;
         let wanted = |cached: &Cached| cached.dirty || drops;
@@ -256,7 +258,8 @@ impl Machine {
         self.first(core, at, len, wanted)
     }
 
-    /// Writes the first dirty line of these back, and keeps it, clean. Replies how many bytes are left.
+    /// Writes the first dirty line of these back, and keeps it, clean. Replies how many bytes are
+    /// left.
     ///
     /// Lines that are not dirty take no step: nobody could tell.
     pub(super) fn write_back(&mut self, core: u16, at: u32, len: u32) -> Outcome {
@@ -296,8 +299,8 @@ impl Machine {
         self.send(core, parcel);
     }
 
-    /// Drops the first of these lines that is cached, unsaved stores and all. Replies how many bytes are
-    /// left.
+    /// Drops the first of these lines that is cached, unsaved stores and all. Replies how many
+    /// bytes are left.
     pub(super) fn invalidate(&mut self, core: u16, at: u32, len: u32) -> Outcome {
         if self.caching.invalidate_all {
             let mut note = Note::Nothing;

@@ -4,8 +4,9 @@
 //! them, at random. That covers every geometry and replacement policy. What a protocol can stumble
 //! over is kept: *whole* lines are fetched and written back, with *one* dirty bit.
 //!
-//! The oracles' view of a line is kept beside it: which bytes the core stored to, and which store's stamp
-//! each byte shows. A chip has neither; nothing but oracles and notes in timelines may look at them.
+//! The oracles' view of a line is kept beside it: which bytes the core stored to, and which store's
+//! stamp each byte shows. A chip has neither; nothing but oracles and notes in timelines may look
+//! at them.
 //!
 //! One dense table for all cores makes "evict any line" one draw; a hash index finds (core, line).
 
@@ -19,12 +20,14 @@ pub(crate) struct Cached {
     pub(crate) core: u16,
     pub(crate) line: u32,
     pub(crate) dirty: bool,
-    /// Bytes the core stored to since the last write-back. For oracles only: a chip has no such mask.
+    /// Bytes the core stored to since the last write-back. For oracles only: a chip has no such
+    /// mask.
     pub(crate) stored: Mask,
     pub(crate) bytes: Bytes,
     /// Stamp of the store that each byte shows (see `memory.rs`).
     pub(crate) seen: [u32; LINE_MAX],
-    /// The line's newest stamp when all bytes were known to be fresh: spares the byte-wise comparison.
+    /// The line's newest stamp when all bytes were known to be fresh: spares the byte-wise
+    /// comparison.
     pub(crate) fresh: u32,
 }
 

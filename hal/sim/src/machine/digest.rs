@@ -1,10 +1,10 @@
-//! The chip's state as a digest: everything that decides what accesses will return, and what oracles
-//! will say, from here on.
+//! The chip's state as a digest: everything that decides what accesses will return, and what
+//! oracles will say, from here on.
 //!
-//! Tickets and stamps are absolute numbers that differ between paths to one state, so what they *say* is
-//! digested instead: which bytes of a cached line are stale, and which old values a load may still return.
-//! Orders that decide nothing (of lines in the table, of parcels that may overtake each other) are left
-//! out by xor.
+//! Tickets and stamps are absolute numbers that differ between paths to one state, so what they
+//! *say* is digested instead: which bytes of a cached line are stale, and which old values a load
+//! may still return. Orders that decide nothing (of lines in the table, of parcels that may
+//! overtake each other) are left out by xor.
 
 use super::memory::{WORDS, bits};
 use super::{Machine, share_a_word};

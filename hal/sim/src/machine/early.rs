@@ -1,14 +1,16 @@
 //! Loads that are satisfied early: weak profiles only.
 //!
-//! An in-order description of an out-of-order load: it may return the value that a word had *before its
-//! latest change*, if
+//! An in-order description of an out-of-order load: it may return the value that a word had *before
+//! its latest change*, if
 //! * E1. another core made that change,
-//! * E2. it arrived after this core's last `acquire`: the load may have run ahead, but not past that,
+//! * E2. it arrived after this core's last `acquire`: the load may have run ahead, but not past
+//!   that,
 //! * E3. this core has not read the newer value yet (per-location coherence),
 //! * E4. fewer than [`OLD_ANSWERS`] loads of it returned the old value already: polled words become
 //!   visible in the end.
 //!
-//! One former value per word is enough: it always is the one that a missing `acquire` brings to light.
+//! One former value per word is enough: it always is the one that a missing `acquire` brings to
+//! light.
 
 use super::Machine;
 use super::memory::{WORDS, word};

@@ -55,7 +55,8 @@ impl Machine {
         }
     }
 
-    /// Makes this chip, fresh from a reset with the same seed, what `kept` says. Where its decisions come from is left.
+    /// Makes this chip, fresh from a reset with the same seed, what `kept` says. Where its
+    /// decisions come from is left.
     pub(crate) fn restore(&mut self, kept: &Kept) {
         self.memory.restore(&kept.memory);
         self.caches.clone_from(&kept.caches);

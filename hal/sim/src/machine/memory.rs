@@ -6,9 +6,9 @@
 //! large memory start at once. `run` stamps tell lines of this run from leftovers of earlier ones.
 //!
 //! # Tickets
-//! Every arrival of a store in memory takes the next *ticket*. A byte's stamp is the ticket of the last
-//! arrival that *intended* to change it. The write-back of a line also rewrites bytes that its core
-//! never stored to: their stamps stay, so the oracles see that something older lies there now.
+//! Every arrival of a store in memory takes the next *ticket*. A byte's stamp is the ticket of the
+//! last arrival that *intended* to change it. The write-back of a line also rewrites bytes that its
+//! core never stored to: their stamps stay, so the oracles see that something older lies there now.
 
 use crate::explore::digest::Digest;
 use crate::rng::mix;
@@ -86,7 +86,8 @@ pub(crate) struct Memory {
     run: u32,
     seed: u64,
     ticket: u32,
-    /// What is known of each line: see `RUN` and the others. In one place, as most accesses want all of it.
+    /// What is known of each line: see `RUN` and the others. In one place, as most accesses want
+    /// all of it.
     about: Vec<[u32; 4]>,
     /// Lines that were touched in this run, and those of them that were written.
     touched: Vec<u32>,
@@ -225,8 +226,8 @@ impl Memory {
         &mut self.about[index][DIRTY]
     }
 
-    /// The word's former value and the ticket of its latest change, if another core made that change
-    /// after ticket `since`.
+    /// The word's former value and the ticket of its latest change, if another core made that
+    /// change after ticket `since`.
     #[inline]
     pub(crate) fn before(
         &self,
@@ -346,8 +347,8 @@ impl Memory {
         (ticket, differ(&old, new))
     }
 
-    /// [`write`](Self::write) of the low `width` bytes of a value, where nobody asks for former values. Returns
-    /// whether any byte differs now.
+    /// [`write`](Self::write) of the low `width` bytes of a value, where nobody asks for former
+    /// values. Returns whether any byte differs now.
     #[inline]
     pub(crate) fn write_word(
         &mut self,

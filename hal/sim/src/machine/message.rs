@@ -7,11 +7,11 @@
 //! | store | into the combining buffer | into the copy *only*, which is dirty now |
 //! | CL1INVMB | | all tagged lines of the core are dropped, unsaved stores and all (O4) |
 //!
-//! Loads never look into the combining buffer, as nobody promises that they do: who wants to read what is in it
-//! drains first.
+//! Loads never look into the combining buffer, as nobody promises that they do: who wants to read
+//! what is in it drains first.
 //!
-//! A core maps a line in one way, so the tag is kept per core and line, not per copy: a copy that a prefetch
-//! brings back is tagged again.
+//! A core maps a line in one way, so the tag is kept per core and line, not per copy: a copy that a
+//! prefetch brings back is tagged again.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -58,7 +58,8 @@ impl Tags {
         self.0.clear();
     }
 
-    /// Whether nobody maps anything as message data: so it is on most chips, which ask at every arrival.
+    /// Whether nobody maps anything as message data: so it is on most chips, which ask at every
+    /// arrival.
     pub(super) fn none(&self) -> bool {
         self.0.is_empty()
     }
@@ -137,8 +138,8 @@ impl Machine {
         Outcome::new(0, any)
     }
 
-    /// After own bytes that were written through have arrived: a copy that shows them shows what memory has. For
-    /// oracles only.
+    /// After own bytes that were written through have arrived: a copy that shows them shows what
+    /// memory has. For oracles only.
     pub(super) fn shown(&mut self, core: u16, parcel: &Parcel, ticket: u32) {
         if !self.tags.has(core, parcel.line) {
             return;

@@ -9,16 +9,17 @@
 //!                       store buffer (weak profiles only) ──any time, any order, drain──► memory
 //! ```
 //! # Invariants
-//! I1. Memory changes only in [`Machine::arrive`] and [`Machine::arrive_word`]: there are the clobber oracle, the stamps and the
-//!     wake-ups.
-//! I2. Stores of one core to one word arrive in program order: a parcel never overtakes an older one
-//!     that shares a word with it, and a word store takes its bytes out of the combining buffer.
+//! I1. Memory changes only in [`Machine::arrive`] and [`Machine::arrive_word`]: there are the
+//!     clobber oracle, the stamps and the wake-ups.
+//! I2. Stores of one core to one word arrive in program order: a parcel never overtakes an older
+//!     one that shares a word with it, and a word store takes its bytes out of the combining
+//!     buffer.
 //! I3. `memory.dirty(line)` = caches that hold the line dirty + write-backs of it under way.
 //! I4. The combining buffer holds bytes of one line; it is never emptied by loads or registers.
 //!
 //! # Choices where the HAL's contract leaves room (the less convenient, if a chip could do it)
-//! * Cached writes allocate, `write_back` keeps the line, clean, and `invalidate` loses dirty bytes: unless
-//!   [`Caching`] says otherwise.
+//! * Cached writes allocate, `write_back` keeps the line, clean, and `invalidate` loses dirty
+//!   bytes: unless [`Caching`] says otherwise.
 //! * Uncached loads see the core's own buffered stores, but never its cache. Line fetches see own
 //!   write-backs under way, but no other buffered store: drain before reading through the cache.
 //! * A combining buffer that is emptied lets its words arrive in random groups, over several steps.
@@ -231,7 +232,8 @@ impl Machine {
         &mut self.cores[usize::from(core)].counters
     }
 
-    /// Does what a core asked for. `desk` is where its bytes are, or will be. Waiting, bells and time are the engine's.
+    /// Does what a core asked for. `desk` is where its bytes are, or will be. Waiting, bells and
+    /// time are the engine's.
     #[inline]
     pub(crate) fn execute(&mut self, core: u16, op: &Op, desk: &Cell<op::Bytes>) -> Outcome {
         let (line, byte) = self.shape.split(op.at);
@@ -309,8 +311,8 @@ impl Machine {
         }
     }
 
-    /// [`arrive`](Self::arrive) of a word store that is not buffered: without a parcel, since it is what happens
-    /// most.
+    /// [`arrive`](Self::arrive) of a word store that is not buffered: without a parcel, since it is
+    /// what happens most.
     #[inline]
     fn arrive_word(&mut self, core: u16, line: u32, byte: usize, width: usize, value: u32) {
         self.progress = true;
@@ -373,9 +375,9 @@ impl Machine {
         (0..stores.len()).filter(free).collect()
     }
 
-    /// Lets everything in all store buffers arrive, but not what is in combining buffers: stores get
-    /// through in the end, bulk stores only by a drain. Of what is in flight on a network, one part arrives. Returns
-    /// whether there was anything.
+    /// Lets everything in all store buffers arrive, but not what is in combining buffers: stores
+    /// get through in the end, bulk stores only by a drain. Of what is in flight on a network, one
+    /// part arrives. Returns whether there was anything.
     pub(crate) fn settle(&mut self, step: u64, trace: &mut Trace) -> bool {
         self.settle_stores() || self.deliver_some(step, trace)
     }

@@ -1,10 +1,10 @@
 //! Shadow oracles: they see a hazard in the schedule where it exists, not only in the unlucky one
 //! where an eviction makes it bite.
 //!
-//! They work on single bytes and have no effect on the run. None of them objects to a correct owner,
-//! who alone caches lines of its region, writes back before peers may store there, and invalidates
-//! before it reads what they stored: meanwhile it may hold, prefetch and evict clean lines, however
-//! stale, and read bytes of them that nobody changed.
+//! They work on single bytes and have no effect on the run. None of them objects to a correct
+//! owner, who alone caches lines of its region, writes back before peers may store there, and
+//! invalidates before it reads what they stored: meanwhile it may hold, prefetch and evict clean
+//! lines, however stale, and read bytes of them that nobody changed.
 
 use super::Machine;
 use super::memory::{Mask, Parcel};
@@ -25,8 +25,8 @@ pub(crate) struct Hazard {
 }
 
 impl Machine {
-    /// Notes a hazard, unless its oracle is off or another came first. `other` is by default the core
-    /// that stored last to the line.
+    /// Notes a hazard, unless its oracle is off or another came first. `other` is by default the
+    /// core that stored last to the line.
     pub(super) fn report(
         &mut self,
         oracle: Oracle,
@@ -59,8 +59,9 @@ impl Machine {
 
     /// O1: bytes of `core` arrive in a line that somebody holds dirty, or is writing back.
     ///
-    /// The core's own dirty copy counts too (U2), but not against what its own cached stores sent: the copy
-    /// has those. Its own write-backs under way do not count: stores to a word keep their order.
+    /// The core's own dirty copy counts too (U2), but not against what its own cached stores sent:
+    /// the copy has those. Its own write-backs under way do not count: stores to a word keep their
+    /// order.
     #[cold]
     pub(super) fn check_clobber(&mut self, core: u16, parcel: &Parcel) {
         let holder = (0..self.shape.cores).find(|&other| {

@@ -1,7 +1,7 @@
 //! What an access will move between its core and memory, told before it happens.
 //!
-//! Only the core itself changes its cache and its combining buffer in timed mode, so what is told when the core
-//! asks still holds when the access arrives.
+//! Only the core itself changes its cache and its combining buffer in timed mode, so what is told
+//! when the core asks still holds when the access arrives.
 
 use super::Machine;
 use crate::caching::Stores;

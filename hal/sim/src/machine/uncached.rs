@@ -1,9 +1,10 @@
 //! Accesses past the cache: words, bulk stores, drains, atomics.
 //!
 //! # What a core sees of its own stores
-//! Memory, then its store buffer from old to young, then its combining buffer: each layer over the one
-//! before (`forward`). That order is also the order of arrival: a word store takes its bytes out of the
-//! combining buffer, so a byte that is left there is younger than any in the store buffer (I2).
+//! Memory, then its store buffer from old to young, then its combining buffer: each layer over the
+//! one before (`forward`). That order is also the order of arrival: a word store takes its bytes
+//! out of the combining buffer, so a byte that is left there is younger than any in the store
+//! buffer (I2).
 //!
 //! # When bulk bytes leave the combining buffer
 //! | event | what leaves |
@@ -16,12 +17,12 @@
 //! | atomic on the word | that word's bytes |
 //! | loads, registers, time, `acquire` | nothing |
 //!
-//! A *unit* is what arrives whole: [`Config::publish`](crate::Config::publish) bytes, aligned; by default a word. On
-//! `weak` profiles "leave" means: into the store buffer, a parcel per unit.
+//! A *unit* is what arrives whole: [`Config::publish`](crate::Config::publish) bytes, aligned; by
+//! default a word. On `weak` profiles "leave" means: into the store buffer, a parcel per unit.
 //!
 //! # Steps
-//! Emptying takes a step per group, in which other cores may run. So the accesses here that empty a buffer
-//! reply "more", and the handle repeats them: see [`Access`](crate::op::Access).
+//! Emptying takes a step per group, in which other cores may run. So the accesses here that empty a
+//! buffer reply "more", and the handle repeats them: see [`Access`](crate::op::Access).
 
 use flagpost_hal::Atomic;
 
@@ -166,7 +167,8 @@ impl Machine {
         Outcome::new(more.into(), if more { Note::More } else { Note::None })
     }
 
-    /// Lets a random group of the combining buffer's units go, together. Returns whether some are left.
+    /// Lets a random group of the combining buffer's units go, together. Returns whether some are
+    /// left.
     ///
     /// Nothing bigger than a unit arrives whole (`PUBLISH`): who puts a flag and its payload in one
     /// bulk store must see them torn.
@@ -219,7 +221,8 @@ impl Machine {
         }
     }
 
-    /// Which bytes leave next, of those in `mask`: perhaps more than are in it, and at least one unit.
+    /// Which bytes leave next, of those in `mask`: perhaps more than are in it, and at least one
+    /// unit.
     fn draw_group(&mut self, mask: Mask) -> Mask {
         let (shape, units) = (self.shape, self.shape.units());
         let unit = |number| shape.unit(number);
@@ -232,8 +235,8 @@ impl Machine {
         if self.shape.timed {
             return Mask::MAX;
         }
-        // A coin per unit; if that chose none that is in the buffer, all of them. Few steps on average,
-        // and every grouping possible.
+        // A coin per unit; if that chose none that is in the buffer, all of them. Few steps on
+        // average, and every grouping possible.
         let coin = |group, number| {
             if self.chance.coin() {
                 group | unit(number)
@@ -254,8 +257,8 @@ impl Machine {
         if self.cores[index].combining.mask != 0 {
             left = self.empty_some(core);
         }
-        // One parcel per step, in any order that I2 allows: a peer may look in between, so whoever relies
-        // on the order *within* one drain is found out.
+        // One parcel per step, in any order that I2 allows: a peer may look in between, so whoever
+        // relies on the order *within* one drain is found out.
         let count = self.cores[index].stores.len();
         if count > 0 {
             let number = if self.chance.listed() {
@@ -273,7 +276,8 @@ impl Machine {
         Outcome::new(left.into(), if left { Note::More } else { Note::None })
     }
 
-    /// An indivisible read-modify-write. Own stores to the word go first (U5); nothing else is ordered.
+    /// An indivisible read-modify-write. Own stores to the word go first (U5); nothing else is
+    /// ordered.
     pub(super) fn atomic(
         &mut self,
         core: u16,

@@ -1,7 +1,7 @@
 //! Which cores wait for which words.
 //!
-//! Per line, a list of its watchers, so that a store wakes those that wait there and costs the others
-//! nothing. The lists are threaded through one table of nodes.
+//! Per line, a list of its watchers, so that a store wakes those that wait there and costs the
+//! others nothing. The lists are threaded through one table of nodes.
 
 use crate::shape::Shape;
 

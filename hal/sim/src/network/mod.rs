@@ -1,9 +1,9 @@
 //! A simulated network with remote memory access, beside the chip or instead of it.
 //!
-//! Ranks post operations to their end of the network, a [`Nic`]; each then is *in flight*, and what becomes of it, part by
-//! part, happens on the network's own account at any later time, in any order with all others: like a late store of
-//! a weak profile, and with the same consequences for schedules, searches and timelines. [`Mock`] is the kernel's link
-//! over it.
+//! Ranks post operations to their end of the network, a [`Nic`]; each then is *in flight*, and what
+//! becomes of it, part by part, happens on the network's own account at any later time, in any
+//! order with all others: like a late store of a weak profile, and with the same consequences for
+//! schedules, searches and timelines. [`Mock`] is the kernel's link over it.
 //!
 //! # What is modelled (`machine/network/mod.rs`)
 //! | what | how unkind |
@@ -34,7 +34,8 @@ pub struct Wire {
     pub sends: u16,
     /// Immediates in a rank's completion queue, at most.
     pub queue: u16,
-    /// Parts of operations that arrive, per 1024 steps. (If nobody can go on, one arrives in any case.)
+    /// Parts of operations that arrive, per 1024 steps. (If nobody can go on, one arrives in any
+    /// case.)
     pub deliveries: u16,
 }
 

@@ -47,8 +47,8 @@ impl Nic {
         Self { core, events }
     }
 
-    /// This core falls silent: what is in flight to it fails, and so does all that is sent to it later. What it has sent
-    /// itself may still arrive.
+    /// This core falls silent: what is in flight to it fails, and so does all that is sent to it
+    /// later. What it has sent itself may still arrive.
     #[track_caller]
     pub fn drop_out(&self) {
         self.core.ask(Access::Network(Request::DropOut));

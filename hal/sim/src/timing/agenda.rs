@@ -1,7 +1,7 @@
 //! Whose access arrives next.
 //!
-//! A binary heap of (time, core), by hand so that the core in front can be given its next time in place: that is
-//! what nearly every step does, and it costs one sift instead of two.
+//! A binary heap of (time, core), by hand so that the core in front can be given its next time in
+//! place: that is what nearly every step does, and it costs one sift instead of two.
 
 /// When each core's next access arrives, of those that have one.
 pub(crate) struct Agenda {

@@ -54,7 +54,8 @@ struct Core {
     time: u64,
     flight: Flight,
     parked: Parked,
-    /// Bytes of message buffers whose lines it has fetched since it paused last; and between the two pauses before.
+    /// Bytes of message buffers whose lines it has fetched since it paused last; and between the
+    /// two pauses before.
     fetched: [Vec<u32>; 2],
     position: Position,
     /// The servers of its tile and of its memory.
@@ -160,7 +161,8 @@ impl Clocks {
         self.agenda.enter(arrival, core);
     }
 
-    /// The core whose access arrives next; it is served, and the core's clock set to when it will be back.
+    /// The core whose access arrives next; it is served, and the core's clock set to when it will
+    /// be back.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u16> {
         let (arrival, number) = self.agenda.next()?;
@@ -238,8 +240,8 @@ impl Clocks {
         }
     }
 
-    /// `core` waits from now on, polling its watched words one by one; but those of lines of message buffers that it has, by fetching the
-    /// lines that it fetched in the turn before.
+    /// `core` waits from now on, polling its watched words one by one; but those of lines of
+    /// message buffers that it has, by fetching the lines that it fetched in the turn before.
     pub(crate) fn park(&mut self, core: u16, machine: &Machine) {
         let shape = &machine.shape;
         let mut turn = self.costs.clock + self.costs.relax;

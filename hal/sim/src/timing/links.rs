@@ -1,11 +1,14 @@
-//! The mesh's links: one of each direction between two routers, each busy for a while with every packet.
+//! The mesh's links: one of each direction between two routers, each busy for a while with every
+//! packet.
 //!
-//! A packet goes east or west first, then north or south. On every link it takes the first time from its arrival on
-//! at which the link is idle for as long as it needs, and reaches the next router a hop later.
+//! A packet goes east or west first, then north or south. On every link it takes the first time
+//! from its arrival on at which the link is idle for as long as it needs, and reaches the next
+//! router a hop later.
 //!
-//! Packets are sent off in the order in which the engine hears of them, which is not quite that of their times: a
-//! later one may have taken its time on a link already. So a link is not one number, when it will be idle, but the
-//! times at which it is busy; those before now are forgotten, since nothing departs in the past.
+//! Packets are sent off in the order in which the engine hears of them, which is not quite that of
+//! their times: a later one may have taken its time on a link already. So a link is not one number,
+//! when it will be idle, but the times at which it is busy; those before now are forgotten, since
+//! nothing departs in the past.
 
 use flagpost_hal::Position;
 
@@ -40,8 +43,8 @@ impl Links {
         }
     }
 
-    /// Sends a packet off at `time`, each hop of which takes `hop`: how much later than on an idle mesh it arrives.
-    /// Nothing will be sent before `now` any more.
+    /// Sends a packet off at `time`, each hop of which takes `hop`: how much later than on an idle
+    /// mesh it arrives. Nothing will be sent before `now` any more.
     pub(crate) fn send(
         &mut self,
         from: Position,
@@ -157,7 +160,8 @@ mod tests {
         );
     }
 
-    /// East first: a packet to the north-east does not meet one that goes north from the same router.
+    /// East first: a packet to the north-east does not meet one that goes north from the same
+    /// router.
     #[test]
     fn packets_go_east_first() {
         let mut links = Links::new(mesh(2, 2), 5);

@@ -6,27 +6,31 @@
 //!          │                 │                       at that distance, if nobody is in the way
 //!       hops + 1 routers     a memory controller, or a tile (its message buffer and registers)
 //! ```
-//! Each core has a clock, in picoseconds. An access leaves when its core's clock says, reaches its server
-//! half a round trip later, waits for those that came before, and has its effect when the server starts on it.
-//! The engine always lets the access happen that arrives first; of several, that of the lowest core.
+//! Each core has a clock, in picoseconds. An access leaves when its core's clock says, reaches its
+//! server half a round trip later, waits for those that came before, and has its effect when the
+//! server starts on it. The engine always lets the access happen that arrives first; of several,
+//! that of the lowest core.
 //!
 //! # What waits for what
-//! * A core has one access under way; its next one starts when that has come back. (P54C: one outstanding
-//!   access, no store buffer. A store costs what a load costs, docs/hardware.md A5.)
-//! * A server takes one access at a time, in order of arrival: one per memory controller, one per tile.
-//! * A link between routers takes one packet at a time, one way: only with [`Latencies::SccMesh`]. Else links are
-//!   never busy, since contention in the mesh could not be measured (docs/hardware.md A5). What did get crowded is the port
-//!   of one tile, and that is the tile's server.
+//! * A core has one access under way; its next one starts when that has come back. (P54C: one
+//!   outstanding access, no store buffer. A store costs what a load costs, docs/hardware.md A5.)
+//! * A server takes one access at a time, in order of arrival: one per memory controller, one per
+//!   tile.
+//! * A link between routers takes one packet at a time, one way: only with [`Latencies::SccMesh`].
+//!   Else links are never busy, since contention in the mesh could not be measured
+//!   (docs/hardware.md A5). What did get crowded is the port of one tile, and that is the tile's
+//!   server.
 //!
 //! # Waiting
-//! `relax` parks a core. Its loop is not executed: it would load each watched word and look at the clock once
-//! per turn. When a watched word is written at time T, the core goes on at the first whole number of turns since
-//! it was parked that is not before T. Turns of parked cores load no server.
+//! `relax` parks a core. Its loop is not executed: it would load each watched word and look at the
+//! clock once per turn. When a watched word is written at time T, the core goes on at the first
+//! whole number of turns since it was parked that is not before T. Turns of parked cores load no
+//! server.
 //!
 //! # Not modelled
-//! Instructions (charge for them with [`SimCore::spend`](crate::SimCore::spend)), instruction fetch, the second
-//! cache level, cache capacity, refresh and page hits of DRAM, the line that a `drain` leaves in the
-//! write-combining buffer.
+//! Instructions (charge for them with [`SimCore::spend`](crate::SimCore::spend)), instruction
+//! fetch, the second cache level, cache capacity, refresh and page hits of DRAM, the line that a
+//! `drain` leaves in the write-combining buffer.
 //!
 //! # Source
 //! docs/hardware.md A5. Which figures are published and which are assumed stands in `preset.rs`.
@@ -50,7 +54,8 @@ pub struct Costs {
     pub word: Trip,
     /// A line of `Memory` on its way into the cache.
     pub fetch: Trip,
-    /// A line or a part of one, on its way to `Memory`: from the write-combining buffer, or written back.
+    /// A line or a part of one, on its way to `Memory`: from the write-combining buffer, or written
+    /// back.
     pub line: Trip,
     /// Any of these to a `MessageBuffer`: a word or a fetched line.
     pub buffer_word: Trip,

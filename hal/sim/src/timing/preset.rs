@@ -11,9 +11,10 @@
 //! | `cxl` | a load takes 300 ns; devices measure 140 to 410 [Melody] | everything else |
 //! | `et`, `tensix-bh` | nothing | everything: the formulas of `scc-eas` with one clock of 1 GHz; for counting, not for time |
 //!
-//! The SCC's contention: one access of a controller at a time, for its 46 memory cycles (no bandwidth figure was
-//! found); a tile serves an access in 8 core cycles (assumption of docs/hardware.md A5). Contention in the mesh was looked
-//! for on the chip and not seen (docs/hardware.md A5), so only `scc-mesh` has it: for programs that might be more crowded.
+//! The SCC's contention: one access of a controller at a time, for its 46 memory cycles (no
+//! bandwidth figure was found); a tile serves an access in 8 core cycles (assumption of
+//! docs/hardware.md A5). Contention in the mesh was looked for on the chip and not seen
+//! (docs/hardware.md A5), so only `scc-mesh` has it: for programs that might be more crowded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,8 +24,8 @@ use super::{Costs, Trip};
 /// A set of latencies, by name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Latencies {
-    /// The SCC by its specification's formulas: 533 MHz cores, 800 MHz mesh and memory, no bypass to the
-    /// own message buffer.
+    /// The SCC by its specification's formulas: 533 MHz cores, 800 MHz mesh and memory, no bypass
+    /// to the own message buffer.
     SccEas,
     /// [`SccEas`](Self::SccEas) with links between routers that packets wait for.
     SccMesh,
@@ -138,14 +139,16 @@ const ROUTER: u64 = 2 * 4;
 /// Memory cycles of a DRAM access, and how long it occupies its controller.
 const DRAM: u64 = 46;
 
-/// Core cycles for which an access occupies a tile: docs/hardware.md A5 says 8 to 16, as an assumption.
+/// Core cycles for which an access occupies a tile: docs/hardware.md A5 says 8 to 16, as an
+/// assumption.
 const TILE: u64 = 8;
 
-/// Mesh cycles for which a packet occupies a link: a line and its address are three flits of 16 bytes. An assumption.
+/// Mesh cycles for which a packet occupies a link: a line and its address are three flits of 16
+/// bytes. An assumption.
 const PACKET: u64 = 3;
 
-/// Core cycles until an interrupted core runs the handler, and accesses that send the interrupt: the lock,
-/// the register's load and store, and the lock's release.
+/// Core cycles until an interrupted core runs the handler, and accesses that send the interrupt:
+/// the lock, the register's load and store, and the lock's release.
 const WAKE: u64 = 612;
 const RING: u64 = 4;
 
@@ -177,7 +180,8 @@ const fn eas(hertz: Hertz) -> Costs {
 }
 
 const fn barrelfish(hertz: Hertz) -> Costs {
-    // Measured lines include the eight stores that fill the buffer; those are charged as they are made.
+    // Measured lines include the eight stores that fill the buffer; those are charged as they are
+    // made.
     const STORES: u64 = 8;
     const fn trip(hertz: Hertz, near: u64, hop_milli: u64, service: u64) -> Trip {
         Trip {

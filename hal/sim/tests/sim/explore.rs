@@ -121,7 +121,8 @@ fn bulk<const DRAIN: bool>(core: &SimCore) -> Outcome {
     }
 }
 
-/// Both cores store to one word and read it when both have: only memory knows whose store came last.
+/// Both cores store to one word and read it when both have: only memory knows whose store came
+/// last.
 fn last_store(core: &SimCore) -> Outcome {
     set_up(core);
     let (me, other) = (core.core().get(), 1 - core.core().get());
@@ -137,8 +138,8 @@ fn last_store(core: &SimCore) -> Outcome {
     }
 }
 
-/// Core 0 stores what is there already; whether core 1 fetched the line before shows in no byte, but its copy is
-/// old then, and an oracle says so.
+/// Core 0 stores what is there already; whether core 1 fetched the line before shows in no byte,
+/// but its copy is old then, and an oracle says so.
 fn same_value(core: &SimCore) -> Outcome {
     set_up(core);
     let (data, flag) = (at(1, 0), at(1, 32));
@@ -390,8 +391,9 @@ fn deadlocks_are_found() {
     assert_eq!((report.end, report.waiting.len()), (End::Deadlock, 2));
 }
 
-/// So they are when the line is followed: nothing happens there that the search's bounds did not allow, such as a budget's end; and
-/// what nobody could notice is the same, such as an invalidate where nothing is prefetched.
+/// So they are when the line is followed: nothing happens there that the search's bounds did not
+/// allow, such as a budget's end; and what nobody could notice is the same, such as an invalidate
+/// where nothing is prefetched.
 #[test]
 fn deadlocks_replay() {
     fn stuck(core: SimCore) -> Outcome {
@@ -454,8 +456,8 @@ fn a_search_that_was_cut_off_is_not_complete() {
     assert_eq!(found.schedules, 0.into());
 }
 
-/// A search makes its set-up once; what it reports is what a run that makes its own does, to the last event of its
-/// timeline.
+/// A search makes its set-up once; what it reports is what a run that makes its own does, to the
+/// last event of its timeline.
 #[test]
 fn a_kept_set_up_is_like_one_that_is_made() {
     let mut compared = 0;
@@ -484,8 +486,8 @@ fn a_kept_set_up_is_like_one_that_is_made() {
     assert!(compared >= 5, "{compared}");
 }
 
-/// The chip that is kept holds all that a chip can hold behind a set-up: bytes in combining buffers, lines in caches and lines
-/// that may be fetched again, a bell that was rung, counters.
+/// The chip that is kept holds all that a chip can hold behind a set-up: bytes in combining
+/// buffers, lines in caches and lines that may be fetched again, a bell that was rung, counters.
 #[test]
 fn a_kept_set_up_has_what_is_in_the_chip() {
     fn warm(core: SimCore) -> Outcome {

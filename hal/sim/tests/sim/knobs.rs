@@ -1,4 +1,5 @@
-//! Knobs of the chip: each one makes a difference, and a program that keeps the HAL's contract does not see it.
+//! Knobs of the chip: each one makes a difference, and a program that keeps the HAL's contract does
+//! not see it.
 
 use crate::common::*;
 use flagpost_hal::{CachedMemory, Coherence, TestAndSet, Topology, UncachedMemory};
@@ -121,7 +122,8 @@ fn stores_pass_the_cache() {
             (passed, cached(core, data) == 7)
         }
     };
-    // On a miss and on a hit: whether it is in memory, and whether a copy is in the cache afterwards.
+    // On a miss and on a hit: whether it is in memory, and whether a copy is in the cache
+    // afterwards.
     let found = |caches| (ask(caches, program(false)), ask(caches, program(true)));
     assert_eq!(found("plain"), ((false, true), (false, true)));
     assert_eq!(found("around"), ((true, true), (false, true)));
@@ -209,8 +211,8 @@ fn a_chip_without_registers_refuses_their_use() {
     }
 }
 
-/// Owner and peer in turn: the owner's cached stores go to the peer, the peer's bulk stores come back. The lines
-/// are shared with other data of the owner, in the way that the contract allows.
+/// Owner and peer in turn: the owner's cached stores go to the peer, the peer's bulk stores come
+/// back. The lines are shared with other data of the owner, in the way that the contract allows.
 ///
 /// `lapse`: 1 no write-back, 2 no invalidate, 3 stores to the line while the peer may.
 fn turns<const ROUNDS: u8>(core: &SimCore, lapse: u8) -> Outcome {

@@ -1,4 +1,5 @@
-//! The network by itself: what it delays, reorders, refuses and loses; and that searches see all of it.
+//! The network by itself: what it delays, reorders, refuses and loses; and that searches see all of
+//! it.
 
 use std::collections::BTreeSet;
 
@@ -244,7 +245,8 @@ fn a_full_completion_queue_makes_senders_wait_and_loses_nothing() {
     }
 }
 
-/// Whatever is under way to a rank that falls silent fails, and so does all that is sent later; others go on.
+/// Whatever is under way to a rank that falls silent fails, and so does all that is sent later;
+/// others go on.
 #[test]
 fn what_is_sent_to_a_lost_rank_fails() {
     let program = |core: SimCore| {

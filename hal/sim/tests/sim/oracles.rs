@@ -1,5 +1,5 @@
-//! Each oracle sees its hazard without the unlucky event that makes it bite, can be switched off, and
-//! does not object to correct programs.
+//! Each oracle sees its hazard without the unlucky event that makes it bite, can be switched off,
+//! and does not object to correct programs.
 
 use crate::common::*;
 use flagpost_hal::{CachedMemory, Coherence, Topology, UncachedMemory};

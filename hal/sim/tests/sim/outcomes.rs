@@ -376,8 +376,8 @@ fn a_sweep_returns_the_lowest_failing_seed_on_any_number_of_threads() {
 
 #[test]
 fn a_failure_does_not_hide_one_of_a_lower_seed_that_comes_later() {
-    // Garbage tells the program its seed. Thread 0 runs seed 0, which takes long, and then seed 2, which
-    // fails; meanwhile thread 1 has long failed with seed 3.
+    // Garbage tells the program its seed. Thread 0 runs seed 0, which takes long, and then seed 2,
+    // which fails; meanwhile thread 1 has long failed with seed 3.
     let word = |seed| {
         let word = Cell::new(0);
         let config = Config {

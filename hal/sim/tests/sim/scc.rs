@@ -50,7 +50,8 @@ fn alone(oracles: Oracles, program: impl Fn(SimCore) + Sync) -> End {
 
 // ---- H2, both mappings ----
 
-/// By raw accesses, without the port's care: a store that hits under PMB stays in L1, and CL1INVMB discards it.
+/// By raw accesses, without the port's care: a store that hits under PMB stays in L1, and CL1INVMB
+/// discards it.
 fn store_then_invalidate(core: SimCore, attribute: Attribute) -> u32 {
     let scc = core.scc(Mapping::MpbtWriteThrough);
     let (bus, map) = (scc.bus(), scc.map());
@@ -89,8 +90,8 @@ fn a_store_that_hits_goes_out_under_write_through() {
 
 // ---- The port ----
 
-/// Core 0 writes through its cache and publishes; core 1 looks, stores past the caches and says so; core 0
-/// refreshes and looks. `skip` leaves out one of the actions.
+/// Core 0 writes through its cache and publishes; core 1 looks, stores past the caches and says so;
+/// core 0 refreshes and looks. `skip` leaves out one of the actions.
 fn exchange(scc: &Port, skip: &str) -> Result<(), String> {
     let (data, flags) = (own(0, 64), [own(0, 512), own(1, 512)]);
     let wait = |at: Address, value: u32| {
@@ -117,7 +118,8 @@ fn exchange(scc: &Port, skip: &str) -> Result<(), String> {
                 scc.drain();
             }
             if skip == "invalidate" {
-                // A copy again: write-back may have dropped it. (Not always: the port drains before it.)
+                // A copy again: write-back may have dropped it. (Not always: the port drains before
+                // it.)
                 read(scc, data);
             }
             scc.store_u32(flags[1], round);

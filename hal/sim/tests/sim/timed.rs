@@ -57,8 +57,8 @@ fn buffer(of: u16) -> Address {
 
 // ---- What an access costs ----
 
-/// The formulas of docs/hardware.md A5. Core 2x sits at (x, 0), and core 47 at (5, 3); their memory lies behind (0, 0),
-/// (5, 0) and (5, 2).
+/// The formulas of docs/hardware.md A5. Core 2x sits at (x, 0), and core 47 at (5, 3); their memory
+/// lies behind (0, 0), (5, 0) and (5, 2).
 #[test]
 fn loads_cost_what_the_formulas_say() {
     let table = [
@@ -146,8 +146,8 @@ fn clocks_are_per_core_and_in_core_cycles() {
 
 // ---- Waiting for others ----
 
-/// All 48 cores load a word behind one controller at time 0: it serves one each 57.5 ns, and who comes first is
-/// decided by distance, then by number.
+/// All 48 cores load a word behind one controller at time 0: it serves one each 57.5 ns, and who
+/// comes first is decided by distance, then by number.
 #[test]
 fn a_controller_serves_one_access_at_a_time() {
     let order = RefCell::new(Vec::new());
@@ -159,7 +159,8 @@ fn a_controller_serves_one_access_at_a_time() {
     assert_eq!(order[..8], [0, 1, 2, 3, 12, 13, 4, 5]);
     let last = report.cycles.iter().max().copied().unwrap_or(0);
     let alone = 75_047 + 10_000 + 57_500;
-    // The first is served at once. The last is served 47 turns later, and is no further away than 8 hops.
+    // The first is served at once. The last is served 47 turns later, and is no further away than 8
+    // hops.
     assert!((cycles(alone + 47 * 57_500)..=cycles(alone + 47 * 57_500 + 80_000)).contains(&last));
 }
 
@@ -207,7 +208,8 @@ fn over(routers: u64, wait: u64) -> u64 {
 /// What three flits at 800 MHz take.
 const PACKET: u64 = 3_750;
 
-/// Both cores of tile (0, 0) send along row 0 at once, to (4, 0) and (5, 0): the second packet waits on the first link.
+/// Both cores of tile (0, 0) send along row 0 at once, to (4, 0) and (5, 0): the second packet
+/// waits on the first link.
 #[test]
 fn a_link_takes_one_packet_at_a_time_where_links_can_be_busy() {
     let east = [(0, 2 * 4), (1, 2 * 5)];
@@ -221,8 +223,8 @@ fn a_link_takes_one_packet_at_a_time_where_links_can_be_busy() {
     assert_eq!(loads(Latencies::SccMesh, apart), [over(4, 0), over(6, 0)]);
 }
 
-/// (1, 0) asks (5, 0) along row 0, and (0, 1), a hop further, asks (4, 0) along row 1. Both answers go along row 0,
-/// and are at (4, 0) at the same time.
+/// (1, 0) asks (5, 0) along row 0, and (0, 1), a hop further, asks (4, 0) along row 1. Both answers
+/// go along row 0, and are at (4, 0) at the same time.
 #[test]
 fn answers_take_links_too() {
     let crossed = [(2, 2 * 5), (12, 2 * 4)];
@@ -265,7 +267,8 @@ fn who_waits_goes_on_at_the_end_of_a_turn() {
     assert!(turns > 150);
 }
 
-/// Fails if words of a line that is loaded at once are charged one by one, or words that are not, at once.
+/// Fails if words of a line that is loaded at once are charged one by one, or words that are not,
+/// at once.
 #[test]
 fn a_turn_loads_a_line_once_if_its_poller_does() {
     // When core 0 has seen the last of eight words change, by when core 1 stores it.
@@ -314,7 +317,8 @@ fn a_turn_loads_a_line_once_if_its_poller_does() {
         let turns = times.windows(2).map(|two| two[1] - two[0]);
         turns.min().expect("several turns")
     };
-    // The clock and the pause, 22; and a trip to the own buffer, 50 and a third. The least difference is rounded down.
+    // The clock and the pause, 22; and a trip to the own buffer, 50 and a third. The least
+    // difference is rounded down.
     assert_eq!(turn(true), 22 + 50);
     assert_eq!(turn(false), 22 + 8 * 50 + 2);
 }

@@ -1,5 +1,5 @@
-//! Hazards of late stores and early loads: there on `weak`, absent on `scc`, and mended by `drain` and
-//! `acquire`.
+//! Hazards of late stores and early loads: there on `weak`, absent on `scc`, and mended by `drain`
+//! and `acquire`.
 
 use crate::common::*;
 use flagpost_hal::{
@@ -105,7 +105,8 @@ fn a_write_back_needs_the_drain() {
 
 #[test]
 fn one_word_is_coherent() {
-    // A reader that polls without any acquire never sees the counter run backwards, and sees its end.
+    // A reader that polls without any acquire never sees the counter run backwards, and sees its
+    // end.
     every_seed_passes(blind(Profile::Weak), |core| {
         let (counter, ready) = (at(1, 64), at(1, 0));
         if core.core().get() == 0 {

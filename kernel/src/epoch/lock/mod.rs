@@ -1,13 +1,17 @@
-//! Passive target: an origin locks a piece, accesses it, and unlocks it; the piece's owner does nothing.
+//! Passive target: an origin locks a piece, accesses it, and unlocks it; the piece's owner does
+//! nothing.
 //!
 //! # Guarantee
-//! G1. While a piece is locked exclusively nobody else has it locked, neither by itself nor among all.
+//! G1. While a piece is locked exclusively nobody else has it locked, neither by itself nor among
+//!     all.
 //! G2. Who locks a piece finds what those did that unlocked it before.
-//! G3. What an origin did before [`Lock::flush`] is placed when that returns: others that may access it find it.
+//! G3. What an origin did before [`Lock::flush`] is placed when that returns: others that may
+//!     access it find it.
 //!
 //! # Steps
-//! Two words, as in [foMPI]: the *global* one, at rank 0, counts who has locked all pieces and who has locked some
-//! piece exclusively; the *local* one, at each rank, has a bit for a writer and counts readers.
+//! Two words, as in [foMPI]: the *global* one, at rank 0, counts who has locked all pieces and who
+//! has locked some piece exclusively; the *local* one, at each rank, has a bit for a writer and
+//! counts readers.
 //!
 //! | call | in order |
 //! |---|---|
@@ -19,8 +23,9 @@
 //! | [`unlock`](Lock::unlock) | flush; publish the own piece, if it is locked; take back what was counted: the local word, then, behind the last exclusive lock, the global word; pass the turn on in the queue |
 //!
 //! # Cost
-//! Atomic operations when nobody is in the way. Each takes 4 remote accesses where there are no native ones (lock, load, store,
-//! unlock of the owner's test-and-set register), and a look at a word that is taken 1.
+//! Atomic operations when nobody is in the way. Each takes 4 remote accesses where there are no
+//! native ones (lock, load, store, unlock of the owner's test-and-set register), and a look at a
+//! word that is taken 1.
 //!
 //! | call | atomic operations | remote accesses over `mapped` |
 //! |---|---|---|
@@ -32,44 +37,53 @@
 //! | its unlock | 3, and 1 own; with others behind it 3 to 4, and 1 own | 12; 16 |
 //!
 //! # The queue
-//! Under contention an exclusive lock costs as many remote looks as it has to wait, with pauses that grow to 16
-//! turns of the processor's relaxing. A queued one waits at its own memory: a queue at each target, in which each rank tells
-//! the next one. So it takes at most 8 remote atomic operations from lock to unlock, plus 3 for each rank that gave up waiting
-//! while it was next; provided that all who lock the piece exclusively do it this way, and nobody shares it. (Others are
-//! excluded as well; but then the first of the queue has to look at the words as they have to.) A rank is in one queue of a window at a
-//! time.
+//! Under contention an exclusive lock costs as many remote looks as it has to wait, with pauses
+//! that grow to 16 turns of the processor's relaxing. A queued one waits at its own memory: a queue
+//! at each target, in which each rank tells the next one. So it takes at most 8 remote atomic
+//! operations from lock to unlock, plus 3 for each rank that gave up waiting while it was next;
+//! provided that all who lock the piece exclusively do it this way, and nobody shares it. (Others
+//! are excluded as well; but then the first of the queue has to look at the words as they have to.)
+//! A rank is in one queue of a window at a time.
 //!
 //! # Fairness
-//! A queued lock comes in the order of the queue. A shared lock, or one of all, that waits keeps new writers out: it comes as soon
-//! as the present ones have gone. An exclusive lock may wait as long as others keep sharing the piece; among exclusive ones it has
-//! no turn, but after two attempts that failed it draws how long it pauses, so that ranks that lock at the same pace do not
-//! leave out the same one for ever. `tests/host/locks.rs` counts, in simulated time, how often others come first: of n ranks
-//! that lock again at once, n - 1 times at the most for a queued lock among such, 10 n times for an exclusive one.
+//! A queued lock comes in the order of the queue. A shared lock, or one of all, that waits keeps
+//! new writers out: it comes as soon as the present ones have gone. An exclusive lock may wait as
+//! long as others keep sharing the piece; among exclusive ones it has no turn, but after two
+//! attempts that failed it draws how long it pauses, so that ranks that lock at the same pace do
+//! not leave out the same one for ever. `tests/host/locks.rs` counts, in simulated time, how often
+//! others come first: of n ranks that lock again at once, n - 1 times at the most for a queued lock
+//! among such, 10 n times for an exclusive one.
 //!
 //! # The own piece
-//! Windows of the separate [model](crate::Model): a piece that peers access under locks is its owner's through
-//! [`Local`](crate::Local) only
-//! * while the owner has locked it (by itself or among all): loads see what was there when it was locked; stores are
-//!   published at unlock. Stores under a shared lock, and under one of all: to lines that no peer puts to until then;
-//! * between two collective synchronizations without epochs of peers, with [`Window::sync`] before the one that lets peers
-//!   in, and behind the one that locks them out.
+//! Windows of the separate [model](crate::Model): a piece that peers access under locks is its
+//! owner's through [`Local`](crate::Local) only
+//! * while the owner has locked it (by itself or among all): loads see what was there when it was
+//!   locked; stores are published at unlock. Stores under a shared lock, and under one of all: to
+//!   lines that no peer puts to until then;
+//! * between two collective synchronizations without epochs of peers, with [`Window::sync`] before
+//!   the one that lets peers in, and behind the one that locks them out.
 //!
-//! Own stores tell nobody before the unlock, or what follows [`Window::sync`], does: whoever polls for them by gets may find one early, in a line
-//! that has left the cache on the chip's account, and neither older stores in other lines nor what came with notifications before.
-//! A word that peers are to poll is put ([`Rma::put`] to the own rank), or in a window of the unified model.
+//! Own stores tell nobody before the unlock, or what follows [`Window::sync`], does: whoever polls
+//! for them by gets may find one early, in a line that has left the cache on the chip's account,
+//! and neither older stores in other lines nor what came with notifications before. A word that
+//! peers are to poll is put ([`Rma::put`] to the own rank), or in a window of the unified model.
 //!
-//! A rank may lock its own piece while it has posted it, and post it while it holds that lock (MPI forbids both): own stores to lines that
-//! are exposed stay refused, so the unlock has nothing of theirs to publish.
+//! A rank may lock its own piece while it has posted it, and post it while it holds that lock (MPI
+//! forbids both): own stores to lines that are exposed stay refused, so the unlock has nothing of
+//! theirs to publish.
 //!
-//! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers' puts; nothing refuses that.
-//! In the unified model the owner may always load and store, as a peer may put and get.
+//! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers'
+//! puts; nothing refuses that. In the unified model the owner may always load and store, as a peer
+//! may put and get.
 //!
 //! # Bounds
-//! Each wait takes the world's budget; all attempts of an exclusive lock have it together. A lock that runs out of it gives a [`Locking`]: it keeps its place (a shared lock
-//! and a queued one; an exclusive one has taken everything back), and can go on, or be [cancelled](Locking::cancel), which takes it
-//! back. Dropping it does the same within the budget; what cannot be given back until then (on a network whose answers take longer) stays taken for
-//! ever, and the window is abandoned here: `cancel` can be gone on with. A rank has at most 8 locks of a window. One whose target is lost gives back what it
-//! has at other ranks.
+//! Each wait takes the world's budget; all attempts of an exclusive lock have it together. A lock
+//! that runs out of it gives a [`Locking`]: it keeps its place (a shared lock and a queued one; an
+//! exclusive one has taken everything back), and can go on, or be [cancelled](Locking::cancel),
+//! which takes it back. Dropping it does the same within the budget; what cannot be given back
+//! until then (on a network whose answers take longer) stays taken for ever, and the window is
+//! abandoned here: `cancel` can be gone on with. A rank has at most 8 locks of a window. One whose
+//! target is lost gives back what it has at other ranks.
 //!
 //! # Source
 //! [foMPI] 2.3 and Fig. 3. A lock there goes back to the start if the local word is taken, as here.
@@ -114,9 +128,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Cost and order: see the [module](crate::epoch::lock).
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the target locked already, or a lock
-    /// it still waits for), [`Error::TooManyLocks`], [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the target while
-    /// it is locked. All with a [`Locking`] to go on with.
+    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
+    /// target locked already, or a lock it still waits for), [`Error::TooManyLocks`],
+    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the target while it is locked. All with
+    /// a [`Locking`] to go on with.
     ///
     /// # Example
     /// ```
@@ -137,7 +152,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         self.ask(Kind::Shared, target)
     }
 
-    /// Locks `target`'s piece for this rank alone. Waits while it is locked by others, or all pieces are.
+    /// Locks `target`'s piece for this rank alone. Waits while it is locked by others, or all
+    /// pieces are.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
@@ -270,8 +286,8 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
         }
     }
 
-    /// An exclusive lock of another rank's piece, on a coherent machine, beside which this rank has none and nobody is in the way: what most are. False if
-    /// it takes more, to go on with.
+    /// An exclusive lock of another rank's piece, on a coherent machine, beside which this rank has
+    /// none and nobody is in the way: what most are. False if it takes more, to go on with.
     #[inline(always)]
     fn obtain_at_once(&mut self) -> bool {
         let core = self.words.core;
@@ -296,8 +312,8 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
         true
     }
 
-    /// The inverse, if that is the only lock that this rank has, and nothing is to be waited for. False if it takes more: then nothing has
-    /// happened.
+    /// The inverse, if that is the only lock that this rank has, and nothing is to be waited for.
+    /// False if it takes more: then nothing has happened.
     #[inline(always)]
     fn release_at_once(&mut self) -> bool {
         let core = self.words.core;
@@ -350,7 +366,8 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
         self.words.obtain()?;
         let core = self.words.core;
         if self.owns() {
-            // PUBLISH: stores from before the lock; REFRESH: G2. In this order: dirty lines are not dropped.
+            // PUBLISH: stores from before the lock; REFRESH: G2. In this order: dirty lines are not
+            // dropped.
             order!(
                 "lock.own.publish<refresh",
                 point!("lock.own.publish", core.publish(core.all())?),
@@ -413,7 +430,8 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
 
 impl<L: Link> Drop for Hold<'_, '_, L> {
     fn drop(&mut self) {
-        // A lock that is dropped while it is held is a mistake, which the window shows; peers go on all the same.
+        // A lock that is dropped while it is held is a mistake, which the window shows; peers go on
+        // all the same.
         let mistake = matches!(self.phase, Phase::Held | Phase::Releasing);
         if self.phase != Phase::Done && (self.release().is_err() || mistake) {
             let core = self.words.core;
@@ -443,9 +461,9 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
     /// Goes on to wait.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target while it is locked (nobody, if all pieces are asked for;
-    /// in the queue, the rank before this one). With a [`Locking`] to go on with. A call that was
-    /// refused begins anew, and may be refused again.
+    /// [`Error::Timeout`] naming the target while it is locked (nobody, if all pieces are asked
+    /// for; in the queue, the rank before this one). With a [`Locking`] to go on with. A call that
+    /// was refused begins anew, and may be refused again.
     pub fn go_on(mut self) -> Locked<'e, 'w, T, L> {
         match self.hold.obtain() {
             Ok(()) => Ok(Lock {
@@ -459,8 +477,8 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         }
     }
 
-    /// Takes back what was taken: it is as if the lock had not been asked for. Waits for nobody but for the words' own locks,
-    /// and for whoever is just coming to the same queue.
+    /// Takes back what was taken: it is as if the lock had not been asked for. Waits for nobody but
+    /// for the words' own locks, and for whoever is just coming to the same queue.
     ///
     /// # Errors
     /// [`Error::Timeout`], with the rest of it.
@@ -470,7 +488,8 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
     }
 }
 
-/// A piece, or all, locked. Its accesses: [`Rma`]; [`flush`](Lock::flush) places them, [`unlock`](Lock::unlock) too.
+/// A piece, or all, locked. Its accesses: [`Rma`]; [`flush`](Lock::flush) places them,
+/// [`unlock`](Lock::unlock) too.
 #[derive(Debug)]
 #[must_use = "a lock is given back by `unlock`"]
 pub struct Lock<'e, 'w, T, L: Link> {

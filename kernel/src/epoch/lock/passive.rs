@@ -16,7 +16,8 @@ pub(crate) struct Passive {
     targets: [Cell<Option<Rank>>; LOCKS],
     /// How many these are.
     count: Cell<u8>,
-    /// How many of them are locked exclusively. If any, this rank is counted in the global word, once.
+    /// How many of them are locked exclusively. If any, this rank is counted in the global word,
+    /// once.
     exclusive: Cell<u32>,
     /// One lock at most is waited for.
     waiting: Cell<bool>,
@@ -57,7 +58,8 @@ impl Passive {
         }
     }
 
-    /// Whether `target` is the only one, locked exclusively, with the first place, and none is waited for.
+    /// Whether `target` is the only one, locked exclusively, with the first place, and none is
+    /// waited for.
     #[inline(always)]
     pub(super) fn is_only(&self, target: Rank) -> bool {
         let is_first = self

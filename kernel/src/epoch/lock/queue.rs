@@ -12,14 +12,15 @@
 //! | give up | origin | own turn: waiting to gone; if it has come meanwhile: pass on                           |
 //!
 //! # Invariants
-//! I1. A rank is in one queue of a window at a time: it has one `next` and one turn. One that gave up is in it until it was
-//!     passed over.
+//! I1. A rank is in one queue of a window at a time: it has one `next` and one turn. One that gave
+//!     up is in it until it was passed over.
 //! I2. Only the first of a queue takes the words.
 //!
 //! # Who is named
-//! A rank knows its neighbours in the queue, not who is further away: a lock that runs out of its budget names the rank it
-//! stands behind, which has the lock, or waits for it too (and names the one before it), or has given up. An unlock that does,
-//! names the last one that had come when the rank behind should have told. It is that one, if only one had come.
+//! A rank knows its neighbours in the queue, not who is further away: a lock that runs out of its
+//! budget names the rank it stands behind, which has the lock, or waits for it too (and names the
+//! one before it), or has given up. An unlock that does, names the last one that had come when the
+//! rank behind should have told. It is that one, if only one had come.
 //!
 //! # Source
 //! Mellor-Crummey and Scott 1991; leaving it early as in Scott and Scherer 2001.
@@ -53,7 +54,8 @@ enum Place {
     First,
     /// It is first, and passes on the turn of this rank, which is its own or has given up.
     Passing(Rank),
-    /// As above; somebody has come behind it and has not told. The last of those that had come then.
+    /// As above; somebody has come behind it and has not told. The last of those that had come
+    /// then.
     Awaiting(Rank, Rank),
     /// As above; it was found out who is next.
     Next(Rank, Rank),
@@ -156,8 +158,8 @@ impl<L: Link> Words<'_, '_, L> {
                         expected: IDLE.into(),
                         new: WAITING.into(),
                     };
-                    // I1 is kept by the swap: while a turn that was given up has not been passed over, it fails. Looking
-                    // before saves locks, and nothing else.
+                    // I1 is kept by the swap: while a turn that was given up has not been passed
+                    // over, it fails. Looking before saves locks, and nothing else.
                     self.watch(self.taken_by_others(0), |turn| turn == IDLE)?;
                     self.queue_step(me, cell::TURN, ready, Step::Ready)?;
                 }
@@ -188,7 +190,8 @@ impl<L: Link> Words<'_, '_, L> {
         }
     }
 
-    /// Leaves the queue, if it is in it; the turn, if it has come, goes to the next one that wants it.
+    /// Leaves the queue, if it is in it; the turn, if it has come, goes to the next one that wants
+    /// it.
     #[inline]
     pub(super) fn leave_queue(&mut self) -> Result<(), Error> {
         // Where caches are kept in step no look is under way.
@@ -201,8 +204,8 @@ impl<L: Link> Words<'_, '_, L> {
     #[inline(never)]
     fn leave_queue_long(&mut self) -> Result<(), Error> {
         let (me, size) = (self.core.world.rank(), self.core.world.size());
-        // Ranks that were passed over: they had given up. More than there are come again and again, or words are not what ranks of this
-        // world store: each call ends.
+        // Ranks that were passed over: they had given up. More than there are come again and again,
+        // or words are not what ranks of this world store: each call ends.
         let mut passed = 0_u16;
         loop {
             match self.queue.0 {
@@ -260,8 +263,8 @@ impl<L: Link> Words<'_, '_, L> {
         Ok(())
     }
 
-    /// Waits until whoever has come behind `rank` has told so. That is `last`, unless it came behind others that had come behind
-    /// `rank`: of these nothing is known but what they tell.
+    /// Waits until whoever has come behind `rank` has told so. That is `last`, unless it came
+    /// behind others that had come behind `rank`: of these nothing is known but what they tell.
     fn await_next(&mut self, rank: Rank, last: Rank) -> Result<(), Error> {
         let next = self
             .core

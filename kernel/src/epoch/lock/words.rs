@@ -13,7 +13,8 @@ use crate::{
 /// Local word: somebody has locked the piece exclusively. The other bits count who shares it.
 const WRITER: u32 = 1 << 31;
 
-/// Global word, low half: how many have locked all pieces. High half: how many have locked some piece exclusively.
+/// Global word, low half: how many have locked all pieces. High half: how many have locked some
+/// piece exclusively.
 const ALL: u32 = 0xffff;
 const EXCLUSIVE: u32 = 1 << 16;
 
@@ -26,14 +27,16 @@ const LONGEST_PAUSE: u32 = 16;
 /// Attempts that are counted: the longest pause is reached.
 const MOST_FAILED: u8 = 4;
 
-/// What a lock has taken, and how it takes more. All steps can be repeated: what was done is not done again.
+/// What a lock has taken, and how it takes more. All steps can be repeated: what was done is not
+/// done again.
 #[derive(Debug)]
 pub(super) struct Words<'e, 'w, L: Link> {
     pub(super) core: &'e Core<'w, L>,
     pub(super) kind: Kind,
     /// Whose piece; if all, this rank's is one of them: what every access looks at first.
     pub(super) usual: Rank,
-    /// Its part of the target's word (of the global word, if it is about all pieces) is taken, as a reader or writer.
+    /// Its part of the target's word (of the global word, if it is about all pieces) is taken, as a
+    /// reader or writer.
     taken: bool,
     /// It is among the exclusive ones of the global word.
     registered: bool,
@@ -111,7 +114,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         amo: Amo,
         step: Step,
     ) -> Result<u32, Error> {
-        // Where caches are kept in step nothing has to go before it, and it has come to an end when it returns.
+        // Where caches are kept in step nothing has to go before it, and it has come to an end when
+        // it returns.
         let at_once = L::COHERENT
             .then(|| {
                 self.core
@@ -191,8 +195,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(())
     }
 
-    /// A look at a cell begins, or goes on where the budget of an earlier call ran out: however short budgets are, its answer is there in
-    /// the end.
+    /// A look at a cell begins, or goes on where the budget of an earlier call ran out: however
+    /// short budgets are, its answer is there in the end.
     pub(super) fn look_at(&mut self, rank: Rank, cell: u32) {
         // Where caches are kept in step it has come to an end when it returns.
         if L::COHERENT {
@@ -268,8 +272,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(())
     }
 
-    /// Turns before the first look: none, until attempts fail. Then a number that is drawn: ranks that always meet in the same
-    /// order would always leave out the same one.
+    /// Turns before the first look: none, until attempts fail. Then a number that is drawn: ranks
+    /// that always meet in the same order would always leave out the same one.
     fn first_pause(&mut self) -> u32 {
         if self.failed < 2 {
             return 0;
@@ -279,8 +283,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         u32::from(self.draw).wrapping_shr(8) & most.wrapping_sub(1)
     }
 
-    /// Others have it. Words count them, and do not say which ranks these are: of one piece its owner is named, of all the number of
-    /// ranks in the global `word`.
+    /// Others have it. Words count them, and do not say which ranks these are: of one piece its
+    /// owner is named, of all the number of ranks in the global `word`.
     pub(super) fn taken_by_others(&self, word: u32) -> Timeout {
         let (named, count) = match self.kind {
             Kind::All => (None, (word / EXCLUSIVE).max(1)),
@@ -317,7 +321,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// Counts in, and waits until the word has no writer. Others see the count meanwhile: no new writer comes in between.
+    /// Counts in, and waits until the word has no writer. Others see the count meanwhile: no new
+    /// writer comes in between.
     fn share(&mut self, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
         // WAIT: a piece that is locked exclusively.
         let is_free = |word| point!("lock.shared.wait", is_free(word); else true);
@@ -330,8 +335,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.until(self.target(), cell, is_free)
     }
 
-    /// Registers with the global word, unless this rank is there already; then takes the free local word. Either failing,
-    /// all is given back before the next attempt. All attempts together have the budget.
+    /// Registers with the global word, unless this rank is there already; then takes the free local
+    /// word. Either failing, all is given back before the next attempt. All attempts together have
+    /// the budget.
     #[inline(always)]
     fn exclude(&mut self) -> Result<(), Error> {
         while !self.taken {
@@ -359,8 +365,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(())
     }
 
-    /// Whether the global word has this lock, or another exclusive one of this rank. On the latter it counts from now on: that one
-    /// does not take the word along when it goes.
+    /// Whether the global word has this lock, or another exclusive one of this rank. On the latter
+    /// it counts from now on: that one does not take the word along when it goes.
     #[inline(always)]
     fn is_registered(&mut self) -> bool {
         if !self.registered && !self.counted && self.core.passive.is_registered() {
@@ -403,7 +409,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// The first step of [`exclude`](Self::exclude), where nothing has to go before it: false if nothing has happened.
+    /// The first step of [`exclude`](Self::exclude), where nothing has to go before it: false if
+    /// nothing has happened.
     #[inline(always)]
     pub(super) fn register_at_once(&mut self) -> bool {
         let add = Amo::Add(EXCLUSIVE.into());
@@ -456,7 +463,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         true
     }
 
-    /// Gives all back that was taken; what a lost target has is lost, and the global word is given back all the same.
+    /// Gives all back that was taken; what a lost target has is lost, and the global word is given
+    /// back all the same.
     #[inline(always)]
     pub(super) fn release(&mut self) -> Result<(), Error> {
         let left = self.leave();

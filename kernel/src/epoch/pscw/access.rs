@@ -18,7 +18,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// The epoch ends with [`Access::complete`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::NoSuchRank`] (a group of a larger world).
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::NoSuchRank`] (a group of a larger
+    /// world).
     ///
     /// # Example
     /// ```
@@ -92,7 +93,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Rma<'w, T, L> for Access<'_, 'w, T
 impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// Whether `target` has posted, so that an access to it would not wait. Does not wait.
     ///
-    /// If it has not, takes notifications from the link, if there is room, so that a loop round this call keeps nobody waiting.
+    /// If it has not, takes notifications from the link, if there is room, so that a loop round
+    /// this call keeps nobody waiting.
     ///
     /// # Errors
     /// [`Error::NotInGroup`]; [`Error::PeerLost`], if it has not.
@@ -130,9 +132,10 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
         Ok(false)
     }
 
-    /// Waits until all targets have posted: right behind [`Window::start`], that makes the epoch *immediate* in the sense of
-    /// [PSCW-SCC]'s Table I. No access needs it, and as a rule it only costs overlap: without it, `start` is *trigger-only*,
-    /// and each access waits for its own target. Tells nobody.
+    /// Waits until all targets have posted: right behind [`Window::start`], that makes the epoch
+    /// *immediate* in the sense of [PSCW-SCC]'s Table I. No access needs it, and as a rule it only
+    /// costs overlap: without it, `start` is *trigger-only*, and each access waits for its own
+    /// target. Tells nobody.
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the target that was waited for. Call again to go on.
@@ -149,17 +152,20 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
         Ok(())
     }
 
-    /// Ends the epoch: all puts are placed, and the targets told. Waits for targets that have not posted
-    /// yet (their counters are not valid before). As published, none is told before all have posted: so a
-    /// target's post must not depend on another target's `wait`.
+    /// Ends the epoch: all puts are placed, and the targets told. Waits for targets that have not
+    /// posted yet (their counters are not valid before). As published, none is told before all have
+    /// posted: so a target's post must not depend on another target's `wait`.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on with.
+    /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on
+    /// with.
     ///
-    /// [`Error::PeerLost`] naming a target that is lost, or another rank at which what was put came to nothing: as a rule all others
-    /// have been told, and the epoch has ended. What was put at the lost one is nowhere; of several, the first is named. Going on has nothing left to do then, and dropping the
-    /// [`Completing`] abandons nothing. Only where another one could not be waited for, since the link ends all waits once it knows a
-    /// rank to be lost, is the epoch still open: going on looks for its post again.
+    /// [`Error::PeerLost`] naming a target that is lost, or another rank at which what was put came
+    /// to nothing: as a rule all others have been told, and the epoch has ended. What was put at
+    /// the lost one is nowhere; of several, the first is named. Going on has nothing left to do
+    /// then, and dropping the [`Completing`] abandons nothing. Only where another one could not be
+    /// waited for, since the link ends all waits once it knows a rank to be lost, is the epoch
+    /// still open: going on looks for its post again.
     ///
     /// # Example
     /// ```
@@ -232,7 +238,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
             "pscw.complete.retire<tell",
             {
                 for &target in self.targets.rest(self.retired) {
-                    // WAIT: the target expects this rank behind its post. One that is lost does not post any more.
+                    // WAIT: the target expects this rank behind its post. One that is lost does not
+                    // post any more.
                     let posted = point!(
                         "pscw.complete.await_post",
                         self.side.await_post(target);
@@ -243,7 +250,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                     // BUDGET: going on retires no newer post.
                     point!("pscw.complete.retired", self.retired = self.retired.wrapping_add(1));
                 }
-                // ORDER: G1: the puts before what announces them. Where a rank is lost, the puts to all others have come to their places.
+                // ORDER: G1: the puts before what announces them. Where a rank is lost, the puts to
+                // all others have come to their places.
                 let order = || match sync.order(link) {
                     Err(Refusal::PeerLost(rank)) => {
                         self.lost.keep(rank);
@@ -279,7 +287,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     }
 }
 
-/// The first peer that was found lost while all are told, or a number that no rank has. (No `Option`: see [`Completing::ended`].)
+/// The first peer that was found lost while all are told, or a number that no rank has. (No
+/// `Option`: see [`Completing::ended`].)
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Lost(u16);
 
@@ -292,7 +301,8 @@ impl Lost {
         }
     }
 
-    /// Keeps that `peer` is lost, if that is what came of a call for it: the others are told all the same.
+    /// Keeps that `peer` is lost, if that is what came of a call for it: the others are told all
+    /// the same.
     #[inline(always)]
     fn note(&mut self, peer: Rank, came: Result<(), Error>) -> Result<(), Error> {
         match came {
@@ -335,7 +345,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Side<'_, 'w, L, S> {
         let note = |refusal: &Refusal| busy.set(matches!(refusal, Refusal::Busy(_)));
         let told = (self.core.world).retry_for(full, || step().inspect_err(note));
         if told.is_ok() || busy.get() {
-            // The answer that is under way would be taken for the next one's: going on waits for it, or for its failure.
+            // The answer that is under way would be taken for the next one's: going on waits for
+            // it, or for its failure.
             return told;
         }
         lost.note(peer, told)

@@ -1,10 +1,11 @@
 //! Posts and completions as numbers, each in a slot of its own writer: no lock, no reset.
 //!
 //! # How
-//! Every rank has, per window, two slots for every peer. A target's n-th post to an origin sets the target's *post slot*
-//! at the origin to n; when the origin completes that epoch, it sets its *completion slot* at the target to n. Both count
-//! for themselves which n is next, and numbers are only ever compared with "reached": so nothing is cleared, a post of the
-//! next epoch may come early, and nobody reads another's memory.
+//! Every rank has, per window, two slots for every peer. A target's n-th post to an origin sets the
+//! target's *post slot* at the origin to n; when the origin completes that epoch, it sets its
+//! *completion slot* at the target to n. Both count for themselves which n is next, and numbers are
+//! only ever compared with "reached": so nothing is cleared, a post of the next epoch may come
+//! early, and nobody reads another's memory.
 //!
 //! # Cost (remote accesses)
 //! | call | per peer |
@@ -14,11 +15,12 @@
 //! | `start`, `wait` | none |
 //!
 //! # Memory per rank and window
-//! Shared: `8 p` bytes, in the message buffer while that has room; up to 16 ranks whose machine keeps its caches in step: a line per peer. Private: `2 p + ceil(p / 32)` arena words.
+//! Shared: `8 p` bytes, in the message buffer while that has room; up to 16 ranks whose machine
+//! keeps its caches in step: a line per peer. Private: `2 p + ceil(p / 32)` arena words.
 //!
 //! # Source
-//! Ours; the idea that a word with a single writer needs no lock is that of flag arrays in RCCE and in [foMPI]'s
-//! barrier.
+//! Ours; the idea that a word with a single writer needs no lock is that of flag arrays in RCCE and
+//! in [foMPI]'s barrier.
 //!
 //! [foMPI]: crate#sources
 
@@ -43,7 +45,8 @@ pub struct EpochSlots<'w> {
 }
 
 impl EpochSlots<'_> {
-    /// The slot that `rank` sets here when it posts; at `rank`, the one that this rank sets has this rank's number.
+    /// The slot that `rank` sets here when it posts; at `rank`, the one that this rank sets has
+    /// this rank's number.
     fn post_slot(&self, rank: Rank) -> Slot {
         self.slots.plus(u32::from(rank.get()))
     }

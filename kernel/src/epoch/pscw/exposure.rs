@@ -14,17 +14,20 @@ use super::{Side, Strategy, access::Lost, transient};
 use crate::{Error, Group, Timeout, Unfinished, Waiting, Window, window::Lines};
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
-    /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they complete.
+    /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they
+    /// complete.
     ///
-    /// Writes the piece's dirty lines back, if they are cached. Waits for nothing but the origins' locks, if the strategy has any. The epoch
-    /// ends with [`Exposure::wait`].
+    /// Writes the piece's dirty lines back, if they are cached. Waits for nothing but the origins'
+    /// locks, if the strategy has any. The epoch ends with [`Exposure::wait`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger world): no epoch was opened. [`Error::Timeout`] naming the
-    /// origin that could not be told, with a [`Posting`] to go on with.
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger
+    /// world): no epoch was opened. [`Error::Timeout`] naming the origin that could not be told,
+    /// with a [`Posting`] to go on with.
     ///
-    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of several, the first): the epoch is open, and
-    /// going on gives it at once. [`Exposure::wait`] may wait for the lost one in vain.
+    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
+    /// several, the first): the epoch is open, and going on gives it at once. [`Exposure::wait`]
+    /// may wait for the lost one in vain.
     ///
     /// # Example
     /// ```
@@ -52,9 +55,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         self.post_lines(Ok(self.core.all()), origins)
     }
 
-    /// [`post`](Window::post), for origins that access the elements `range` only: no other line is written back, invalidated
-    /// at [`Exposure::wait`], or closed to own stores. That they keep to it is the program's promise: accesses to other lines
-    /// are not refused, and may be lost there.
+    /// [`post`](Window::post), for origins that access the elements `range` only: no other line is
+    /// written back, invalidated at [`Exposure::wait`], or closed to own stores. That they keep to
+    /// it is the program's promise: accesses to other lines are not refused, and may be lost there.
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
@@ -212,8 +215,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// Waits until all origins have completed. Then their puts are seen by own loads.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not record who: the listed
-    /// ranks are the group's first then), and the epoch to go on with.
+    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not
+    /// record who: the listed ranks are the group's first then), and the epoch to go on with.
     ///
     /// # Example
     /// ```
@@ -241,8 +244,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
         }
     }
 
-    /// Whether all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and only needs to be dropped.
-    /// Does not wait.
+    /// Whether all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and
+    /// only needs to be dropped. Does not wait.
     ///
     /// # Errors
     /// [`Error::PeerLost`], while origins are missing.
@@ -311,7 +314,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// Behind the last completion.
     fn end(&mut self) -> Result<(), Error> {
         let core = self.side.core;
-        // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time before.
+        // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time
+        // before.
         point!("pscw.wait.refresh", core.refresh(core.exposed.get())?);
         core.exposure_open.set(false);
         self.done = true;

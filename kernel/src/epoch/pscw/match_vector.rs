@@ -1,7 +1,7 @@
 //! Posts as bits, completions as a counter, under test-and-set registers: as published.
 //!
-//! The words and their rules: `flagpost-mapped::match_vector`. Only links that have such words ([`VectorLink`]) offer
-//! this strategy.
+//! The words and their rules: `flagpost-mapped::match_vector`. Only links that have such words
+//! ([`VectorLink`]) offer this strategy.
 //!
 //! # Cost (remote accesses; a lock and its unlock are one each)
 //! | call | per peer |
@@ -14,7 +14,8 @@
 //! Shared: `4 ceil(p / 32) + 4` bytes, in whole lines. Private: `ceil(p / 32)` arena words.
 //!
 //! # Source
-//! [PSCW-SCC] IV-B, Algorithms 1 and 2. We differ: clearing the bit takes the lock too, as eight ranks share a byte.
+//! [PSCW-SCC] IV-B, Algorithms 1 and 2. We differ: clearing the bit takes the lock too, as eight
+//! ranks share a byte.
 //!
 //! [PSCW-SCC]: crate#sources
 

@@ -1,19 +1,22 @@
-//! Posts in a list of k entries, completions in a counter: memory by the number of neighbours, not of ranks.
+//! Posts in a list of k entries, completions in a counter: memory by the number of neighbours, not
+//! of ranks.
 //!
 //! # How
-//! Every rank has, per window, a *matching list* of k cells and a *completion counter*. A target that posts looks for a
-//! free entry of the origin's list and claims it with its own number by a compare-and-swap: the claim is the post. The
-//! origin finds the number in its list, and frees the entry before it completes. A completion adds 1 to the target's
-//! counter, which is never reset: the target counts how many it has expected so far, and waits until the counter has come
-//! so far (compared as a signed distance, so that both may wrap around).
+//! Every rank has, per window, a *matching list* of k cells and a *completion counter*. A target
+//! that posts looks for a free entry of the origin's list and claims it with its own number by a
+//! compare-and-swap: the claim is the post. The origin finds the number in its list, and frees the
+//! entry before it completes. A completion adds 1 to the target's counter, which is never reset:
+//! the target counts how many it has expected so far, and waits until the counter has come so far
+//! (compared as a signed distance, so that both may wrap around).
 //!
-//! Where the search begins: where this rank's last post to the same place of a group was; at first, at a place that
-//! follows from its number. Once each of an origin's neighbours has an entry of its own, a post takes one attempt.
+//! Where the search begins: where this rank's last post to the same place of a group was; at first,
+//! at a place that follows from its number. Once each of an origin's neighbours has an entry of its
+//! own, a post takes one attempt.
 //!
 //! # Choosing k
-//! At least as many as posts can be under way to a rank at the same time: those that it has not retired, of this epoch and
-//! early ones of the next. A post beyond that waits for an entry, within its budget; an origin that waits for just that
-//! post waits as long.
+//! At least as many as posts can be under way to a rank at the same time: those that it has not
+//! retired, of this epoch and early ones of the next. A post beyond that waits for an entry, within
+//! its budget; an origin that waits for just that post waits as long.
 //!
 //! # Cost
 //! Remote accesses. Over `mapped` an atomic operation on a cell is 4: lock, load, store, unlock.
@@ -27,16 +30,19 @@
 //! An origin polls the entries of its own list in turn, and each that holds a post once.
 //!
 //! # Memory per rank and window
-//! Shared: `8 (k + 1)` bytes, in whole lines. Private: `2 k` arena words. Nothing grows with the number of ranks.
+//! Shared: `8 (k + 1)` bytes, in whole lines. Private: `2 k` arena words. Nothing grows with the
+//! number of ranks.
 //!
 //! # Invariants
-//! I1. An entry holds 0 or the number of a rank, plus 1. It leaves 0 by a claim, and comes back to it by its owner alone,
-//!     when the post is retired.
-//! I2. A rank is in a list at most once: it posts again only behind a completion, which follows the retirement.
+//! I1. An entry holds 0 or the number of a rank, plus 1. It leaves 0 by a claim, and comes back to
+//!     it by its owner alone, when the post is retired.
+//! I2. A rank is in a list at most once: it posts again only behind a completion, which follows the
+//!     retirement.
 //!
 //! # Source
-//! [foMPI] 2.3, Fig. 2c. There, free entries form a list of their own that is popped by compare-and-swap, and the match is
-//! a second step; here the claimed entry is the match. The completion counter is the same.
+//! [foMPI] 2.3, Fig. 2c. There, free entries form a list of their own that is popped by
+//! compare-and-swap, and the match is a second step; here the claimed entry is the match. The
+//! completion counter is the same.
 //!
 //! [foMPI]: crate#sources
 
@@ -59,14 +65,14 @@ const CELL: u32 = 8;
 /// What the completion counter holds before the first completion: the second wraps around.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
-/// The strategy for few neighbours among many ranks. Its option is k, the number of entries: see the
-/// [module](super#strategies).
+/// The strategy for few neighbours among many ranks. Its option is k, the number of entries: see
+/// the [module](super#strategies).
 #[derive(Debug)]
 pub struct MatchingList<'w> {
     /// The list, then the completion counter.
     cells: Key,
-    /// Per own entry: what was found there and not retired, or 0. Posts of other targets than those that are waited for
-    /// are found, too: they are only admitted when an epoch asks for them.
+    /// Per own entry: what was found there and not retired, or 0. Posts of other targets than those
+    /// that are waited for are found, too: they are only admitted when an epoch asks for them.
     found: &'w [Cell<u32>],
     /// Per place in a group of origins: where this rank's last post went. A hint.
     places: &'w [Cell<u32>],
@@ -74,11 +80,12 @@ pub struct MatchingList<'w> {
     next: Cell<u16>,
     /// How many entries the present post has found taken.
     taken: Cell<u16>,
-    /// What the completion counter comes to when all is completed, and what it was when last looked at.
+    /// What the completion counter comes to when all is completed, and what it was when last looked
+    /// at.
     expected: Cell<u32>,
     seen: Cell<u32>,
-    /// Operations that may be under way. A window has one epoch of each kind at a time, and its calls go on where they
-    /// stopped.
+    /// Operations that may be under way. A window has one epoch of each kind at a time, and its
+    /// calls go on where they stopped.
     claiming: Op,
     looking: Op,
     freeing: Op,
@@ -212,7 +219,8 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
     }
 
     fn posted(&self, link: &L, target: Rank) -> Result<bool, Refusal> {
-        // Once round, from where the last look ended: one that waits for its answer is gone on with.
+        // Once round, from where the last look ended: one that waits for its answer is gone on
+        // with.
         for _ in 0..self.entries() {
             let entry = self.next.get();
             if self.found_at(entry) == 0 {

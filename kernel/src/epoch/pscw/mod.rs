@@ -38,19 +38,21 @@
 //! | [`MatchVector`], as published | 4 remote accesses | 4 remote accesses, 4 own | p / 8 + 4 bytes | remote words under locks |
 //! | [`MatchingList`], for few neighbours | 1 remote atomic, at most k | 1 remote atomic, 1 own | 8 k + 8 bytes | k, the most posts that are under way to a rank |
 //!
-//! `start` and `wait` access no other rank. The module of each strategy has the counts to the access.
+//! `start` and `wait` access no other rank. The module of each strategy has the counts to the
+//! access.
 //!
 //! # Invariants
-//! I1. A post is retired before its target is told of the completion. The target may post again at once; a
-//!     retirement that came later would lose that post.
+//! I1. A post is retired before its target is told of the completion. The target may post again at
+//!     once; a retirement that came later would lose that post.
 //! I2. The target expects its origins before any of them is told of the post.
-//! I3. Between `post` and `wait` the target's cache holds no dirty line of what it has exposed: the piece, or the range given to
-//!     `post_range`.
+//! I3. Between `post` and `wait` the target's cache holds no dirty line of what it has exposed: the
+//!     piece, or the range given to `post_range`.
 //!
 //! # Bounds
-//! All waits take the world's budget. A call that runs out of it returns its handle in [`Unfinished`](crate::Unfinished); the
-//! handle knows whom it has told already, so going on tells only the rest. A handle that is dropped
-//! before its epoch's end makes the window refuse further epochs ([`Error::EpochAbandoned`]).
+//! All waits take the world's budget. A call that runs out of it returns its handle in
+//! [`Unfinished`](crate::Unfinished); the handle knows whom it has told already, so going on tells
+//! only the rest. A handle that is dropped before its epoch's end makes the window refuse further
+//! epochs ([`Error::EpochAbandoned`]).
 //!
 //! # Source
 //! [PSCW-SCC] IV-B, Algorithms 1 and 2, trigger-only in its Table I.

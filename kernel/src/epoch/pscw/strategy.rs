@@ -6,8 +6,8 @@ use flagpost_link::{Link, Rank, Refusal};
 
 use crate::{Error, Group, Missing, Waiting, World};
 
-/// How posts and completions travel: the state of one window at one rank. The epochs of [`pscw`](super) call it; users
-/// only choose one ([`World::allocate_with`]).
+/// How posts and completions travel: the state of one window at one rank. The epochs of
+/// [`pscw`](super) call it; users only choose one ([`World::allocate_with`]).
 ///
 /// Calls that are refused for the moment have changed nothing and are repeated.
 pub trait Strategy<'w, L: Link>: Sized + Debug {
@@ -23,7 +23,8 @@ pub trait Strategy<'w, L: Link>: Sized + Debug {
     /// Of memory: see [`World::allocate`].
     fn prepare(world: &'w World<'w, L>, options: Self::Options) -> Result<Self, Error>;
 
-    /// Clears it, where that may have to wait: repeated, if a budget runs out, before any peer accesses it.
+    /// Clears it, where that may have to wait: repeated, if a budget runs out, before any peer
+    /// accesses it.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -78,7 +79,8 @@ pub trait Strategy<'w, L: Link>: Sized + Debug {
     /// The link's; [`Refusal::Full`] (transient) if there is no room for the post.
     fn post(&self, link: &L, origin: Rank, nth: u16) -> Result<(), Refusal>;
 
-    /// Whether all of `origins` have completed. `done` is how many of them were found to have, so far.
+    /// Whether all of `origins` have completed. `done` is how many of them were found to have, so
+    /// far.
     ///
     /// # Errors
     /// The link's.

@@ -100,8 +100,9 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         self.set(self.window.core.world.rank(), field, amo)
     }
 
-    /// Changes a cell at `rank`, once. One that was begun when a budget ran out comes first: nothing that is late lands on what
-    /// is changed here. If that was this one, it is done. Readers that are taken are remembered.
+    /// Changes a cell at `rank`, once. One that was begun when a budget ran out comes first:
+    /// nothing that is late lands on what is changed here. If that was this one, it is done.
+    /// Readers that are taken are remembered.
     pub(super) fn set(&self, rank: Rank, field: Field, amo: Amo) -> Result<(), Error> {
         let this = (rank, field, amo);
         match self.begun.get() {
@@ -126,7 +127,8 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         old.map(drop)
     }
 
-    /// Does step `number`, unless as many have been `done` by an earlier call of the same attach or detach.
+    /// Does step `number`, unless as many have been `done` by an earlier call of the same attach or
+    /// detach.
     pub(super) fn step(
         done: &Cell<u16>,
         number: u16,

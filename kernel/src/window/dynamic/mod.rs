@@ -1,11 +1,13 @@
 //! Dynamic windows: memory that ranks attach and detach on their own.
 //!
 //! # Guarantee
-//! G1. An access by a [`Displacement`] reaches the memory that it was given for, or is refused: never what was attached in
-//!     its place later, unless its region has had 2^24 - 1 attachments since: then numbers come again.
-//! G2. Whoever learns of a [detach](DynamicWindow::detach) (by whatever orders memory: an epoch, a barrier, a
-//!     notification) and accesses that memory afterwards is refused.
-//! G3. Attach and detach wait for nobody but locks, and tell nobody but, if so chosen, ranks that keep descriptors.
+//! G1. An access by a [`Displacement`] reaches the memory that it was given for, or is refused:
+//!     never what was attached in its place later, unless its region has had 2^24 - 1 attachments
+//!     since: then numbers come again.
+//! G2. Whoever learns of a [detach](DynamicWindow::detach) (by whatever orders memory: an epoch, a
+//!     barrier, a notification) and accesses that memory afterwards is refused.
+//! G3. Attach and detach wait for nobody but locks, and tell nobody but, if so chosen, ranks that
+//!     keep descriptors.
 //!
 //! # Shared words: the directory, at every rank
 //! | cell | what | who changes it |
@@ -16,7 +18,8 @@
 //! | per region: key | the key of its memory | owner |
 //! | per 64 ranks: readers | one bit per rank that keeps descriptors of this one | peers set, owner clears |
 //!
-//! All are cells, changed and read at once ([`Link::amo`]), an answered change before whatever follows.
+//! All are cells, changed and read at once ([`Link::amo`]), an answered change before whatever
+//! follows.
 //!
 //! # Steps
 //! | call | core | in order |
@@ -33,23 +36,26 @@
 //! | `detach` | none | 1 per reader |
 //!
 //! # Invariants
-//! I1. A region's name is 0 while its key changes, and no name comes twice, as far as G1 says. Who knows a displacement
-//!     finds no key from before it; so if its name is found behind a key, the key belongs to it.
-//! I2. A detach clears the name before it counts, or takes the readers. A kept descriptor was read behind the count that
-//!     it is kept with, or behind becoming a reader. So it is out of date, or its keeper is told, whenever its name was
-//!     cleared later.
+//! I1. A region's name is 0 while its key changes, and no name comes twice, as far as G1 says. Who
+//!     knows a displacement finds no key from before it; so if its name is found behind a key, the
+//!     key belongs to it.
+//! I2. A detach clears the name before it counts, or takes the readers. A kept descriptor was read
+//!     behind the count that it is kept with, or behind becoming a reader. So it is out of date, or
+//!     its keeper is told, whenever its name was cleared later.
 //!
 //! # Coherence
-//! As of other windows ([`super`]): attached memory is cached by its owner, `post` publishes and `wait` refreshes all that
-//! is attached.
+//! As of other windows ([`super`]): attached memory is cached by its owner, `post` publishes and
+//! `wait` refreshes all that is attached.
 //!
 //! # Memory per rank
-//! Shared: 16 bytes, 16 per region, 8 per 64 ranks. Private words: 3 per region, 5 per kept descriptor, 1 per 32 ranks.
+//! Shared: 16 bytes, 16 per region, 8 per 64 ranks. Private words: 3 per region, 5 per kept
+//! descriptor, 1 per 32 ranks.
 //!
 //! # Source
-//! [foMPI] 2.2: "Dynamic windows", with the id counter, and its optimized variant, with notifications of detach. There the
-//! counter moves with an attach, too, and all of the target's list is fetched; here a displacement names its region, so
-//! that one descriptor is fetched, and a new region makes no kept one wrong.
+//! [foMPI] 2.2: "Dynamic windows", with the id counter, and its optimized variant, with
+//! notifications of detach. There the counter moves with an attach, too, and all of the target's
+//! list is fetched; here a displacement names its region, so that one descriptor is fetched, and a
+//! new region makes no kept one wrong.
 //!
 //! [foMPI]: crate#sources
 
@@ -83,7 +89,8 @@ pub enum Validation {
     /// They look at the target's counter, with each access.
     #[default]
     Counter,
-    /// The target tells them: nothing is looked at remotely, and a detach costs a message per rank that keeps descriptors.
+    /// The target tells them: nothing is looked at remotely, and a detach costs a message per rank
+    /// that keeps descriptors.
     Invalidation,
 }
 
@@ -108,7 +115,8 @@ impl Default for DynamicOptions {
     }
 }
 
-/// Names a byte of attached memory at its rank. Told to peers by the program's own means, as a number.
+/// Names a byte of attached memory at its rank. Told to peers by the program's own means, as a
+/// number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Displacement(u64);
@@ -167,7 +175,8 @@ const fn number_after(number: u32) -> u32 {
     }
 }
 
-/// The number of a region before its first attachment: the second begins anew at 1, so that every run passes that.
+/// The number of a region before its first attachment: the second begins anew at 1, so that every
+/// run passes that.
 const BEFORE_FIRST: u32 = NUMBERS.wrapping_sub(1);
 
 /// In the number of an own attachment: it is attached.
@@ -175,9 +184,9 @@ const USED: u32 = 1_u32.wrapping_shl(31);
 
 /// A window that consists of what its ranks have attached.
 ///
-/// Its epochs are those of [`DynamicWindow::window`]; accesses go through [`DynamicWindow::at`], which takes the epoch and
-/// where they begin, and has all operations. Dropping it instead of [freeing](DynamicWindow::free) keeps all
-/// that it took.
+/// Its epochs are those of [`DynamicWindow::window`]; accesses go through [`DynamicWindow::at`],
+/// which takes the epoch and where they begin, and has all operations. Dropping it instead of
+/// [freeing](DynamicWindow::free) keeps all that it took.
 #[derive(Debug)]
 pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {
     window: Window<'w, u8, L, S>,
@@ -192,8 +201,8 @@ pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {
     /// The change of a cell that had begun when a budget ran out.
     begun: Cell<Option<(Rank, Field, Amo)>>,
     changing: Op,
-    /// The attach or detach that has not ended; how many steps of naming the region, and of making descriptors out of date, are
-    /// done.
+    /// The attach or detach that has not ended; how many steps of naming the region, and of making
+    /// descriptors out of date, are done.
     change: Cell<Option<Change>>,
     named: Cell<u16>,
     outdated: Cell<u16>,
@@ -296,8 +305,8 @@ impl<'w, L: Link> World<'w, L> {
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
-    /// For epochs: of this window [`post`](Window::post), [`start`](Window::start) and the like are called. It has no
-    /// elements.
+    /// For epochs: of this window [`post`](Window::post), [`start`](Window::start) and the like are
+    /// called. It has no elements.
     pub fn window(&self) -> &Window<'w, u8, L, S> {
         &self.window
     }
@@ -319,14 +328,14 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         self.validation
     }
 
-    /// Adds `memory` to the window; gives the displacement of its first byte, which peers must be told. The memory is only
-    /// reached through the window then. Waits for nobody.
+    /// Adds `memory` to the window; gives the displacement of its first byte, which peers must be
+    /// told. The memory is only reached through the window then. Waits for nobody.
     ///
     /// # Errors
-    /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::WrongWindow`] if it is another world's;
-    /// [`Error::TooManyAttached`];
-    /// [`Error::Timeout`] if the lock of the own words stays taken, or an answer is under way: nothing is attached; a repeated
-    /// call goes on where this one stopped.
+    /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::WrongWindow`] if
+    /// it is another world's; [`Error::TooManyAttached`]; [`Error::Timeout`] if the lock of the own
+    /// words stays taken, or an answer is under way: nothing is attached; a repeated call goes on
+    /// where this one stopped.
     ///
     /// # Example
     /// ```
@@ -363,8 +372,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             return Err(Error::TooManyAttached { max });
         };
         let link = self.window.core.world.link();
-        // PUBLISH: an exposure may be open already: peers read what the memory holds, and no dirty line is left to
-        // travel over their puts.
+        // PUBLISH: an exposure may be open already: peers read what the memory holds, and no dirty
+        // line is left to travel over their puts.
         point!(
             "window.dynamic.attach.publish",
             link.publish(piece.key, 0, piece.bytes)?
@@ -386,14 +395,15 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         Ok(Displacement::named(region, next))
     }
 
-    /// Takes `memory` out of the window. Peers' accesses to it have ended; what they put is there when this returns.
+    /// Takes `memory` out of the window. Peers' accesses to it have ended; what they put is there
+    /// when this returns.
     ///
-    /// Cost: [`Validation::Counter`]: own words only; [`Validation::Invalidation`]: 1 remote operation per rank that has
-    /// accessed this one's memory since the last detach.
+    /// Cost: [`Validation::Counter`]: own words only; [`Validation::Invalidation`]: 1 remote
+    /// operation per rank that has accessed this one's memory since the last detach.
     ///
     /// # Errors
-    /// [`Error::NotAttached`]; [`Error::Timeout`] naming whose lock is taken: the memory is not accessible any more, call
-    /// again to finish.
+    /// [`Error::NotAttached`]; [`Error::Timeout`] naming whose lock is taken: the memory is not
+    /// accessible any more, call again to finish.
     pub fn detach(&self, memory: &Memory<'w, L>) -> Result<(), Error> {
         let (claimed, piece) = memory.part(self.window.core.world)?;
         let mut rows = (0..).zip(self.rows());
@@ -473,7 +483,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         Ok(link.read_local(key, offset, bytemuck::cast_slice_mut(into))?)
     }
 
-    /// Writes own attached memory from `at` on, through the cache. Peers see it after the next `post`.
+    /// Writes own attached memory from `at` on, through the cache. Peers see it after the next
+    /// `post`.
     ///
     /// # Errors
     /// [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes); [`Error::Exposed`] while peers may

@@ -87,7 +87,8 @@ impl<'w> Kept<'w> {
     }
 }
 
-/// Peers' attached memory from a displacement on, as elements `T`, in an epoch `E`: see [`DynamicWindow::at`].
+/// Peers' attached memory from a displacement on, as elements `T`, in an epoch `E`: see
+/// [`DynamicWindow::at`].
 #[derive(Debug)]
 pub struct Attached<'e, 'w, T, L: Link, S, E> {
     window: &'e DynamicWindow<'w, L, S>,
@@ -153,16 +154,19 @@ fn place(rank: Rank, at: Displacement) -> u32 {
 }
 
 impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
-    /// The memory attached by a peer from `at` on, as elements `T`: what the operations of [`Rma`] reach in an access
-    /// epoch of [`DynamicWindow::window`]. Indices count from there, and the rank that a call names is the one whose displacement `at` is.
+    /// The memory attached by a peer from `at` on, as elements `T`: what the operations of [`Rma`]
+    /// reach in an access epoch of [`DynamicWindow::window`]. Indices count from there, and the
+    /// rank that a call names is the one whose displacement `at` is.
     ///
-    /// Each call waits until the epoch admits its target, and finds out anew whether the memory is still attached. Cost: one load
-    /// of the target's counter, unless detaches are told ([`Validation`]), or three remote operations where no descriptor is kept; and that of
-    /// the operation.
+    /// Each call waits until the epoch admits its target, and finds out anew whether the memory is
+    /// still attached. Cost: one load of the target's counter, unless detaches are told
+    /// ([`Validation`]), or three remote operations where no descriptor is kept; and that of the
+    /// operation.
     ///
     /// # Errors
-    /// Of each call, beside its own, and without a handle: [`Error::Timeout`] if the target does not answer where the memory lies, or
-    /// a lock of its words stays taken; [`Error::PeerLost`]; [`Error::NotAttached`]; [`Error::WrongWindow`], if the epoch is another window's;
+    /// Of each call, beside its own, and without a handle: [`Error::Timeout`] if the target does
+    /// not answer where the memory lies, or a lock of its words stays taken; [`Error::PeerLost`];
+    /// [`Error::NotAttached`]; [`Error::WrongWindow`], if the epoch is another window's;
     /// [`Error::OutOfRange`], if `at` is a byte behind the memory (in bytes).
     ///
     /// ```
@@ -253,8 +257,8 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// Reads where `rank`'s region is.
     fn fetch(&self, rank: Rank, at: Displacement) -> Result<Descriptor, Error> {
         let read = |field| self.change(rank, field, Amo::Read);
-        // I1: the name behind the key: a name that is still there says whose key it was. Who knows the displacement
-        // finds no key from before it.
+        // I1: the name behind the key: a name that is still there says whose key it was. Who knows
+        // the displacement finds no key from before it.
         let key = read(Field::Key(at.region()))?;
         let name = read(Field::Name(at.region()))?;
         let number = name.wrapping_shr(u32::BITS) as u32;

@@ -1,7 +1,7 @@
 //! Cases that fail, each in its own way, to try what watches over the cases.
 //!
-//! Selected by their full name only. All but `broken.fail` end, or hang, the whole machine. They act on core
-//! 1, or on core 0 of a machine of one.
+//! Selected by their full name only. All but `broken.fail` end, or hang, the whole machine. They
+//! act on core 1, or on core 0 of a machine of one.
 
 use core::hint::{black_box, spin_loop};
 

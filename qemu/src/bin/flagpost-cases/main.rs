@@ -17,12 +17,12 @@
 //!   all:   barrier ─ reset own memory ─ barrier ─ delay ─ run ─ record ─ barrier ─ …
 //!                                          └──────── instructions ────────┘
 //! ```
-//! Under `-icount shift=0,sleep=off` everything here is a function of the image, the number of harts and
-//! the arguments: the same run gives the same records, instruction counts included.
+//! Under `-icount shift=0,sleep=off` everything here is a function of the image, the number of
+//! harts and the arguments: the same run gives the same records, instruction counts included.
 //!
 //! # Records
-//! Those that begin with `@` are for `cargo xtask qemu`, one per line after decoding:
-//! `@plan`, `@skip`, `@begin`, `@note`, `@fail`, `@end`, `@done`, `@list`; from the board `@trap`, `@panic`.
+//! Those that begin with `@` are for `cargo xtask qemu`, one per line after decoding: `@plan`,
+//! `@skip`, `@begin`, `@note`, `@fail`, `@end`, `@done`, `@list`; from the board `@trap`, `@panic`.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
 
@@ -58,7 +58,8 @@ impl Platform for Qemu {
 
 impl MachinePlatform for Qemu {}
 
-/// Runs the selected cases on every hart. All harts compute the same plan and go through it together.
+/// Runs the selected cases on every hart. All harts compute the same plan and go through it
+/// together.
 fn run(hart: Hart) -> Exit {
     let args = Args::new(flagpost_qemu::boot_args());
     #[cfg(mutants)]
@@ -142,8 +143,8 @@ fn delay(hart: Hart, plan: &Plan<'_>, session: u32) {
     }
 }
 
-/// Mixes three numbers into one in which every bit depends on all of theirs (the finalizer of MurmurHash3,
-/// once per number).
+/// Mixes three numbers into one in which every bit depends on all of theirs (the finalizer of
+/// MurmurHash3, once per number).
 fn mix(numbers: [u32; 3]) -> u32 {
     numbers.iter().fold(0x9e37_79b9, |hash, number| {
         let mut hash: u32 = hash ^ number;

@@ -14,8 +14,9 @@ use crate::plan::Plan;
 /// The session of the last case that failed on any core.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 
-/// Each core's failure in the case at hand. The locks are never contended, which matters, since a spinning
-/// hart does not give its turn away: only the core itself stores, and only core 0 looks, a barrier later.
+/// Each core's failure in the case at hand. The locks are never contended, which matters, since a
+/// spinning hart does not give its turn away: only the core itself stores, and only core 0 looks, a
+/// barrier later.
 static FAILURES: [Mutex<Option<Failure>>; MAX_HARTS] = [const { Mutex::new(None) }; MAX_HARTS];
 
 /// How many cases ended how.
@@ -41,7 +42,8 @@ impl Tally {
     }
 }
 
-/// What a case reports on this core. Kept until the case has ended, since printing takes instructions.
+/// What a case reports on this core. Kept until the case has ended, since printing takes
+/// instructions.
 #[derive(Default)]
 pub(crate) struct Notes {
     kept: Vec<(&'static str, u64), 64>,

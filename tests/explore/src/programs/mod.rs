@@ -1,12 +1,14 @@
 //! Random one-sided programs, and what they must come to.
 //!
-//! A [`Program`] is made of a seed: a few ranks, a few windows, and *phases*: exposure and access epochs, fences, locks,
-//! notified puts, stores to own memory. It is valid by MPI-3's rules for the separate memory model, in which two accesses
-//! of one epoch to the same element conflict unless both only read, or both accumulate with the same operation, or one of
-//! them with `NO_OP`. So there is one right outcome, and the generator knows it: it keeps what every element must hold behind
-//! every phase. Where the order would count it leaves no choice: one rank only replaces an element in an epoch; floats are
-//! whole numbers, so few and small that none is rounded in whatever order, and no zero has a sign.
-//! [`run`] lets each rank carry out its part on a link and compares all that it sees.
+//! A [`Program`] is made of a seed: a few ranks, a few windows, and *phases*: exposure and access
+//! epochs, fences, locks, notified puts, stores to own memory. It is valid by MPI-3's rules for the
+//! separate memory model, in which two accesses of one epoch to the same element conflict unless
+//! both only read, or both accumulate with the same operation, or one of them with `NO_OP`. So
+//! there is one right outcome, and the generator knows it: it keeps what every element must hold
+//! behind every phase. Where the order would count it leaves no choice: one rank only replaces an
+//! element in an epoch; floats are whole numbers, so few and small that none is rounded in whatever
+//! order, and no zero has a sign. [`run`] lets each rank carry out its part on a link and compares
+//! all that it sees.
 //!
 //! ```text
 //!   seed ──► generate ──► Program { phases, each with what every rank does and what it must see }
@@ -14,8 +16,8 @@
 //!            a chip's seed ──┴──► run, on every core of the simulator
 //! ```
 //!
-//! What is generated: see [`Phase`]. What is not: conflicting accesses, since MPI leaves their outcome open; ranks that
-//! stop; budgets that expire (cases `timeout.*`).
+//! What is generated: see [`Phase`]. What is not: conflicting accesses, since MPI leaves their
+//! outcome open; ranks that stop; budgets that expire (cases `timeout.*`).
 
 mod generate;
 mod model;
@@ -122,7 +124,8 @@ pub enum Kind {
     Barrier,
     /// These ranks detach their memory and attach it again; accesses to the old place are refused.
     Attach(Vec<bool>),
-    /// All ranks combine what they have, element by element: what each has, and what it comes to, at the root or, if there is none, everywhere.
+    /// All ranks combine what they have, element by element: what each has, and what it comes to,
+    /// at the root or, if there is none, everywhere.
     Reduce {
         /// How.
         operation: Operation,
@@ -162,7 +165,8 @@ pub struct Access {
     pub index: usize,
     /// What is done.
     pub what: What,
-    /// Whether by a request, which is waited for behind all others: puts, gets and accumulates of consecutive elements.
+    /// Whether by a request, which is waited for behind all others: puts, gets and accumulates of
+    /// consecutive elements.
     pub request: bool,
 }
 
@@ -177,9 +181,9 @@ pub enum What {
     Sieve(Vec<u64>),
     /// Accumulates these.
     Accumulate(Operation, Vec<u64>),
-    /// Accumulates these, and fetches what was there: for each element one of these values. They are what it held, with what
-    /// this rank has accumulated to it in the epoch before, and with what any of the others have, in any order. None, if these
-    /// are too many to tell.
+    /// Accumulates these, and fetches what was there: for each element one of these values. They
+    /// are what it held, with what this rank has accumulated to it in the epoch before, and with
+    /// what any of the others have, in any order. None, if these are too many to tell.
     Fetch(Operation, Vec<u64>, Vec<Vec<u64>>),
     /// Gets, and puts the sum: alone, under an exclusive lock.
     Add(Vec<u64>),

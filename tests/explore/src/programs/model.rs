@@ -18,7 +18,8 @@ pub(super) enum Claim {
 }
 
 impl Claim {
-    /// What stands for both, if an access that claims `new` goes together with what was done before.
+    /// What stands for both, if an access that claims `new` goes together with what was done
+    /// before.
     fn with(self, new: Self) -> Option<Self> {
         const FETCH: Claim = Claim::Accumulate(Operation::NoOp);
         match (self, new) {
@@ -114,7 +115,8 @@ impl Board {
         }
     }
 
-    /// Notes in the accesses of an epoch, of each rank in its order, what those that fetch may find.
+    /// Notes in the accesses of an epoch, of each rank in its order, what those that fetch may
+    /// find.
     pub(super) fn note_fetched(&self, all: &mut [Vec<&mut Access>]) {
         for rank in 0..all.len() {
             for number in 0..all[rank].len() {

@@ -1,5 +1,5 @@
-//! The pieces of a window, as a program accesses them: elements of an allocated or a created one, or memory attached to
-//! a dynamic one.
+//! The pieces of a window, as a program accesses them: elements of an allocated or a created one,
+//! or memory attached to a dynamic one.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -312,7 +312,8 @@ fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
     Ok(())
 }
 
-/// A dynamic window to which each rank has attached memory. Its elements are bytes; those of the program lie in them.
+/// A dynamic window to which each rank has attached memory. Its elements are bytes; those of the
+/// program lie in them.
 pub(super) struct Attached<'w, T, L, S> {
     dynamic: DynamicWindow<'w, L, S>,
     memory: &'w Memory<'w, L>,

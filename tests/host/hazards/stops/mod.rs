@@ -21,8 +21,8 @@ use crate::hazards::mortal::{Mortal, NEVER, Stopped, bit};
 /// A program in which one rank stops.
 pub struct Stop {
     pub name: &'static str,
-    /// Most preemptions in a schedule, where it is long: on weak chips, with three ranks, or by itself. Bounds are
-    /// the largest with which all searches for it end within seconds.
+    /// Most preemptions in a schedule, where it is long: on weak chips, with three ranks, or by
+    /// itself. Bounds are the largest with which all searches for it end within seconds.
     pub preemptions: Option<u8>,
     pub cores: u16,
     /// The rank that stops.
@@ -33,7 +33,8 @@ pub struct Stop {
 
 /// What came of all the searches for one program.
 pub struct Account {
-    /// Accesses after which the rank was stopped: from 0 to one less than this, when it ended before.
+    /// Accesses after which the rank was stopped: from 0 to one less than this, when it ended
+    /// before.
     stops: u32,
     /// Stops after which others hang if their budget is unlimited.
     hang: u32,
@@ -108,8 +109,8 @@ impl Stop {
                 _ => 512,
             },
             buffer_size: 0,
-            // Everybody gives up when its budget runs out. It may have to twice: a budget that runs out on the
-            // first attempt on a lock had not begun.
+            // Everybody gives up when its budget runs out. It may have to twice: a budget that runs
+            // out on the first attempt on a lock had not begun.
             budgets_expire: if budgets {
                 2 * u32::from(self.cores)
             } else {
@@ -193,8 +194,8 @@ impl Stop {
         }
     }
 
-    /// Time passes only when nobody can go on. So whoever is waited for then has stopped, or waits itself: following the names
-    /// one finds who stopped. Of two ranks it is named at once.
+    /// Time passes only when nobody can go on. So whoever is waited for then has stopped, or waits
+    /// itself: following the names one finds who stopped. Of two ranks it is named at once.
     fn blames(&self, me: u16, error: Error, end: &End) -> Outcome {
         let Error::Timeout(timeout) = error else {
             return Err("another error");
@@ -205,7 +206,8 @@ impl Stop {
         let right = match timeout.waiting {
             // A register does not tell who holds it: its owner is named. Who stopped does hold it.
             Waiting::Lock => named.count_ones() == 1 && named & end.held.get() != 0,
-            // The words of a lock count who has it, and do not tell: the piece's owner is named. One of all is about no piece.
+            // The words of a lock count who has it, and do not tell: the piece's owner is named.
+            // One of all is about no piece.
             Waiting::Unlock => named == self.awaited(me),
             _ if self.cores == 2 => named == stopped,
             _ => named != 0 && named & (end.fine.get() | bit(me)) == 0,

@@ -21,7 +21,8 @@ type Shared<'w> = Window<'w, u32, Mapped<Mortal>>;
 /// What each rank does; errors end it.
 #[derive(Copy, Clone)]
 pub(super) enum Program {
-    /// An epoch, signalled by slots, by match vectors, or in a list of as many entries as there are others.
+    /// An epoch, signalled by slots, by match vectors, or in a list of as many entries as there are
+    /// others.
     Slots,
     Vector,
     List,
@@ -199,7 +200,8 @@ fn accumulated(window: &Shared<'_>) -> Result<(), Error> {
     Ok(lock.unlock()?)
 }
 
-/// Rank 1 has attached memory and told rank 0 so, which puts to it, and meets it; then it is detached.
+/// Rank 1 has attached memory and told rank 0 so, which puts to it, and meets it; then it is
+/// detached.
 fn dynamic<'w>(
     world: &'w Living<'w>,
     validation: Validation,
@@ -226,7 +228,8 @@ fn dynamic<'w>(
     window.detach(&memory)
 }
 
-/// Rank 1 has attached memory and told rank 0 so, which puts to it; meanwhile rank 1 attaches more, tells, and is put to there.
+/// Rank 1 has attached memory and told rank 0 so, which puts to it; meanwhile rank 1 attaches more,
+/// tells, and is put to there.
 fn attach<'w>(
     world: &'w Living<'w>,
     validation: Validation,

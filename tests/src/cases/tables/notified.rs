@@ -22,7 +22,8 @@ impl<P: Platform> Links<P> {
     pub(crate) const SMALL_NOTIFY_BELLS: &'static [Case<P>] =
         small_notify_cases!("bells.", Ring::Bells { entries: 2 });
 
-    /// Each put fills the ring; an answer comes before the next. A pair's have too many schedules for an exhaustive search each time.
+    /// Each put fills the ring; an answer comes before the next. A pair's have too many schedules
+    /// for an exhaustive search each time.
     pub(crate) const NOTIFY_FULL: &'static [Case<P>] = &[
         epochs(
             4,

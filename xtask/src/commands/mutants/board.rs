@@ -1,12 +1,13 @@
-//! The points that the QEMU board must kill: those whose breach its private images, its lock bits or plain program
-//! order bring to light in a single, deterministic run.
+//! The points that the QEMU board must kill: those whose breach its private images, its lock bits
+//! or plain program order bring to light in a single, deterministic run.
 //!
-//! They are those that `tests/killers/qemu.tsv` has lines for. All cases run whose names contain the line's case. A
-//! kill is a case that fails, traps or hangs, in a run that passes with no point broken.
+//! They are those that `tests/killers/qemu.tsv` has lines for. All cases run whose names contain
+//! the line's case. A kill is a case that fails, traps or hangs, in a run that passes with no point
+//! broken.
 //!
-//! Not among them: drains and acquires (the board's memory is coherent and strong below images and combining
-//! buffers; a drain that nothing else makes up for would show), and races whose
-//! window a hart only leaves when QEMU happens to end its turn there.
+//! Not among them: drains and acquires (the board's memory is coherent and strong below images and
+//! combining buffers; a drain that nothing else makes up for would show), and races whose window a
+//! hart only leaves when QEMU happens to end its turn there.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -29,8 +30,8 @@ const SEEDS: u32 = 3;
 /// Host time after which a run hangs: a hundred times what one takes.
 const HANGS: Duration = Duration::from_secs(10);
 
-/// Virtual microseconds that a call may wait: a thousand times what a case takes. A deadlock then is an error,
-/// not a hang.
+/// Virtual microseconds that a call may wait: a thousand times what a case takes. A deadlock then
+/// is an error, not a hang.
 const BUDGET: &str = "budget=20000";
 
 /// Boots for each point with it broken, and then the runs that killed with no point broken.
@@ -148,7 +149,8 @@ struct Hunted {
     account: Vec<String>,
 }
 
-/// Boots with the point broken until a seed kills it, the case and the cores being those of the line.
+/// Boots with the point broken until a seed kills it, the case and the cores being those of the
+/// line.
 fn hunt(
     console: &Console,
     session: &Session,

@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: breaks one cache action, lock or ordering step at a time; a case must notice.
+//! `cargo xtask mutants`: breaks one cache action, lock or ordering step at a time; a case must
+//! notice.
 
 mod board;
 
@@ -18,19 +19,21 @@ use crate::{children, equivalent, points};
 
 /// Break one cache action, lock or ordering step at a time; a case must notice
 ///
-/// Every such step in the kernel and its links stands in a named mutation point. This checks the sources
-/// (nothing of the kind outside of a point), builds all mutants into one program, and tries for each point the
-/// run that killed it last time (tests/killers/): that must pass with no point broken, and fail with the point
-/// broken, by a wrong value, an oracle, a deadlock, a livelock or a panic.
+/// Every such step in the kernel and its links stands in a named mutation point. This checks the
+/// sources (nothing of the kind outside of a point), builds all mutants into one program, and tries
+/// for each point the run that killed it last time (tests/killers/): that must pass with no point
+/// broken, and fail with the point broken, by a wrong value, an oracle, a deadlock, a livelock or a
+/// panic.
 ///
-/// Only for points that no recorded run kills, or for all with --search, it runs all cases with no point
-/// broken, which must pass and reach every point, and then breaks the points under exploration until a case
-/// fails. Then it says so, and --record writes down what was found.
+/// Only for points that no recorded run kills, or for all with --search, it runs all cases with no
+/// point broken, which must pass and reach every point, and then breaks the points under
+/// exploration until a case fails. Then it says so, and --record writes down what was found.
 ///
 /// Exit status: 0 if every point was killed, or survived and is argued to be equivalent in
 /// docs/equivalent-mutants.md; else 1; 2 for bad input. The last line is `mutants: K of N killed`.
 ///
-/// A row ends with what repeats it: `--point NAME --replay CASE/CORES/PROFILE:SEED` prints that run.
+/// A row ends with what repeats it: `--point NAME --replay CASE/CORES/PROFILE:SEED` prints that
+/// run.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Arguments {
     /// The machine that must notice: qemu stands for a stated subset of the points
@@ -137,7 +140,8 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     Ok(sweep(console, arguments)?.failed == 0)
 }
 
-/// All points on the simulator, for `cargo xtask test`: by their recorded runs, or by a search for each.
+/// All points on the simulator, for `cargo xtask test`: by their recorded runs, or by a search for
+/// each.
 pub(crate) fn all(console: &Console, schedules: u64, search: bool) -> Result<Count> {
     let arguments = Arguments {
         schedules,
@@ -443,7 +447,8 @@ impl Sweep {
         killed.filter_map(|result| Some((&*result.point, result.killer()?)))
     }
 
-    /// What a search had to do because the recorded runs did not, and what these did in another way.
+    /// What a search had to do because the recorded runs did not, and what these did in another
+    /// way.
     fn news(&self, plan: &Plan<'_>, advice: &str) -> Vec<String> {
         let of = |result: &Verdict| {
             let (point, now) = (&result.point, result.killer());
@@ -509,7 +514,8 @@ impl Sweep {
     }
 }
 
-/// Sweeps over the points on the simulator: tries the recorded runs, then searches for the points that are left.
+/// Sweeps over the points on the simulator: tries the recorded runs, then searches for the points
+/// that are left.
 fn simulator(
     console: &Console,
     sources: &Sources,

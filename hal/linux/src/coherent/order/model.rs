@@ -1,4 +1,5 @@
-//! The operations in all orders that the language allows (`loom`): right with all fences, and wrong without any one of them.
+//! The operations in all orders that the language allows (`loom`): right with all fences, and wrong
+//! without any one of them.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -35,11 +36,12 @@ impl Fences for Without {
 
 shared!(AtomicU8: u8, AtomicU32: u32, AtomicU64: u64);
 
-/// Bytes of which no two ranks' accesses may be at the same time: a read that is under way while the next rank stores is wrong, though
-/// it was begun before.
+/// Bytes of which no two ranks' accesses may be at the same time: a read that is under way while
+/// the next rank stores is wrong, though it was begun before.
 struct Plain<T>(UnsafeCell<T>);
 
-// SAFETY: the model stops at two accesses, one of them a store, of which neither comes before the other.
+// SAFETY: the model stops at two accesses, one of them a store, of which neither comes before the
+// other.
 unsafe impl<T: Send> Sync for Plain<T> {}
 
 impl<T: Copy + PartialEq> Shared for Plain<T> {
@@ -174,7 +176,8 @@ needs!(given_back:
     needs_the_drain = Nothing, Drain;
 );
 
-/// Give-back: the next record is not stored over one that is still read, nor its payload over payload.
+/// Give-back: the next record is not stored over one that is still read, nor its payload over
+/// payload.
 fn overwritten(producer: Without, owner: Without) {
     two(
         || {
@@ -203,7 +206,8 @@ needs!(overwritten:
     needs_the_drain = Nothing, Drain;
 );
 
-/// Two records of one producer: who takes the second, and does not find the first behind that, overtakes.
+/// Two records of one producer: who takes the second, and does not find the first behind that,
+/// overtakes.
 fn in_turn(producer: Without, owner: Without) {
     let entry = || Entry::new(|| AtomicU64::new(0));
     two(

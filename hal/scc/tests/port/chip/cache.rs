@@ -76,7 +76,8 @@ impl Cache {
     }
 }
 
-/// Points the tree away from `way`. Bit 0: is the left half older? Bits 1, 2: is the left one of the pair?
+/// Points the tree away from `way`. Bit 0: is the left half older? Bits 1, 2: is the left one of
+/// the pair?
 pub(crate) fn touch(tree: &mut [bool; 3], way: usize) {
     tree[0] = way >= 2;
     tree[1 + way / 2] = way % 2 == 1;

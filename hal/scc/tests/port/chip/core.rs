@@ -21,7 +21,8 @@ pub(crate) struct Private {
     combining: Cell<Option<(Physical, Line, u32)>>,
     state: State,
     interrupts: Cell<bool>,
-    /// What happens before a later uncached access or relaxation: how a test lets others run in between.
+    /// What happens before a later uncached access or relaxation: how a test lets others run in
+    /// between.
     between: RefCell<Option<Planned>>,
 }
 

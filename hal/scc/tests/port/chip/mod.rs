@@ -1,8 +1,8 @@
 //! A model of the chip with real caches: the geometry mode.
 //!
 //! Cores with an L1 (16 KiB, 4 ways), an L2 (256 KiB, 4 ways) and a write-combining buffer, around
-//! memory that is reached through each core's own default lookup table. A plain data structure: tests
-//! call one core after the other, in the order that they want to show.
+//! memory that is reached through each core's own default lookup table. A plain data structure:
+//! tests call one core after the other, in the order that they want to show.
 //!
 //! | | source |
 //! |---|---|
@@ -77,7 +77,8 @@ impl Chip {
         Self::build(policy, false)
     }
 
-    /// A chip that makes a whole line of more than 8 bytes that it stores of one: the other bytes are overwritten.
+    /// A chip that makes a whole line of more than 8 bytes that it stores of one: the other bytes
+    /// are overwritten.
     pub(crate) fn that_pads(policy: Policy) -> Self {
         Self::build(policy, true)
     }
@@ -87,7 +88,8 @@ impl Chip {
             lines: RefCell::default(),
             free: RefCell::new(vec![false; 48]),
             stored: RefCell::default(),
-            config: RefCell::new(vec![0x34_0DFA; 48]), // with the bell rung: to be silenced at start
+            // with the bell rung: to be silenced at start
+            config: RefCell::new(vec![0x34_0DFA; 48]),
             counters: RefCell::default(),
             time: Cell::new(0),
             pads,

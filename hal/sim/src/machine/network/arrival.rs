@@ -24,7 +24,8 @@ impl Machine {
         }
     }
 
-    /// The lines that part `part` of an operation touches when it arrives: those it loads, and those it stores.
+    /// The lines that part `part` of an operation touches when it arrives: those it loads, and
+    /// those it stores.
     pub(crate) fn delivery_touches(
         &self,
         core: u16,

@@ -7,13 +7,13 @@
 //!                                      get:  loaded there, then stored here
 //!                                      cell: changed there, then its value comes here
 //! ```
-//! Each arrow into memory or a queue is an event of its own, on the network's account. A completion queue is a list of
-//! what has happened at an end, and one word, at the start of the core's message buffer, that counts it: cores
-//! that wait watch that word.
+//! Each arrow into memory or a queue is an event of its own, on the network's account. A completion
+//! queue is a list of what has happened at an end, and one word, at the start of the core's message
+//! buffer, that counts it: cores that wait watch that word.
 //!
 //! # Invariants
-//! I1. Operations in flight and completions that were not taken are together at most [`Wire::sends`]; so there is always
-//!     room for a completion.
+//! I1. Operations in flight and completions that were not taken are together at most
+//!     [`Wire::sends`]; so there is always room for a completion.
 //! I2. The immediates in a queue are at most [`Wire::queue`]: one more does not arrive.
 
 mod arrival;
@@ -306,7 +306,8 @@ impl Machine {
     }
 }
 
-/// The parts of `len` bytes that are at two places: none crosses a line there, or has more than a desk has room for.
+/// The parts of `len` bytes that are at two places: none crosses a line there, or has more than a
+/// desk has room for.
 fn by_lines(
     shape: &Shape,
     at: [u32; 2],
