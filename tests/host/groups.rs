@@ -35,6 +35,11 @@ pub(crate) fn is_deep() -> bool {
     std::env::var_os("FLAGPOST_DEEP").is_some()
 }
 
+/// For `step_by` over what a quick run tries one in `quick` of: 1 in a deep run.
+pub(crate) fn step(quick: usize) -> usize {
+    if is_deep() { 1 } else { quick }
+}
+
 fn number_of(name: &str, deep: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().expect("a number"),

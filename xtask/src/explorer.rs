@@ -26,7 +26,9 @@ impl Explorer {
 
     /// The program that `cargo test` builds for its own tests.
     pub(crate) fn of_tests(console: &Console) -> Result<Self> {
-        tests_program(console, PACKAGE).map(|program| Self { program })
+        // As one of its own tests asks for it: `cargo build` asks for other features, and compiles it anew.
+        let program = tests_program(console, PACKAGE, &["test", "--no-run", "--test", "replay"])?;
+        Ok(Self { program })
     }
 
     /// Builds it with all mutants in the kernel: for a few runs, what is built quickly; for a
@@ -107,20 +109,20 @@ impl Explorer {
     }
 }
 
-/// Builds `program` as `cargo test` does: with the features that the whole workspace asks for, so
-/// that nothing is compiled twice. Gives its path.
+/// Builds `program` in the profile of the tests, by `cargo` with these words. Gives its path.
 ///
 /// # Errors
 /// If cargo cannot be run, or does not build it.
-pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
+pub(crate) fn tests_program(console: &Console, program: &str, words: &[&str]) -> Result<PathBuf> {
     console.step(format!("building {program}"));
     let mut command = Command::new(paths::cargo());
     command
-        .args(["build", "--quiet", "--locked", "--bin", program])
+        .args(words)
+        .args(["--quiet", "--locked"])
         .current_dir(paths::root())
         .stdin(Stdio::null());
     if !children::status(&mut command)
-        .context("cannot run cargo build")?
+        .context("cannot run cargo")?
         .success()
     {
         bail!("{program} does not build");

@@ -94,6 +94,11 @@ pub(crate) fn build(
     if std::env::var_os("DEFMT_LOG").is_none() {
         command.env("DEFMT_LOG", "info");
     }
+    if source.mutants {
+        // For a few runs of which nobody reads a count: compiled in half the time.
+        command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+        command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    }
     let flags: Vec<&str> = FLAGS
         .into_iter()
         .chain(toolchain.flags.iter().map(|f| &**f))

@@ -30,6 +30,7 @@ use std::time::Instant;
 
 use bench::Hazard;
 use flagpost_sim::Profile;
+use stops::Bound;
 
 use crate::groups;
 
@@ -91,12 +92,15 @@ fn late_calls_that_take_long() {
     show(late::LONG);
 }
 
-/// Where preemptions are bounded, at most one; as many as the table says in a deep run.
 #[test]
 fn stopped_peers() {
-    let most = if groups::is_deep() { u8::MAX } else { 1 };
+    let bound = if groups::is_deep() {
+        Bound::Table
+    } else {
+        Bound::One
+    };
     for stop in stops::ALL {
-        show_stop(stop, stop.preemptions.map(|bound| bound.min(most)));
+        show_stop(stop, bound);
     }
 }
 
@@ -105,14 +109,14 @@ fn stopped_peers() {
 fn stopped_peers_that_take_long() {
     let long = |stop: &&stops::Stop| stops::LONG.iter().any(|name| stop.name.starts_with(name));
     for stop in stops::ALL.iter().filter(long) {
-        show_stop(stop, None);
+        show_stop(stop, Bound::None);
     }
 }
 
-fn show_stop(stop: &stops::Stop, preemptions: Option<u8>) {
+fn show_stop(stop: &stops::Stop, bound: Bound) {
     let started = Instant::now();
-    let account = stop.show(preemptions);
-    let on = |profile: &Profile| match stop.bound(*profile, preemptions) {
+    let account = stop.show(bound);
+    let on = |profile: &Profile| match stop.bound(*profile, bound) {
         Some(most) => format!("{profile} (at most {most} preemptions)"),
         None => format!("{profile} (every schedule)"),
     };

@@ -31,6 +31,17 @@ pub struct Stop {
     program: Program,
 }
 
+/// How many preemptions the schedules have at the most.
+#[derive(Copy, Clone)]
+pub enum Bound {
+    /// One: what a quick run tries.
+    One,
+    /// As the table says, where it matters.
+    Table,
+    /// Every schedule.
+    None,
+}
+
 /// What came of all the searches for one program.
 pub struct Account {
     /// Accesses after which the rank was stopped: from 0 to one less than this, when it ended
@@ -53,7 +64,7 @@ impl fmt::Display for Account {
 
 impl Stop {
     /// Checks that nobody hangs, wherever the rank stops, and that somebody would without budgets.
-    pub fn show(&self, preemptions: Option<u8>) -> Account {
+    pub fn show(&self, bound: Bound) -> Account {
         let mut account = Account {
             stops: 0,
             hang: 0,
@@ -63,16 +74,14 @@ impl Stop {
             // Until the rank comes to its end first.
             for stop in 0.. {
                 let end = End::default();
-                let bounded =
-                    self.search(profile, preemptions, stop, true, &end, &mut account.effort);
+                let bounded = self.search(profile, bound, stop, true, &end, &mut account.effort);
                 assert_eq!(
                     bounded.into_iter().next(),
                     None,
                     "{}, {stop}, {profile}",
                     self.name
                 );
-                let unlimited =
-                    self.search(profile, preemptions, stop, false, &end, &mut account.effort);
+                let unlimited = self.search(profile, bound, stop, false, &end, &mut account.effort);
                 let only_hangs = unlimited.iter().all(|wrong| wrong == DEADLOCK);
                 assert!(
                     only_hangs,
@@ -93,7 +102,7 @@ impl Stop {
     fn search(
         &self,
         profile: Profile,
-        preemptions: Option<u8>,
+        bound: Bound,
         stop: u32,
         budgets: bool,
         end: &End,
@@ -119,7 +128,7 @@ impl Stop {
             ..Default::default()
         };
         let bounds = Bounds {
-            preemptions: self.bound(profile, preemptions),
+            preemptions: self.bound(profile, bound),
             ..Bounds::default()
         };
         let explored = explore(&config, &bounds, effort, |core| {
@@ -128,9 +137,16 @@ impl Stop {
         wrongs(&explored)
     }
 
-    /// Most preemptions in a schedule on that chip, if this is the most where it matters.
-    pub fn bound(&self, profile: Profile, preemptions: Option<u8>) -> Option<u8> {
-        preemptions.filter(|_| profile.weak() || self.cores > 2 || self.is_long())
+    /// Most preemptions in a schedule on that chip, if there is a most.
+    pub fn bound(&self, profile: Profile, bound: Bound) -> Option<u8> {
+        match bound {
+            Bound::One => Some(1),
+            Bound::Table => {
+                let matters = profile.weak() || self.cores > 2 || self.is_long();
+                self.preemptions.filter(|_| matters)
+            }
+            Bound::None => None,
+        }
     }
 
     /// Too long to try all schedules, even of two ranks on the SCC.
