@@ -87,8 +87,8 @@ fn only_atomics_are_skipped() {
     assert_eq!(names, ["hal.atomics"]);
 }
 
-/// The whole chip, with every fourth case in a quick run; in a deep one with all, and a board of more
-/// tiles than the chip has.
+/// The whole chip, with every fourth case in a quick run; in a deep one with all, and a board of
+/// more tiles than the chip has.
 #[test]
 fn forty_eight_cores_and_more() {
     let more = [(130, "pscw.ring"), (130, "notify.ring")];

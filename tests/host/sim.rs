@@ -143,7 +143,8 @@ fn every_protocol_is_tried_at_512_cores() {
     }
 }
 
-/// Sizes beyond the exhaustive ones: cases with as many cores as the SCC has, every second in a quick run.
+/// Sizes beyond the exhaustive ones: cases with as many cores as the SCC has, every second in a
+/// quick run.
 #[test]
 fn forty_eight_cores() {
     let mut runs = sweep(0..groups::seeds(2));

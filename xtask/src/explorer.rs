@@ -26,7 +26,8 @@ impl Explorer {
 
     /// The program that `cargo test` builds for its own tests.
     pub(crate) fn of_tests(console: &Console) -> Result<Self> {
-        // As one of its own tests asks for it: `cargo build` asks for other features, and compiles it anew.
+        // As one of its own tests asks for it: `cargo build` asks for other features, and compiles
+        // it anew.
         let program = tests_program(console, PACKAGE, &["test", "--no-run", "--test", "replay"])?;
         Ok(Self { program })
     }
