@@ -26,9 +26,7 @@ impl Explorer {
 
     /// The program that `cargo test` builds for its own tests.
     pub(crate) fn of_tests(console: &Console) -> Result<Self> {
-        // As one of its own tests asks for it: `cargo build` asks for other features, and compiles
-        // it anew.
-        let program = tests_program(console, PACKAGE, &["test", "--no-run", "--test", "replay"])?;
+        let program = tests_program(console, PACKAGE)?;
         Ok(Self { program })
     }
 
@@ -110,16 +108,15 @@ impl Explorer {
     }
 }
 
-/// Builds `program` in the profile of the tests, by `cargo` with these words. Gives its path.
+/// Builds `program` in the profile of the tests, of whose build it is a part. Gives its path.
 ///
 /// # Errors
 /// If cargo cannot be run, or does not build it.
-pub(crate) fn tests_program(console: &Console, program: &str, words: &[&str]) -> Result<PathBuf> {
+pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
     console.step(format!("building {program}"));
     let mut command = Command::new(paths::cargo());
     command
-        .args(words)
-        .args(["--quiet", "--locked"])
+        .args(["build", "--quiet", "--locked", "--bin", program])
         .current_dir(paths::root())
         .stdin(Stdio::null());
     if !children::status(&mut command)

@@ -62,7 +62,7 @@ pub(crate) fn cases(console: &Console) -> Result<Count> {
 }
 
 fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Result<Count> {
-    let program = explorer::tests_program(console, PACKAGE, &["build", "--bin", PACKAGE])?;
+    let program = explorer::tests_program(console, PACKAGE)?;
     let mut count = Count::default();
     for platform in platforms {
         let mut skipped = Vec::new();
