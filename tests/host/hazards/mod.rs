@@ -36,7 +36,12 @@ use crate::groups;
 
 /// Shows all hazards of a table, and prints what it took.
 fn show<const LINE: usize>(hazards: &[Hazard<LINE>]) {
-    for hazard in hazards {
+    show_every(1, hazards);
+}
+
+/// Shows one in `step` of the hazards of a table, and prints what it took.
+fn show_every<const LINE: usize>(step: usize, hazards: &[Hazard<LINE>]) {
+    for hazard in hazards.iter().step_by(step) {
         let started = Instant::now();
         let effort = hazard.show();
         println!(
@@ -76,14 +81,16 @@ fn profiles() {
     show(profiles::ALL);
 }
 
+/// In a quick run every second.
 #[test]
 fn budgets() {
-    show(budgets::ALL);
+    show_every(groups::step(2), budgets::ALL);
 }
 
+/// In a quick run every second.
 #[test]
 fn late_calls() {
-    show(late::ALL);
+    show_every(groups::step(2), late::ALL);
 }
 
 #[test]
@@ -92,7 +99,7 @@ fn late_calls_that_take_long() {
     show(late::LONG);
 }
 
-/// In a quick run every fifth, with one preemption at the most.
+/// In a quick run every tenth, with one preemption at the most.
 #[test]
 fn stopped_peers() {
     let bound = if groups::is_deep() {
@@ -100,7 +107,7 @@ fn stopped_peers() {
     } else {
         Bound::One
     };
-    for stop in stops::ALL.iter().step_by(groups::step(5)) {
+    for stop in stops::ALL.iter().step_by(groups::step(10)) {
         show_stop(stop, bound);
     }
 }

@@ -87,7 +87,7 @@ const DEEP: [&str; 7] = [
 /// What `cargo xtask test` explores.
 const QUICK: [&str; 4] = [
     "--schedules 20000",
-    "--strategy exhaustive --case small. --cores 2 --profile scc --preemptions 1",
+    "--strategy exhaustive --case small. --cores 2 --profile scc --preemptions 1 --states 100000",
     "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",
     "--strategy exhaustive --case small.switch --cores 3 --profile scc",
 ];
