@@ -108,7 +108,10 @@ impl Explorer {
     }
 }
 
-/// Builds `program` in the profile of the tests, of whose build it is a part. Gives its path.
+/// Builds `program` in the profile of the tests. Gives its path.
+///
+/// All programs and libraries are built, as `cargo test` builds them: a program alone would be
+/// built with libraries of its own, whose code is optimised for programs only.
 ///
 /// # Errors
 /// If cargo cannot be run, or does not build it.
@@ -116,7 +119,7 @@ pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf>
     console.step(format!("building {program}"));
     let mut command = Command::new(paths::cargo());
     command
-        .args(["build", "--quiet", "--locked", "--bin", program])
+        .args(["build", "--quiet", "--locked"])
         .current_dir(paths::root())
         .stdin(Stdio::null());
     if !children::status(&mut command)
