@@ -56,14 +56,16 @@ fn show_every<const LINE: usize>(step: usize, hazards: &[Hazard<LINE>]) {
     }
 }
 
+/// In a quick run every second.
 #[test]
 fn caches() {
-    show(caches::ALL);
+    show_every(groups::step(2), caches::ALL);
 }
 
+/// In a quick run every second.
 #[test]
 fn words() {
-    show(words::ALL);
+    show_every(groups::step(2), words::ALL);
 }
 
 #[test]

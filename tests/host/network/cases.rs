@@ -65,7 +65,7 @@ fn narrow_wires() {
             queue,
             deliveries,
         };
-        for cores in [2, 3, 5] {
+        for cores in [3, 2, 5].into_iter().step_by(groups::step(2)) {
             ranks_on(cores, groups::seeds(SEEDS / 10), Some(wire));
         }
     }
