@@ -16,6 +16,7 @@ fn hello(core: SimCore) -> Result<(), Error> {
 
     let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
     arrived.start()?;
+    world.barrier()?; // every rank is ready to receive
     let number = 100 + u32::from(me.get());
     window.put_notify(me.next(world.size()), 0, &[number], Tag(0))?;
     let sender = arrived.wait()?.source;

@@ -4,7 +4,8 @@
 //! Each rank, a core or a process, exposes *windows* of its memory. Other ranks put, get and
 //! accumulate there without the owner's help. Ranks synchronize by *epochs*, or by *notified
 //! accesses*: one message brings the data and tells the target. The library writes caches back and
-//! invalidates them where that is needed. The library has no heap, and does not panic.
+//! invalidates them where that is needed. This crate and the link for machines with loads and
+//! stores have no heap and do not panic. The link for networks has a heap, and may panic.
 //!
 //! ```text
 //!   rank 0                               rank 1
@@ -36,6 +37,7 @@
 //!     // A notified put: the data and their notification are one message.
 //!     let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
 //!     arrived.start()?;
+//!     world.barrier()?; // every rank is ready to receive
 //!     window.put_notify(right[0], 0, &[42], Tag(7))?;
 //!     assert_eq!(arrived.wait()?.source, left[0]);
 //!     assert_eq!(window.local().get(0)?, 42);

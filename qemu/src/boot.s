@@ -3,14 +3,16 @@
 # Module-level assembly does not see the target's features; so it says what it uses.
     .attribute arch, "rv64imac_zicsr"
 
-# Start of RAM: entry of all harts at once, in M mode, as QEMU leaves them: a0 = hart, a1 = device tree.
+# Start of RAM: entry of all harts at once, in M mode, as QEMU leaves them: a0 = hart, a1 = device
+# tree.
     .section .reset, "ax", @progbits
     .globl  _flagpost_reset
 _flagpost_reset:
     la      t0, _flagpost_start
     jr      t0
 
-# Sets up what Rust code needs, and nothing else: trap vector, floating point, two stacks. a0 and a1 stay.
+# Sets up what Rust code needs, and nothing else: trap vector, floating point, two stacks. a0 and a1
+# stay.
 #   mscratch = top of the trap stack = end of this hart's share
 #   sp       = 8 KiB below
     .section .text._flagpost_start, "ax", @progbits

@@ -15,6 +15,7 @@
 //!     let window = world.allocate::<u32>(1)?;
 //!     let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
 //!     arrived.start()?;
+//!     world.barrier()?; // every rank is ready to receive
 //!     window.put_notify(me.next(size), 0, &[u32::from(me.get())], Tag(0))?;
 //!     let sender = arrived.wait()?.source;
 //!     println!("{me} of {size}: {sender} has put {}", window.local().get(0)?);
@@ -35,8 +36,8 @@
 //!
 //! # `unsafe`
 //! Lives in `segment` (one mapping), `bytes` (addresses in it), `cache` (cache instructions),
-//! `clock` (one counter) and `launch` (what happens between fork and exec), and where
-//! [`Coherence`](flagpost_hal::Coherence) is promised.
+//! `clock` (one counter), `coherent/order` (a fence) and `launch` (what happens between fork and
+//! exec), and where [`Coherence`](flagpost_hal::Coherence) is promised.
 //!
 //! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 

@@ -53,7 +53,8 @@ pub enum Preset {
     Rp2040,
     /// `arm-m7`: Cortex-M7 and its kind; `invalidate` loses, prefetch at any time (NXP).
     ArmM7,
-    /// `network`: no chip, but hosts on a network with remote memory access (docs/hardware.md F1).
+    /// `network`: no chip, but a simulated network of hosts with remote memory access
+    /// (docs/hardware.md F1).
     Network,
 }
 

@@ -33,7 +33,7 @@
 //!   ├───────────────┤
 //!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
 //!   ├───────────────┤
-//!   │ tail          │ next ticket of the ring     whoever holds the owner's lock
+//!   │ tail          │ next ticket of the ring     the rank that holds the owner's lock
 //!   ├───────────────┤
 //!   │ heads         │ tickets taken of each ring  owner
 //!   ├───────────────┤

@@ -20,10 +20,10 @@
 //!
 //! | promise | by |
 //! |---|---|
-//! | a slot is found signalled only behind what was fenced | a fence is refused until all that was begun is done at its target |
-//! | an immediate is found behind all earlier puts of its sender to the same rank | it is refused until those are done; its own data travel with it |
+//! | a slot is found signalled only after what was fenced is in place | a fence is refused until all that was begun is done at its target |
+//! | an immediate is found after all earlier puts of its sender to the same rank | it is refused until those are done; its own data travel with it |
 //! | immediates of one rank come in order | the same |
-//! | nothing is lost | who sends has a *credit* for each entry of the target's queue, which is given back when it is taken, or as soon as the network has room to |
+//! | nothing is lost | the rank that sends has a *credit* for each entry of the target's queue, which is given back when it is taken, or as soon as the network has room to |
 //! | signals get through to a rank that takes no immediates | they have no place in that queue: they are counted as they come |
 //!
 //! # Steps
@@ -36,7 +36,7 @@
 //! | `watch` | once own memory shows that it may have come to it: a load of the own cell | its answer has come |
 //! | `put_immediate` | a store that brings an immediate | immediately |
 //! | `signal` | an immediate without a store: bit 31, the slot's number | immediately |
-//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | immediately; if it is refused, whatever looks for events later posts it |
+//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | immediately; if it is refused, the next call that polls for events posts it |
 //!
 //! What a rank does to itself is done in its own memory, except to cells: the network may not be
 //! coherent with the host's own atomic operations, so they are changed and read by the network
@@ -58,14 +58,15 @@
 //! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per
 //! rank, 4 per slot, 8 per immediate that waits (64 of each rank at most), and some 40 per
 //! operation in flight. An operation whose [`Op`](flagpost_link::Op) was dropped keeps its answer
-//! for ever, or, if it is a get, until the place is needed; one that was
-//! [abandoned](flagpost_link::Link::abandon) before keeps none. The kernel's are abandoned by
-//! whatever handle is dropped, or window freed; a window that was not freed keeps a few.
+//! until the link ends, or, if it is a get, until the place is needed; one that was
+//! [abandoned](flagpost_link::Link::abandon) before keeps none. The kernel's are abandoned by the
+//! handle that is dropped, or the window that is freed; a window that was not freed keeps a few.
 //!
 //! # Lost peers
-//! When the fabric says that an operation has failed, its target is lost: whatever is begun there
-//! from then on is refused with [`PeerLost`](flagpost_link::Refusal::PeerLost), and so is, once,
-//! the next fence or flush, for what was to be ordered may not be there. All else continues.
+//! When the fabric says that an operation has failed, its target is lost: each call that begins
+//! something there from then on is refused with [`PeerLost`](flagpost_link::Refusal::PeerLost), and
+//! so is, once, the next fence or flush, for what was to be ordered may not be there. All else
+//! continues.
 //!
 //! # Source
 //! The division into puts with immediates and counted signals is that of [NA] and of [foMPI] 2.3 on

@@ -1,4 +1,4 @@
-//! `explore`: settings under many schedules, or under all of them.
+//! `explore`: settings under many schedules, or under all within bounds.
 //!
 //! Prints a JSON object per line, a kind (`"is"`) in each; `cargo xtask explore` makes a table of
 //! them. The outcome does not depend on the threads.
@@ -61,6 +61,7 @@ fn chosen(options: &Options) -> Result<Vec<Setting>, String> {
     };
     let named: Vec<_> = cases()
         .filter(|case| case.name.contains(&options.case))
+        .filter(|case| options.skip.as_deref() != Some(case.name))
         .collect();
     if named.is_empty() {
         return Err(format!(

@@ -22,6 +22,9 @@ pub(crate) struct Options {
     /// Only cases whose name contains NAME
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(crate) case: String,
+    /// No case whose name is NAME
+    #[arg(long, value_name = "NAME")]
+    pub(crate) skip: Option<String>,
     /// This number of cores, where a case admits it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
@@ -29,8 +32,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
     /// Only this other chip: scc-wb or scc-wt (the SCC port over message-buffer memory),
-    /// scc-normal, tensix-bh, et, cxl, rp2040 or arm-m7; or network: no chip, but hosts on a
-    /// network with remote memory access
+    /// scc-normal, tensix-bh, et, cxl, rp2040 or arm-m7; or network: no chip, but a simulated
+    /// network of hosts with remote memory access
     #[arg(long, value_name = "NAME", conflicts_with = "profile")]
     pub(crate) preset: Option<String>,
     /// How many schedules, in all; not for exhaustive
@@ -57,7 +60,7 @@ pub(crate) struct Options {
     /// Exhaustive: attempts on a register that is held, at most
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) refusals: u8,
-    /// Exhaustive: switches away from a core that could go on, at most [default: any number]
+    /// Exhaustive: switches away from a core that could continue, at most [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) preemptions: Option<u8>,
     /// Exhaustive: states after which a search gives up

@@ -42,6 +42,12 @@ pub(crate) fn instructions(console: &Console) -> Result<Count> {
     Ok(Count::one(run(console, &Arguments { arguments })?))
 }
 
+/// All tables of the documents, each compared with what its command prints.
+pub(crate) fn results(console: &Console) -> Result<Count> {
+    let arguments = vec!["results".into(), "--all".into()];
+    Ok(Count::one(run(console, &Arguments { arguments })?))
+}
+
 /// Runs the command; `false` if the benchmark failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     let of_host = arguments

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::{explore, linux, mutants};
+use super::{bench, explore, linux, mutants};
 use crate::boot::Setup;
 use crate::children::Running;
 use crate::console::{Console, out};
@@ -85,8 +85,8 @@ impl Count {
 /// Run the tests: of the host, the cases on Linux processes, an exploration, mutants, the cases
 /// under QEMU
 ///
-/// The quick run tries a part of the seeds and schedules that the deep run tries. With --deep or
-/// --part each part prints how long it takes.
+/// The quick run tries a part of the seeds and schedules that the deep run tries. Each part
+/// prints how long it took, and a deep one before that how long it will take.
 ///
 /// Exit status: 0 if nothing failed; else 1; 2 for bad input. The last line is
 /// `N passed, N failed`.
@@ -111,7 +111,7 @@ struct Part {
     deep: fn(&Console) -> Result<Count>,
 }
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     Part {
         name: "host",
         what: "cargo test",
@@ -128,7 +128,7 @@ const PARTS: [Part; 7] = [
     },
     Part {
         name: "exploration",
-        what: "the cases under many schedules, small ones under all",
+        what: "the cases under many schedules, small ones under all within bounds",
         minutes: 6,
         quick: Some(|console| explore::of_tests(console, false)),
         deep: |console| explore::of_tests(console, true),
@@ -160,6 +160,13 @@ const PARTS: [Part; 7] = [
         minutes: 2,
         quick: None,
         deep: |console| mutants::on_board(console, None),
+    },
+    Part {
+        name: "results",
+        what: "the tables of the documents, as their commands print them",
+        minutes: 10,
+        quick: None,
+        deep: bench::results,
     },
 ];
 
@@ -195,11 +202,12 @@ fn parts(console: &Console, arguments: &Arguments) -> Count {
     for part in parts {
         let started = Instant::now();
         out(&format!("\n== {}: {}", part.name, part.what));
-        if arguments.deep {
+        let quick = part.quick.filter(|_| !arguments.deep);
+        if quick.is_none() {
             out(&format!("about {} minutes", part.minutes));
             console.progress(done, total, "minutes' worth of tests");
         }
-        let run = part.quick.filter(|_| !arguments.deep).unwrap_or(part.deep);
+        let run = quick.unwrap_or(part.deep);
         let ran = run(console).unwrap_or_else(|why| {
             console.clear();
             console.error(&format!("{why:#}"));

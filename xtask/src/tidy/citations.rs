@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_dangling_label_is_found() {
-        let text = "// See hardware.md A5 and H7; docs/hardware.md\n// A5, B1.\nfn f() {}\n// `hardware.md` H8: no.\n";
+        let text = "// See hardware.md A5 and H7; docs/hardware.md\n// A5, B1.\nfn f() {}\n// `hardware.md`, H8: no.\n";
         assert_eq!(
             findings("a.rs", text),
             [

@@ -21,20 +21,20 @@ patterns! {
     ERRORS = r"(?m)^# Errors[ ]*$";
     NEXT = r"(?m)^# ";
     /// A sentence that only points elsewhere: "As there", or "As" and a link.
-    ELSEWHERE = r"\bAs\s+(?:in\s+|for\s+)?(?:there\b|\[)";
+    ELSEWHERE = r"\bAs\s+(?:\w+\s+)?(?:there\b|`?\[)";
 
     /// A link with its target in place, and the definition of one.
     LINK = r"\]\(<?([^)\s>]+)>?\)";
     DEFINITION = r"(?m)^\[[^\]]+\]: +<?(\S+?)>?$";
     /// A file that is named. Targets of links and addresses match too, without the group.
-    DOCUMENT = r"\]\([^)]*\)|\w+://\S+|([\w./-]*\w\.md)\b";
+    DOCUMENT = r"\]\([^)]*\)|\w+://\S+|([\w./-]*\w\.(?:md|csv|tsv))\b";
     SOURCE = r"\]\([^)]*\)|\w+://\S+|([\w./-]*\w\.rs)\b";
     /// A key in brackets: `[NA]`, or `[EAS, recalled]`. The second group makes it a link.
     KEY = r"\[([A-Za-z][A-Za-z0-9-]+)(?:,[^\]]*)?\](\(|\[)?";
     /// The key's row in the references.
     KEY_ROW = r"(?m)^\| *`?\[([A-Za-z0-9-]+)\]`? *\|";
     /// The name of the document of facts, and labels after it.
-    LABELS = r"hardware\.md[`\])]*\s+([A-Z]\d+(?:(?:,|\s+and|\s+to)\s+[A-Z]\d+)*)\b";
+    LABELS = r"hardware\.md[`\])]*[,;]?\s+([A-Z]\d+(?:(?:,|\s+and|\s+to)\s+[A-Z]\d+)*)\b";
     LABEL = r"[A-Z]\d+";
     /// Where a label is defined: in bold, or at the beginning of a heading.
     LABEL_BOLD = r"\*\*([A-Z]\d+)\b[^*]*\*\*";
