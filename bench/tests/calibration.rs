@@ -38,9 +38,9 @@ fn start_and_post_are_flat_complete_and_wait_linear() {
             rows.iter()
                 .all(|row| row.post.count < 2 * rows[0].post.count)
         );
-        // From 16 targets on, where posts have begun to find each other's locks: 31 cost less than
+        // From 17 targets on, where posts have begun to find each other's locks: 31 cost less than
         // a tenth more.
-        assert!(last.post.count * 10 < rows[15].post.count * 11);
+        assert!(last.post.count * 10 < rows[16].post.count * 11);
         for call in [
             |row: &Measured| row.complete.nanoseconds(),
             |row: &Measured| row.wait.nanoseconds(),
@@ -162,7 +162,7 @@ fn cycles_are_exact() {
         ]
     };
     let one = run(Setup::new(13));
-    assert_eq!(cycles(&one), [447, 14, 8_784, 8_376]);
+    assert_eq!(cycles(&one), [449, 14, 8_785, 8_376]);
     let again = run(Setup::new(13));
     assert_eq!(one.cycles, again.cycles);
     assert_eq!(EPOCHS, 1001);
@@ -171,5 +171,5 @@ fn cycles_are_exact() {
         software_cycles: SOFTWARE,
         ..Setup::new(4)
     });
-    assert_eq!(cycles(&measured), [656, 14, 4_569, 3_875]);
+    assert_eq!(cycles(&measured), [656, 14, 4_548, 3_874]);
 }

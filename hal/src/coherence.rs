@@ -77,8 +77,7 @@ impl Lines {
 ///
 /// # Contract for the caller
 /// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose
-///   it ([`INVALIDATE_WRITES_BACK`](Self::INVALIDATE_WRITES_BACK)), and neither is wanted: saved,
-///   it goes over what others stored.
+///   it, and neither is wanted: saved, it goes over what others stored.
 /// * `write_back` may also drop the lines, and either call may act on the whole cache instead of
 ///   the lines named. So calls are batched: hence the slice.
 /// * After a flag was seen: `acquire`, then `invalidate`, in this order, and not before; a core may
@@ -88,9 +87,6 @@ pub unsafe trait Coherence {
     /// Line size in bytes, a power of two. Where it is known only at run time: an upper bound, used
     /// for layout.
     const LINE: usize;
-
-    /// Whether `invalidate` is sure to write dirty bytes back first. If false, it may lose them.
-    const INVALIDATE_WRITES_BACK: bool;
 
     /// Whether the hardware keeps all caches in step: see S8. Then nothing is to be gained from
     /// keeping data out of memory, and a `drain` should cost less than a few stores: links announce

@@ -19,8 +19,7 @@
 //! * I1. A read of a held line returns what was held, however old (C1).
 //! * I2. A put moves the whole line, over whatever others stored in its neighbours meanwhile (C2).
 //! * I3. A conflict puts the old line back if it is dirty, at any moment, unasked (C2).
-//! * I4. [`invalidate`](PrivateImage::invalidate) loses dirty bytes: a port over this image has
-//!   [`INVALIDATE_WRITES_BACK`](crate::Coherence::INVALIDATE_WRITES_BACK) `= false`.
+//! * I4. [`invalidate`](PrivateImage::invalidate) loses dirty bytes.
 //!
 //! # Message data
 //! Some chips tag lines that were loaded as message data, and drop all of these at once; stores to

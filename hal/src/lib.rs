@@ -53,7 +53,7 @@
 //! | [`Coherence`] | write back, invalidate, drain, acquire | 4 |
 //! | [`TestAndSet`] | one lock bit per core | 2 |
 //! | [`MessageBuffer`] | size of the on-chip buffers | 1 |
-//! | [`Topology`] | how many cores, which one is this, where | 4 |
+//! | [`Topology`] | how many cores, which one this is | 3 |
 //! | [`Clock`] | cycle counter | 2 |
 //! | [`Relax`] | what a polling loop does between polls | 1 |
 //! | [`NativeAtomics`] | optional: atomic operations that reach every core | 1 |
@@ -64,8 +64,11 @@
 //!
 //! # For those who port
 //! Implement the traits on the handle that a core holds of itself (it is neither `Send` nor
-//! shared). Take the implementations of `flagpost-sim` and `flagpost-qemu` as the two models. The
-//! cases named `hal.*` in the conformance table check the contracts on a new machine.
+//! shared). There are two models to copy from: `hal/linux/src/coherent.rs` for cores without
+//! caches, or with caches that the hardware keeps in step; `hal/linux/src/software.rs` for caches
+//! that obey instructions by address. The rest of both, such as clock and topology, is in
+//! `hal/linux/src/machine.rs`. The cases named `hal.*` in the conformance table check the contracts
+//! on a new machine.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -75,13 +78,13 @@ pub mod image;
 mod lock;
 mod machine;
 mod memory;
+mod place;
 mod software_lock;
 
 pub use address::{Address, CoreId, Kind, Region, Spot};
 pub use coherence::{Coherence, Lines};
 pub use lock::{Held, TestAndSet};
-pub use machine::{
-    Clock, Delay, Doorbell, Machine, MessageBuffer, Position, Relax, Topology, Watch,
-};
+pub use machine::{Clock, Delay, Doorbell, Machine, MessageBuffer, Relax, Topology, Watch};
 pub use memory::{Atomic, CachedMemory, NativeAtomics, UncachedMemory};
+pub use place::is_library;
 pub use software_lock::WithSoftwareLock;

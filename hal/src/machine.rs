@@ -1,4 +1,6 @@
-//! Where a core is, what time it is, and how it waits.
+//! Which core this is, what time it is, and how it waits.
+
+use core::panic::Location;
 
 use embedded_hal::delay::DelayNs;
 
@@ -10,47 +12,39 @@ pub trait MessageBuffer {
     fn message_buffer_size(&self) -> u32;
 }
 
-/// Place of a tile in the mesh.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Position {
-    /// Column.
-    pub x: u16,
-    /// Row.
-    pub y: u16,
-}
-
-/// How many cores there are, and where.
+/// How many cores there are, and which one this is.
 pub trait Topology {
+    /// Whether [`called`](Self::called) does anything.
+    const LISTENS: bool = false;
+
     /// How many cores the machine has; at least 1.
     fn cores(&self) -> u16;
 
     /// The core that this handle belongs to.
     fn core(&self) -> CoreId;
 
-    /// Where the tile of `core` is.
-    fn position(&self, core: CoreId) -> Position;
-
     /// Bytes of shared memory of [`Kind::Memory`](crate::Kind) that each core owns.
     fn memory_size(&self) -> u32;
 
-    /// Mesh distance between two cores: 0 on one tile. A message passes `hops + 1` routers.
-    fn hops(&self, from: CoreId, to: CoreId) -> u16 {
-        let (a, b) = (self.position(from), self.position(to));
-        a.x.abs_diff(b.x).saturating_add(a.y.abs_diff(b.y))
-    }
-
-    /// The memory controller that `core`'s [`Kind::Memory`](crate::Kind) lies behind: the nearest
-    /// to it. The default is for machines with one.
-    fn controller(&self, core: CoreId) -> u16 {
-        let _ = core;
-        0
+    /// The program has called Flagpost at `place`. For machines that give an account of a run; the
+    /// default ignores it.
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        let _ = place;
     }
 
     /// A core that will not answer any more, if there is one: its process is gone, say. Waiting
     /// loops ask between two polls. The default is for machines whose cores do not go.
     fn lost(&self) -> Option<CoreId> {
         None
+    }
+
+    /// Whether `core` has ended its program in order (any core, if none is named): what it has
+    /// stored is seen then, and it stores nothing more. The default is for machines that do not
+    /// know.
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        let _ = core;
+        false
     }
 }
 

@@ -28,10 +28,6 @@ use crate::{Address, Coherence, Region, Spot, Topology};
 ///
 /// None of these block, except for the time that the access takes.
 pub trait UncachedMemory {
-    /// How many bytes, naturally aligned, arrive at once in one access: 4 everywhere, more where a
-    /// port can publish a line. A record that others poll must keep its flag inside one such unit.
-    const PUBLISH: usize;
-
     /// Loads one byte.
     fn load_u8(&self, at: Address) -> u8;
 
@@ -55,6 +51,8 @@ pub trait UncachedMemory {
     /// ends.
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         let head = (at.offset.wrapping_neg() % 4) as usize;
+        // A short piece may end before its first whole word begins.
+        let head = head.min(into.len());
         let (head, rest) = into
             .split_at_mut_checked(head)
             .unwrap_or((&mut [], &mut []));

@@ -61,9 +61,11 @@
 //! `hal/sim/tests/sim/software_lock.rs`: all schedules of two and three cores; without the drain,
 //! the acquire, or either half of the looks, some of them fail.
 
+use core::panic::Location;
+
 use crate::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer, Position,
-    Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Address, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer, Region, Relax,
+    TestAndSet, Topology, UncachedMemory, Watch,
 };
 
 /// A machine with locks in memory, made of one without (or instead of those it has).
@@ -180,8 +182,6 @@ where
 // lock.) ----
 
 impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock<M, PATIENCE> {
-    const PUBLISH: usize = M::PUBLISH;
-
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
         self.machine.load_u8(at)
@@ -233,7 +233,6 @@ impl<M: CachedMemory, const PATIENCE: u32> CachedMemory for WithSoftwareLock<M, 
 #[expect(unsafe_code, reason = "passes an implementation on")]
 unsafe impl<M: Coherence, const PATIENCE: u32> Coherence for WithSoftwareLock<M, PATIENCE> {
     const LINE: usize = M::LINE;
-    const INVALIDATE_WRITES_BACK: bool = M::INVALIDATE_WRITES_BACK;
 
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {
@@ -268,6 +267,8 @@ impl<M: MessageBuffer, const PATIENCE: u32> MessageBuffer for WithSoftwareLock<M
 }
 
 impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE> {
+    const LISTENS: bool = M::LISTENS;
+
     fn cores(&self) -> u16 {
         self.machine.cores()
     }
@@ -276,25 +277,22 @@ impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE
         self.machine.core()
     }
 
-    fn position(&self, core: CoreId) -> Position {
-        self.machine.position(core)
-    }
-
     /// Less than the machine's own: the flags are behind it.
     fn memory_size(&self) -> u32 {
         self.flags
     }
 
-    fn hops(&self, from: CoreId, to: CoreId) -> u16 {
-        self.machine.hops(from, to)
-    }
-
-    fn controller(&self, core: CoreId) -> u16 {
-        self.machine.controller(core)
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.machine.called(place);
     }
 
     fn lost(&self) -> Option<CoreId> {
         self.machine.lost()
+    }
+
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        self.machine.has_left(core)
     }
 }
 

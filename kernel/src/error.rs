@@ -46,8 +46,23 @@ pub enum Error {
     },
     /// Fields of records are bytes: they can be put and got, not accumulated.
     FieldsAccumulated,
-    /// The rank does not answer any more.
+    /// The rank does not answer any more. Once the link knows that, each wait whose answer is not
+    /// there fails, whatever rank it is for, and so does each call that tests for something which
+    /// has not come. What has come is given first.
+    ///
+    /// A call that gives a value cannot know which value a loop is about: one in 64 of them fails
+    /// ([`Rma::get`](crate::Rma::get), [`Rma::fetch_and_op`](crate::Rma::fetch_and_op) and others,
+    /// [`Events::query`](crate::Events::query),
+    /// [`Window::notify_value`](crate::Window::notify_value)). It has done nothing then: a survivor
+    /// that still wants the value calls again.
     PeerLost(Rank),
+    /// The rank has ended its program in order, and without it what the call waits for cannot come.
+    /// What the rank did before has come. (Where the link knows that a rank has left: between
+    /// processes and threads of Linux.) As after [`Error::PeerLost`], the same call fails again.
+    /// The rank may have left because another one had: in a collective call the first to leave need
+    /// not be the one that is named. Calls that only test fail where the rank is named in the call;
+    /// those for any rank's find nothing.
+    PeerLeft(Rank),
     /// There is no such rank.
     NoSuchRank {
         /// The rank.
@@ -208,7 +223,8 @@ pub struct Timeout {
 pub enum Waiting {
     /// For a peer to start up.
     StartUp,
-    /// For a peer to enter the same collective call.
+    /// For a peer to enter the same collective call; or for a rank that this peer waits for, which
+    /// nobody else knows.
     Collective,
     /// For a target to post.
     Post,
@@ -223,9 +239,11 @@ pub enum Waiting {
     ListSpace,
     /// For notifications that match a request.
     Notification,
-    /// For the lock of the named target's piece, which others have; if none is named, for the
-    /// exclusive locks of [`Missing::count`] ranks. A lock does not record which ranks have it.
+    /// For the lock of the named target's piece, which others share; if none is named, for the
+    /// exclusive locks of [`Missing::count`] ranks. Such locks do not record which ranks have them.
     Unlock,
+    /// For the named rank, which has locked the piece exclusively.
+    Holder,
     /// For the named rank in the queue of [`lock_queued`](crate::Window::lock_queued). A lock
     /// stands behind it: it has the lock, or waits for it too, or has given up behind one that
     /// does. An unlock waits for the next one to say that it is next: that is the named rank, or,
@@ -243,9 +261,15 @@ pub enum Waiting {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Missing {
-    ranks: [Option<Rank>; Missing::LISTED],
+    /// Numbers of ranks, then [`NOBODY`].
+    ranks: [u16; Missing::LISTED],
     count: u32,
+    /// What is missing may come from one of them alone.
+    any: bool,
 }
+
+/// The number of no rank: worlds have up to 65,535.
+const NOBODY: u16 = u16::MAX;
 
 impl Missing {
     /// How many ranks are listed at most.
@@ -257,11 +281,27 @@ impl Missing {
 
     /// `count` of `candidates`.
     pub(crate) fn among(candidates: impl Iterator<Item = Rank>, count: u32) -> Self {
-        let mut ranks = [None; Self::LISTED];
+        let mut ranks = [NOBODY; Self::LISTED];
         for (place, rank) in ranks.iter_mut().zip(candidates) {
-            *place = Some(rank);
+            *place = rank.get();
         }
-        Self { ranks, count }
+        let any = false;
+        Self { ranks, count, any }
+    }
+
+    /// The same, for a call that waits for one of them only, if `any`.
+    pub(crate) fn of_any(self, any: bool) -> Self {
+        Self { any, ..self }
+    }
+
+    /// A rank that has left, without which none of this can come.
+    pub(crate) fn ended(&self, has_left: impl Fn(Rank) -> bool) -> Option<Rank> {
+        let first = self.ranks().find(|rank| has_left(*rank))?;
+        let listed = self.ranks().count();
+        let all_left = listed < Self::LISTED && self.ranks().all(has_left);
+        // No fewer are missing than are listed: each of those is.
+        let each_is_missing = !self.any && listed as u32 <= self.count;
+        (each_is_missing || all_left).then_some(first)
     }
 
     /// How many are missing.
@@ -273,7 +313,8 @@ impl Missing {
     /// source, counters, signals, events), and none where ranks are counted only
     /// ([`lock_all`](crate::Window::lock_all)).
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.ranks.iter().flatten().copied()
+        let listed = self.ranks.iter().filter(|number| **number != NOBODY);
+        listed.copied().map(Rank::new)
     }
 }
 
@@ -289,6 +330,7 @@ impl fmt::Display for Error {
             }
             Self::TooManyPieces { max } => write!(f, "more than {max} pieces of memory"),
             Self::PeerLost(rank) => write!(f, "{rank} does not answer any more"),
+            Self::PeerLeft(rank) => write!(f, "{rank} has left: its program has ended"),
             Self::OutOfRange { end, len } => {
                 write!(f, "access up to element {end} of a window of {len}")
             }
@@ -364,6 +406,7 @@ impl fmt::Display for Timeout {
             Waiting::ListSpace => "room in the matching list owned by",
             Waiting::Notification => "a notification by",
             Waiting::Unlock => "an unlock of the piece owned by",
+            Waiting::Holder => "the exclusive lock that is held by",
             Waiting::Queue => "a turn in the queue before or behind, taken by",
             Waiting::Answer => "an answer by",
         };
@@ -381,6 +424,11 @@ impl fmt::Display for Timeout {
         match (unlock, named) {
             (true, _) => f.write_str(" (which ranks have locked is not recorded)"),
             (false, false) => write!(f, " ({count} missing; nothing says from which)"),
+            // A rank is told by few others, and hears of the rest through them.
+            (false, true) if self.waiting == Waiting::Collective => {
+                f.write_str(", or by a rank that it waits for")
+            }
+            (false, true) if self.waiting == Waiting::Holder => Ok(()),
             (false, true) => write!(f, " ({count} missing)"),
         }
     }
@@ -392,7 +440,27 @@ impl core::error::Error for Error {}
 ///
 /// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch; a
 /// [`Making`](crate::Making), the world's collective calls.
-#[derive(Debug)]
+///
+/// It is an [`Error`](core::error::Error). A box of errors (`Box<dyn Error>`) takes no borrows, and
+/// most handles borrow their window: there [`enum@Error`] goes into the box, without the handle.
+/// ```
+/// use std::error::Error;
+/// use flagpost::{Link, Tag, World};
+///
+/// fn program<L: Link>(world: &World<'_, L>) -> Result<(), Box<dyn Error>> {
+///     let value: u32 = "7".parse()?;
+///     let window = world.allocate::<u32>(1).map_err(flagpost::Error::from)?;
+///     let next = world.rank().next(world.size());
+///     let mut arrived = window.expect(0..1, world.rank(), Tag(1), 1)?;
+///     arrived.start()?;
+///     window.put_notify(world.rank(), 0, &[value], Tag(1)).map_err(flagpost::Error::from)?;
+///     arrived.wait()?;
+///     let lock = window.lock_shared(next).map_err(flagpost::Error::from)?;
+///     lock.unlock().map_err(flagpost::Error::from)?;
+///     Ok(window.free().map_err(flagpost::Error::from)?)
+/// }
+/// # flagpost_guide::simulate(2, |world| Ok(program(world).expect("it ends well")));
+/// ```
 #[must_use = "dropping the handle abandons its epoch"]
 pub struct Unfinished<H> {
     /// Call the same method again on this.
@@ -400,6 +468,28 @@ pub struct Unfinished<H> {
     /// Why it could not finish.
     pub error: Error,
 }
+
+/// Handles have no text.
+impl<H> fmt::Debug for Unfinished<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { handle: _, error } = self;
+        f.debug_struct("Unfinished")
+            .field("error", error)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<H> fmt::Display for Unfinished<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = self.error;
+        write!(
+            f,
+            "{error} (if there is a handle, the call goes on with it)"
+        )
+    }
+}
+
+impl<H> core::error::Error for Unfinished<H> {}
 
 impl<H> From<Unfinished<H>> for Error {
     fn from(unfinished: Unfinished<H>) -> Self {
@@ -436,9 +526,80 @@ mod tests {
             2,
             "completion by 1 4 (2 missing)",
         );
+        told(
+            Waiting::Collective,
+            &[2],
+            1,
+            "a collective call by 2, or by a rank that it waits for",
+        );
         let counted = "the exclusive locks of 2 ranks (which ranks have locked is not recorded)";
         told(Waiting::Unlock, &[], 2, counted);
         let owner = "an unlock of the piece owned by 1 (which ranks have locked is not recorded)";
         told(Waiting::Unlock, &[1], 1, owner);
+        let held = "the exclusive lock that is held by 3";
+        told(Waiting::Holder, &[3], 1, held);
+    }
+
+    /// Of a call whose handle borrows nothing; and of one whose handle does, which a box that may
+    /// borrow takes as it is.
+    #[test]
+    fn unfinished_calls_go_into_boxes() {
+        use core::error::Error as StdError;
+        use std::boxed::Box;
+
+        fn unfinished<H>(handle: H) -> Result<(), Unfinished<H>> {
+            let error = Error::CountZero;
+            Err(Unfinished { handle, error })
+        }
+        fn owned() -> Result<(), Box<dyn StdError>> {
+            unfinished(Some(7_u8))?;
+            Ok(())
+        }
+        fn borrowed(handle: &u8) -> Result<(), Box<dyn StdError + '_>> {
+            unfinished(handle)?;
+            Ok(())
+        }
+        fn dropped(handle: &u8) -> Result<(), Box<dyn StdError + Send + Sync>> {
+            Ok(unfinished(handle).map_err(Error::from)?)
+        }
+        let text = Error::CountZero.to_string();
+        let told = owned().expect_err("it is not finished").to_string();
+        let rest = told.strip_prefix(&text);
+        assert_eq!(
+            rest,
+            Some(" (if there is a handle, the call goes on with it)")
+        );
+        assert_eq!(borrowed(&7).expect_err("nor is this").to_string(), told);
+        assert_eq!(dropped(&7).expect_err("nor is this").to_string(), text);
+    }
+
+    /// A wait is over only where a rank that has left is surely one that it needs.
+    #[test]
+    fn a_wait_ends_with_a_rank_that_it_needs() {
+        let r = Rank::new;
+        let of = |ranks: &[u16], count| Missing::among(ranks.iter().copied().map(r), count);
+        let left = |gone: &'static [u16]| move |rank: Rank| gone.contains(&rank.get());
+        const EIGHT: [u16; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+        let table: [(Missing, &'static [u16], Option<u16>); 10] = [
+            (of(&[2], 1), &[], None),
+            (of(&[2], 1), &[2], Some(2)),
+            (of(&[2], 5), &[2], Some(2)),
+            (of(&[1, 2], 2), &[2], Some(2)),
+            // Another one may be the one that is missing.
+            (of(&[1, 2], 1), &[2], None),
+            (of(&[1, 2], 1), &[2, 1], Some(1)),
+            (of(&[1, 2], 2).of_any(true), &[2], None),
+            (of(&[1, 2], 2).of_any(true), &[1, 2], Some(1)),
+            // There may be more than are listed.
+            (of(&EIGHT, 3), &EIGHT, None),
+            (of(&EIGHT, 30), &[8], Some(8)),
+        ];
+        for (missing, gone, ended) in table {
+            assert_eq!(
+                missing.ended(left(gone)),
+                ended.map(r),
+                "{missing:?} {gone:?}"
+            );
+        }
     }
 }

@@ -104,6 +104,16 @@
 //! [CAF-NA]: crate#sources
 #![no_std]
 
+/// Tells the link where the program has called. Each public call that may access memory begins with
+/// this, and is `#[track_caller]`. Where the link does not listen, the world is not even looked at.
+macro_rules! called {
+    ($world:expr) => {
+        if L::LISTENS {
+            $world.called();
+        }
+    };
+}
+
 mod arena;
 mod budget;
 mod collective;

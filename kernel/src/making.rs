@@ -131,7 +131,9 @@ impl<'w, L: Link, M> Making<'w, L, M> {
     ///
     /// # Errors
     /// As the call that began it.
+    #[track_caller]
     pub fn go_on(mut self) -> Made<'w, L, M> {
+        called!(self.world);
         let (world, call) = (self.world, self.call);
         let differs = match world.attempt(call, || self.hear()) {
             Ok(differs) => differs,

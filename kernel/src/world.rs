@@ -14,7 +14,7 @@
 //! Words of the arena: the unexpected queue, and per window what its strategy says
 //! ([`Strategy`](crate::epoch::Strategy)).
 
-use core::cell::Cell;
+use core::{cell::Cell, panic::Location};
 
 use flagpost_link::{Link, Op, Pending, Rank, Refusal, point};
 
@@ -29,6 +29,10 @@ use crate::{
 
 /// So many strange notifications are dropped before a waiting call looks at its budget.
 const STRANGE: u32 = 16;
+
+/// One in so many calls that give a value asks the link for ranks that are lost: see
+/// [`World::note_poll`].
+const POLLS: u8 = 64;
 
 /// How a world is set up. The same on all ranks.
 #[derive(Copy, Clone, Debug)]
@@ -60,8 +64,14 @@ pub struct World<'a, L> {
     pub(crate) collectives: Collectives,
     /// One bit per window that there is.
     pub(crate) windows: Cell<u64>,
+    /// How many locks this rank has or waits for, of all windows.
+    pub(crate) locks: Cell<u32>,
     /// A call waits.
     waiting: Cell<bool>,
+    /// All ranks have started.
+    started: Cell<bool>,
+    /// Calls that give a value, until one of them asks for ranks that are lost.
+    polls: Cell<u8>,
 }
 
 impl<'a, L: Link> World<'a, L> {
@@ -72,7 +82,7 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// # Errors
     /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all
-    /// ranks must start again with a new link.
+    /// ranks must start again with new links of another session.
     ///
     /// # Example
     /// ```
@@ -88,24 +98,75 @@ impl<'a, L: Link> World<'a, L> {
     /// });
     /// report.assert_done();
     /// ```
+    #[track_caller]
     pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
-        let arena = Arena::new(arena);
-        let limits = Limits::new(link.size());
-        let words = arena.take(UnexpectedQueue::words(config.unexpected))?;
-        let queue = UnexpectedQueue::new(words, config.unexpected, limits.tag_bits());
-        let world = Self {
-            limits,
+        let mut world = Self::new(link, arena, config);
+        called!(world);
+        world.begin(config)?;
+        Ok(world)
+    }
+
+    /// [`start`](Self::start), and then `program`, with a world that does not move: this takes less
+    /// stack, by the sizes of a link and a world or more.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start), and those of `program`.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::{Config, Error, Link, World};
+    /// use flagpost_mapped::Mapped;
+    /// use flagpost_sim::{Sim, SimCore};
+    ///
+    /// fn program<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    ///     world.barrier()
+    /// }
+    ///
+    /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
+    ///     let mut words = [0; 128];
+    ///     World::run(Mapped::start(core, 1)?, &mut words, Config::default(), program)
+    /// });
+    /// report.assert_done();
+    /// ```
+    #[track_caller]
+    pub fn run<T, E: From<Error>>(
+        link: L,
+        arena: &'a mut [u32],
+        config: Config,
+        program: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut world = Self::new(link, arena, config);
+        called!(world);
+        world.begin(config)?;
+        program(&world)
+    }
+
+    /// A world of which no other rank knows yet.
+    #[inline(always)]
+    fn new(link: L, arena: &'a mut [u32], config: Config) -> Self {
+        Self {
+            limits: Limits::new(link.size()),
             link,
             budget: Cell::new(config.budget),
-            arena,
-            queue,
+            arena: Arena::new(arena),
+            queue: UnexpectedQueue::new(&[], 0, 0),
             collectives: Collectives::new(),
             windows: Cell::new(0),
+            locks: Cell::new(0),
             waiting: Cell::new(false),
-        };
+            started: Cell::new(false),
+            polls: Cell::new(POLLS),
+        }
+    }
+
+    /// Takes what the queue needs, and waits for all ranks.
+    fn begin(&mut self, config: Config) -> Result<(), Error> {
+        let words = self.arena.take(UnexpectedQueue::words(config.unexpected))?;
+        self.queue = UnexpectedQueue::new(words, config.unexpected, self.limits.tag_bits());
         // ORDER: G1.
-        point!("world.start.meet", world.meet()?);
-        Ok(world)
+        point!("world.start.meet", self.meet()?);
+        self.started.set(true);
+        Ok(())
     }
 
     /// This rank.
@@ -275,11 +336,12 @@ impl<'a, L: Link> World<'a, L> {
     /// last relaxing is what wakes this core up.
     ///
     /// Once the link knows a rank to be lost, a wait whose answer is not there fails: whoever waits
-    /// for others does so, in the end, for all that these wait for.
+    /// for others does so, in the end, for all that these wait for. Where a rank has left, a wait
+    /// fails that cannot end without it.
     pub(crate) fn wait<T>(
         &self,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl FnOnce() -> Timeout,
+        missing: impl Fn() -> Timeout,
     ) -> Result<T, Error> {
         // As a rule what is waited for is near: where a look costs next to nothing, some looks come
         // before the wait.
@@ -300,7 +362,7 @@ impl<'a, L: Link> World<'a, L> {
     pub(crate) fn wait_long<T>(
         &self,
         poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl FnOnce() -> Timeout,
+        missing: impl Fn() -> Timeout,
     ) -> Result<T, Error> {
         self.wait_by(&mut None, poll, missing)
     }
@@ -310,7 +372,7 @@ impl<'a, L: Link> World<'a, L> {
         &self,
         deadline: &mut Option<Deadline>,
         poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl FnOnce() -> Timeout,
+        missing: impl Fn() -> Timeout,
     ) -> Result<T, Error> {
         // PROGRESS: G2.
         let take = || point!("world.wait.progress", self.take_all(true); else false);
@@ -321,9 +383,21 @@ impl<'a, L: Link> World<'a, L> {
     pub(crate) fn wait_taking<T>(
         &self,
         poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl FnOnce() -> Timeout,
+        missing: impl Fn() -> Timeout,
     ) -> Result<T, Error> {
         self.wait_with(&mut None, poll, || false, missing)
+    }
+
+    /// This rank has a lock more, or waits for it.
+    #[inline(always)]
+    pub(crate) fn add_lock(&self) {
+        self.locks.set(self.locks.get().wrapping_add(1));
+    }
+
+    /// One less.
+    #[inline(always)]
+    pub(crate) fn remove_lock(&self) {
+        self.locks.set(self.locks.get().wrapping_sub(1));
     }
 
     /// When a wait that begins now ends.
@@ -331,20 +405,93 @@ impl<'a, L: Link> World<'a, L> {
         Deadline::start(self.budget.get(), &self.link)
     }
 
-    /// Whether what `poll` looks for is there; it fails, as a wait does, where the link knows a
-    /// rank to be lost.
-    pub(crate) fn look(
+    /// Tells the link that the program has called, and where. Each call that may access memory
+    /// begins with this.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn called(&self) {
+        self.link.called(Location::caller());
+    }
+
+    /// What `poll` finds, if it finds something; else it fails, as a wait for `missing` does, where
+    /// the link knows a rank to be lost, or to have left. For calls that do not wait.
+    pub(crate) fn look<S: ?Sized, T>(
         &self,
-        mut poll: impl FnMut() -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
-        if poll()? {
-            return Ok(true);
+        on: &mut S,
+        mut poll: impl FnMut(&mut S) -> Result<Option<T>, Error>,
+        missing: impl Fn(&S) -> Timeout,
+    ) -> Result<Option<T>, Error> {
+        if let Some(found) = poll(on)? {
+            return Ok(Some(found));
         }
-        match self.link.lost() {
-            // What it did before may have come since.
-            Some(rank) if !poll()? => Err(Error::PeerLost(rank)),
-            lost => Ok(lost.is_some()),
+        let lost = self.link.lost().map(Error::PeerLost);
+        // Of any rank's notifications one more may come: this rank's own.
+        let Some(gone) = lost.or_else(|| self.left(|| missing(on), false)) else {
+            return Ok(None);
+        };
+        // What it did before may have come since.
+        match poll(on)? {
+            None => Err(gone),
+            found => Ok(found),
         }
+    }
+
+    /// Why a wait for `missing` cannot end: a rank has left. One for a notification of any rank
+    /// cannot once all others have left, if this rank `waits`. A rank that has left an earlier
+    /// world may come to this one: while it starts, none is asked for.
+    fn left(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
+        if !self.started.get() || !self.link.has_left(None) {
+            return None;
+        }
+        let Timeout { waiting, missing } = missing();
+        let has_left = |rank| self.link.has_left(Some(rank));
+        let others = || {
+            (0..self.size())
+                .map(Rank::new)
+                .filter(|rank| *rank != self.rank())
+        };
+        let ended = match waiting {
+            // Others have what is waited for, or pass it on.
+            Waiting::StartUp | Waiting::Lock | Waiting::Unlock | Waiting::Queue => None,
+            // Any rank's would do.
+            Waiting::Notification if missing.ranks().next().is_none() => {
+                others().next().filter(|_| waits && others().all(has_left))
+            }
+            _ => missing.ended(has_left),
+        };
+        ended.map(Error::PeerLeft)
+    }
+
+    /// Before a call that gives a value: it cannot know which value its caller waits for, so that
+    /// the value is no answer for a loop that polls. One in [`POLLS`] calls fails where the link
+    /// knows a rank to be lost.
+    #[inline]
+    pub(crate) fn note_poll(&self) -> Result<(), Error> {
+        if self.is_poll_due() {
+            return self.poll_long();
+        }
+        Ok(())
+    }
+
+    /// Counts a call that gives a value. True if it is the one that [`World::note_poll`] is for.
+    #[inline]
+    pub(crate) fn is_poll_due(&self) -> bool {
+        match self.polls.get().checked_sub(1) {
+            Some(left) => {
+                self.polls.set(left);
+                false
+            }
+            None => true,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_long(&self) -> Result<(), Error> {
+        self.polls.set(POLLS);
+        self.link
+            .lost()
+            .map_or(Ok(()), |rank| Err(Error::PeerLost(rank)))
     }
 
     fn wait_with<T>(
@@ -352,14 +499,14 @@ impl<'a, L: Link> World<'a, L> {
         deadline: &mut Option<Deadline>,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
         take: impl Fn() -> bool,
-        missing: impl FnOnce() -> Timeout,
+        missing: impl Fn() -> Timeout,
     ) -> Result<T, Error> {
         // A wait inside of another one's poll is part of that.
         let inside = self.waiting.replace(true);
         if !inside {
             self.link.begin_wait();
         }
-        let mut lost = false;
+        let mut gone = None;
         let answer = loop {
             match poll() {
                 Ok(None) => (),
@@ -369,13 +516,14 @@ impl<'a, L: Link> World<'a, L> {
             if take() {
                 continue;
             }
-            if let Some(rank) = self.link.lost() {
+            let lost = self.link.lost().map(Error::PeerLost);
+            if let Some(error) = lost.or_else(|| self.left(&missing, true)) {
                 // What it did before may have come since.
-                if !lost {
-                    lost = true;
+                if gone != Some(error) {
+                    gone = Some(error);
                     continue;
                 }
-                break Err(Error::PeerLost(rank));
+                break Err(error);
             }
             let passed = match deadline {
                 Some(deadline) => deadline.passed(&self.link),

@@ -6,7 +6,10 @@
 //! | `sim`, `presets`, `scc`, `coherent`, `network` | every case, on each kind of chip |
 //! | `programs`, `matching`, `late`, `told` | random programs, compared with models of what they mean |
 //! | `hazards` | why each step is there: small programs with and without it, in every schedule |
-//! | `abandoned`, `lines`, `locks`, `own_piece`, `payload`, `rma`, `windows` | what no case can show |
+//! | `abandoned`, `bounds`, `held`, `lines`, `locks`, `many`, `own_piece`, `payload`, `rma`, `windows` | what no case can show |
+//! | `leaving` | ranks that leave or are lost, on a machine that knows of it |
+//! | `misuse`, `ranks` | wrong arguments, one call deeper; ranks of a larger world |
+//! | `sizes` | links with small tables |
 //! | `counts`, `pscw_costs` | how many accesses calls take |
 //!
 //! `FLAGPOST_DEEP=1` gives each combination more seeds ([`groups::seeds`]), and what takes minutes
@@ -16,21 +19,28 @@
 mod groups;
 
 mod abandoned;
+mod bounds;
 mod coherent;
 mod counts;
 mod hazards;
+mod held;
 mod late;
+mod leaving;
 mod lines;
 mod locks;
+mod many;
 mod matching;
+mod misuse;
 mod network;
 mod own_piece;
 mod payload;
 mod presets;
 mod programs;
 mod pscw_costs;
+mod ranks;
 mod rma;
 mod scc;
 mod sim;
+mod sizes;
 mod told;
 mod windows;

@@ -43,8 +43,6 @@ impl Mode for Coherent {
 }
 
 impl UncachedMemory for Linux<Coherent> {
-    const PUBLISH: usize = 8;
-
     #[inline]
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
@@ -141,7 +139,6 @@ unsafe impl Coherence for Linux<Coherent> {
     } else {
         128
     };
-    const INVALIDATE_WRITES_BACK: bool = true;
     const COHERENT: bool = true;
 
     #[inline]

@@ -6,6 +6,7 @@
 //! | word | who changes it | what |
 //! |---|---|---|
 //! | `lost` | the launcher, or who finds a process gone | 0, or 1 + the first rank that is lost |
+//! | `left` | each rank, at its end | 0, or 1: a rank has left in order |
 //! | `arrived` | each rank, once | how many have mapped the memory |
 //! | `barrier` | all | arrivals and turn of the harness's barrier |
 //! | `state`, `pid` of a rank | the rank; the launcher | see [`State`] |
@@ -18,6 +19,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::segment::Segment;
 
 const LOST: usize = 0;
+const LEFT: usize = 4;
 const ARRIVED: usize = 128;
 const BARRIER: usize = 256;
 const TURN: usize = 256 + 4;
@@ -78,6 +80,15 @@ impl Segment {
     /// `rank` has ended in order.
     pub(crate) fn leave(&self, rank: u16) {
         self.of_rank(rank, STATE).store(2, Release);
+        self.control(LEFT).store(1, Release);
+    }
+
+    /// Whether `rank` has ended in order; whether any has, if none is named.
+    pub(crate) fn has_left(&self, rank: Option<u16>) -> bool {
+        match rank {
+            None => self.control(LEFT).load(Relaxed) != 0,
+            Some(rank) => rank < self.shape().ranks() && self.state_of(rank) == State::Done,
+        }
     }
 
     /// What `rank` says of itself.
@@ -184,9 +195,13 @@ mod tests {
             Some(2),
             "the others are not counted twice"
         );
+        let left = [None, Some(1), Some(2), Some(3)];
+        assert_eq!(left.map(|rank| segment.has_left(rank)), [false; 4]);
         segment.leave(1);
         assert_eq!(segment.arrive(1), None, "after it has left");
         assert_eq!(segment.state_of(1), State::Done);
+        let found = left.map(|rank| segment.has_left(rank));
+        assert_eq!(found, [true, true, false, false], "there is no rank 3");
     }
 
     #[test]

@@ -5,14 +5,24 @@
 //! cached accesses go to the rank's own image ([`flagpost_hal::image`]), bulk stores stay in a
 //! buffer of one line until it is full, another line is stored to, or the rank drains. Words,
 //! test-and-set registers and bells stand for the chip's own, and are the host's atomics.
+//!
+//! # The oracle
+//! A write-back moves a whole line, over what other ranks, or this one by puts, have stored there
+//! since the line was fetched. On a chip these bytes are lost without a sign. Here each line is
+//! compared with memory before it is written back, and the rank that would destroy others' bytes
+//! panics: the message says which line, and which lines of the program stored to it and called
+//! last. `FLAGPOST_ORACLE=off` in the environment, or [`Mode::set_oracle`], turns this off: for
+//! programs that destroy bytes on purpose.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::panic::Location;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
 use flagpost_hal::image::{Backing, PrivateImage};
 use flagpost_hal::{
-    Address, CachedMemory, Coherence, CoreId, Lines, Region, TestAndSet, UncachedMemory,
+    Address, CachedMemory, Coherence, CoreId, Lines, Region, TestAndSet, UncachedMemory, is_library,
 };
 
 use crate::bytes::Regions;
@@ -24,11 +34,32 @@ const LINE: usize = 64;
 /// Lines of an image: few enough that programs see evictions.
 const LINES: usize = 256;
 
+/// What turns the oracle off in the environment: `off`.
+const ORACLE: &str = "FLAGPOST_ORACLE";
+
 /// The mode that shows what is forgotten: a private image per rank.
-pub struct Emulated(RefCell<Caches>);
+pub struct Emulated {
+    caches: RefCell<Caches>,
+    /// Where the program has called the kernel last.
+    called: Cell<Option<Place>>,
+    /// A second writer of a line panics.
+    oracle: Cell<bool>,
+}
+
+type Place = &'static Location<'static>;
+
+/// What memory had of a line when the image last agreed with it; and where the program has stored
+/// to the line since.
+struct Fetched {
+    bytes: [u8; LINE],
+    stored: Option<Place>,
+}
+
+type Image = PrivateImage<LINES, LINE>;
 
 struct Caches {
-    image: Box<PrivateImage<LINES, LINE>>,
+    fetched: RefCell<HashMap<Address, Fetched>>,
+    image: Box<Image>,
     /// The line in the combining buffer, and which of its bytes: none, if it is empty.
     line: Address,
     mask: u64,
@@ -43,27 +74,101 @@ impl std::fmt::Debug for Emulated {
 
 impl Mode for Emulated {
     const NAME: &'static str = "emulated";
+    const LISTENS: bool = true;
 
     fn new() -> Self {
-        Self(RefCell::new(Caches {
-            image: Box::new(PrivateImage::EMPTY),
-            line: Region::memory(CoreId::new(0)).at(0),
-            mask: 0,
-            bytes: [0; LINE],
-        }))
+        Self {
+            caches: RefCell::new(Caches {
+                fetched: RefCell::default(),
+                image: Box::new(PrivateImage::EMPTY),
+                line: Region::memory(CoreId::new(0)).at(0),
+                mask: 0,
+                bytes: [0; LINE],
+            }),
+            called: Cell::new(None),
+            oracle: Cell::new(std::env::var_os(ORACLE).is_none_or(|word| word != "off")),
+        }
+    }
+
+    fn called(&self, place: Place) {
+        if !is_library(place) {
+            self.called.set(Some(place));
+        }
+    }
+
+    fn set_oracle(&self, on: bool) {
+        self.oracle.set(on);
     }
 }
 
 /// Memory behind the images.
-struct Memory<'s>(&'s Regions);
+struct Memory<'s> {
+    regions: &'s Regions,
+    fetched: &'s RefCell<HashMap<Address, Fetched>>,
+    called: Option<Place>,
+    oracle: bool,
+}
 
 impl Backing<LINE> for Memory<'_> {
     fn fetch(&self, line: Address, into: &mut [u8; LINE]) {
-        self.0.bytes(line, LINE).load(into);
+        self.regions.bytes(line, LINE).load(into);
+        self.agree(line, into);
     }
 
     fn put(&self, line: Address, from: &[u8; LINE]) {
-        self.0.bytes(line, LINE).store(from);
+        self.check(line);
+        self.regions.bytes(line, LINE).store(from);
+        self.agree(line, from);
+    }
+}
+
+impl Memory<'_> {
+    /// The image and memory have the same bytes of `line`.
+    fn agree(&self, line: Address, bytes: &[u8; LINE]) {
+        let (bytes, stored) = (*bytes, None);
+        let agreed = Fetched { bytes, stored };
+        self.fetched.borrow_mut().insert(line, agreed);
+    }
+
+    /// The program stores to the `len` bytes at `at` of the image.
+    fn stores(&self, at: Address, len: usize) {
+        let mut fetched = self.fetched.borrow_mut();
+        let (start, end) = (at.offset as usize, at.offset as usize + len);
+        for offset in (start / LINE * LINE..end).step_by(LINE) {
+            if let Some(line) = fetched.get_mut(&at.region.at(offset as u32)) {
+                line.stored = self.called;
+            }
+        }
+    }
+
+    /// # Panics
+    /// If others have stored to the line since the image fetched it, or put it back.
+    fn check(&self, line: Address) {
+        // While a rank panics, the reason has been said.
+        if !self.oracle || std::thread::panicking() {
+            return;
+        }
+        let mut now = [0; LINE];
+        self.regions.bytes(line, LINE).load(&mut now);
+        let fetched = self.fetched.borrow();
+        let Some(Fetched { bytes, stored }) = fetched.get(&line) else {
+            return;
+        };
+        let lost = bytes
+            .iter()
+            .zip(&now)
+            .filter(|(old, new)| old != new)
+            .count();
+        let place = |place: &Option<Place>| {
+            place.map_or("?".to_owned(), |at| format!("{}:{}", at.file(), at.line()))
+        };
+        assert!(
+            lost == 0,
+            "two writers of a line: this rank has stored to the line at {line} and writes it back, over {lost} \
+             bytes that others, or it itself past its cache, have stored there; stored by {}, written back by {}",
+            place(stored),
+            place(&self.called),
+        );
     }
 }
 
@@ -116,7 +221,21 @@ impl Caches {
 
 impl Linux<Emulated> {
     fn with_caches<R>(&self, act: impl FnOnce(&mut Caches, &Regions) -> R) -> R {
-        act(&mut self.mode().0.borrow_mut(), self.regions())
+        act(&mut self.mode().caches.borrow_mut(), self.regions())
+    }
+
+    fn with_image<R>(&self, act: impl FnOnce(&mut Image, &Memory<'_>) -> R) -> R {
+        let (called, oracle) = (self.mode().called.get(), self.mode().oracle.get());
+        self.with_caches(|caches, regions| {
+            let fetched = &caches.fetched;
+            let memory = Memory {
+                regions,
+                fetched,
+                called,
+                oracle,
+            };
+            act(&mut caches.image, &memory)
+        })
     }
 
     /// Empties image and buffer without writing anything back: the state after a reset.
@@ -129,8 +248,6 @@ impl Linux<Emulated> {
 }
 
 impl UncachedMemory for Linux<Emulated> {
-    const PUBLISH: usize = 4;
-
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
         let byte = self.regions().byte(at);
@@ -177,13 +294,16 @@ impl CachedMemory for Linux<Emulated> {
     #[track_caller]
     fn read(&self, at: Address, into: &mut [u8]) {
         self.regions().bytes(at, into.len());
-        self.with_caches(|caches, memory| caches.image.read(&Memory(memory), at, into));
+        self.with_image(|image, memory| image.read(memory, at, into));
     }
 
     #[track_caller]
     fn write(&self, at: Address, from: &[u8]) {
         self.regions().bytes(at, from.len());
-        self.with_caches(|caches, memory| caches.image.write(&Memory(memory), at, from));
+        self.with_image(|image, memory| {
+            image.write(memory, at, from);
+            memory.stores(at, from.len());
+        });
     }
 }
 
@@ -193,14 +313,12 @@ impl CachedMemory for Linux<Emulated> {
 // fence the processor's.
 unsafe impl Coherence for Linux<Emulated> {
     const LINE: usize = LINE;
-    const INVALIDATE_WRITES_BACK: bool = false;
 
     fn write_back(&self, spans: &[Lines]) {
-        self.with_caches(|caches, memory| {
-            let memory = Memory(memory);
+        self.with_image(|image, memory| {
             spans
                 .iter()
-                .for_each(|span| caches.image.write_back(&memory, *span));
+                .for_each(|span| image.write_back(memory, *span));
         });
     }
 
@@ -318,5 +436,69 @@ mod tests {
             assert_eq!(machine.load_u32(at), u32::from_le_bytes([5, 1, 2, 3]));
         });
         assert_eq!(seen, u32::from_le_bytes([5, 1, 2, 3]));
+    }
+
+    /// What the rank that stores through its cache says when it is the second writer of a line.
+    fn second_writer(act: impl Fn(&Linux<Emulated>, Address) + Sync) -> Option<String> {
+        let said = std::sync::Mutex::new(None);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            machines_with::<Emulated, (), Infallible>(2, 1 << 16, |machine| {
+                let at = Region::memory(CoreId::new(0)).at(64);
+                let is_first = flagpost_hal::Topology::core(&machine) == CoreId::new(0);
+                if is_first {
+                    machine.read(at, &mut [0; 8]);
+                }
+                assert!(machine.meet());
+                if !is_first {
+                    machine.store_u32(at.plus(4), 7);
+                }
+                assert!(machine.meet());
+                if is_first {
+                    let act = std::panic::AssertUnwindSafe(|| act(&machine, at));
+                    let why = std::panic::catch_unwind(act).err();
+                    let why = why.and_then(|why| why.downcast::<String>().ok());
+                    *said.lock().unwrap() = why.map(|why| *why);
+                }
+                Ok::<(), RunError<Infallible>>(())
+            })
+        }));
+        drop(ended.expect("nobody else panics"));
+        said.into_inner().unwrap()
+    }
+
+    #[test]
+    fn the_second_writer_of_a_line_is_told() {
+        let lines = |at| [Lines::covering::<Linux<Emulated>>(at, 4)];
+        let here = Location::caller();
+        let why = second_writer(|machine, at| {
+            machine.mode().called.set(Some(here));
+            machine.write(at, &[1, 0, 0, 0]);
+            machine.write_back(&lines(at));
+        });
+        let why = why.expect("7 would be lost");
+        assert!(why.contains("memory[0]+0x40"), "{why}");
+        assert!(why.contains("over 1 bytes"), "{why}");
+        let place = format!("stored by {}:{}", here.file(), here.line());
+        assert!(why.contains(&place), "{why}");
+        // By eviction, too: a line in the same place of the image.
+        let why = second_writer(|machine, at| {
+            machine.write(at, &[1, 0, 0, 0]);
+            machine.read(at.plus((LINES * LINE) as u32), &mut [0; 4]);
+        });
+        assert!(why.is_some());
+    }
+
+    #[test]
+    fn an_owner_that_drops_its_old_copy_first_is_no_second_writer() {
+        let lines = |at| [Lines::covering::<Linux<Emulated>>(at, 4)];
+        let why = second_writer(|machine, at| {
+            machine.invalidate(&lines(at));
+            machine.write(at, &[1, 0, 0, 0]);
+            machine.write_back(&lines(at));
+            machine.write(at, &[2, 0, 0, 0]);
+            machine.write_back(&lines(at));
+            assert_eq!(machine.load_u32(at.plus(4)), 7);
+        });
+        assert_eq!(why, None);
     }
 }

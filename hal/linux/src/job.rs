@@ -241,8 +241,6 @@ fn online() -> usize {
 /// started. It is the nearest ancestor that was not started with this process's values of
 /// `variables`: those that were are between, such as a shell.
 fn starter(variables: &[&str]) -> String {
-    /// More than anybody puts between.
-    const MOST: usize = 64;
     let own = variables.iter().filter_map(|name| {
         let mut word = OsString::from(name);
         word.push("=");
@@ -251,25 +249,43 @@ fn starter(variables: &[&str]) -> String {
     });
     let own: Vec<OsString> = own.collect();
     let is_between = |pid: u32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
         let has = |word: &OsString| {
             let mut words = environment.split(|byte| *byte == 0);
             words.any(|other| other == word.as_encoded_bytes())
         };
-        own.iter().all(has)
+        Some(own.iter().all(has))
     };
-    let mut pid = std::os::unix::process::parent_id();
-    let mut words = stat(pid);
-    for _ in 0..MOST {
-        // The first word behind the state.
-        let parent = words.get(1).and_then(|word| word.parse().ok());
-        match parent {
-            Some(parent) if is_between(pid) => (pid, words) = (parent, stat(parent)),
-            _ => break,
-        }
-    }
+    // The first word behind the state.
+    let parent = |pid| stat(pid).get(1).and_then(|word| word.parse().ok());
+    let pid = starter_of(std::os::unix::process::parent_id(), is_between, parent);
+    let words = stat(pid);
     let start = words.get(19).map_or("", String::as_str);
     format!("parent-{pid}-{start}")
+}
+
+/// The starter, from this process's parent on. `is_between` is none for a process that does not let
+/// itself be looked into, such as one that runs as another user (`sg`, `sudo`): it is between if
+/// one above it is.
+fn starter_of(
+    parent: u32,
+    is_between: impl Fn(u32) -> Option<bool>,
+    parent_of: impl Fn(u32) -> Option<u32>,
+) -> u32 {
+    /// More than anybody puts between.
+    const MOST: usize = 64;
+    let (mut starter, mut pid) = (parent, parent);
+    for _ in 0..MOST {
+        let (between, above) = (is_between(pid), parent_of(pid));
+        let (false, Some(above)) = (between == Some(false), above) else {
+            break;
+        };
+        if between == Some(true) {
+            starter = above;
+        }
+        pid = above;
+    }
+    starter
 }
 
 /// The words of `pid`'s `stat` from its state on. The name of the program before it, in
@@ -334,7 +350,10 @@ fn inherited(fd: u32, shape: Shape) -> Result<Segment, JoinError> {
     if !segment::is_job(&file) {
         return Err(failed("others could change its size".to_owned()));
     }
-    Segment::map(&file, shape).map_err(|why| failed(why.to_string()))
+    Segment::map(&file, shape).map_err(|why| match why.kind() {
+        std::io::ErrorKind::StorageFull => JoinError(format!("cannot join the job: {why}")),
+        _ => failed(why.to_string()),
+    })
 }
 
 #[cfg(test)]
@@ -403,6 +422,33 @@ mod tests {
         // A batch script's own shell is no step.
         let batch = read(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]).expect("batch");
         assert_eq!(batch.place, Place::Own);
+    }
+
+    /// Processes by their numbers: each is the child of the next.
+    #[test]
+    fn the_starter_is_above_all_that_is_between() {
+        let parent_of = |pid: u32| pid.checked_add(1).filter(|pid| *pid < 10);
+        for (between, starter) in [
+            (&[][..], 2),
+            (&[Some(false)], 2),
+            (&[Some(true), Some(true), Some(false)], 4),
+            // A job in a job: only the inner one's.
+            (&[Some(true), Some(false), Some(true)], 3),
+            (&[None, Some(true), Some(false)], 4),
+            (&[Some(true), None, Some(true), Some(false)], 5),
+            // The starter itself is another user's.
+            (&[None, Some(false)], 2),
+            (&[Some(true), None, None, Some(false)], 3),
+            (&[Some(true); 9], 9),
+        ] {
+            let is_between = |pid| {
+                between
+                    .get(pid as usize - 2)
+                    .copied()
+                    .unwrap_or(Some(false))
+            };
+            assert_eq!(starter_of(2, is_between, parent_of), starter, "{between:?}");
+        }
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub struct Ended {
     pub stranger: bool,
     /// It has joined the job and not left it, however well it ended.
     pub unfinished: bool,
+    /// The system has ended it, it seems for want of memory: by SIGBUS, or by SIGKILL while it
+    /// counted that it had to end processes for that.
+    pub starved: bool,
 }
 
 impl Ended {
@@ -96,13 +99,35 @@ impl std::fmt::Display for Ended {
             (Some(0), _) if self.stranger => f.write_str("ended without having joined the job"),
             (Some(0), _) if self.unfinished => f.write_str("ended without leaving the job"),
             (Some(code), _) => write!(f, "ended with status {code}"),
-            (None, Some(signal)) => match signal_name(signal) {
-                Some(name) => write!(f, "was ended by signal {signal} ({name})"),
-                None => write!(f, "was ended by signal {signal}"),
-            },
+            (None, Some(signal)) => {
+                write!(f, "was ended by signal {signal}")?;
+                if let Some(name) = signal_name(signal) {
+                    write!(f, " ({name})")?;
+                }
+                match self.starved {
+                    true => f.write_str(", it seems for want of memory"),
+                    false => Ok(()),
+                }
+            }
             (None, None) => f.write_str("ended"),
         }
     }
+}
+
+/// How many processes the system has ended for want of memory, as `vmstat` says.
+fn starved_processes(vmstat: &str) -> u64 {
+    let count = { vmstat.lines() }.find_map(|line| line.strip_prefix("oom_kill "));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+fn vmstat() -> String {
+    std::fs::read_to_string("/proc/vmstat").unwrap_or_default()
+}
+
+/// Whether a process that was ended by `signal` seems to have been for want of memory; `grown` if
+/// the system has counted more of those.
+fn is_starved(signal: Option<i32>, grown: bool) -> bool {
+    signal == Some(Signal::BUS.as_raw()) || grown && signal == Some(Signal::KILL.as_raw())
 }
 
 fn signal_name(signal: i32) -> Option<&'static str> {
@@ -170,6 +195,7 @@ pub fn launch_with(
         })?,
     };
     let segment = Segment::map(&file, job.shape)?;
+    let starved = starved_processes(&vmstat());
     let limit = getrlimit(Resource::Nofile);
     let watched = has_descriptors(&limit, job.shape.ranks());
     let mut processes = Vec::new();
@@ -196,6 +222,7 @@ pub fn launch_with(
         seen,
         ended: Vec::new(),
         strangers: Vec::new(),
+        starved,
         grace: job.grace,
         deadline: None,
     };
@@ -268,6 +295,8 @@ struct Watch<'a> {
     ended: Vec<Ended>,
     /// Ended in order, without having joined: a failure once somebody has.
     strangers: Vec<Ended>,
+    /// Processes that the system had ended for want of memory before.
+    starved: u64,
     grace: Duration,
     /// When the rest is killed.
     deadline: Option<Instant>,
@@ -331,6 +360,7 @@ impl Watch<'_> {
             self.keeper.forget(&process.group);
             let status = process.group.reap()?;
             let killed = process.killed && status.signal() == Some(Signal::KILL.as_raw());
+            let grown = !killed && starved_processes(&vmstat()) > self.starved;
             let end = Ended {
                 rank: process.rank,
                 pid: process.group.number(),
@@ -338,6 +368,7 @@ impl Watch<'_> {
                 killed,
                 stranger: false,
                 unfinished: state == State::Here,
+                starved: is_starved(status.signal(), grown),
             };
             if status.success() && state == State::Expected {
                 self.strangers.push(end);
@@ -402,5 +433,38 @@ impl Watch<'_> {
             let now = Instant::now();
             self.deadline = Some(self.deadline.map_or(now + self.grace, |_| now));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn want_of_memory_is_told() {
+        assert_eq!(
+            starved_processes("pgfault 7\noom_kill 12\noom_kill_x 3\n"),
+            12
+        );
+        assert_eq!(starved_processes("pgfault 7\n"), 0, "an old system");
+        let starved = |signal: Signal, grown| is_starved(Some(signal.as_raw()), grown);
+        assert!(starved(Signal::BUS, false) && starved(Signal::KILL, true));
+        assert!(!starved(Signal::KILL, false) && !starved(Signal::SEGV, true));
+        let mut ended = Ended {
+            rank: 1,
+            pid: 7,
+            status: ExitStatus::from_raw(Signal::KILL.as_raw()),
+            killed: false,
+            stranger: false,
+            unfinished: true,
+            starved: true,
+        };
+        let line = "rank 1 (process 7) was ended by signal 9 (SIGKILL)";
+        assert_eq!(
+            ended.to_string(),
+            format!("{line}, it seems for want of memory")
+        );
+        ended.starved = false;
+        assert_eq!(ended.to_string(), line);
     }
 }

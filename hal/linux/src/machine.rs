@@ -1,5 +1,6 @@
 //! The handle that a rank holds of the machine.
 
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -7,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 use flagpost_hal::{
-    Clock, CoreId, Doorbell, MessageBuffer, Position, Relax, Topology, UncachedMemory, Watch,
+    Clock, CoreId, Doorbell, MessageBuffer, Relax, Topology, UncachedMemory, Watch,
 };
 use rustix::thread::futex;
 
@@ -29,6 +30,24 @@ pub trait Mode: sealed::Sealed + Sized + 'static {
 
     #[doc(hidden)]
     fn new() -> Self;
+
+    /// [`Topology::LISTENS`].
+    #[doc(hidden)]
+    const LISTENS: bool = false;
+
+    /// [`Topology::called`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        let _ = place;
+    }
+
+    /// Whether a rank panics that would write a line back over what others have stored there. Only
+    /// [`Emulated`](crate::Emulated) sees that, and begins with `true` unless the environment has
+    /// `FLAGPOST_ORACLE=off`.
+    fn set_oracle(&self, on: bool) {
+        let _ = on;
+    }
 }
 
 mod sealed {
@@ -121,6 +140,8 @@ impl<M: Mode> MessageBuffer for Linux<M> {
 }
 
 impl<M: Mode> Topology for Linux<M> {
+    const LISTENS: bool = M::LISTENS;
+
     #[inline]
     fn cores(&self) -> u16 {
         self.regions.ranks()
@@ -131,23 +152,32 @@ impl<M: Mode> Topology for Linux<M> {
         CoreId::new(self.rank)
     }
 
-    /// All in one place: where a rank runs is not asked.
-    fn position(&self, _: CoreId) -> Position {
-        Position { x: 0, y: 0 }
-    }
-
     #[inline]
     fn memory_size(&self) -> u32 {
         self.regions.memory()
+    }
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.own.mode.called(place);
     }
 
     #[inline]
     fn lost(&self) -> Option<CoreId> {
         let segment = self.segment();
         if segment.lost_word().load(Relaxed) == 0 {
+            // A rank that polls and never waits has to look by itself.
+            if let Some(peers) = &self.own.peers {
+                peers.glance(segment);
+            }
             return None;
         }
         segment.lost().map(CoreId::new)
+    }
+
+    #[inline]
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        self.segment().has_left(core.map(CoreId::get))
     }
 }
 

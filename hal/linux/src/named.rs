@@ -9,7 +9,8 @@
 //! | check | each rank | it is this user's, and nobody else may open it |
 //! | lock | each rank | shared; then the name must still mean this file |
 //! | size | each rank | grows it to its size: the same for all |
-//! | map | each rank | and says that it has arrived |
+//! | reserve | each rank | takes room for the control words and its own region, or says what is missing |
+//! | map | each rank | and says that it has arrived; that it is lost, if there was no room |
 //! | unlink | the last to arrive | from here on the memory is gone with the last process |
 //!
 //! A job that is killed before its last rank has arrived leaves its segment behind, until the next
@@ -26,7 +27,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use crate::segment::Segment;
+use crate::control::State;
+use crate::segment::{self, Segment};
 use crate::shape::Shape;
 
 /// Where segments are: memory, on every Linux.
@@ -61,10 +63,22 @@ fn join_in(directory: &Path, name: &str, shape: Shape, rank: u16) -> io::Result<
     let _ = sweep(directory);
     let path = directory.join(format!("{}{name}", prefix()));
     let file = open(&path)?;
+    segment::check_limit(shape)?;
     if file.metadata()?.len() < shape.total() as u64 {
         file.set_len(shape.total() as u64)?;
     }
+    let no_room = |why: io::Error| {
+        let what = format!("no memory in {}: {why}", directory.display());
+        io::Error::new(why.kind(), what)
+    };
+    let (control, own) = (0..shape.control() as u64, shape.region_of(rank));
+    segment::reserve(&file, control, shape).map_err(no_room)?;
+    let reserved = segment::reserve(&file, own, shape).map_err(no_room);
     let segment = Segment::map(&file, shape)?;
+    if reserved.is_err() {
+        segment.mark_lost(rank);
+    }
+    reserved?;
     match segment.arrive(rank) {
         Some(arrived) if arrived == u32::from(shape.ranks()) => std::fs::remove_file(&path)?,
         Some(_) => {}
@@ -72,7 +86,39 @@ fn join_in(directory: &Path, name: &str, shape: Shape, rank: u16) -> io::Result<
     }
     // The lock is the open file's: it is to last as long as this process.
     std::mem::forget(file);
-    Ok(segment)
+    Ok(segment.named(path))
+}
+
+/// What is told where ranks have not come to `segment` in time; none if all have.
+pub(crate) fn not_come(segment: &Segment) -> Option<String> {
+    /// Names that are listed; there may be more.
+    const FEW: usize = 8;
+    let ranks = segment.shape().ranks();
+    let missing = (0..ranks).filter(|rank| segment.state_of(*rank) == State::Expected);
+    let missing = list(missing.map(|rank| rank.to_string()), FEW)?;
+    let first = format!("not all ranks have joined the job in time; missing of {ranks}: {missing}");
+    let Some(name) = segment.name() else {
+        return Some(format!("{first}; each must call run"));
+    };
+    let own = name.file_name().unwrap_or_default();
+    let there = std::fs::read_dir(name.parent().unwrap_or(name));
+    let there = { there.into_iter().flatten() }.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let others = there.filter(|other| *other != own);
+    let others = others.map(|other| other.to_string_lossy().into_owned());
+    let others = list(others.filter(|other| other.starts_with(&prefix())), FEW);
+    let others = others.map(|others| format!(", or meet there as {others}"));
+    Some(format!(
+        "{first}; ranks meet in {}: the others have not been started, or have failed already, or are in another job, or on another host{}",
+        name.display(),
+        others.unwrap_or_default()
+    ))
+}
+
+/// Up to `most` of `names`, and whether there are more; none if there are none.
+fn list(mut names: impl Iterator<Item = String>, most: usize) -> Option<String> {
+    let first: Vec<String> = names.by_ref().take(most).collect();
+    let more = if names.next().is_some() { ", …" } else { "" };
+    (!first.is_empty()).then(|| format!("{}{more}", first.join(", ")))
 }
 
 /// Opens the segment at `path`, made if need be, and locks it.
@@ -154,7 +200,6 @@ fn sweep_one(path: &PathBuf) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::State;
 
     fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("flagpost-{}-{name}", std::process::id()));
@@ -206,6 +251,30 @@ mod tests {
             told.contains("rank 0 has been in this job before"),
             "{told}"
         );
+        std::fs::remove_dir_all(directory).expect("it can go");
+    }
+
+    #[test]
+    fn ranks_that_have_not_come_are_named() {
+        let directory = directory("missing");
+        let shape = Shape::new(13, 1 << 16).expect("it makes sense");
+        let here = [0, 2].map(|rank| join_in(&directory, "job", shape, rank).expect("a rank"));
+        let other = join_in(&directory, "other", shape, 1).expect("rank 1");
+        let told = not_come(&here[0]).expect("not all have come");
+        let job = directory.join(format!("{}job", prefix()));
+        for expected in [
+            "missing of 13: 1, 3, 4, 5, 6, 7, 8, 9, …",
+            &format!("meet in {}", job.display()),
+            &format!("or meet there as {}other", prefix()),
+        ] {
+            assert!(told.contains(expected), "{told}");
+        }
+        drop(other);
+        for rank in [1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] {
+            assert!(not_come(&here[1]).is_some());
+            join_in(&directory, "job", shape, rank).expect("a rank");
+        }
+        assert_eq!(not_come(&here[0]), None);
         std::fs::remove_dir_all(directory).expect("it can go");
     }
 

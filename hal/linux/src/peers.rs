@@ -13,6 +13,8 @@ use crate::segment::Segment;
 
 /// How often a rank that waits looks.
 const PERIOD: Duration = Duration::from_millis(20);
+/// One in so many calls of a rank that only asks reads the clock.
+const CALLS: u8 = 64;
 
 /// The peers' processes.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Peers {
     /// Opened at the first look: a number may be another process's later.
     processes: RefCell<Vec<Option<OwnedFd>>>,
     next: Cell<Option<Instant>>,
+    /// Calls of [`Peers::glance`] until one reads the clock.
+    calls: Cell<u8>,
 }
 
 impl Peers {
@@ -27,6 +31,18 @@ impl Peers {
         Self {
             processes: RefCell::new(Vec::new()),
             next: Cell::new(None),
+            calls: Cell::new(CALLS),
+        }
+    }
+
+    /// [`look`](Self::look), for calls that a rank which polls makes again and again.
+    pub(crate) fn glance(&self, segment: &Segment) {
+        match self.calls.get().checked_sub(1) {
+            Some(left) => self.calls.set(left),
+            None => {
+                self.calls.set(CALLS);
+                self.look(segment);
+            }
         }
     }
 

@@ -5,13 +5,14 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use flagpost::{Config, Link, World};
+use flagpost::{Config, Error, Link, World};
 use flagpost_hal::{Topology as _, WithSoftwareLock};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Native};
 
 use crate::job::{Job, JoinError};
 use crate::machine::{Linux, Mode};
+use crate::named;
 use crate::segment::Segment;
 use crate::shape::Shape;
 use crate::{Coherent, Emulated, SoftwareCoherent};
@@ -131,9 +132,17 @@ fn with_world<M: Linked, T, E>(
     setup: Setup,
     program: impl FnOnce(&World<'_, M::Link>) -> Result<T, E>,
 ) -> Result<T, RunError<E>> {
+    let of_job = machine.clone();
     let link = M::link(machine, SESSION).map_err(|refusal| RunError::Start(refusal.into()))?;
     let mut arena = setup.arena(link.size());
-    let world = World::start(link, &mut arena, setup.config).map_err(RunError::Start)?;
+    let failed = |why| match why {
+        Error::Timeout(_) => match named::not_come(of_job.segment()) {
+            Some(missing) => RunError::Join(JoinError(missing)),
+            None => RunError::Start(why),
+        },
+        why => RunError::Start(why),
+    };
+    let world = World::start(link, &mut arena, setup.config).map_err(failed)?;
     program(&world).map_err(RunError::Program)
 }
 
@@ -162,8 +171,9 @@ fn with_world<M: Linked, T, E>(
 /// ```
 ///
 /// A job of `flagpost-run` is run once: a rank that comes to it again, in the same process or
-/// another, is refused. The status is what the others and the launcher go by, and must not be
-/// dropped:
+/// another, is refused in one line, and reaches no memory of the first world. Under other launchers
+/// a second call is a world of its own, in memory of its own. The status is what the others and the
+/// launcher go by, and must not be dropped:
 ///
 /// ```compile_fail
 /// #![deny(unused_must_use)]

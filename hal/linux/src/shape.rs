@@ -12,6 +12,7 @@
 //! file, and never reads a size or an offset from the memory itself.
 
 use std::fmt;
+use std::ops::Range;
 
 /// Bytes of a page: what files are mapped by, and what regions are rounded up to.
 pub(crate) const PAGE: usize = 4096;
@@ -98,6 +99,12 @@ impl Shape {
         self.control_of(self.ranks).next_multiple_of(PAGE)
     }
 
+    /// The bytes of a rank's region.
+    pub(crate) const fn region_of(self, rank: u16) -> Range<u64> {
+        let start = self.control() as u64 + self.memory as u64 * rank as u64;
+        start..start + self.memory as u64
+    }
+
     /// Bytes in all.
     pub const fn total(self) -> usize {
         self.control() + self.memory as usize * self.ranks as usize
@@ -118,6 +125,9 @@ mod tests {
             assert!(u64::from(shape.memory()) >= memory);
             let end = shape.control() + ranks as usize * shape.memory() as usize;
             assert_eq!(shape.total(), end);
+            let last = shape.region_of(shape.ranks() - 1);
+            assert_eq!(last.end, end as u64);
+            assert_eq!(last.end - last.start, u64::from(shape.memory()));
         }
     }
 

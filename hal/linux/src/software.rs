@@ -106,8 +106,6 @@ impl SoftwareCoherent {
 }
 
 impl UncachedMemory for Linux<SoftwareCoherent> {
-    const PUBLISH: usize = 8;
-
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
         self.mode().refetch(self.regions().bytes(at, 1));
@@ -171,7 +169,6 @@ impl CachedMemory for Linux<SoftwareCoherent> {
 // assembler that may touch memory. S6: lines are written back when dropped, never lost.
 unsafe impl Coherence for Linux<SoftwareCoherent> {
     const LINE: usize = cache::LINE;
-    const INVALIDATE_WRITES_BACK: bool = true;
 
     fn write_back(&self, spans: &[Lines]) {
         for span in spans {

@@ -3,9 +3,12 @@
 //! | phase | what | how long |
 //! |---|---|---|
 //! | look | looks at the words again and again | [`LOOKS`] looks, once per wait |
-//! | pause | looks, and lets the core's other thread run between two looks; where the processor can watch a line ([`Monitor`]), it does | about 100 us |
+//! | pause | looks, and lets the core's other thread run between two looks; where the processor can watch a line ([`Monitor`]), it does | about 1 ms |
 //! | yield | gives the processor to whoever else can run | [`YIELDS`] times |
-//! | sleep | [`SHORTEST`], twice as long each time, up to [`LONGEST`] | until something changes |
+//! | sleep | [`SHORTEST`] some times ([`ALIKE`]), then twice as long as often, up to [`LONGEST`] | until something changes |
+//!
+//! Copies of 1 MiB take up to half a millisecond where processors are far from each other: such a
+//! wait must not end in a sleep. And no sleep is longer than about a tenth of what was waited.
 //!
 //! A loop that looks at more than can be watched does so between two turns: each is one pause then,
 //! [`UNWATCHED`] times, before the phases that yield and sleep.
@@ -32,15 +35,17 @@ const LOOKS: u32 = 2000;
 /// The same where ranks share processors.
 const CROWDED_LOOKS: u32 = 30;
 /// Turns of the phase that pauses,
-const PAUSES: u32 = 30;
+const PAUSES: u32 = 300;
 /// and looks per turn.
 const LOOKS_PER_PAUSE: u32 = 32;
 /// Ticks of the counter that such a turn takes where a line is watched. Linux allows 100,000.
 const TICKS: u64 = 8192;
 /// Turns of one pause where there is nothing to watch.
-const UNWATCHED: u32 = 1000;
+const UNWATCHED: u32 = 10_000;
 /// Turns of the phase that yields.
 const YIELDS: u32 = 300;
+/// How many sleeps are as long as each other.
+const ALIKE: u32 = 8;
 /// The first sleep,
 const SHORTEST: Duration = Duration::from_micros(50);
 /// and the longest: short beside any budget, and beside the death of a rank.
@@ -112,7 +117,7 @@ impl Waiter {
         if turn < YIELDS {
             rustix::thread::sched_yield();
         } else if !changed() {
-            let doublings = (turn - YIELDS).min(4);
+            let doublings = ((turn - YIELDS) / ALIKE).min(4);
             std::thread::sleep((SHORTEST * (1 << doublings)).min(LONGEST));
         }
         true

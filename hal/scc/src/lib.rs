@@ -82,5 +82,5 @@ pub mod views;
 
 pub use bus::{Attribute, Bus, Fault, LINE, Physical, Processor, State};
 pub use fpga::{Counter, Fpga};
-pub use map::{Controller, Map, Place};
+pub use map::{Controller, Map, Place, Position};
 pub use scc::{Mapping, Scc};

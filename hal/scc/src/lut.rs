@@ -18,10 +18,10 @@
 //! it (H7).
 
 use bitflags::bitflags;
-use flagpost_hal::{CoreId, Position};
+use flagpost_hal::CoreId;
 
 use crate::bus::Physical;
-use crate::map::{Controller, Map, SLOT};
+use crate::map::{Controller, Map, Position, SLOT};
 
 bitflags! {
     /// One entry of a lookup table.

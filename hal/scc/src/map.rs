@@ -25,7 +25,7 @@
 //! and MYTILEID have four bits for each coordinate, so 16 x 16 tiles, 512 cores. Lookup tables,
 //! whose entries are slots of 16 MiB, exist for the real size only.
 
-use flagpost_hal::{Address, CoreId, Kind, Position, Region};
+use flagpost_hal::{Address, CoreId, Kind, Region};
 
 use crate::bus::{LINE, Physical};
 
@@ -56,6 +56,15 @@ const TILES: u32 = 24 * SLOT;
 const OWN_REGISTERS: u32 = 0xF800_0000;
 /// The board's FPGA.
 const FPGA: u32 = 0xF900_0000;
+
+/// Place of a tile in the mesh.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Column.
+    pub x: u16,
+    /// Row.
+    pub y: u16,
+}
 
 /// One of the four memory controllers: 0 and 1 are west and east of row 0, 2 and 3 of the row in
 /// the middle.

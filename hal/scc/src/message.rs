@@ -24,7 +24,7 @@
 //!   the line that it stored to last, and drains before it touches that line in any other way (U5).
 //!   The memory is one word per core, and may say "pending" where nothing is; never the reverse.
 //! * W3. What is less than a line may leave in several packets. Only words are promised whole
-//!   (`PUBLISH` = 4), although a full line is one packet.
+//!   although a full line is one packet.
 //!
 //! # Which coherence action does what
 //! | | `Mpbt`, `MpbtWriteThrough` | `Normal`, own memory |
@@ -102,8 +102,6 @@ impl<B: Bus> Scc<B> {
 }
 
 impl<B: Bus> UncachedMemory for Scc<B> {
-    const PUBLISH: usize = 4; // W3
-
     #[inline]
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
@@ -217,10 +215,6 @@ impl<B: Bus> CachedMemory for Scc<B> {
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<B: Bus> Coherence for Scc<B> {
     const LINE: usize = LINE as usize;
-
-    /// True for normal lines, while message lines are never dirty: the stricter answer is right for
-    /// both.
-    const INVALIDATE_WRITES_BACK: bool = false;
 
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {

@@ -13,7 +13,8 @@
 //! | 0x800, 0x1000 | lookup tables | see [`lut`](crate::lut) |
 
 use bitflags::bitflags;
-use flagpost_hal::Position;
+
+use crate::map::Position;
 
 /// Offset of MYTILEID.
 pub const TILE_ID: u32 = 0x100;

@@ -1,8 +1,6 @@
 //! A core's handle of the chip.
 
-use flagpost_hal::{
-    Address, Clock, CoreId, Kind, MessageBuffer, Position, Region, Relax, Topology, Watch,
-};
+use flagpost_hal::{Address, Clock, CoreId, Kind, MessageBuffer, Region, Relax, Topology, Watch};
 
 use crate::bus::{Attribute, Bus, Fault, Physical};
 use crate::fpga::Fpga;
@@ -150,16 +148,8 @@ impl<B: Bus> Topology for Scc<B> {
         self.core
     }
 
-    fn position(&self, core: CoreId) -> Position {
-        self.map.position(core)
-    }
-
     fn memory_size(&self) -> u32 {
         self.map.region_size(Kind::Memory)
-    }
-
-    fn controller(&self, core: CoreId) -> u16 {
-        self.map.controller(core).0.into()
     }
 }
 

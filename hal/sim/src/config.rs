@@ -138,8 +138,7 @@ pub struct Config {
     /// What caches do where the HAL's contract leaves room.
     pub caching: Caching,
     /// Bytes, aligned, that leave the combining buffer in one piece: 4, 8, 16 or 32, and at most a
-    /// line. Never less than the [`PUBLISH`](flagpost_hal::UncachedMemory::PUBLISH) that
-    /// [`SimCore`](crate::SimCore) promises.
+    /// line.
     pub publish: u32,
     /// Whether there are test-and-set registers. If not, the core that uses one panics.
     pub registers: bool,

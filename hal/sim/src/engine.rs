@@ -33,10 +33,12 @@ use crate::explore::digest::Digest;
 use crate::machine::Machine;
 use crate::machine::message::Message;
 use crate::machine::network::Request;
+use crate::machine::oracle::Hazard;
 use crate::machine::waits::Watched;
 use crate::op::{Access, Op};
 use crate::pick::Picker;
-use crate::report::{End, Failure, Marked};
+use crate::place::Places;
+use crate::report::{Alarm, End, Failure, Marked, Oracle};
 use crate::rng::{Rng, Stream};
 use crate::strand::{Last, Strand};
 use crate::timing::Clocks;
@@ -94,6 +96,8 @@ pub(crate) struct Run<'s, 'p> {
     config: &'s Config,
     machine: &'s mut Machine,
     trace: &'s mut Trace,
+    /// The access that has set off an oracle.
+    alarmed: Option<(u16, Places)>,
     picker: Picker,
     /// Virtual time, which then decides who goes next, not the picker.
     clocks: Option<Clocks>,
@@ -146,6 +150,7 @@ impl<'s, 'p> Run<'s, 'p> {
             jumps: None,
             told: None,
             repeated: 0,
+            alarmed: None,
             config,
             machine,
             trace,
@@ -170,7 +175,7 @@ impl<'s, 'p> Run<'s, 'p> {
     pub(crate) fn until_it_ends(&mut self) -> End {
         loop {
             if let Some(hazard) = &self.machine.hazard {
-                return End::Oracle(self.machine.alarm(hazard));
+                return End::Oracle(self.alarm(hazard));
             }
             if self.live == 0 {
                 return self.failed().unwrap_or(End::Done);
@@ -201,6 +206,38 @@ impl<'s, 'p> Run<'s, 'p> {
                 }
                 None => {}
             }
+        }
+    }
+
+    /// The hazard in the reader's terms, with the lines of the program.
+    #[cold]
+    pub(crate) fn alarm(&self, hazard: &Hazard) -> Alarm {
+        let (line, _) = self.machine.shape.split(hazard.at);
+        let stored = |core| self.trace.last_store(core, line);
+        // A store may arrive long after the call.
+        let late = match hazard.oracle {
+            Oracle::PendingClobber => stored(hazard.core),
+            _ => None,
+        };
+        let alarmed = self.alarmed.filter(|(core, _)| *core == hazard.core);
+        let places = late.or(alarmed.map(|(_, places)| places));
+        Alarm {
+            oracle: hazard.oracle,
+            core: CoreId::new(hazard.core),
+            other: hazard.other.map(CoreId::new),
+            at: self.machine.shape.address(hazard.at),
+            bytes: hazard.bytes,
+            place: places.and_then(Places::of_program),
+            other_place: hazard.other.and_then(stored).and_then(Places::of_program),
+        }
+    }
+
+    /// The places of what `core` asks for.
+    #[inline]
+    fn places(&self, core: u16, op: &Op) -> Places {
+        Places {
+            access: op.place,
+            called: self.cores[usize::from(core)].strand.desk().called.get(),
         }
     }
 
@@ -270,6 +307,9 @@ impl<'s, 'p> Run<'s, 'p> {
                 let bytes = &self.cores[index].strand.desk().bytes;
                 let outcome = self.machine.execute(core, &op, bytes);
                 self.record(core, &op, outcome.value, outcome.note);
+                if self.machine.hazard.is_some() && self.alarmed.is_none() {
+                    self.alarmed = Some((core, self.places(core, &op)));
+                }
                 if matches!(op.access, Access::TestAndSet(_)) {
                     match outcome.value {
                         0 => self.turn(core),
@@ -391,13 +431,18 @@ impl<'s, 'p> Run<'s, 'p> {
             }
             _ => (op.at, ""),
         };
+        let verb = Verb::of(&op.access);
+        if verb.stores() {
+            let (line, _) = self.machine.shape.split(op.at);
+            self.trace.stored(core, line, self.places(core, op));
+        }
         self.trace.record(Event {
             step: self.steps,
             at,
             value,
             number: 0,
             core,
-            verb: Verb::of(&op.access),
+            verb,
             note,
             label,
             place: Some(op.place),

@@ -14,18 +14,18 @@
 //! | `drain` | 1, and 1 per further parcel or group that is placed |
 //! | `relax` | 1; it may wait after it |
 //! | `spend` | 1 in timed mode, else 0 |
-//! | `cores`, `core`, `position`, `hops`, `controller`, sizes, `hertz` | 0: they are known |
+//! | `cores`, `core`, sizes, `hertz`, `called` | 0: they are known |
 //!
 //! Every method is `#[track_caller]`, so that timelines name the line of the kernel or test that
 //! asked, not this file. (Calls that go through the HAL's own code, `try_lock` and the drop of
-//! `Held`, name that.)
+//! `Held`, name that.) The program's own line, which called the kernel, is told by `called`.
 
 use std::fmt;
 use std::panic::Location;
 
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Kind, Lines, MessageBuffer,
-    NativeAtomics, Position, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
 };
 
 use crate::op::{Access, Bytes, CHUNK, Op};
@@ -175,9 +175,6 @@ pub(crate) fn pieces(
 }
 
 impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
-    /// What every chip here keeps; [`Config::publish`](crate::Config::publish) may be more.
-    const PUBLISH: usize = 4;
-
     #[inline]
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
@@ -300,8 +297,6 @@ impl<const LINE: usize> CachedMemory for SimCore<LINE> {
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
     const LINE: usize = LINE;
-    /// Not on every chip: see [`Caching::invalidate_saves`](crate::Caching::invalidate_saves).
-    const INVALIDATE_WRITES_BACK: bool = false;
 
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {
@@ -343,6 +338,8 @@ impl<const LINE: usize> MessageBuffer for SimCore<LINE> {
 }
 
 impl<const LINE: usize> Topology for SimCore<LINE> {
+    const LISTENS: bool = true;
+
     fn cores(&self) -> u16 {
         self.shape.cores
     }
@@ -351,12 +348,11 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
         self.core
     }
 
-    fn position(&self, core: CoreId) -> Position {
-        self.shape.plan.position(core)
-    }
-
-    fn controller(&self, core: CoreId) -> u16 {
-        self.shape.plan.controller(core)
+    /// Only the program's own calls count, not those that the kernel makes of itself.
+    fn called(&self, place: &'static Location<'static>) {
+        if !is_library(place) {
+            self.port.desk().called.set(Some(place));
+        }
     }
 
     fn memory_size(&self) -> u32 {

@@ -99,6 +99,7 @@ mod machine;
 mod network;
 mod op;
 mod pick;
+mod place;
 mod plan;
 mod preset;
 mod report;

@@ -10,6 +10,7 @@ use flagpost_hal::Atomic;
 
 use crate::machine::message::Message;
 use crate::machine::network::Request;
+use crate::place::Place;
 
 /// How many bytes an access moves at most.
 pub(crate) const CHUNK: usize = 32;
@@ -92,6 +93,8 @@ pub(crate) struct Desk {
     pub(crate) bytes: Cell<Bytes>,
     /// The chip's answer: a value, a flag or a time.
     pub(crate) reply: Cell<u64>,
+    /// Where the program has called the kernel last.
+    pub(crate) called: Cell<Option<Place>>,
     /// Accesses made while the core's stack unwinds.
     pub(crate) afterlife: Cell<u64>,
 }
@@ -109,6 +112,7 @@ impl Desk {
             }),
             bytes: Cell::new([0; CHUNK]),
             reply: Cell::new(0),
+            called: Cell::new(None),
             afterlife: Cell::new(0),
         }
     }

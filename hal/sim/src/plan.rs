@@ -13,7 +13,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use flagpost_hal::{CoreId, Position};
+use flagpost_hal::CoreId;
+use flagpost_scc::Position;
 
 /// Most controllers that a chip can have.
 const CONTROLLERS_MAX: usize = 32;

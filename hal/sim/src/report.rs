@@ -63,6 +63,10 @@ pub struct Alarm {
     pub at: Address,
     /// How many bytes of the line are concerned.
     pub bytes: u32,
+    /// The line of the program that made the access; none if no line of it did.
+    pub place: Option<&'static Location<'static>>,
+    /// The line of the program by which `other` stored to the line last, if that is still known.
+    pub other_place: Option<&'static Location<'static>>,
 }
 
 /// A core that did not return `Ok`.
@@ -256,6 +260,19 @@ impl fmt::Display for End {
 
 impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.what(f)?;
+        if let Some(place) = self.place {
+            write!(f, "\n  {}, by {}:{}", self.core, place.file(), place.line())?;
+        }
+        if let (Some(other), Some(place)) = (self.other, self.other_place) {
+            write!(f, "\n  {other}, by {}:{}", place.file(), place.line())?;
+        }
+        Ok(())
+    }
+}
+
+impl Alarm {
+    fn what(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             core, at, bytes, ..
         } = self;

@@ -10,7 +10,11 @@ use std::fmt::Write;
 use std::panic::Location;
 
 use crate::op::Access;
+use crate::place::Places;
 use crate::shape::Shape;
+
+/// Lines per core whose last store is remembered.
+const STORES: usize = 64;
 
 /// What became of an access, for the reader of a timeline.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -134,6 +138,8 @@ pub(crate) struct Trace {
     /// Where each ring goes on.
     next: Vec<usize>,
     depth: usize,
+    /// Each core's last stores, by line: see [`Trace::stored`].
+    stores: Vec<Option<(u32, Places)>>,
     /// Events so far, modulo 2^32.
     count: u32,
     hash: u64,
@@ -146,6 +152,7 @@ impl Trace {
             rings: (0..cores).map(|_| Vec::new()).collect(),
             next: vec![0; cores],
             depth: usize::from(depth).max(1),
+            stores: vec![None; cores * STORES],
             count: 0,
             hash: 0,
         }
@@ -154,6 +161,7 @@ impl Trace {
     pub(crate) fn reset(&mut self) {
         self.rings.iter_mut().for_each(Vec::clear);
         self.next.fill(0);
+        self.stores.fill(None);
         self.count = 0;
         self.hash = 0;
     }
@@ -180,6 +188,19 @@ impl Trace {
         }
     }
 
+    /// Remembers where `core` stored to `line`, instead of one other line.
+    #[inline]
+    pub(crate) fn stored(&mut self, core: u16, line: u32, places: Places) {
+        self.stores[store_of(core, line)] = Some((line, places));
+    }
+
+    /// Where `core` stored to `line` last, if that is still known.
+    pub(crate) fn last_store(&self, core: u16, line: u32) -> Option<Places> {
+        let (_, places) =
+            self.stores[store_of(core, line)].filter(|(stored, _)| *stored == line)?;
+        Some(places)
+    }
+
     /// Hash of the run so far.
     pub(crate) fn hash(&self) -> u64 {
         crate::rng::mix(self.hash)
@@ -197,6 +218,13 @@ impl Trace {
         }
         text
     }
+}
+
+/// Where the last store of `core` to `line` is remembered. Lines in the same place of several
+/// regions, which programs store to in turn, are spread.
+const fn store_of(core: u16, line: u32) -> usize {
+    let spread = line.wrapping_mul(0x9E37_79B1) >> (32 - STORES.trailing_zeros());
+    core as usize * STORES + spread as usize
 }
 
 impl Event {
@@ -279,6 +307,19 @@ impl Verb {
             Access::Mark(_) => Self::Mark,
             Access::Spend(_) => Self::Spend,
         }
+    }
+
+    /// Whether the core stores to the line, now or later.
+    pub(crate) const fn stores(self) -> bool {
+        matches!(
+            self,
+            Self::Store8
+                | Self::Store32
+                | Self::Combine
+                | Self::Atomic
+                | Self::Write
+                | Self::StoreMessage
+        )
     }
 
     const fn name(self) -> (&'static str, Shows) {

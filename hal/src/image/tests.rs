@@ -64,7 +64,6 @@ struct Granule;
 #[expect(unsafe_code, reason = "`Lines` are made by naming a `Coherence`")]
 unsafe impl Coherence for Granule {
     const LINE: usize = LINE;
-    const INVALIDATE_WRITES_BACK: bool = false;
     fn write_back(&self, _: &[Lines]) {
         unreachable!()
     }

@@ -4,8 +4,8 @@ use core::cell::Cell;
 
 use crate::Place;
 
-/// Pieces that are remembered at a time.
-const PIECES: usize = 192;
+/// Pieces that are remembered at a time, unless its user names another number.
+pub const PIECES: usize = 192;
 
 /// A piece that is in use: `start..end`.
 #[derive(Copy, Clone, Debug, Default)]
@@ -21,7 +21,7 @@ struct Piece {
 /// Units are the caller's: bytes of shared memory, words of an arena. It only keeps the books, in
 /// private memory: each rank hands out its own memory alone, so that no lock is needed.
 #[derive(Debug)]
-pub struct Heap {
+pub struct Heap<const PIECES: usize = { self::PIECES }> {
     start: u32,
     end: u32,
     /// A power of two that pieces begin at a multiple of.
@@ -46,7 +46,7 @@ pub enum Full {
     },
 }
 
-impl Heap {
+impl<const PIECES: usize> Heap<PIECES> {
     /// All of `start..end` is free. Pieces begin at multiples of `align`, a power of two.
     pub const fn new(start: u32, end: u32, align: u32) -> Self {
         Self {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn pieces_come_from_both_ends_and_are_reused() {
-        let heap = Heap::new(40, 400, 32);
+        let heap = <Heap>::new(40, 400, 32);
         let take = |heap: &Heap, units, place| heap.take(units, place);
         assert_eq!(take(&heap, 33, Place::Symmetric), Ok(64));
         assert_eq!(take(&heap, 32, Place::Symmetric), Ok(128));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn everything_comes_back() {
-        let heap = Heap::new(0, 1024, 8);
+        let heap = <Heap>::new(0, 1024, 8);
         for round in 0..1000_u32 {
             let place = [Place::Symmetric, Place::Own][(round % 2) as usize];
             let taken = [100, 7, 300].map(|units| heap.take(units, place).unwrap());
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn too_many_pieces_are_refused() {
-        let heap = Heap::new(0, u32::MAX, 1);
+        let heap = <Heap>::new(0, u32::MAX, 1);
         for _ in 0..PIECES {
             heap.take(1, Place::Symmetric).unwrap();
         }

@@ -1,5 +1,7 @@
 //! The trait that every link implements.
 
+use core::panic::Location;
+
 use crate::{Amo, Key, Op, Place, Rank, Refusal, Slot, Width};
 
 /// One rank's connection to all ranks.
@@ -43,6 +45,9 @@ pub trait Link {
 
     /// How often a loop [looks](Self::look) at once, before it begins a [wait](Self::begin_wait).
     const LOOKS: u32 = 0;
+
+    /// Whether [`called`](Self::called) does anything.
+    const LISTENS: bool = false;
 
     /// This rank.
     fn rank(&self) -> Rank;
@@ -332,6 +337,13 @@ pub trait Link {
 
     // ---- Waiting ----
 
+    /// The program has called the kernel at `place`. For links that give an account of a run; the
+    /// default ignores it.
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        let _ = place;
+    }
+
     /// Looks at what was polled last, up to [`LOOKS`](Self::LOOKS) times, until it has changed.
     /// Returns for no reason as well.
     fn look(&self) {}
@@ -357,6 +369,14 @@ pub trait Link {
     /// Asked between two polls.
     fn lost(&self) -> Option<Rank> {
         None
+    }
+
+    /// Whether `rank` has ended its program in order (any rank, if none is named), if that is
+    /// known: what it has sent can be found then, and it does nothing more. Asked between two
+    /// polls.
+    fn has_left(&self, rank: Option<Rank>) -> bool {
+        let _ = rank;
+        false
     }
 
     /// A clock, in ticks that never go back.

@@ -259,10 +259,17 @@ pub enum Refusal {
         offset: u32,
     },
     /// A ring of so many entries cannot be: ask for a power of two, up to 32,768, for one per pair
-    /// only up to 64 ranks, and with bells only up to 128 entries.
+    /// only up to 64 ranks, or as many as the link remembers, and with bells only up to 128
+    /// entries.
     BadRing {
         /// How many were asked for.
         entries: u32,
+    },
+    /// A session is not 0, and not that of the last link in this rank's memory, which may still be
+    /// in use: start all ranks with another number.
+    BadSession {
+        /// The one that was asked for.
+        session: u32,
     },
     /// There is no such rank.
     NoSuchRank(Rank),

@@ -7,11 +7,12 @@ use crate::{
     Atomics, Mapped,
     atomics::ATTEMPTS,
     entry::{self, DATA, Entry, SECOND, phase, word},
-    layout::PAIRS,
     peer::{Peer, is_placed, surely_has_room},
 };
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded
     /// too early may be behind it: there is room for the next one.
     pub(crate) fn is_full(&self, ticket: u32, credit: u32) -> bool {
@@ -104,7 +105,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                 }
             }
             self.polled.note_unknown();
-            return Err(Refusal::Busy(to));
+            // Others were quicker each time.
+            return Err(Refusal::Locked(to));
         }
         let held = self.lock(to, site!("mapped.ring.claim.lock"))?;
         let ticket = self.machine.load_u32(tail);
@@ -326,7 +328,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             Some(rank) => rank.get()..=rank.get(),
             None => 0..=u16::MAX,
         };
-        for rank in ranks.map(Rank::new).take(PAIRS) {
+        for rank in ranks.map(Rank::new).take(PEERS) {
             let Some(peer) = self.peer(rank) else {
                 continue;
             };

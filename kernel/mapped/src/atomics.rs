@@ -104,7 +104,9 @@ impl<M: NativeAtomics> Atomics<M> for Native {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Does `amo` to half a cell of `to`'s, natively.
     pub(crate) fn change_half(&self, to: Rank, at: Address, amo: Amo) -> Result<u64, Refusal> {
         let native = |operation| A::atomic(&self.machine, at, operation);
@@ -176,7 +178,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             }
         }
         self.polled.note_unknown();
-        Err(Refusal::Busy(to))
+        // Others were quicker each time.
+        Err(Refusal::Locked(to))
     }
 
     /// Makes of a word of `to`'s what `new` says, natively; what it was.
@@ -200,6 +203,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             }
         }
         self.polled.note_unknown();
-        Err(Refusal::Busy(to))
+        // Others were quicker each time.
+        Err(Refusal::Locked(to))
     }
 }

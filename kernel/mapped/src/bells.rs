@@ -159,7 +159,9 @@ impl Bells {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Where the bell of `of` is among those of `rings`.
     fn bell_of(&self, rings: Region, of: Rank) -> Address {
         rings.at(self.layout.bells.wrapping_add(of.get().into()))

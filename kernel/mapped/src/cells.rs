@@ -39,7 +39,9 @@ use crate::{Atomics, Mapped};
 /// Bytes that one update may change: one hold of the lock, one line on most machines.
 pub(crate) const UPDATE: u32 = 32;
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     fn load_cell(&self, at: Address, width: Width) -> u64 {
         let low = u64::from(self.machine.load_u32(at));
         match width {

@@ -56,7 +56,9 @@ impl Edge {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Own bytes, where those of an edge may be among them; places what is held if only others of
     /// its line are.
     pub(crate) fn read_beside_edges(&self, start: u32, into: &mut [u8]) {

@@ -148,7 +148,9 @@ pub(crate) const fn has_facing(coherent: bool, ring: Ring, ranks: u16) -> bool {
     coherent && ring.of_pairs() && ranks as usize <= FEW
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// The facing entries of this rank and another one, if they have any.
     #[inline]
     pub(crate) fn facing(&self, rank: Rank) -> Option<&Facing> {

@@ -97,7 +97,9 @@ impl Pending {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Keeps an entry of ring `ring`, behind which `head` is `next`.
     pub(crate) fn hold(&self, entry: Entry, ring: u32, next: u32) {
         // PLACE: what is held is one entry.
@@ -349,7 +351,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Drop for Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Drop
+    for Mapped<M, A, PEERS, PIECES>
+{
     fn drop(&mut self) {
         // PLACE: a flush waits for it.
         point!("mapped.held.drop", self.place_held());

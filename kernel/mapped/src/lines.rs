@@ -9,7 +9,9 @@ use crate::{
     peer::Peer,
 };
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Whether data for `to` travel in lines: those of a pair that are too long for an entry, where
     /// [`long`](crate::long) says so.
     #[inline]

@@ -1,6 +1,6 @@
 //! [`Mapped`]: the link itself.
 
-use core::{cell::Cell, marker::PhantomData};
+use core::{cell::Cell, marker::PhantomData, panic::Location};
 
 use flagpost_hal::{Address, Atomic, CoreId, Machine, Region};
 use flagpost_link::{
@@ -26,17 +26,52 @@ use crate::{
 /// ```
 /// Memory may hold anything at start-up; `session` is what tells a peer that has started from
 /// left-over bytes of an earlier run. It must be the same on all ranks, not 0, and different from
-/// the last run's.
+/// those of earlier links in this memory. 0 and the last link's are refused. Before a rank starts
+/// a second link, all ranks must have finished with the first. Where memory is zeros before each
+/// run, as of a job on Linux, any number does; where it keeps its bytes over a restart, count.
 ///
 /// `A` is how words that many change are changed: see [`atomics`](crate::atomics).
+///
+/// # Sizes
+/// A link lies where its owner puts it, with tables of fixed sizes. Where memory is dear, its type
+/// names smaller ones, the same on all ranks, and [`start_sized`](Self::start_sized) starts it:
+///
+/// | parameter | default | what | fewer |
+/// |---|---|---|---|
+/// | `PEERS` | 64 | ranks of which something is remembered, from 1 to 64: as many as there are ranks | the default ring of more ranks is a shared one, and rings of pairs are refused |
+/// | `PIECES` | 192 | pieces of a rank's memory, and of its message buffer, in use at a time: 3 per window | more are refused: [`Refusal::TooManyPieces`] |
+///
+/// `cargo xtask bench stack`, on an x86-64 processor: a link of the default sizes takes 8,704
+/// bytes, one of 2 and 16 takes 1,920. A peer is 64 bytes, and a piece 16.
+///
+/// ```
+/// use flagpost_link::{Link as _, Refusal};
+/// use flagpost_mapped::{Mapped, UnderLock};
+/// use flagpost_sim::{Config, Sim, SimCore};
+///
+/// /// For two cores, and five windows at a time.
+/// type Small = Mapped<SimCore, UnderLock, 2, 16>;
+///
+/// let report = Sim::new(Config { cores: 2, ..Config::default() }).run(|core| {
+///     let link = Small::start_sized(core, 1, None)?;
+///     assert_eq!(link.size(), 2);
+///     Ok::<(), Refusal>(())
+/// });
+/// report.assert_done();
+/// ```
 #[derive(Debug)]
-pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
+pub struct Mapped<
+    M: Machine,
+    A: Atomics<M> = UnderLock,
+    const PEERS: usize = PAIRS,
+    const PIECES: usize = { flagpost_link::PIECES },
+> {
     pub(crate) machine: M,
     pub(crate) atomics: PhantomData<A>,
     pub(crate) layout: Layout,
     pub(crate) polled: Polled,
     /// What is remembered of the rings between this rank and each peer.
-    pub(crate) peers: [Peer; PAIRS],
+    pub(crate) peers: [Peer; PEERS],
     /// Which of them have rung.
     pub(crate) bells: Bells,
     /// Whose ring is looked at first.
@@ -59,12 +94,14 @@ pub struct Mapped<M: Machine, A: Atomics<M> = UnderLock> {
     /// the last drain.
     pub(crate) unordered: Cell<bool>,
     /// Own memory that is in use, and own message buffer.
-    pub(crate) memory: Heap,
-    pub(crate) buffer: Heap,
+    pub(crate) memory: Heap<PIECES>,
+    pub(crate) buffer: Heap<PIECES>,
     pub(crate) session: u32,
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// The machine underneath.
     pub fn machine(&self) -> &M {
         &self.machine
@@ -159,14 +196,20 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
 }
 
 /// Takes a piece of `heap`.
-pub(crate) fn take(heap: &Heap, units: u32, place: Place) -> Result<u32, Refusal> {
+pub(crate) fn take<const PIECES: usize>(
+    heap: &Heap<PIECES>,
+    units: u32,
+    place: Place,
+) -> Result<u32, Refusal> {
     heap.take(units, place).map_err(|full| match full {
         Full::Missing { units } => Refusal::NoMemory { missing: units },
         Full::Pieces { max } => Refusal::TooManyPieces { max },
     })
 }
 
-impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
+    for Mapped<M, A, PEERS, PIECES>
+{
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = M::LINE as u32;
     const UPDATE: u32 = if A::WIDE { 8 } else { UPDATE };
@@ -174,6 +217,7 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
     const DIRECT: bool = true;
     const COHERENT: bool = M::COHERENT;
     const LOOKS: u32 = M::LOOKS;
+    const LISTENS: bool = M::LISTENS;
 
     fn rank(&self) -> Rank {
         Rank::new(self.machine.core().get())
@@ -470,8 +514,18 @@ impl<M: Machine, A: Atomics<M>> Link for Mapped<M, A> {
         self.machine.ended();
     }
 
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.machine.called(place);
+    }
+
     fn lost(&self) -> Option<Rank> {
         Some(Rank::new(self.machine.lost()?.get()))
+    }
+
+    fn has_left(&self, rank: Option<Rank>) -> bool {
+        let core = rank.map(|rank| CoreId::new(rank.get()));
+        self.machine.has_left(core)
     }
 
     fn now(&self) -> u64 {

@@ -176,7 +176,9 @@ impl Long {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Whether such a layout takes long payload.
     pub(crate) fn takes_long(layout: &Layout, ranks: u16) -> bool {
         let of_pairs = matches!(layout.ring, Ring::Pairs { .. }) && usize::from(ranks) <= FEW;

@@ -48,7 +48,9 @@ use flagpost_link::{
 
 use crate::{Atomics, Mapped};
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Bytes of a match vector: whole words.
     fn vector_bytes(&self) -> u32 {
         u32::from(self.size()).div_ceil(32).saturating_mul(4)
@@ -90,7 +92,9 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> VectorLink for Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> VectorLink
+    for Mapped<M, A, PEERS, PIECES>
+{
     fn sync_bytes(&self) -> u32 {
         self.vector_bytes().saturating_add(4)
     }

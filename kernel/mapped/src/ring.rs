@@ -22,7 +22,7 @@
 //! where half of the message buffer has room for them). For up to 64 ranks bells, of up to 128
 //! lines per rank, where half of the message buffer has room for 2 lines per peer: on the SCC 2
 //! lines for each of 48 ranks. Else, and where there are no message buffers, a shared ring of 64
-//! lines.
+//! lines. So it is, too, among more ranks than the link has [places](Mapped#sizes) for.
 //!
 //! Rings of pairs lie in the message buffer if their entries fill no more than half of it, since a
 //! core polls its own buffer fastest; else in memory. So does a shared ring, if the slots of two
@@ -146,7 +146,8 @@ pub enum Ring {
         /// A power of two from 1 to 32,768.
         entries: u32,
     },
-    /// One ring of so many lines per rank and peer. Up to 64 ranks.
+    /// One ring of so many lines per rank and peer. Up to 64 ranks, or as many as the link has
+    /// [places](Mapped#sizes) for.
     Pairs {
         /// A power of two from 1 to 32,768.
         entries: u32,
@@ -201,6 +202,16 @@ impl Ring {
         }
     }
 
+    /// The ring itself, or a shared one if so many `peers` are fewer than its ranks.
+    pub(crate) const fn for_peers(self, ranks: u16, peers: usize) -> Self {
+        if self.rings(ranks) as usize <= peers {
+            return self;
+        }
+        Self::Shared {
+            entries: Self::LINES,
+        }
+    }
+
     /// What each of so many ranks has of `lines`, rounded down to a power of two; or 0.
     const fn share(lines: u32, ranks: u16) -> u32 {
         let share = match lines.checked_div(ranks as u32) {
@@ -233,10 +244,10 @@ impl Ring {
         !matches!(self, Self::Shared { .. })
     }
 
-    /// Whether a world of so many ranks can have such rings.
-    pub(crate) fn check(self, ranks: u16) -> Result<(), Refusal> {
+    /// Whether a world of so many ranks can have such rings, where so many `peers` are remembered.
+    pub(crate) fn check(self, ranks: u16, peers: usize) -> Result<(), Refusal> {
         let entries = self.entries();
-        let fits = self.rings(ranks) <= PAIRS as u32
+        let fits = self.rings(ranks) as usize <= peers
             && !matches!(self, Self::Bells { entries } if entries > Self::MOST_BELLED);
         if entries.is_power_of_two() && entries <= MOST_ENTRIES && fits {
             Ok(())
@@ -254,7 +265,9 @@ pub(crate) const fn half(buffer: u32) -> u32 {
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     pub(crate) const ENTRY: u32 = entry_size(M::LINE as u32, M::COHERENT);
 
     // ---- Addresses ----
@@ -310,9 +323,10 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
         self.head(rings, number.wrapping_add(before))
     }
 
-    /// What is remembered of `rank`; several ranks may share it if there are more than 64.
+    /// What is remembered of `rank`; several ranks share it if there are more than `PEERS`.
+    #[inline]
     pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
-        self.peers.get(rank.index() % PAIRS)
+        self.peers.get(rank.index().checked_rem(PEERS)?)
     }
 
     /// The lap of a ring that `ticket` is in.
@@ -369,7 +383,7 @@ mod tests {
         ];
         for (ranks, ring) in expected {
             assert_eq!(Ring::for_ranks(ranks, 0, 32), ring, "{ranks}");
-            assert_eq!(ring.check(ranks), Ok(()));
+            assert_eq!(ring.check(ranks, PAIRS), Ok(()));
         }
         let near = |ranks, buffer| Ring::for_ranks(ranks, buffer, 32);
         assert_eq!(near(2, 8 << 10), pairs(64));
@@ -401,9 +415,22 @@ mod tests {
         ];
         for (ranks, buffer, ring) in expected {
             assert_eq!(Ring::for_ranks(ranks, buffer, 32), ring, "{ranks}");
-            assert_eq!(ring.check(ranks), Ok(()));
+            assert_eq!(ring.check(ranks, PAIRS), Ok(()));
         }
         assert_eq!(Ring::for_ranks(48, 8 << 10, 64), shared);
+    }
+
+    #[test]
+    fn more_ranks_than_are_remembered_share_a_ring() {
+        let shared = Ring::Shared { entries: 64 };
+        for ring in [Ring::Pairs { entries: 8 }, Ring::Bells { entries: 2 }] {
+            for peers in [1, 2, 63, 64] {
+                let ranks = peers as u16;
+                assert_eq!(ring.for_peers(ranks, peers), ring);
+                assert_eq!(ring.for_peers(ranks + 1, peers), shared);
+            }
+        }
+        assert_eq!(shared.for_peers(u16::MAX, 1), shared);
     }
 
     #[test]
@@ -418,11 +445,14 @@ mod tests {
             Ring::Bells { entries: 256 },
         ] {
             let entries = ring.entries();
-            assert_eq!(ring.check(2), Err(Refusal::BadRing { entries }));
+            assert_eq!(ring.check(2, PAIRS), Err(Refusal::BadRing { entries }));
         }
         for ring in [Ring::Pairs { entries: 8 }, Ring::Bells { entries: 128 }] {
-            assert!(ring.check(64).is_ok());
-            assert!(ring.check(65).is_err());
+            for peers in [1, 2, 64] {
+                let ranks = peers as u16;
+                assert!(ring.check(ranks, peers).is_ok());
+                assert!(ring.check(ranks + 1, peers).is_err());
+            }
         }
     }
 }

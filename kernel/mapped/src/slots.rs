@@ -52,7 +52,9 @@ const BUFFER: u32 = 1 << 31;
 const OF_PAIRS: u32 = 1 << 30;
 const PAIRED: u32 = 32;
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Where `slot` lies in `owner`'s memory or message buffer.
     fn slot_at(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
         if M::COHERENT && slot.0 & OF_PAIRS != 0 {

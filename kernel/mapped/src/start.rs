@@ -2,7 +2,7 @@
 
 use core::{cell::Cell, marker::PhantomData};
 
-use flagpost_hal::{Machine, NativeAtomics};
+use flagpost_hal::{Machine, NativeAtomics, Region};
 use flagpost_link::{Heap, Rank, Refusal, order, point};
 
 use crate::{
@@ -23,7 +23,9 @@ impl<M: Machine> Mapped<M> {
     /// for anybody.
     ///
     /// # Errors
-    /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores.
+    /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
+    /// [`Refusal::BadSession`] for session 0, and for that of the last link in this memory, in
+    /// which nothing has changed then.
     pub fn start(machine: M, session: u32) -> Result<Self, Refusal> {
         let ring = Self::default_ring(&machine);
         Self::start_with_ring(machine, session, ring)
@@ -35,7 +37,7 @@ impl<M: Machine> Mapped<M> {
     /// # Errors
     /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and
     /// for a ring per pair of more than 64 ranks, or with bells of more than 128 entries;
-    /// [`Refusal::NoMemory`].
+    /// [`Refusal::NoMemory`]; [`Refusal::BadSession`].
     pub fn start_with_ring(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
         Self::begin(machine, session, ring)
     }
@@ -47,14 +49,31 @@ impl<M: Machine + NativeAtomics> Mapped<M, Native> {
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
-    /// [`Refusal::BadRing`] for a ring that [`start_with_ring`](Mapped::start_with_ring) refuses.
+    /// [`Refusal::BadRing`] for a ring that [`start_with_ring`](Mapped::start_with_ring) refuses;
+    /// [`Refusal::BadSession`].
     pub fn start_native(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
         let ring = ring.unwrap_or(Self::default_ring(&machine));
         Self::begin(machine, session, ring)
     }
 }
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
+    /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with such rings,
+    /// as a link whose tables have the [sizes](Mapped#sizes) that its type names. On all ranks
+    /// alike.
+    ///
+    /// # Errors
+    /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
+    /// [`Refusal::BadRing`] for a ring that [`start_with_ring`](Mapped::start_with_ring) refuses,
+    /// and for a ring per pair of more than `PEERS` ranks; [`Refusal::BadSession`].
+    pub fn start_sized(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
+        let () = const { assert!(PEERS > 0 && PEERS <= PAIRS, "PEERS: from 1 to 64") };
+        let ring = ring.unwrap_or(Self::default_ring(&machine));
+        Self::begin(machine, session, ring)
+    }
+
     // Sums of the layout cannot overflow then; and entries lie at multiples of their size.
     const LINE_FITS: () =
         assert!(M::LINE.is_power_of_two() && M::LINE <= 256 && (M::LINE >= 32 || !M::COHERENT));
@@ -67,11 +86,8 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     };
 
     fn default_ring(machine: &M) -> Ring {
-        Ring::for_ranks(
-            machine.cores(),
-            Self::buffer_for_rings(machine),
-            Self::ENTRY,
-        )
+        let (ranks, buffer) = (machine.cores(), Self::buffer_for_rings(machine));
+        Ring::for_ranks(ranks, buffer, Self::ENTRY).for_peers(ranks, PEERS)
     }
 
     /// Bytes of the message buffers that rings may lie in.
@@ -86,7 +102,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
     /// See [`Mapped::start_with_ring`].
     fn begin(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
         let () = Self::LINE_FITS;
-        ring.check(machine.cores())?;
+        ring.check(machine.cores(), PEERS)?;
         let ring = match ring {
             Ring::Bells { entries } if M::COHERENT => Ring::Pairs { entries },
             _ => ring,
@@ -109,6 +125,11 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             let missing = free.saturating_sub(memory);
             return Err(Refusal::NoMemory { missing });
         }
+        // Peers of that session would take this rank for started, and may use what is cleared here.
+        let ready = Region::memory(machine.core()).at(layout.ready);
+        if session == 0 || machine.load_u32(ready) == session {
+            return Err(Refusal::BadSession { session });
+        }
         let cores = machine.cores();
         let takes_long = Self::takes_long(&layout, machine.cores());
         let link = Self {
@@ -116,7 +137,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
             atomics: PhantomData,
             layout,
             polled: Polled::new(),
-            peers: [const { Peer::new() }; PAIRS],
+            peers: [const { Peer::new() }; PEERS],
             bells: Bells::new(),
             turn: Cell::new(Rank::new(0)),
             sender: Cell::new(Rank::new(0)),
@@ -160,7 +181,7 @@ impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
                     {
                         // DRAIN: before `ready`: no peer may find words of an earlier run.
                         point!("mapped.start.drain", link.machine.drain());
-                        link.machine.store_u32(link.own(layout.ready), session);
+                        link.machine.store_u32(ready, session);
                     }
                 )
             )

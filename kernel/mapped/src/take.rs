@@ -13,7 +13,9 @@ use crate::{
     peer::Peer,
 };
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Which ring is looked at behind which.
     pub(crate) fn take_turns(&self) {
         let (me, count) = (self.rank(), self.size());

@@ -9,7 +9,9 @@ use flagpost_link::{
 
 use crate::{Atomics, Mapped};
 
-impl<M: Machine, A: Atomics<M>> Mapped<M, A> {
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
     /// Loads a word that a waiting loop looks at.
     pub(crate) fn poll(&self, at: Address) -> u32 {
         let value = self.machine.load_u32(at);

@@ -1,5 +1,7 @@
 //! What a network must offer.
 
+use core::panic::Location;
+
 use flagpost_link::{Amo, Rank};
 
 /// One rank's end of a network with remote memory access.
@@ -19,6 +21,9 @@ use flagpost_link::{Amo, Rank};
 /// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own
 ///   events only.
 pub trait Fabric {
+    /// Whether [`called`](Self::called) does anything.
+    const LISTENS: bool = false;
+
     /// This rank.
     fn rank(&self) -> Rank;
 
@@ -43,6 +48,12 @@ pub trait Fabric {
 
     /// The oldest event that was not taken yet.
     fn poll(&self) -> Option<Event>;
+
+    /// The program has called Flagpost at `place`: for accounts of a run; the default ignores it.
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        let _ = place;
+    }
 
     /// A rank that will not answer any more, if that is known other than by a failure. Waiting
     /// loops ask between two polls. The default is for fabrics that learn it from failures only.

@@ -2,6 +2,7 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};
+use core::panic::Location;
 
 use flagpost_link::{Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, point};
 
@@ -196,6 +197,8 @@ fn refusal(full: Full, bytes_per_unit: u32) -> Refusal {
 }
 
 impl<F: Fabric> Link for Networked<F> {
+    const LISTENS: bool = F::LISTENS;
+
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = CELL;
     const UPDATE: u32 = CELL;
@@ -517,6 +520,11 @@ impl<F: Fabric> Link for Networked<F> {
 
     fn end_wait(&self) {
         self.looks.unwatched();
+    }
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.fabric.called(place);
     }
 
     fn lost(&self) -> Option<Rank> {

@@ -27,7 +27,9 @@ impl<L: Link> World<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn allgather_with<T: Pod>(&self, mine: T, each: impl FnMut(Rank, T)) -> Result<(), Error> {
+        called!(self);
         check_element::<T>()?;
         let element = size_of::<T>();
         self.attempt(Call::Allgather { element }, || self.tell_all(mine, each))
@@ -95,7 +97,9 @@ impl<L: Link> World<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn allgather<T: Pod>(&self, mine: T, all: &mut [T]) -> Result<(), Error> {
+        called!(self);
         if all.len() != usize::from(self.size()) {
             return Err(Error::WrongLength {
                 len: all.len() as u64,

@@ -28,7 +28,9 @@ impl<L: Link> World<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn alltoall<T: Pod>(&self, from: &[T], into: &mut [T]) -> Result<(), Error> {
+        called!(self);
         check_element::<T>()?;
         let size = size_of::<T>();
         let ranks = usize::from(self.size());

@@ -390,7 +390,9 @@ impl<L: Link> World<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn barrier(&self) -> Result<(), Error> {
+        called!(self);
         self.attempt(Call::Barrier, || self.order_and_gather())
     }
 

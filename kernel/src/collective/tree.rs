@@ -31,7 +31,9 @@ impl<L: Link> World<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn broadcast<T: Pod>(&self, root: Rank, data: &mut [T]) -> Result<(), Error> {
+        called!(self);
         self.check_rank(root)?;
         let (state, (_, most)) = (&self.collectives, self.link().scratch());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
@@ -74,12 +76,14 @@ impl<L: Link> World<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn reduce<T: Pod>(
         &self,
         root: Rank,
         data: &mut [T],
         mut op: impl FnMut(T, T) -> T,
     ) -> Result<(), Error> {
+        called!(self);
         self.check_rank(root)?;
         let (place, most) = self.places::<T>()?;
         let state = &self.collectives;
@@ -109,11 +113,13 @@ impl<L: Link> World<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn allreduce<T: Pod>(
         &self,
         data: &mut [T],
         mut op: impl FnMut(T, T) -> T,
     ) -> Result<(), Error> {
+        called!(self);
         const ROOT: Rank = Rank::new(0);
         let (place, most) = self.places::<T>()?;
         let state = &self.collectives;

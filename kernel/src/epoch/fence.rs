@@ -92,7 +92,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn fence(&self, assert: Assert) -> Fenced<'_, 'w, T, L> {
+        called!(self.core.world);
         let fencing = Fencing {
             turn: Turn {
                 core: &self.core,
@@ -239,7 +241,9 @@ impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
     /// [`Error::Timeout`] naming the rank that was waited for; [`Error::EpochOpen`],
     /// [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`]. With a [`Fencing`] to go on
     /// with.
+    #[track_caller]
     pub fn go_on(mut self) -> Fenced<'e, 'w, T, L> {
+        called!(self.turn.core.world);
         match self.turn.cross() {
             Ok(()) => Ok(Fence {
                 turn: self.turn,
@@ -304,7 +308,9 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn fence(self, assert: Assert) -> Fenced<'e, 'w, T, L> {
+        called!(self.turn.core.world);
         self.next(assert)
     }
 
@@ -336,7 +342,9 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn end(self) -> Result<(), Unfinished<Ending<'e, 'w, T, L>>> {
+        called!(self.turn.core.world);
         Ending::close(self.next(Assert::NO_SUCCEED))
     }
 }
@@ -368,7 +376,9 @@ impl<'e, 'w, T: Pod, L: Link> Ending<'e, 'w, T, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`], with the handle again.
+    #[track_caller]
     pub fn go_on(self) -> Result<(), Unfinished<Self>> {
+        called!(self.fencing.turn.core.world);
         Self::close(self.fencing.go_on())
     }
 }

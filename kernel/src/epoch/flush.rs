@@ -29,7 +29,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// call that does ([`Window::probe`](crate::Window::probe), any wait).
     ///
     /// # Errors
-    /// [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
     ///
     /// # Example
     /// ```
@@ -55,7 +55,9 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// # });
     /// ```
     #[inline]
+    #[track_caller]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
+        called!(self.core().world);
         // FLUSH: that is all. At once, as a rule.
         point!("flush.place", {
             if self.is_of(target) && self.core().world.link().flush_at_once() {
@@ -68,8 +70,8 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     #[cold]
     #[inline(never)]
     fn flush_one(&self, target: Rank) -> Result<(), Error> {
-        self.admit(target)?;
         self.core().world.check_rank(target)?;
+        self.admit(target)?;
         self.place(Some(target))
     }
 
@@ -77,7 +79,9 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`] naming one of them.
+    #[track_caller]
     pub fn flush_all(&self) -> Result<(), Error> {
+        called!(self.core().world);
         self.place(None)
     }
 
@@ -95,17 +99,21 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// once: `put` copies.
     ///
     /// # Errors
-    /// [`Error::NotInGroup`], [`Error::NoSuchRank`].
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`].
+    #[track_caller]
     pub fn flush_local(&self, target: Rank) -> Result<(), Error> {
-        self.admit(target)?;
-        self.core().world.check_rank(target)
+        called!(self.core().world);
+        self.core().world.check_rank(target)?;
+        self.admit(target)
     }
 
     /// [`flush_local`](Lock::flush_local), for all targets of the epoch.
     ///
     /// # Errors
     /// None.
+    #[track_caller]
     pub fn flush_local_all(&self) -> Result<(), Error> {
+        called!(self.core().world);
         Ok(())
     }
 }
@@ -133,7 +141,9 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn sync(&self) -> Result<(), Error> {
+        called!(self.core.world);
         let core = &self.core;
         if core.is_exposed(core.all()) {
             return Err(Error::Exposed);

@@ -79,7 +79,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn notify(&self, to: Rank, notice: impl Into<Notice>) -> Result<(), Late<'_, 'w, L>> {
+        called!(self.core.world);
         self.put_notify(to, 0, &[], notice)
     }
 
@@ -119,6 +121,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[inline(always)]
+    #[track_caller]
     pub fn put_notify<'r>(
         &'r self,
         to: Rank,
@@ -126,6 +129,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         data: &'r [T],
         notice: impl Into<Notice>,
     ) -> Result<(), Late<'r, 'w, L>> {
+        called!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
         // One message, at once, as a rule.
         if let Notice::Tag(tag) = notice {
@@ -214,6 +218,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn rput_notify<'r>(
         &'r self,
         to: Rank,
@@ -221,6 +226,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         data: &'r [T],
         notice: impl Into<Notice>,
     ) -> Result<Request<'r, 'w, L>, Error> {
+        called!(self.core.world);
         let notice = self.core.check_notice(to, notice.into())?;
         prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())?
             .carrying(notice)
@@ -256,6 +262,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn get_notify<'r>(
         &'r self,
         from: Rank,
@@ -263,6 +270,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         into: &'r mut [T],
         notice: impl Into<Notice>,
     ) -> Result<(), Late<'r, 'w, L>> {
+        called!(self.core.world);
         self.prepare_get(from, index, into, notice.into())
             .map_err(nothing)?
             .finish()
@@ -274,6 +282,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
     /// [`Error::NoSuchCounter`], [`Error::PeerLost`].
+    #[track_caller]
     pub fn rget_notify<'r>(
         &'r self,
         from: Rank,
@@ -281,6 +290,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         into: &'r mut [T],
         notice: impl Into<Notice>,
     ) -> Result<Request<'r, 'w, L>, Error> {
+        called!(self.core.world);
         self.prepare_get(from, index, into, notice.into())?.begin()
     }
 
@@ -320,6 +330,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn accumulate_notify<'r>(
         &'r self,
         to: Rank,
@@ -331,6 +342,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     where
         T: Element,
     {
+        called!(self.core.world);
         self.prepare_accumulate((to, index), data, operation, None, notice.into())
             .map_err(nothing)?
             .finish()
@@ -342,6 +354,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
     /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
+    #[track_caller]
     pub fn raccumulate_notify<'r>(
         &'r self,
         to: Rank,
@@ -353,6 +366,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     where
         T: Element,
     {
+        called!(self.core.world);
         self.prepare_accumulate((to, index), data, operation, None, notice.into())?
             .begin()
     }
@@ -365,6 +379,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]: without a
     /// handle, and nothing has happened. [`Error::Timeout`]: with a handle; [`Request::wait`]
     /// continues.
+    #[track_caller]
     pub fn get_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -376,6 +391,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     where
         T: Element,
     {
+        called!(self.core.world);
         self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())
             .map_err(nothing)?
             .finish()
@@ -388,6 +404,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
     /// [`Error::NoSuchCounter`], [`Error::PeerLost`],
     /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`].
+    #[track_caller]
     pub fn rget_accumulate_notify<'r>(
         &'r self,
         at: (Rank, usize),
@@ -399,6 +416,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     where
         T: Element,
     {
+        called!(self.core.world);
         self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())?
             .begin()
     }
@@ -446,6 +464,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn fetch_and_op_notify(
         &self,
         to: Rank,
@@ -457,6 +476,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     where
         T: Element,
     {
+        called!(self.core.world);
         let change = Change::Combine(operation.combine(), operand);
         self.fetch_notify(to, index, change, notice.into())
     }
@@ -485,6 +505,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn compare_and_swap_notify(
         &self,
         to: Rank,
@@ -496,6 +517,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     where
         T: Integer,
     {
+        called!(self.core.world);
         let change = Change::CompareSwap { expected, new };
         self.fetch_notify(to, index, change, notice.into())
     }

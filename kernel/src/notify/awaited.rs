@@ -76,6 +76,7 @@ impl<L: Link> World<'_, L> {
         // PROGRESS: who waits for room in the own ring may be the one whose notification is asked
         // for.
         point!("notify.value.progress", self.progress(); else false);
+        self.note_poll()?;
         let (link, me) = (self.link(), self.rank());
         let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::Half, op);
         // The low half.

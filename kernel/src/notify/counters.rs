@@ -244,6 +244,7 @@ impl<L: Link> Core<'_, L> {
     /// Does `amo` to an own counter, or goes on with it. Its former value.
     fn change_counter(&self, index: u32, amo: Amo) -> Result<u32, Error> {
         let (key, offset) = self.own_counter(index)?;
+        self.world.note_poll()?;
         let (counters, wanted) = (&self.counters, (offset, amo));
         // One that was given up may have had its effect: it has it before the next one.
         if let Some((offset, amo)) = counters.begun.get().filter(|begun| *begun != wanted) {
@@ -297,7 +298,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
+        called!(self.core.world);
         let core = &mut self.core;
         let (world, call) = (core.world, Call::SetCounters(core.id));
         // What is refused decides nothing.
@@ -358,7 +361,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// nobody waiting.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory;
+    /// [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
     ///
     /// # Example
     /// ```
@@ -374,7 +378,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn notify_value(&self, index: u32) -> Result<u32, Error> {
+        called!(self.core.world);
         let core = &self.core;
         core.world.value(core.own_counter(index)?)
     }
@@ -402,7 +408,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn reset_notify_value(&self, index: u32) -> Result<u32, Error> {
+        called!(self.core.world);
         self.core.change_counter(index, Amo::Swap(0))
     }
 
@@ -423,7 +431,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn set_notify_value(&self, index: u32, value: u32) -> Result<(), Error> {
+        called!(self.core.world);
         self.core.change_counter(index, Amo::Swap(value.into()))?;
         Ok(())
     }

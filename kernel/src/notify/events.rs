@@ -106,7 +106,9 @@ impl<'w, L: Link> World<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn events(&'w self, count: u32) -> Made<'w, L, Events<'w, L>> {
+        called!(self);
         let prepare = || self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
             // Ranks that agree on both have the same cells: 32 bits of the key, 16 that tell of the
@@ -172,7 +174,9 @@ impl<'w, L: Link> Events<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn post(&self, to: Rank, index: u32) -> Result<(), Unfinished<Option<EventPost<'_, L>>>> {
+        called!(self.world);
         let place = self.place(to, index).map_err(nothing)?;
         let post = EventPost {
             world: self.world,
@@ -191,7 +195,8 @@ impl<'w, L: Link> Events<'w, L> {
     /// nobody waiting.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory;
+    /// [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
     ///
     /// # Example
     /// ```
@@ -207,7 +212,9 @@ impl<'w, L: Link> Events<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn query(&self, index: u32) -> Result<u32, Error> {
+        called!(self.world);
         let posted = self.world.value(self.place(self.world.rank(), index)?)?;
         Ok(posted.wrapping_sub(self.taken(index)?.get()))
     }
@@ -231,7 +238,9 @@ impl<'w, L: Link> Events<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn wait(&self, index: u32, until: u32) -> Result<(), Error> {
+        called!(self.world);
         let (cell, taken) = self.own(index)?;
         if until == 0 {
             return Err(Error::CountZero);
@@ -252,7 +261,9 @@ impl<'w, L: Link> Events<'w, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`] naming a rank that has not come, with the events, to try again.
+    #[track_caller]
     pub fn free(self) -> Result<(), Unfinished<Self>> {
+        called!(self.world);
         // ORDER: nobody reuses memory that somebody still posts to.
         let (world, call) = (self.world, Call::FreeEvents(self.key));
         let left = point!(
@@ -334,7 +345,9 @@ impl<L: Link> EventPost<'_, L> {
     /// # Errors
     /// [`Error::Timeout`] while the target's lock is taken or a network does not answer,
     /// [`Error::PeerLost`]: with the handle again.
+    #[track_caller]
     pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+        called!(self.world);
         let (world, telling, op) = (self.world, &mut self.telling, &self.op);
         match world.retry(|| telling.attempt(world.link(), op)) {
             Ok(()) => Ok(()),
@@ -369,6 +382,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn put_event<'r>(
         &'r self,
         to: Rank,
@@ -377,6 +391,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         events: &'r Events<'_, L>,
         event: u32,
     ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>> {
+        called!(self.core.world);
         let place = self
             .same_world(events)
             .and_then(|()| events.place(to, event));
@@ -393,6 +408,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchCounter`], [`Error::OutOfRange`], [`Error::CountZero`],
     /// [`Error::WrongWindow`] (the events are another world's).
+    #[track_caller]
     pub fn expect_event<'r>(
         &'r self,
         range: Range<usize>,
@@ -400,6 +416,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         event: u32,
         until: u32,
     ) -> Result<CountRequest<'r, 'w, L>, Error> {
+        called!(self.core.world);
         self.same_world(events)?;
         let (cell, taken) = events.own(event)?;
         let lines = self.lines(range)?;
@@ -484,12 +501,14 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn put<'r>(
         &'r self,
         to: Rank,
         at: usize,
         data: &'r [T],
     ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>> {
+        called!(self.window.core.world);
         let len = self.range.end.saturating_sub(self.range.start);
         let end = at.saturating_add(data.len());
         if end > len {
@@ -523,7 +542,9 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn wait(&self, until: u32) -> Result<(), Error> {
+        called!(self.window.core.world);
         let (cell, taken) = self.events.own(self.event)?;
         if until == 0 {
             return Err(Error::CountZero);
@@ -543,7 +564,9 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::CountZero`].
+    #[track_caller]
     pub fn expect(&self, until: u32) -> Result<CountRequest<'b, 'w, L>, Error> {
+        called!(self.window.core.world);
         self.window
             .expect_event(self.range.clone(), self.events, self.event, until)
     }
@@ -551,8 +574,11 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// [`Events::query`] of the event.
     ///
     /// # Errors
-    /// [`Error::Timeout`] where a network does not answer for own memory.
+    /// [`Error::Timeout`] where a network does not answer for own memory; [`Error::PeerLost`] in
+    /// one of 64 calls, if a rank is lost.
+    #[track_caller]
     pub fn query(&self) -> Result<u32, Error> {
+        called!(self.window.core.world);
         self.events.query(self.event)
     }
 }

@@ -121,6 +121,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn expect(
         &self,
         range: Range<usize>,
@@ -128,6 +129,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         tag: impl Into<TagFilter>,
         count: u16,
     ) -> Result<Request<'_, L>, Error> {
+        called!(self.core.world);
         self.request(range, source.into(), tag.into(), count)
     }
 
@@ -183,7 +185,8 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::TagTooLarge`]; [`Error::QueueFull`] if the queue holds only
-    /// others: match these first.
+    /// others: match these first; [`Error::PeerLost`] if none has arrived and a rank is lost,
+    /// [`Error::PeerLeft`] if the source has left.
     ///
     /// # Example
     /// ```
@@ -204,28 +207,18 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn probe(
         &self,
         source: impl Into<Source>,
         tag: impl Into<TagFilter>,
     ) -> Result<Option<Status>, Error> {
-        let request = self.request(0..0, source.into(), tag.into(), 1)?;
-        let world = self.core.world;
-        if let Some(immediate) = world.queue.find(|immediate| request.matches(immediate)) {
-            return Ok(Some(world.status(immediate)));
-        }
-        // ROOM: what is taken from the link must be kept.
-        while point!("notify.probe.room", !world.queue.has_no_spare(); else true) {
-            let Some(immediate) = world.next_notification(Some(request.wanted)) else {
-                return Ok(None);
-            };
-            world.queue.push(immediate);
-            if request.matches(immediate) {
-                return Ok(Some(world.status(immediate)));
-            }
-        }
-        let capacity = world.queue.capacity();
-        Err(Error::QueueFull { capacity })
+        called!(self.core.world);
+        let mut request = self.request(0..0, source.into(), tag.into(), 1)?;
+        let find = |request: &mut Request<'_, L>| request.find();
+        request
+            .world
+            .look(&mut request, find, |request| request.late(1))
     }
 
     /// Drops the notifications of this window that have arrived and that no request has matched,
@@ -255,7 +248,9 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn discard_notifications(&self) -> Result<u32, Error> {
+        called!(self.core.world);
         let mut count = 0_u32;
         self.core.world.sift(self.core.id, || {
             count = count.saturating_add(1);
@@ -302,9 +297,11 @@ impl<'r, L: Link> Request<'r, L> {
     /// # });
     /// ```
     #[inline]
+    #[track_caller]
     pub fn start(&mut self) -> Result<(), Error> {
+        called!(self.world);
         let lines = self.lines();
-        match self.core.first_room() {
+        match self.core.requested.first_room() {
             Some(place) if !self.is_started() && !lines.is_empty() => self.open(Some(place)),
             _ => self.start_beside(),
         }
@@ -317,7 +314,7 @@ impl<'r, L: Link> Request<'r, L> {
         if self.is_started() {
             return Err(Error::RequestActive);
         }
-        self.open(self.core.room_for(self.lines())?)
+        self.open(self.core.requested.room_for(self.lines())?)
     }
 
     #[inline(always)]
@@ -349,7 +346,8 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// # Errors
     /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must
-    /// match first (the request stays started).
+    /// match first; [`Error::PeerLost`] if it is not complete and a rank is lost,
+    /// [`Error::PeerLeft`] if its source has left. (The request stays started.)
     ///
     /// # Example
     /// ```
@@ -369,11 +367,27 @@ impl<'r, L: Link> Request<'r, L> {
     /// # });
     /// ```
     #[inline(always)]
+    #[track_caller]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
+        called!(self.world);
         if let Some(status) = self.test_at_once(1) {
             return Ok(Some(status));
         }
-        self.test_all()
+        self.test_long()
+    }
+
+    /// [`test`](Self::test) where that takes more, or nothing may be there.
+    #[inline(never)]
+    fn test_long(&mut self) -> Result<Option<Status>, Error> {
+        let world = self.world;
+        world.look(self, Self::test_all, |this| this.late(this.left()))
+    }
+
+    fn late(&self, left: u32) -> Timeout {
+        Timeout {
+            waiting: Waiting::Notification,
+            missing: Missing::among(self.source().into_iter(), left),
+        }
     }
 
     /// As a rule what it waits for is just the next one, and nothing is to be refreshed.
@@ -383,12 +397,12 @@ impl<'r, L: Link> Request<'r, L> {
         if L::COHERENT
             && self.is_started()
             && self.left == 1
-            && self.core.has_first(self.lines())
+            && self.core.requested.has_first(self.lines())
             && world.queue.is_empty()
             && world.link().take_at_once(self.wanted & !STARTED, looks)
         {
             self.left = 0;
-            self.core.close_first();
+            self.core.requested.close_first();
             self.wanted &= !STARTED;
             return Some(world.status(self.wanted));
         }
@@ -451,7 +465,9 @@ impl<'r, L: Link> Request<'r, L> {
     /// # });
     /// ```
     #[inline]
+    #[track_caller]
     pub fn wait(&mut self) -> Result<Status, Error> {
+        called!(self.world);
         match self.test_at_once(L::LOOKS) {
             Some(status) => Ok(status),
             None => self.wait_long(),
@@ -463,7 +479,10 @@ impl<'r, L: Link> Request<'r, L> {
         let (world, source, left) = (self.world, self.source(), Cell::new(0));
         world.wait_taking(
             || {
-                let answer = self.test();
+                let answer = match self.test_at_once(1) {
+                    Some(status) => Ok(Some(status)),
+                    None => self.test_all(),
+                };
                 left.set(self.left());
                 answer
             },
@@ -472,6 +491,26 @@ impl<'r, L: Link> Request<'r, L> {
                 missing: Missing::among(source.into_iter(), left.get()),
             },
         )
+    }
+
+    /// The oldest notification that it would match, which stays where it is.
+    fn find(&self) -> Result<Option<Status>, Error> {
+        let world = self.world;
+        if let Some(immediate) = world.queue.find(|immediate| self.matches(immediate)) {
+            return Ok(Some(world.status(immediate)));
+        }
+        // ROOM: what is taken from the link must be kept.
+        while point!("notify.probe.room", !world.queue.has_no_spare(); else true) {
+            let Some(immediate) = world.next_notification(Some(self.wanted)) else {
+                return Ok(None);
+            };
+            world.queue.push(immediate);
+            if self.matches(immediate) {
+                return Ok(Some(world.status(immediate)));
+            }
+        }
+        let capacity = world.queue.capacity();
+        Err(Error::QueueFull { capacity })
     }
 
     /// How many notifications are missing.
@@ -494,7 +533,9 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// # Errors
     /// None but those of the link's own.
+    #[track_caller]
     pub fn free(mut self) -> Result<(), Error> {
+        called!(self.world);
         if self.is_started() {
             self.cancel()?;
         }
@@ -510,7 +551,9 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// # Errors
     /// [`Error::RequestInactive`].
+    #[track_caller]
     pub fn cancel(&mut self) -> Result<(), Error> {
+        called!(self.world);
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
@@ -595,7 +638,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// It is not started any more.
     #[inline]
     fn close(&mut self) {
-        self.core.close(self.lines());
+        self.core.requested.close(self.lines());
         self.wanted &= !STARTED;
     }
 }

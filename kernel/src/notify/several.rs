@@ -17,7 +17,8 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 ///
 /// # Errors
 /// [`Error::QueueFull`] if the queue holds only what others must match first;
-/// [`Error::WrongWindow`] if the requests are not of one world.
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::PeerLost`] if none is
+/// complete and a rank is lost, [`Error::PeerLeft`] if all their sources have left.
 ///
 /// # Example
 /// ```
@@ -43,12 +44,28 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 /// # Ok(())
 /// # });
 /// ```
+#[track_caller]
 pub fn test_any<L: Link>(
     requests: &mut [Request<'_, L>],
 ) -> Result<Option<(usize, Status)>, Error> {
+    if let Some(request) = requests.first() {
+        called!(request.world());
+    }
     let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
+    world.look(
+        requests,
+        |requests| test(world, requests),
+        |requests| late(requests, true),
+    )
+}
+
+/// [`test_any`], once.
+fn test<L: Link>(
+    world: &World<'_, L>,
+    requests: &mut [Request<'_, L>],
+) -> Result<Option<(usize, Status)>, Error> {
     for (index, request) in started(requests) {
         // ORDER: what has arrived before comes first.
         point!("notify.several.queue", request.take_queued());
@@ -114,12 +131,15 @@ where
 /// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
 /// notifications are missing to all of them, and from whom (unless one would take anybody's). They
 /// stay started.
+#[track_caller]
 pub fn wait_any<L: Link>(
     requests: &mut [Request<'_, L>],
 ) -> Result<Option<(usize, Status)>, Error> {
-    wait(requests, |requests| match test_any(requests)? {
-        None => Ok(None),
-        some => Ok(Some(some)),
+    if let Some(request) = requests.first() {
+        called!(request.world());
+    }
+    wait(requests, true, |world, requests| {
+        Ok(test(world, requests)?.map(Some))
     })
 }
 
@@ -130,11 +150,18 @@ pub fn wait_any<L: Link>(
 /// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
 /// notifications are missing to all of them, and from whom (unless one would take anybody's). Some
 /// may be complete.
+#[track_caller]
 pub fn wait_all<L: Link>(requests: &mut [Request<'_, L>]) -> Result<(), Error> {
-    let done = wait(requests, |requests| {
-        while test_any(requests)?.is_some() {}
-        let all = !requests.iter().any(Request::is_started);
-        Ok(all.then_some(None))
+    if let Some(request) = requests.first() {
+        called!(request.world());
+    }
+    let done = wait(requests, false, |world, requests| {
+        while requests.iter().any(Request::is_started) {
+            if test(world, requests)?.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(None))
     });
     done.map(|_| ())
 }
@@ -142,27 +169,36 @@ pub fn wait_all<L: Link>(requests: &mut [Request<'_, L>]) -> Result<(), Error> {
 /// Polls the requests within the budget; nothing at once if none is started.
 fn wait<'r, L: Link>(
     requests: &mut [Request<'r, L>],
-    mut poll: impl FnMut(&mut [Request<'r, L>]) -> Result<Option<Option<(usize, Status)>>, Error>,
+    any: bool,
+    mut poll: impl FnMut(
+        &World<'_, L>,
+        &mut [Request<'r, L>],
+    ) -> Result<Option<Option<(usize, Status)>>, Error>,
 ) -> Result<Option<(usize, Status)>, Error> {
     let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
-    let late = Cell::new(None);
+    let missing = Cell::new(late(requests, any));
     world.wait(
         || {
-            let answer = poll(requests)?;
-            let started = || requests.iter().filter(|one| one.is_started());
-            let sources = started().map(Request::source);
-            let known = sources.clone().all(|source| source.is_some());
-            let named = sources.flatten().filter(|_| known);
-            late.set(Some(Missing::among(named, missing(requests))));
+            let answer = poll(world, requests)?;
+            missing.set(late(requests, any));
             Ok(answer)
         },
-        || Timeout {
-            waiting: Waiting::Notification,
-            missing: late.get().unwrap_or(Missing::among([].into_iter(), 0)),
-        },
+        || missing.get(),
     )
+}
+
+/// What those that are started wait for; `any`: one of them is enough.
+fn late<L: Link>(requests: &[Request<'_, L>], any: bool) -> Timeout {
+    let started = || requests.iter().filter(|one| one.is_started());
+    let sources = started().map(Request::source);
+    let known = sources.clone().all(|source| source.is_some());
+    let named = sources.flatten().filter(|_| known);
+    Timeout {
+        waiting: Waiting::Notification,
+        missing: Missing::among(named, missing(requests)).of_any(any),
+    }
 }
 
 /// How many notifications are missing to those that are started.

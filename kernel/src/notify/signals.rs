@@ -78,7 +78,8 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// Own signal `index`: [`Window::notify_value`] by another name.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory;
+    /// [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
     ///
     /// # Example
     /// ```
@@ -94,7 +95,9 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn signal_fetch(&self, index: u32) -> Result<u32, Error> {
+        called!(self.core.world);
         self.notify_value(index)
     }
 
@@ -123,6 +126,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn signal_wait_until(
         &self,
         range: Range<usize>,
@@ -130,6 +134,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         compare: Compare,
         value: u32,
     ) -> Result<u32, Error> {
+        called!(self.core.world);
         let core = &self.core;
         let lines = self.lines(range)?;
         let cell = Awaited::new(core.world, core.own_counter(index)?);

@@ -55,12 +55,14 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn expect_count(
         &self,
         range: Range<usize>,
         index: u32,
         threshold: u32,
     ) -> Result<CountRequest<'_, 'w, L>, Error> {
+        called!(self.core.world);
         let cell = self.core.own_counter(index)?;
         let cell = Awaited::new(self.core.world, cell);
         let lines = self.lines(range)?;
@@ -112,11 +114,13 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn start(&mut self) -> Result<(), Error> {
+        called!(self.core.world);
         if self.is_started() {
             return Err(Error::RequestActive);
         }
-        let place = self.core.room_for(self.lines)?;
+        let place = self.core.requested.room_for(self.lines)?;
         // PUBLISH: no dirty line is left to be evicted over what arrives.
         point!("counters.start.publish", self.core.publish(self.lines)?);
         if let Some(open) = place {
@@ -133,7 +137,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// room.
     ///
     /// # Errors
-    /// [`Error::RequestInactive`].
+    /// [`Error::RequestInactive`]; [`Error::PeerLost`] if it is not complete and a rank is lost (it
+    /// stays started).
     ///
     /// # Example
     /// ```
@@ -153,10 +158,13 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn test(&mut self) -> Result<Option<u32>, Error> {
+        called!(self.core.world);
+        let world = self.cell.world;
         // PROGRESS: who waits for room in the own ring may be the one that is to count.
-        point!("counters.test.progress", self.cell.world.progress(); else false);
-        self.attempt()
+        point!("counters.test.progress", world.progress(); else false);
+        world.look(self, Self::attempt, |this| late(this.left()))
     }
 
     fn attempt(&mut self) -> Result<Option<u32>, Error> {
@@ -206,7 +214,9 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn wait(&mut self) -> Result<u32, Error> {
+        called!(self.core.world);
         let world = self.core.world;
         let left = Cell::new(0);
         world.wait(
@@ -226,7 +236,9 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     ///
     /// # Errors
     /// [`Error::RequestInactive`].
+    #[track_caller]
     pub fn cancel(&mut self) -> Result<(), Error> {
+        called!(self.core.world);
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
@@ -240,7 +252,9 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     ///
     /// # Errors
     /// [`Error::RequestActive`] with the request: wait for it, or [cancel](Self::cancel) it.
+    #[track_caller]
     pub fn free(self) -> Result<(), Unfinished<Self>> {
+        called!(self.core.world);
         if self.is_started() {
             return Err(Unfinished {
                 handle: self,
@@ -266,7 +280,7 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
 
     /// Own stores to the lines are allowed again.
     fn close(&mut self) {
-        self.core.close(self.lines);
+        self.core.requested.close(self.lines);
         self.started = false;
     }
 }
@@ -277,16 +291,21 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
 /// the link, if there is room.
 ///
 /// # Errors
-/// [`Error::WrongWindow`] if the requests are not of one world.
+/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::PeerLost`] if none is
+/// complete and a rank is lost.
+#[track_caller]
 pub fn test_any_count<L: Link>(
     requests: &mut [CountRequest<'_, '_, L>],
 ) -> Result<Option<(usize, u32)>, Error> {
+    if let Some(request) = requests.first() {
+        called!(request.core.world);
+    }
     let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
     // PROGRESS: who waits for room in the own ring may be the one that is to count.
     point!("counters.test_any.progress", world.progress(); else false);
-    any(requests)
+    world.look(requests, any, |_| late(1))
 }
 
 /// Waits until one of the started `requests` is complete, and gives its index and value. None if
@@ -298,9 +317,13 @@ pub fn test_any_count<L: Link>(
 /// # Errors
 /// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
 /// notifications the one that lacks fewest lacked. All stay started.
+#[track_caller]
 pub fn wait_any_count<L: Link>(
     requests: &mut [CountRequest<'_, '_, L>],
 ) -> Result<Option<(usize, u32)>, Error> {
+    if let Some(request) = requests.first() {
+        called!(request.core.world);
+    }
     let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
@@ -321,7 +344,11 @@ pub fn wait_any_count<L: Link>(
 /// # Errors
 /// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
 /// notifications all together lacked. Some may be complete.
+#[track_caller]
 pub fn wait_all_count<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Result<(), Error> {
+    if let Some(request) = requests.first() {
+        called!(request.core.world);
+    }
     let Some(world) = world_of(requests)? else {
         return Ok(());
     };

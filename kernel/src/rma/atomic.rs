@@ -69,7 +69,9 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`] with this handle again, [`Error::PeerLost`].
+    #[track_caller]
     pub fn go_on(mut self) -> Result<T, Unfinished<Self>> {
+        called!(self.remote.core.world);
         let world = self.remote.core.world;
         match world.retry(|| self.attempt()) {
             Ok(value) => Ok(value),

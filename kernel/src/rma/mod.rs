@@ -128,7 +128,7 @@ fn amo_at_once<'w, T: Pod, L: Link + 'w>(
 ) -> Option<T> {
     let core = epoch.core();
     let (key, offset) = core.place_at_once::<T>(to, index, 1)?;
-    if !epoch.admits(to) {
+    if !epoch.admits(to) || core.world.is_poll_due() {
         return None;
     }
     let link = core.world.link();
@@ -182,7 +182,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # });
     /// ```
     #[inline]
+    #[track_caller]
     fn put(&self, to: Rank, index: usize, data: &[T]) -> Result<(), Error> {
+        called!(self.core().world);
         let core = self.core();
         let link = core.world.link();
         if let Some((key, offset)) = core.place_at_once::<T>(to, index, data.len())
@@ -200,7 +202,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
-    /// the epoch does not admit `from` in time.
+    /// the epoch does not admit `from` in time; [`Error::PeerLost`] in one of 64 calls, if a rank
+    /// is lost.
     ///
     /// # Example
     /// ```
@@ -218,11 +221,14 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     fn get(&self, from: Rank, index: usize, into: &mut [T]) -> Result<(), Error> {
+        called!(self.core().world);
         let piece = self.piece(from)?;
         let (key, offset) = (piece.key, piece.inside::<T>(index, into.len())?);
         self.admit(from)?;
         let (world, bytes) = (self.core().world, bytemuck::cast_slice_mut(into));
+        world.note_poll()?;
         world.ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 
@@ -252,6 +258,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     fn put_layout<U: Pod>(
         &self,
         to: Rank,
@@ -259,6 +266,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         layout: Layout<'_>,
         data: Gather<'_, U>,
     ) -> Result<(), Error> {
+        called!(self.core().world);
         prepare::put::<T, U, L>(self, to, index, layout, data)?.wait()?;
         Ok(())
     }
@@ -269,6 +277,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::LengthsDiffer`];
     /// [`Error::OutOfRange`], also of `into`; [`Error::Timeout`] if the epoch does not admit `from`
     /// in time. After a timeout some pieces may have been loaded.
+    #[track_caller]
     fn get_layout<U: Pod>(
         &self,
         from: Rank,
@@ -276,6 +285,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         layout: Layout<'_>,
         into: Scatter<'_, U>,
     ) -> Result<(), Error> {
+        called!(self.core().world);
         prepare::get::<T, U, L>(self, from, index, layout, into)?.wait()?;
         Ok(())
     }
@@ -305,6 +315,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     fn accumulate<'r>(
         &'r self,
         to: Rank,
@@ -315,6 +326,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
+        called!(self.core().world);
         self.accumulate_layout(to, index, all(data), data.into(), operation)
     }
 
@@ -326,6 +338,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`Error::FieldsAccumulated`]; [`Error::Timeout`] if the epoch does not admit `to` in time.
     /// With a handle: [`Error::Timeout`] naming `to`; some elements may have been changed, and
     /// [`Request::wait`] continues with the others.
+    #[track_caller]
     fn accumulate_layout<'r>(
         &'r self,
         to: Rank,
@@ -337,6 +350,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
+        called!(self.core().world);
         prepare::accumulate(self, (to, index), layout, data, operation, None)
             .map_err(nothing)?
             .finish()
@@ -370,6 +384,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     fn get_accumulate<'r>(
         &'r self,
         to: Rank,
@@ -381,6 +396,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
+        called!(self.core().world);
         let layout = all(fetched);
         self.get_accumulate_layout((to, index), layout, data.into(), operation, fetched.into())
     }
@@ -394,6 +410,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`]; [`Error::Timeout`] if the epoch does
     /// not admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; some elements may
     /// have been changed, and [`Request::wait`] continues with the others.
+    #[track_caller]
     fn get_accumulate_layout<'r>(
         &'r self,
         at: (Rank, usize),
@@ -405,6 +422,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
+        called!(self.core().world);
         prepare::accumulate(self, at, layout, data, operation, Some(fetched))
             .map_err(nothing)?
             .finish()
@@ -415,8 +433,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
     /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
-    /// admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; the operation may have
-    /// been done, and [`Fetch::go_on`] gets the answer.
+    /// admit `to` in time; [`Error::PeerLost`] in one of 64 calls, if a rank is lost. With a
+    /// handle: [`Error::Timeout`] naming `to`; the operation may have been done, and
+    /// [`Fetch::go_on`] gets the answer.
     ///
     /// # Example
     /// ```
@@ -435,6 +454,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # });
     /// ```
     #[inline]
+    #[track_caller]
     fn fetch_and_op(
         &self,
         to: Rank,
@@ -445,6 +465,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
+        called!(self.core().world);
         let combine = operation.combine();
         let amo = combine.as_word(operand);
         if let Some(old) = amo.and_then(|amo| amo_at_once(self, to, index, amo)) {
@@ -459,8 +480,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
     /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
-    /// admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; the operation may have
-    /// been done, and [`Fetch::go_on`] gets the answer.
+    /// admit `to` in time; [`Error::PeerLost`] in one of 64 calls, if a rank is lost. With a
+    /// handle: [`Error::Timeout`] naming `to`; the operation may have been done, and
+    /// [`Fetch::go_on`] gets the answer.
     ///
     /// # Example
     /// ```
@@ -479,6 +501,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # });
     /// ```
     #[inline]
+    #[track_caller]
     fn compare_and_swap(
         &self,
         to: Rank,
@@ -489,6 +512,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Integer,
     {
+        called!(self.core().world);
         if let (Some(expected), Some(new)) = (operation::word(expected), operation::word(new))
             && let Some(old) = amo_at_once(self, to, index, Amo::CompareSwap { expected, new })
         {
@@ -518,12 +542,14 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     fn rput<'r>(
         &'r self,
         to: Rank,
         index: usize,
         data: &'r [T],
     ) -> Result<Request<'r, 'w, L>, Error> {
+        called!(self.core().world);
         prepare::put::<T, T, L>(self, to, index, all(data), data.into())?.begin()
     }
 
@@ -550,12 +576,14 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     fn rget<'r>(
         &'r self,
         from: Rank,
         index: usize,
         into: &'r mut [T],
     ) -> Result<Request<'r, 'w, L>, Error> {
+        called!(self.core().world);
         let layout = all(into);
         prepare::get::<T, T, L>(self, from, index, layout, into.into())?.begin()
     }
@@ -565,6 +593,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
     /// [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not admit `to` in time.
+    #[track_caller]
     fn raccumulate<'r>(
         &'r self,
         to: Rank,
@@ -575,6 +604,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
+        called!(self.core().world);
         let layout = all(data);
         prepare::accumulate(self, (to, index), layout, data.into(), operation, None)?.begin()
     }
@@ -585,6 +615,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
     /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]; [`Error::Timeout`] if the epoch does not
     /// admit `to` in time.
+    #[track_caller]
     fn rget_accumulate<'r>(
         &'r self,
         to: Rank,
@@ -596,6 +627,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
+        called!(self.core().world);
         let layout = all(fetched);
         let fetched = Some(fetched.into());
         prepare::accumulate(self, (to, index), layout, data.into(), operation, fetched)?.begin()

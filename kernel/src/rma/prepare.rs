@@ -90,6 +90,7 @@ pub(crate) fn get<'r, 'w, T: Pod, U: Pod, L: Link>(
     let (remote, bytes) = locate::<T, L>(epoch, from, index, &layout)?;
     same(bytes, into.layout.check::<U>(into.data.len())?)?;
     epoch.admit(from)?;
+    remote.core.world.note_poll()?;
     let sides = Sides {
         target: Cursor::new::<T>(layout),
         origin: Cursor::new::<U>(into.layout),
@@ -127,6 +128,9 @@ pub(crate) fn accumulate<'r, 'w, T: Element, L: Link>(
         }
     };
     epoch.admit(to)?;
+    if fetched.is_some() {
+        remote.core.world.note_poll()?;
+    }
     let sides = Sides {
         target: Cursor::new::<T>(layout),
         origin: Cursor::new::<T>(data.layout),
@@ -150,5 +154,6 @@ pub(crate) fn fetch<'r, 'w, T: Element, L: Link>(
     let (remote, _) = locate::<T, L>(epoch, to, index, &one)?;
     aligned::<T>(&remote)?;
     epoch.admit(to)?;
+    remote.core.world.note_poll()?;
     Ok(Fetch::new(remote, change))
 }

@@ -154,14 +154,14 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 
     /// Begins, as far as that goes without waiting.
     pub(crate) fn begin(mut self) -> Result<Self, Error> {
-        self.test()?;
+        self.try_once(|_| ())?;
         Ok(self)
     }
 
     /// Whether it is done; goes on as far as that is possible now. Does not wait.
     ///
     /// # Errors
-    /// [`Error::PeerLost`].
+    /// [`Error::PeerLost`], also where it is not done and the link knows another rank to be lost.
     ///
     /// # Example
     /// ```
@@ -183,15 +183,30 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn test(&mut self) -> Result<bool, Error> {
+        called!(self.remote.core.world);
+        let (world, waiting) = (self.remote.core.world, Cell::new(Waiting::Answer));
+        let note = |refusal| waiting.set(waits_for(refusal));
+        let late = |this: &Self| Timeout {
+            waiting: waiting.get(),
+            missing: Missing::one(this.remote.rank),
+        };
+        let done = world.look(self, |this| this.try_once(note), late)?;
+        Ok(done.is_some())
+    }
+
+    /// Does what can be done now; notes why that is not all.
+    fn try_once(&mut self, note: impl Fn(Refusal)) -> Result<Option<()>, Error> {
         match self.attempt() {
             Err(refusal) if refusal.is_transient() => {
+                note(refusal);
                 // PROGRESS: the peer may be in the same way: as while waiting.
                 let world = self.remote.core.world;
                 point!("rma.request.test.progress", world.progress(); else false);
-                Ok(false)
+                Ok(None)
             }
-            other => Ok(other.map(|()| true)?),
+            other => Ok(other.map(Some)?),
         }
     }
 
@@ -216,7 +231,9 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
+        called!(self.remote.core.world);
         let world = self.remote.core.world;
         match world.retry(|| self.attempt()) {
             Ok(()) => Ok(()),
@@ -269,6 +286,15 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     }
 }
 
+/// What an access waits for that is refused for the moment.
+fn waits_for(refusal: Refusal) -> Waiting {
+    match refusal {
+        Refusal::Locked(_) => Waiting::Lock,
+        Refusal::Full(_) => Waiting::RingSpace,
+        _ => Waiting::Answer,
+    }
+}
+
 /// Waits until one of `requests` is done, and gives its index: each one's once. None if all have
 /// been given.
 ///
@@ -297,7 +323,11 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 /// # Ok(())
 /// # });
 /// ```
+#[track_caller]
 pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<usize>, Error> {
+    if let Some(request) = requests.first() {
+        called!(request.remote.core.world);
+    }
     let Some(first) = requests.iter().find(|request| !request.told) else {
         return Ok(None);
     };
@@ -311,7 +341,8 @@ pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<u
     let missing = Missing::among(
         open().map(|request| request.remote.rank),
         open().count() as u32,
-    );
+    )
+    .of_any(true);
     world.wait(
         || {
             let (mut failed, mut waits) = (None, false);
@@ -326,11 +357,7 @@ pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<u
                     }
                     Err(refusal) if refusal.is_transient() => {
                         waits = true;
-                        waiting.set(match refusal {
-                            Refusal::Locked(_) => Waiting::Lock,
-                            Refusal::Full(_) => Waiting::RingSpace,
-                            _ => Waiting::Answer,
-                        });
+                        waiting.set(waits_for(refusal));
                     }
                     Err(refusal) => failed = failed.or(Some(refusal)),
                 }

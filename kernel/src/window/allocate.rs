@@ -39,7 +39,9 @@ impl<'w, L: Link> World<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn allocate<T: Pod>(&'w self, len: usize) -> Made<'w, L, Window<'w, T, L>> {
+        called!(self);
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
 
@@ -68,11 +70,13 @@ impl<'w, L: Link> World<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn allocate_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         len: usize,
         options: impl Into<Options<S::Options>>,
     ) -> Made<'w, L, Window<'w, T, L, S>> {
+        called!(self);
         let Options { strategy, model } = options.into();
         let prepare = || self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
         let offer = |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.bytes);
@@ -252,7 +256,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn free(self) -> Result<(), Unfinished<Self>> {
+        called!(self.core.world);
         match self.leave() {
             Ok(()) => {
                 self.discard();
@@ -268,7 +274,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Waits until nobody uses the window any more.
     fn leave(&self) -> Result<(), Error> {
         let core = &self.core;
-        if core.requested.iter().any(|open| !open.get().is_empty()) {
+        if core.requested.all().any(|open| !open.is_empty()) {
             return Err(Error::Exposed);
         }
         if core.passive.any() {

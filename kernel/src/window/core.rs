@@ -4,16 +4,13 @@ use core::cell::Cell;
 
 use flagpost_link::{Key, Link, Rank, point};
 
-use super::Kind;
+use super::{Kind, requested::Requested};
 use crate::{
     Error, Model, Tag, World,
     epoch::lock::Passive,
     notify::{Counters, Notification},
     rma::Reach,
 };
-
-/// How many requests with lines may be started on a window at a time.
-pub(crate) const REQUESTS: usize = 8;
 
 /// Words of a window that many ranks change: where they lie, from `Core::cells` on. 8 bytes each,
 /// past all caches, zero at first, on every rank.
@@ -28,7 +25,11 @@ pub(crate) mod cell {
     pub(crate) const NEXT: u32 = 24;
     /// How it stands with this rank in that queue.
     pub(crate) const TURN: u32 = 32;
-    /// Size of all; the last three are spare.
+    /// How many turns writers had that waited for the rank's piece.
+    pub(crate) const LOCAL_TURNS: u32 = 40;
+    /// At rank 0: the same for the exclusive locks that waited for those of all pieces.
+    pub(crate) const GLOBAL_TURNS: u32 = 48;
+    /// Size of all; the last one is spare.
     pub(crate) const BYTES: u32 = 64;
 }
 
@@ -52,8 +53,8 @@ pub struct Core<'w, L> {
     pub(crate) id: u16,
     /// What this rank's notifications of this window tell, with tag 0.
     pub(crate) immediate: u32,
-    /// Lines of started requests that have any; [`Lines::NONE`] is a free place.
-    pub(crate) requested: [Cell<Lines>; REQUESTS],
+    /// Started requests that have lines.
+    pub(crate) requested: Requested,
     /// The window's [cells](cell), under the same key on every rank.
     pub(crate) cells: Key,
     pub(crate) access_open: Cell<bool>,
@@ -145,9 +146,9 @@ impl<'w, L: Link> Core<'w, L> {
                 tag: Tag(0),
             }),
             inline: Cell::new(true),
-            passive: Passive::new(),
+            passive: Passive::new(world.rank()),
             left: Cell::new(false),
-            requested: [const { Cell::new(Lines::NONE) }; REQUESTS],
+            requested: Requested::none(),
             counters: Counters::none(),
         }
     }
@@ -311,61 +312,13 @@ impl<'w, L: Link> Core<'w, L> {
         Lines::covering(start, bytes, L::LINE, self.all().end)
     }
 
-    /// A place among the started requests for one with `lines`; none if there are no lines.
-    pub(crate) fn room_for(&self, lines: Lines) -> Result<Option<&Cell<Lines>>, Error> {
-        if lines.is_empty() {
-            return Ok(None);
-        }
-        let max = REQUESTS as u8;
-        let free = self.requested.iter().find(|open| open.get().is_empty());
-        free.ok_or(Error::TooManyRequests { max }).map(Some)
-    }
-
-    /// The first of these places, if it is free.
-    #[inline]
-    pub(crate) fn first_room(&self) -> Option<&Cell<Lines>> {
-        let [first, ..] = &self.requested;
-        (first.get().end == 0).then_some(first)
-    }
-
-    /// A started request with `lines` has ended: own stores there are allowed again. Of equal ones,
-    /// any ends.
-    #[inline]
-    pub(crate) fn close(&self, lines: Lines) {
-        if !lines.is_empty() {
-            self.close_some(lines);
-        }
-    }
-
-    /// The request that has the first of these places has ended.
-    #[inline]
-    pub(crate) fn close_first(&self) {
-        let [first, ..] = &self.requested;
-        first.set(Lines::NONE);
-    }
-
-    /// Whether lines have the first of these places, or are none while that is free.
-    #[inline]
-    pub(crate) fn has_first(&self, lines: Lines) -> bool {
-        let [first, ..] = &self.requested;
-        first.get() == lines
-    }
-
-    #[inline(never)]
-    fn close_some(&self, lines: Lines) {
-        if let Some(open) = self.requested.iter().find(|open| open.get() == lines) {
-            open.set(Lines::NONE);
-        }
-    }
-
     /// Whether own stores to one of `lines` could travel over what peers put there.
     pub(crate) fn is_exposed(&self, lines: Lines) -> bool {
         let epoch = self.exposure_open.get().then(|| self.exposed.get());
-        let requests = self.requested.iter().map(Cell::get);
         self.model == Model::Separate
             && epoch
                 .into_iter()
-                .chain(requests)
+                .chain(self.requested.all())
                 .any(|open| open.meets(lines))
     }
 }
@@ -432,7 +385,7 @@ impl Piece {
 
 impl Lines {
     /// None. No line of a piece that has any ends at 0.
-    const NONE: Self = Self { start: 0, end: 0 };
+    pub(super) const NONE: Self = Self { start: 0, end: 0 };
 
     /// Whether there are none.
     #[inline]

@@ -51,12 +51,14 @@ impl<'w, L: Link> World<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn create<T: Pod>(
         &'w self,
         memory: &'w Memory<'w, L>,
         range: Range<usize>,
         unit: usize,
     ) -> Made<'w, L, Window<'w, T, L>> {
+        called!(self);
         self.create_with::<T, EpochSlots<'w>>(memory, range, unit, ())
     }
 
@@ -71,6 +73,7 @@ impl<'w, L: Link> World<'w, L> {
     /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
     /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken, and the memory
     /// is in no window.
+    #[track_caller]
     pub fn create_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         memory: &'w Memory<'w, L>,
@@ -78,6 +81,7 @@ impl<'w, L: Link> World<'w, L> {
         unit: usize,
         options: impl Into<Options<S::Options>>,
     ) -> Made<'w, L, Window<'w, T, L, S>> {
+        called!(self);
         let options = options.into();
         let prepare = || self.prepare_over::<T, S>(memory, range, unit, options);
         // What must be the same everywhere, then where the own piece lies.

@@ -24,8 +24,11 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// Element `index`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`]. In a window of the unified model [`Error::PeerLost`] in one of 64
+    /// calls, if a rank is lost.
+    #[track_caller]
     pub fn get(&self, index: usize) -> Result<T, Error> {
+        called!(self.window.core.world);
         let mut value = [T::zeroed()];
         self.copy_out(index, &mut value)?;
         let [value] = value;
@@ -37,15 +40,20 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::Exposed`] while peers may be writing the element's line.
+    #[track_caller]
     pub fn set(&self, index: usize, value: T) -> Result<(), Error> {
+        called!(self.window.core.world);
         self.copy_in(index, &[value])
     }
 
     /// Copies elements from `index` on into `into`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`]. In a window of the unified model [`Error::PeerLost`] in one of 64
+    /// calls, if a rank is lost.
+    #[track_caller]
     pub fn copy_out(&self, index: usize, into: &mut [T]) -> Result<(), Error> {
+        called!(self.window.core.world);
         let offset = self.window.offset(index, into.len())?;
         let core = &self.window.core;
         let (world, bytes) = (core.world, bytemuck::cast_slice_mut(into));
@@ -53,6 +61,7 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
             Model::Separate => Ok(world.link().read_local(core.key, offset, bytes)?),
             Model::Unified => {
                 let me = world.rank();
+                world.note_poll()?;
                 world.ask(|op| world.link().get(me, core.key, offset, bytes, op))
             }
         }
@@ -63,7 +72,9 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::Exposed`] while peers may be writing one of the elements'
     /// lines.
+    #[track_caller]
     pub fn copy_in(&self, index: usize, from: &[T]) -> Result<(), Error> {
+        called!(self.window.core.world);
         let offset = self.window.offset(index, from.len())?;
         let core = &self.window.core;
         let (world, bytes): (_, &[u8]) = (core.world, bytemuck::cast_slice(from));

@@ -40,7 +40,9 @@ impl<'w, L: Link> World<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn reserve(&'w self, bytes: usize) -> Result<Memory<'w, L>, Error> {
+        called!(self);
         let bytes = u32::try_from(bytes).map_err(|_| Error::MemoryFull {
             missing_bytes: u32::MAX,
         })?;
@@ -73,7 +75,9 @@ impl<'w, L: Link> Memory<'w, L> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] (in bytes), [`Error::MemoryInUse`].
+    #[track_caller]
     pub fn read<T: Pod>(&self, offset: usize, into: &mut [T]) -> Result<(), Error> {
+        called!(self.world);
         let start = self.free_part::<T>(offset, into.len())?;
         let bytes = bytemuck::cast_slice_mut(into);
         Ok(self.world.link().read_local(self.key, start, bytes)?)
@@ -83,7 +87,9 @@ impl<'w, L: Link> Memory<'w, L> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] (in bytes), [`Error::MemoryInUse`].
+    #[track_caller]
     pub fn write<T: Pod>(&self, offset: usize, from: &[T]) -> Result<(), Error> {
+        called!(self.world);
         let start = self.free_part::<T>(offset, from.len())?;
         let bytes = bytemuck::cast_slice(from);
         Ok(self.world.link().write_local(self.key, start, bytes)?)
@@ -95,7 +101,9 @@ impl<'w, L: Link> Memory<'w, L> {
     ///
     /// # Errors
     /// [`Error::MemoryInUse`] while it is in a window; with the memory.
+    #[track_caller]
     pub fn release(self) -> Result<(), Unfinished<Self>> {
+        called!(self.world);
         match self.clean() {
             Ok(()) => {
                 self.world.link().withdraw(self.key);

@@ -53,6 +53,7 @@ mod local;
 mod memory;
 mod model;
 mod peer;
+mod requested;
 
 use ::core::ops::Range;
 

@@ -56,10 +56,13 @@ impl<T: Pod, L: Link> Peer<'_, '_, T, L> {
     /// Element `index`: one load, if it has up to 4 bytes.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`]; [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
+    #[track_caller]
     pub fn get(&self, index: usize) -> Result<T, Error> {
+        called!(self.core.world);
         let (key, offset) = self.core.place::<T>(self.rank, index, 1)?;
         let world = self.core.world;
+        world.note_poll()?;
         let mut value = T::zeroed();
         let into = bytemuck::bytes_of_mut(&mut value);
         world.ask(|op| world.link().get(self.rank, key, offset, into, op))?;
@@ -70,7 +73,9 @@ impl<T: Pod, L: Link> Peer<'_, '_, T, L> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
+    #[track_caller]
     pub fn set(&self, index: usize, value: T) -> Result<(), Error> {
+        called!(self.core.world);
         let (key, offset) = self.core.place::<T>(self.rank, index, 1)?;
         let (world, bytes) = (self.core.world, bytemuck::bytes_of(&value));
         world.retry(|| world.link().put(self.rank, key, offset, bytes))

@@ -4,9 +4,11 @@
 //!
 //! What links and the kernel do on such machines only, they do here.
 
+use std::panic::Location;
+
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    NativeAtomics, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::SimCore;
 use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};
@@ -51,8 +53,6 @@ pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
 pub struct Coherent(pub SimCore);
 
 impl UncachedMemory for Coherent {
-    const PUBLISH: usize = <SimCore as UncachedMemory>::PUBLISH;
-
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
         self.0.load_u8(at)
@@ -101,7 +101,6 @@ impl CachedMemory for Coherent {
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Coherent {
     const LINE: usize = <SimCore as Coherence>::LINE;
-    const INVALIDATE_WRITES_BACK: bool = <SimCore as Coherence>::INVALIDATE_WRITES_BACK;
     const COHERENT: bool = true;
 
     fn write_back(&self, _: &[Lines]) {}
@@ -138,6 +137,8 @@ impl MessageBuffer for Coherent {
 }
 
 impl Topology for Coherent {
+    const LISTENS: bool = true;
+
     fn cores(&self) -> u16 {
         self.0.cores()
     }
@@ -146,16 +147,13 @@ impl Topology for Coherent {
         self.0.core()
     }
 
-    fn position(&self, core: CoreId) -> Position {
-        self.0.position(core)
-    }
-
-    fn controller(&self, core: CoreId) -> u16 {
-        self.0.controller(core)
-    }
-
     fn memory_size(&self) -> u32 {
         self.0.memory_size()
+    }
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.0.called(place);
     }
 
     fn lost(&self) -> Option<CoreId> {

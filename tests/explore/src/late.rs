@@ -30,10 +30,11 @@
 //! taken to change memory no earlier than by its write-back.
 
 use std::cell::RefCell;
+use std::panic::Location;
 
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    NativeAtomics, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
 use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped};
@@ -405,8 +406,6 @@ impl Late {
 }
 
 impl UncachedMemory for Late {
-    const PUBLISH: usize = <SimCore as UncachedMemory>::PUBLISH;
-
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
         let mut bytes = [self.0.load_u8(at)];
@@ -475,7 +474,6 @@ impl CachedMemory for Late {
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Late {
     const LINE: usize = <SimCore as Coherence>::LINE;
-    const INVALIDATE_WRITES_BACK: bool = <SimCore as Coherence>::INVALIDATE_WRITES_BACK;
 
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {
@@ -526,6 +524,8 @@ impl MessageBuffer for Late {
 }
 
 impl Topology for Late {
+    const LISTENS: bool = true;
+
     fn cores(&self) -> u16 {
         self.0.cores()
     }
@@ -534,16 +534,13 @@ impl Topology for Late {
         self.0.core()
     }
 
-    fn position(&self, core: CoreId) -> Position {
-        self.0.position(core)
-    }
-
-    fn controller(&self, core: CoreId) -> u16 {
-        self.0.controller(core)
-    }
-
     fn memory_size(&self) -> u32 {
         self.0.memory_size()
+    }
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.0.called(place);
     }
 
     fn lost(&self) -> Option<CoreId> {

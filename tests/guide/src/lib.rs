@@ -7,7 +7,7 @@
 use flagpost::{Config, Error, World};
 use flagpost_hal::{Coherence, Region, Relax, Topology, UncachedMemory, Watch};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config as Chip, Profile, Sim, SimCore};
+use flagpost_sim::{Config as Chip, Profile, Report, Sim, SimCore};
 
 /// How many times [`simulate`] runs a program, each time with another seed.
 const RUNS: u64 = 100;
@@ -34,7 +34,28 @@ const WORDS: usize = 512;
 /// # Panics
 /// If a run does not end well on every core: with the account of that run.
 pub fn simulate(cores: u16, program: impl Fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>) {
-    for (seed, profile) in (0..RUNS).zip(Profile::ALL.into_iter().cycle()) {
+    reports(cores, program).for_each(|report| report.assert_done());
+}
+
+/// Runs `program` as [`simulate`] does, until a run does not end well: gives the account of that
+/// one.
+///
+/// # Panics
+/// If all 100 runs end well.
+pub fn goes_wrong(
+    cores: u16,
+    program: impl Fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>,
+) -> Report {
+    let failed = reports(cores, program).find(|report| !report.is_done());
+    failed.expect("a run that goes wrong")
+}
+
+fn reports(
+    cores: u16,
+    program: impl Fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>,
+) -> impl Iterator<Item = Report> {
+    let runs = (0..RUNS).zip(Profile::ALL.into_iter().cycle());
+    runs.map(move |(seed, profile)| {
         let chip = Chip {
             cores,
             seed,
@@ -42,13 +63,12 @@ pub fn simulate(cores: u16, program: impl Fn(&World<'_, Mapped<SimCore>>) -> Res
             memory_size: 16 << 10,
             ..Chip::default()
         };
-        let report = Sim::new(chip).run(|core| {
+        Sim::new(chip).run(|core| {
             let mut words = [0; WORDS];
             let link = Mapped::start(core, 1)?;
             program(&World::start(link, &mut words, Config::default())?)
-        });
-        report.assert_done();
-    }
+        })
+    })
 }
 
 /// Waits until another core has set this core's flag, the first word of its memory, to 1.
@@ -87,4 +107,34 @@ mod documents {
 
     #[doc = include_str!("../../../docs/guide/7-running.md")]
     struct Running;
+
+    #[doc = include_str!("../../../docs/guide/8-rules.md")]
+    struct Rules;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// The lines of the page that name crates: each is the directory of a crate of that name.
+    #[test]
+    fn the_crates_that_the_guide_names_are_where_it_says() {
+        let page = include_str!("../../../docs/guide/8-rules.md");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let lines = page
+            .lines()
+            .filter_map(|line| line.split_once(" = { path = \"flagpost/"));
+        let mut crates = 0;
+        for (name, rest) in lines {
+            let (path, _) = rest.split_once('"').expect("a path has an end");
+            let manifest = std::fs::read_to_string(root.join(path).join("Cargo.toml"));
+            let manifest = manifest.unwrap_or_else(|why| panic!("{path}: {why}"));
+            assert!(
+                manifest.contains(&format!("name = \"{name}\"\n")),
+                "{name} at {path}"
+            );
+            crates += 1;
+        }
+        assert_eq!(crates, 5);
+    }
 }

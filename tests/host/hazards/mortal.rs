@@ -1,13 +1,13 @@
 //! A machine that stops in the middle of a program, at an access of one's choice.
 
 use std::cell::Cell;
-use std::panic::resume_unwind;
+use std::panic::{Location, resume_unwind};
 use std::rc::Rc;
 use std::thread::panicking;
 
 use flagpost_hal::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Position, Relax,
-    TestAndSet, Topology, UncachedMemory, Watch,
+    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
+    Topology, UncachedMemory, Watch,
 };
 
 use crate::hazards::bench::Core;
@@ -46,8 +46,6 @@ impl Mortal {
 }
 
 impl UncachedMemory for Mortal {
-    const PUBLISH: usize = Core::PUBLISH;
-
     fn load_u8(&self, at: Address) -> u8 {
         self.lives();
         self.core.load_u8(at)
@@ -91,7 +89,6 @@ impl CachedMemory for Mortal {
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Mortal {
     const LINE: usize = Core::LINE;
-    const INVALIDATE_WRITES_BACK: bool = Core::INVALIDATE_WRITES_BACK;
 
     fn write_back(&self, spans: &[Lines]) {
         self.lives();
@@ -139,6 +136,8 @@ impl MessageBuffer for Mortal {
 }
 
 impl Topology for Mortal {
+    const LISTENS: bool = true;
+
     fn cores(&self) -> u16 {
         self.core.cores()
     }
@@ -147,12 +146,13 @@ impl Topology for Mortal {
         self.core.core()
     }
 
-    fn position(&self, core: CoreId) -> Position {
-        self.core.position(core)
-    }
-
     fn memory_size(&self) -> u32 {
         self.core.memory_size()
+    }
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.core.called(place);
     }
 
     fn lost(&self) -> Option<CoreId> {

@@ -12,6 +12,7 @@ mod lost;
 mod pieces;
 mod refusals;
 mod steps;
+mod survivor;
 mod tap;
 
 use flagpost::{Budget, Error, Link as _, Rank, Unfinished, World};

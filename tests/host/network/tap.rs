@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::panic::Location;
 use std::rc::Rc;
 
 use flagpost::{Config as WorldConfig, Error, Rank, World};
@@ -34,6 +35,8 @@ impl Seen {
 }
 
 impl Fabric for Tap {
+    const LISTENS: bool = true;
+
     fn rank(&self) -> Rank {
         self.nic.rank()
     }
@@ -74,6 +77,11 @@ impl Fabric for Tap {
                 None
             }
         }
+    }
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.nic.called(place);
     }
 
     fn lost(&self) -> Option<Rank> {

@@ -2,7 +2,7 @@
 
 use flagpost_hal::{
     Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
-    Position, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
 use crate::{bytes, unknown};
@@ -11,8 +11,6 @@ use crate::{bytes, unknown};
 pub(crate) struct Unknown;
 
 impl UncachedMemory for Unknown {
-    const PUBLISH: usize = 4;
-
     fn load_u8(&self, at: Address) -> u8 {
         unknown(at.offset, 0) as u8
     }
@@ -47,7 +45,6 @@ impl CachedMemory for Unknown {
 // SAFETY: nothing runs.
 unsafe impl Coherence for Unknown {
     const LINE: usize = 32;
-    const INVALIDATE_WRITES_BACK: bool = false;
 
     fn write_back(&self, spans: &[Lines]) {
         for lines in spans {
@@ -91,11 +88,6 @@ impl Topology for Unknown {
 
     fn core(&self) -> CoreId {
         CoreId::new(unknown(0, 8) as u16)
-    }
-
-    fn position(&self, core: CoreId) -> Position {
-        let x = core.get();
-        Position { x, y: x }
     }
 
     fn memory_size(&self) -> u32 {

@@ -212,11 +212,11 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     request.start()?;
     check("started", request.is_started(), true)?;
     refused("started", request.start(), Error::RequestActive)?;
-    let mut others = [(); 8].map(|()| window.expect_count(0..1, 1, 1));
+    let mut others = [(); 32].map(|()| window.expect_count(0..1, 1, 1));
     for (index, other) in (1..).zip(&mut others) {
         let other = other.as_mut().map_err(|error| *error)?;
         match (index, other.start()) {
-            (8, result) => refused("one too many", result, Error::TooManyRequests { max: 8 })?,
+            (32, result) => refused("one too many", result, Error::TooManyRequests { max: 32 })?,
             (_, result) => result?,
         }
     }

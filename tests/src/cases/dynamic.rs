@@ -442,12 +442,12 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     handle.detach(&one)?;
     refuses("detached", handle.detach(&one), Error::NotAttached)?;
     handle.free()?;
-    for regions in [0, 257] {
+    for regions in [0, 129] {
         let bad = world.dynamic(DynamicOptions {
             regions,
             ..DynamicOptions::default()
         });
-        refuses("regions", bad, Error::BadRegions { regions, max: 256 })?;
+        refuses("regions", bad, Error::BadRegions { regions, max: 128 })?;
     }
     if world.size() > 1 {
         let odd = me.get() == 0;

@@ -29,17 +29,10 @@ pub(super) fn topology<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resu
     use embedded_hal::delay::DelayNs;
 
     let machine = &context.machine;
-    let (core, next) = (machine.core(), neighbour(machine));
     check(
         "own number is below the count",
-        core.get() < machine.cores(),
+        machine.core().get() < machine.cores(),
         true,
-    )?;
-    check("no hops to oneself", machine.hops(core, core), 0_u16)?;
-    check(
-        "hops are symmetric",
-        machine.hops(core, next),
-        machine.hops(next, core),
     )?;
     check("clock has a rate", machine.hertz() > 0, true)?;
     let before = machine.cycles();
@@ -106,6 +99,9 @@ pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
             (31, 2),
             (32, 4),
             (64, 1),
+            (65, 1),
+            (65, 2),
+            (66, 1),
             (70, 8),
             (96, 32),
             (127, 1),

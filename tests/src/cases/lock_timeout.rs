@@ -24,7 +24,15 @@ fn await_go<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Fail
     Ok(())
 }
 
-/// The handle of a lock that was waited for too long: whose piece it is is named as `named`.
+/// The handle of a lock that was waited for too long, which rank `holder` has exclusively.
+fn late_of<'e, 'w, L: Link>(
+    locked: Locked<'e, 'w, u32, L>,
+    holder: Rank,
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+    late_for(locked, Waiting::Holder, Some(holder))
+}
+
+/// As [`late_of`], which others share: whose piece it is is named as `named`.
 fn late<'e, 'w, L: Link>(
     locked: Locked<'e, 'w, u32, L>,
     named: Option<Rank>,
@@ -77,11 +85,10 @@ pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         } else if me == SECOND {
             await_go(&window, FIRST)?;
             world.set_budget(SHORT);
-            let named = Some(SECOND);
-            late(how.lock(&window, SECOND), named)?.cancel()?;
-            drop(late(how.lock(&window, SECOND), named)?);
-            let waiting = late(how.lock(&window, SECOND), named)?;
-            let waiting = late(waiting.go_on(), named)?;
+            late_of(how.lock(&window, SECOND), FIRST)?.cancel()?;
+            drop(late_of(how.lock(&window, SECOND), FIRST)?);
+            let waiting = late_of(how.lock(&window, SECOND), FIRST)?;
+            let waiting = late_of(waiting.go_on(), FIRST)?;
             world.set_budget(Budget::UNLIMITED);
             go(&window, FIRST)?;
             let lock = waiting.go_on()?;
@@ -137,6 +144,83 @@ pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             await_go(&window, FIRST)?;
         }
     }
+    Ok(())
+}
+
+/// Rank 1 waits to lock what rank 0 shares: rank 2 does not share it as well, unless it has another
+/// lock, before rank 1 has given up or had its turn.
+pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(2)?;
+    let other = world.allocate::<u32>(1)?;
+    world.set_budget(Budget::UNLIMITED);
+    let pairs = [
+        (How::Shared, How::Exclusive),
+        (How::Shared, How::Queued),
+        (How::All, How::Exclusive),
+        (How::All, How::Queued),
+    ];
+    for (round, (reads, writes)) in (1..).zip(pairs) {
+        let named = (reads == How::Shared).then_some(FIRST);
+        let short = |how: How, named| {
+            world.set_budget(SHORT);
+            let waiting = late(how.lock(&window, FIRST), named);
+            world.set_budget(Budget::UNLIMITED);
+            waiting
+        };
+        match world.rank().get() {
+            0 => {
+                let lock = reads.lock(&window, FIRST)?;
+                go(&window, SECOND)?;
+                await_go(&window, THIRD)?;
+                lock.unlock()?;
+            }
+            1 => {
+                await_go(&window, FIRST)?;
+                let waiting = short(writes, Some(FIRST))?;
+                go(&window, THIRD)?;
+                await_go(&window, THIRD)?;
+                waiting.cancel()?;
+                go(&window, THIRD)?;
+                await_go(&window, THIRD)?;
+                let waiting = short(writes, Some(FIRST))?;
+                go(&window, THIRD)?;
+                let lock = waiting.go_on()?;
+                lock.put(FIRST, 1, &[round])?;
+                lock.unlock()?;
+            }
+            2 => {
+                await_go(&window, SECOND)?;
+                let waiting = short(reads, named)?;
+                world.set_budget(SHORT);
+                let again = late(waiting.go_on(), named)?;
+                world.set_budget(Budget::UNLIMITED);
+                go(&window, SECOND)?;
+                await_go(&window, SECOND)?;
+                again.go_on()?.unlock()?;
+                go(&window, SECOND)?;
+                await_go(&window, SECOND)?;
+                // Somebody may wait for a rank that has a lock: it waits for nobody that waits.
+                let first = other.lock_shared(SECOND)?;
+                reads.lock(&window, FIRST)?.unlock()?;
+                first.unlock()?;
+                // Nor does it where it had begun to wait before it got that one.
+                let waiting = short(reads, named)?;
+                let second = other.lock_shared(SECOND)?;
+                waiting.go_on()?.unlock()?;
+                second.unlock()?;
+                let waiting = short(reads, named)?;
+                go(&window, FIRST)?;
+                let lock = waiting.go_on()?;
+                let mut word = [0];
+                lock.get(FIRST, 1, &mut word)?;
+                lock.unlock()?;
+                check("what the writer put", word[0], round)?;
+            }
+            _ => {}
+        }
+        world.barrier()?;
+    }
+    window.lock_all()?.unlock()?;
     Ok(())
 }
 
@@ -218,7 +302,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         1 => {
             await_go(&window, FIRST)?;
             world.set_budget(SHORT);
-            let waiting = late(window.lock_exclusive(SECOND), Some(SECOND))?;
+            let waiting = late_of(window.lock_exclusive(SECOND), FIRST)?;
             world.set_budget(Budget::UNLIMITED);
             go(&window, FIRST)?;
             let lock = waiting.go_on()?;

@@ -449,21 +449,25 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refused("start twice", request.start(), Error::RequestActive)?;
     check("nothing yet", request.test()?.is_none(), true)?;
 
-    // The window remembers 8 started requests; one that is cancelled makes room.
-    let mut more: [Option<Request<'_, L>>; 7] = [const { None }; 7];
+    // The window remembers 32 started requests; one that is cancelled makes room.
+    let mut more: [Option<Request<'_, L>>; 31] = [const { None }; 31];
     for place in &mut more {
         let mut request = window.expect(0..1, me, Tag(1), 1)?;
         request.start()?;
         *place = Some(request);
     }
-    let mut ninth = window.expect(0..1, me, Tag(1), 1)?;
-    refused("ninth", ninth.start(), Error::TooManyRequests { max: 8 })?;
+    let mut one_more = window.expect(0..1, me, Tag(1), 1)?;
+    refused(
+        "one_more",
+        one_more.start(),
+        Error::TooManyRequests { max: 32 },
+    )?;
     for request in more.iter_mut().flatten() {
         request.cancel()?;
         refused("cancelled", request.cancel(), Error::RequestInactive)?;
     }
-    ninth.start()?;
-    ninth.cancel()?;
+    one_more.start()?;
+    one_more.cancel()?;
 
     // An empty range closes no line; a reversed one is an error.
     let mut nowhere = window.expect(9..9, me, Tag(1), 1)?;

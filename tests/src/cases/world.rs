@@ -2,6 +2,7 @@
 
 use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
+use flagpost_link::Refusal;
 
 use super::{insist, join, join_as};
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -32,17 +33,32 @@ pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("tags of at least 9 bits", world.limits().tag >= 511, true)
 }
 
-/// A second world in the same memory finds nothing of the first: no signal, no notification.
+/// A second world in the same memory finds nothing of the first: no signal, no notification. It is
+/// refused, and the first one goes on, if its session is 0 or the first one's.
 pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let (machine, session) = (context.machine.clone(), context.session);
+    let bad = |session| {
+        let link = P::link(&machine, session, None);
+        let refusal = Refusal::BadSession { session };
+        refused("session", link, refusal.into())
+    };
     {
         let first = join(context)?;
         let window = first.allocate::<u32>(1)?;
         for tag in 0..3 {
             window.put_notify(first.rank().next(first.size()), 0, &[tag], Tag(tag))?;
         }
+        bad(session)?;
+        bad(0)?;
+        let mut sent = window.expect(0..1, Source::Any, TagFilter::Any, 3)?;
+        sent.start()?;
+        sent.wait()?;
+        for tag in 0..3 {
+            window.put_notify(first.rank().next(first.size()), 0, &[tag], Tag(tag))?;
+        }
         first.barrier()?;
     }
-    let session = context.session.wrapping_add(1 << 31);
+    let session = session.wrapping_add(1 << 31);
     let second = join_as(context, session, None)?;
     let window = second.allocate::<u32>(1)?;
     let mut any = window.expect(0..1, Source::Any, TagFilter::Any, 1)?;

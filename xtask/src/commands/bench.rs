@@ -14,9 +14,9 @@ use crate::console::Console;
 use crate::error::refused;
 use crate::{children, paths, tools};
 
-/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions (this machine),
-/// explore (speed of the simulator); or compare the documented tables with what benchmarks print:
-/// results
+/// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions, stack (this
+/// machine), explore (speed of the simulator); or compare the documented tables with what
+/// benchmarks print: results
 ///
 /// `cargo xtask bench pscw --help` tells the rest.
 #[derive(Args, Debug)]
@@ -33,7 +33,9 @@ pub(crate) struct Arguments {
 
 /// Benchmarks of this machine: a program of their own, which does not need the simulator and is
 /// built as users build theirs.
-const OF_HOST: [&str; 2] = ["host", "instructions"];
+const OF_HOST: [&str; 3] = ["host", "instructions", STACK];
+/// That benchmark is a program of its own, in the same package.
+const STACK: &str = "stack";
 
 /// Instructions per call, each within its limit: for `cargo xtask ci`.
 pub(crate) fn instructions(console: &Console) -> Result<Count> {
@@ -70,7 +72,11 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         bail!("{package} does not build");
     }
     console.clear();
-    let program = paths::target().join(profile).join(package);
+    let name = match arguments.arguments.first() {
+        Some(first) if first == STACK => "flagpost-bench-stack",
+        _ => package,
+    };
+    let program = paths::target().join(profile).join(name);
     let status = children::status(Command::new(&program).args(&arguments.arguments))
         .with_context(|| format!("cannot run {}", program.display()))?;
     match status.code() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::test::{self, Count};
-use super::{bench, doctor, mutants, panics, selftest, tidy};
+use super::{bench, doctor, features, mutants, panics, selftest, tidy};
 use crate::boot::{self, Setup};
 use crate::console::{Align, Console, out, table};
 use crate::error::usage;
@@ -39,6 +39,7 @@ const STEPS: &[Step] = &[
     ("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
     ("clippy, mutants", |_| clippy_mutants()),
     ("check, aarch64", other_linux),
+    ("features", features::check),
     ("documentation", |_| documentation()),
     ("dependencies", dependencies),
     ("mutation points", mutants::check),
@@ -278,4 +279,24 @@ fn scc_image(console: &Console) -> Result<Count> {
         "{read} instructions, all of which the chip's cores have"
     ));
     Ok(built)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads `_flagpost_stack_size = 128K`, in KiB, of a linker script.
+    fn stack_size(script: &str) -> u32 {
+        let text = std::fs::read_to_string(paths::root().join(script)).expect("a script");
+        let lines = text.lines().filter(|line| !line.starts_with(" *"));
+        let sizes = lines.filter_map(|line| line.split_once("_flagpost_stack_size = "));
+        let mut sizes = sizes.filter_map(|(_, size)| size.split_once('K')?.0.parse().ok());
+        sizes.next().expect("a size")
+    }
+
+    #[test]
+    fn the_stacks_that_the_example_calls_larger_are_larger() {
+        let example = stack_size("examples/bare-metal-rust/memory.x");
+        assert!(example > stack_size("linker/flagpost-riscv64-virt.x"));
+    }
 }

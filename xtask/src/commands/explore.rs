@@ -113,7 +113,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     };
     let words = words(&arguments.options);
     let (totals, ended) = explore(console, &explorer, words, show)?;
-    Ok(ended && !totals.failed)
+    Ok(ended && totals.good())
 }
 
 /// The exploration of the tests: each setting counts as a check. The quick one takes the program
@@ -131,7 +131,7 @@ pub(crate) fn of_tests(console: &Console, deep: bool) -> Result<Count> {
         let words = iter::once("explore".to_owned()).chain(words).collect();
         let (totals, ended) = explore(console, &explorer, words, Show::Total)?;
         count.passed += totals.settings as usize;
-        count.failed += usize::from(totals.failed || !ended);
+        count.failed += usize::from(!ended || !totals.good());
     }
     Ok(count)
 }
@@ -210,6 +210,11 @@ struct Totals {
 }
 
 impl Totals {
+    /// Something was tried, and nothing of it failed.
+    fn good(&self) -> bool {
+        self.settings > 0 && !self.failed
+    }
+
     fn add(&mut self, object: &Value) {
         self.settings += 1;
         self.steps += object["steps"].as_u64().unwrap_or(0);

@@ -214,6 +214,12 @@ fn parts(console: &Console, arguments: &Arguments) -> Count {
             Count::one(false)
         });
         console.clear();
+        let ran = if ran == Count::default() {
+            console.error(&format!("{}: nothing was tested", part.name));
+            Count::one(false)
+        } else {
+            ran
+        };
         out(&format!(
             "{}: {}, {:.0} s",
             part.name,

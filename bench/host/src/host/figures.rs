@@ -75,7 +75,9 @@ impl<L: Link> Figure<L> {
         figure("bare flags in two lines", 20_000, None, flags)
             .half()
             .bytes(0),
-        figure(NOTIFIED, 20_000, Some(1.2), ping_pong).half(),
+        figure(NOTIFIED, 20_000, Some(1.1), ping_pong)
+            .half()
+            .beside("flag", bare_flags),
         figure(NOTIFIED, 2_000, Some(1.1), ping_pong)
             .half()
             .bytes(32 << 10)
@@ -84,8 +86,12 @@ impl<L: Link> Figure<L> {
             .half()
             .bytes(1 << 20)
             .beside("memcpy, flag", copies),
-        figure("epoch, its origin", 20_000, Some(2.2), epoch_origin).bytes(0),
-        figure("epoch, its target", 20_000, Some(2.2), epoch_target).bytes(0),
+        figure("epoch, its origin", 20_000, Some(1.1), epoch_origin)
+            .bytes(0)
+            .beside("2 flags", bare_flags),
+        figure("epoch, its target", 20_000, Some(1.1), epoch_target)
+            .bytes(0)
+            .beside("2 flags", bare_flags),
         figure("fetch_and_op", 20_000, Some(1.5), fetch_and_op)
             .bytes(4)
             .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
@@ -176,6 +182,11 @@ fn flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error
     stage.world.barrier()?;
     stage.raw.copies(stage.me, rounds, &[], &mut []);
     Ok(())
+}
+
+/// The same, as what messages each way are compared with: a round is two of them.
+fn bare_flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+    stage.raw.copies(stage.me, rounds, &[], &mut []);
 }
 
 /// A notified put there, and one back, as in [NA]'s Listing 1: who has put starts its request, and

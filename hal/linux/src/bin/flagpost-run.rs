@@ -108,7 +108,15 @@ fn main() -> ExitCode {
             } else {
                 ""
             };
-            say(&format!("flagpost-run: {ended}{by_us}\n"));
+            let asked = match ended.starved {
+                true => format!(
+                    ": the job has {} ranks with {} bytes of memory each (--mem)",
+                    shape.ranks(),
+                    shape.memory()
+                ),
+                false => String::new(),
+            };
+            say(&format!("flagpost-run: {ended}{by_us}{asked}\n"));
             first.get_or_insert(*ended);
         },
         signals.as_ref().map(UnixStream::as_fd),

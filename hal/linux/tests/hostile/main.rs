@@ -315,6 +315,8 @@ where
         tally,
     };
     let ended = machines_with::<M, (), Error>(plan.ranks, MEMORY, |machine| {
+        // What the hostile rank stores in others' lines is the plan.
+        machine.mode().set_oracle(false);
         let ran = catch_unwind(AssertUnwindSafe(|| trial.rank(&machine)));
         if machine.core().get() + 1 < plan.ranks {
             trial.victims.fetch_sub(1, SeqCst);

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use flagpost_hal::{CoreId, Kind, Position, Region};
+use flagpost_hal::{CoreId, Kind, Region};
 use flagpost_scc::lut::{self, Destination, Entry, SubDestination};
 use flagpost_scc::registers::{self, Clocks, TileId};
-use flagpost_scc::{Controller, Counter, Map, Physical, Place};
+use flagpost_scc::{Controller, Counter, Map, Physical, Place, Position};
 
 const MAP: Map = Map::SCC;
 

@@ -98,7 +98,7 @@ impl Run<'_, '_> {
         loop {
             self.unnoticed(&left.bounds);
             if let Some(hazard) = &self.machine.hazard {
-                return Some(End::Oracle(self.machine.alarm(hazard)));
+                return Some(End::Oracle(self.alarm(hazard)));
             }
             if self.live == 0 {
                 return Some(self.failed().unwrap_or(End::Done));

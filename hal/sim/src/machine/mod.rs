@@ -33,7 +33,7 @@ mod listed;
 pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod network;
-mod oracle;
+pub(crate) mod oracle;
 pub(crate) mod traffic;
 mod uncached;
 pub(crate) mod waits;

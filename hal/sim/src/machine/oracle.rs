@@ -8,7 +8,7 @@
 
 use super::Machine;
 use super::memory::{Mask, Parcel};
-use crate::report::{Alarm, Oracle};
+use crate::report::Oracle;
 use crate::shape::LINE_MAX;
 
 /// What an oracle saw, in the machine's terms.
@@ -76,17 +76,6 @@ impl Machine {
         if let Some(holder) = holder {
             let (line, mask) = (parcel.line, parcel.intended);
             self.report(Oracle::PendingClobber, core, line, mask, Some(holder));
-        }
-    }
-
-    /// The hazard in the reader's terms.
-    pub(crate) fn alarm(&self, hazard: &Hazard) -> Alarm {
-        Alarm {
-            oracle: hazard.oracle,
-            core: flagpost_hal::CoreId::new(hazard.core),
-            other: hazard.other.map(flagpost_hal::CoreId::new),
-            at: self.shape.address(hazard.at),
-            bytes: hazard.bytes,
         }
     }
 }

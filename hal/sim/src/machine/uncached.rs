@@ -170,7 +170,7 @@ impl Machine {
     /// Lets a random group of the combining buffer's units go, together. Returns whether some are
     /// left.
     ///
-    /// Nothing bigger than a unit arrives whole (`PUBLISH`): who puts a flag and its payload in one
+    /// Nothing bigger than a unit arrives whole: who puts a flag and its payload in one
     /// bulk store must see them torn.
     fn empty_some(&mut self, core: u16) -> bool {
         let group = self.draw_group(self.cores[usize::from(core)].combining.mask);

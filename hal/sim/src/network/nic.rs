@@ -10,6 +10,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::panic::Location;
 use std::rc::Rc;
 
 use flagpost_hal::{Address, Clock as _, CoreId, Region, Relax as _, Topology as _};
@@ -60,6 +61,8 @@ impl Nic {
 }
 
 impl Fabric for Nic {
+    const LISTENS: bool = true;
+
     fn rank(&self) -> Rank {
         Rank::new(self.core.core().get())
     }
@@ -73,6 +76,11 @@ impl Fabric for Nic {
     }
 
     /// None while the run goes on, see [`SimCore`]: operations fail.
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.core.called(place);
+    }
+
     fn lost(&self) -> Option<Rank> {
         Some(Rank::new(self.core.lost()?.get()))
     }

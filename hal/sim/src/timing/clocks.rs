@@ -1,6 +1,7 @@
 //! The clocks of all cores, and the servers they meet at.
 
-use flagpost_hal::{CoreId, Kind, Position};
+use flagpost_hal::{CoreId, Kind};
+use flagpost_scc::Position;
 
 use super::agenda::Agenda;
 use super::links::Links;

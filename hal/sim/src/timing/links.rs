@@ -10,7 +10,7 @@
 //! when it will be idle, but the times at which it is busy; those before now are forgotten, since
 //! nothing departs in the past.
 
-use flagpost_hal::Position;
+use flagpost_scc::Position;
 
 use crate::plan::Mesh;
 

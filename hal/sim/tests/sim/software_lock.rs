@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use flagpost_hal::{
-    Address, Coherence, CoreId, Lines, Position, Region, Relax, TestAndSet, Topology,
-    UncachedMemory, WithSoftwareLock,
+    Address, Coherence, CoreId, Lines, Region, Relax, TestAndSet, Topology, UncachedMemory,
+    WithSoftwareLock,
 };
 use flagpost_sim::{Bounds, Config, End, Explored, Method, Profile, Sim, SimCore};
 
@@ -28,8 +28,6 @@ struct Lacking {
 }
 
 impl UncachedMemory for Lacking {
-    const PUBLISH: usize = SimCore::<32>::PUBLISH;
-
     fn load_u8(&self, at: Address) -> u8 {
         self.core.load_u8(at)
     }
@@ -59,7 +57,6 @@ impl UncachedMemory for Lacking {
 // SAFETY: none of the promises is kept; the simulated memory is nobody's memory.
 unsafe impl Coherence for Lacking {
     const LINE: usize = SimCore::<32>::LINE;
-    const INVALIDATE_WRITES_BACK: bool = false;
 
     fn write_back(&self, spans: &[Lines]) {
         if self.lack != Lack::WriteBack {
@@ -91,10 +88,6 @@ impl Topology for Lacking {
 
     fn core(&self) -> CoreId {
         self.core.core()
-    }
-
-    fn position(&self, core: CoreId) -> Position {
-        self.core.position(core)
     }
 
     fn memory_size(&self) -> u32 {

@@ -422,7 +422,6 @@ fn sizes_from_two_to_a_thousand_cores() {
         let report = run(config, |core| {
             let peer = CoreId::new((core.core().get() + 1) % core.cores());
             core.load_u32(Region::memory(peer).at(0));
-            assert!(core.controller(peer) < 4);
         });
         assert_eq!(report.cycles.len(), usize::from(cores));
         assert!(report.cycles.iter().all(|&c| c >= 76));

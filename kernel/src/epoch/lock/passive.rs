@@ -4,10 +4,40 @@ use core::cell::Cell;
 
 use flagpost_link::Rank;
 
+use super::words::locked_by;
 use crate::{Error, budget::Deadline};
 
 /// How many targets of a window a rank may have locked at a time.
 const LOCKS: usize = 8;
+
+/// Where a reader stands that found a writer waiting.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Aside {
+    /// It found none.
+    No,
+    /// It is counted in, and asks how many turns writers had.
+    Asks,
+    /// It is counted in, and leaves: so many turns there were.
+    Leaves(u32),
+    /// It has left, until there were more.
+    Until(u32),
+    /// It gave way once, and does not again.
+    Been,
+}
+
+/// Where a writer stands that found readers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    No,
+    /// There are readers, and no writer waits.
+    Due,
+    /// The bit in the word is another's.
+    Others,
+    /// The bit is this rank's.
+    Mine,
+    /// The bit is taken back; those that stand aside are to be told.
+    Ended,
+}
 
 /// A rank's locks of one window.
 #[derive(Debug)]
@@ -25,17 +55,26 @@ pub(crate) struct Passive {
     queued: Cell<bool>,
     /// When all attempts to get that end.
     pub(super) deadline: Cell<Option<Deadline>>,
+    /// What this rank makes of the word of a piece that it locks exclusively.
+    pub(super) mark: u32,
+    /// As a reader, where it stands.
+    pub(super) aside: Cell<Aside>,
+    /// As a writer, whether it keeps new readers out: of the piece, and of all.
+    pub(super) wants: [Cell<Want>; 2],
 }
 
 impl Passive {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(rank: Rank) -> Self {
         Self {
+            mark: locked_by(rank),
             targets: [const { Cell::new(None) }; LOCKS],
             count: Cell::new(0),
             exclusive: Cell::new(0),
             waiting: Cell::new(false),
             queued: Cell::new(false),
             deadline: Cell::new(None),
+            aside: Cell::new(Aside::No),
+            wants: [const { Cell::new(Want::No) }; 2],
         }
     }
 
@@ -44,17 +83,19 @@ impl Passive {
         self.count.get() > 0
     }
 
-    /// Whether none is locked or waited for.
+    /// Whether none is locked or waited for: none exclusively, then.
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {
-        !self.any() & !self.waiting.get() & (self.exclusive.get() == 0)
+        !self.any() & !self.waiting.get()
     }
 
     /// [`add`](Self::add), while that is so.
     #[inline(always)]
     pub(super) fn insert_first(&self, target: Rank) {
         if let Some(place) = self.targets.first() {
-            self.insert(place, target, false);
+            place.set(Some(target));
+            self.count.set(1);
+            self.waiting.set(true);
         }
     }
 

@@ -80,6 +80,11 @@ pub(super) enum Step {
 }
 
 impl Queue {
+    /// Whether this rank is not in it.
+    pub(super) fn is_out(&self) -> bool {
+        self.0 == Place::Out
+    }
+
     /// `step` was done, and found `old`.
     pub(super) fn done(&mut self, step: Step, old: u32) {
         self.0 = match (step, self.0) {
@@ -160,7 +165,7 @@ impl<L: Link> Words<'_, '_, L> {
                     };
                     // I1 is kept by the swap: while a turn that was given up has not been passed
                     // over, it fails. Looking before saves locks, and nothing else.
-                    self.watch(self.taken_by_others(0), |turn| turn == IDLE)?;
+                    self.watch(self.taken_by_others(cell::TURN, 0), |turn| turn == IDLE)?;
                     self.queue_step(me, cell::TURN, ready, Step::Ready)?;
                 }
                 Place::Ready => {

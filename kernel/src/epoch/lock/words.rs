@@ -4,17 +4,43 @@ use core::cell::Cell;
 
 use flagpost_link::{Amo, Link, Op, Rank, Width, point};
 
-use super::{Kind, queue::Queue};
+use super::{
+    Kind,
+    passive::{Aside, Want},
+    queue::Queue,
+};
 use crate::{
     Error, Missing, Timeout, Waiting,
     window::{Core, cell},
 };
 
-/// Local word: somebody has locked the piece exclusively. The other bits count who shares it.
-const WRITER: u32 = 1 << 31;
+/// Both words: an exclusive lock waits for the readers that are there to go; new ones stand aside.
+const WANT: u32 = 1 << 31;
 
-/// Global word, low half: how many have locked all pieces. High half: how many have locked some
-/// piece exclusively.
+/// Local word: a rank has locked the piece exclusively. The low half counts ranks that share it.
+const WRITER: u32 = 1 << 30;
+const READERS: u32 = 0xffff;
+/// Local word, these bits of the high half: 1 + the rank that has locked it exclusively; 0 if that
+/// does not fit.
+const HOLDER: u32 = 0x3fff;
+
+/// What `rank` makes of a local word that is free.
+pub(super) const fn locked_by(rank: Rank) -> u32 {
+    // u32 holds the sum.
+    let number = (rank.get() as u32).wrapping_add(1);
+    let holder = if number <= HOLDER { number } else { 0 };
+    WRITER | holder.wrapping_shl(u16::BITS)
+}
+
+/// The rank that has locked the piece of a local `word` exclusively, if it says so.
+fn holder(word: u32) -> Option<Rank> {
+    let number = word.wrapping_shr(u16::BITS) & HOLDER;
+    // At most 14 bits.
+    number.checked_sub(1).map(|rank| Rank::new(rank as u16))
+}
+
+/// Global word, low half: how many have locked all pieces. High half, without [`WANT`]: how many
+/// have locked some piece exclusively.
 const ALL: u32 = 0xffff;
 const EXCLUSIVE: u32 = 1 << 16;
 
@@ -54,9 +80,9 @@ pub(super) struct Words<'e, 'w, L: Link> {
     begun: Option<(Rank, u32, Amo, Step)>,
 }
 
-/// A word that is looked at until it is free.
-#[derive(Copy, Clone, Debug)]
-enum Word {
+/// One of the two words.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Word {
     Global,
     Local,
 }
@@ -64,14 +90,37 @@ enum Word {
 /// What an atomic operation means when it is done.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Step {
-    Take,
+    /// Of an exclusive lock: it takes a word that holds this.
+    Take(u32),
     Leave,
+    /// A reader asks how many turns writers had, and stands aside.
+    Turns,
+    Aside,
+    /// A writer keeps new readers out, does not any more, and tells those that stand aside.
+    Want(Word),
+    Unwant(Word),
+    Tell(Word),
     Register,
     Unregister,
     /// A step of the queue.
     Queue(super::queue::Step),
     /// Nothing: a cell is looked at.
     Look,
+}
+
+/// Whether this rank, as a writer, keeps readers out of `word`.
+fn wants<'c, L>(core: &'c Core<'_, L>, word: Word) -> &'c Cell<Want> {
+    let [local, global] = &core.passive.wants;
+    match word {
+        Word::Global => global,
+        Word::Local => local,
+    }
+}
+
+/// This rank has another lock, which those that wait may be waiting for: it stands in line with
+/// none of them.
+fn is_steadfast<L>(core: &Core<'_, L>) -> bool {
+    core.world.locks.get() > 1
 }
 
 impl<'e, 'w, L: Link> Words<'e, 'w, L> {
@@ -155,23 +204,60 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     fn done(&mut self, step: Step, old: u32) {
         match step {
             // TAKE: an exclusive one takes a free word only.
-            Step::Take
-                if self.is_exclusive() && point!("lock.exclusive.take", old != 0; else false) =>
+            Step::Take(free)
+                if self.is_exclusive()
+                    && point!("lock.exclusive.take", old != free; else false) =>
             {
                 self.blocked = Some(Word::Local);
+                Self::note_readers(self.core, Word::Local, old & (READERS | WANT));
             }
-            Step::Take => self.taken = true,
+            Step::Take(free) => {
+                self.taken = true;
+                if free != 0 {
+                    Self::turned(self.core);
+                } else if !self.is_exclusive() && old & WANT != 0 {
+                    Self::give_way(self.core);
+                }
+            }
             Step::Leave => self.taken = false,
+            Step::Turns => self.core.passive.aside.set(Aside::Leaves(old)),
+            Step::Aside => {
+                self.taken = false;
+                let aside = match self.core.passive.aside.get() {
+                    // It is waiting still: it ends its turn later than the turns were asked for.
+                    Aside::Leaves(turns) if old & WANT != 0 => Aside::Until(turns),
+                    _ => Aside::No,
+                };
+                self.core.passive.aside.set(aside);
+            }
+            Step::Want(word) => {
+                let is_first = old & WANT == 0;
+                let want = if is_first { Want::Mine } else { Want::No };
+                wants(self.core, word).set(want);
+            }
+            Step::Unwant(word) => wants(self.core, word).set(Want::Ended),
+            Step::Tell(word) => wants(self.core, word).set(Want::No),
             Step::Register => {
                 self.registered = true;
                 // BACK OFF: others have locked all pieces.
                 if point!("lock.exclusive.all", old & ALL != 0; else false) {
                     self.blocked = Some(Word::Global);
+                    Self::note_readers(self.core, Word::Global, old & (ALL | WANT));
                 }
             }
             Step::Unregister => self.registered = false,
             Step::Queue(step) => self.queue.done(step, old),
             Step::Look => (),
+        }
+    }
+
+    /// An attempt at `word` failed, where there are `readers`, or a writer that waits.
+    // What a lock takes at once stays in registers: its address is not taken here.
+    #[cold]
+    #[inline(never)]
+    fn note_readers(core: &Core<'w, L>, word: Word, readers: u32) {
+        if readers != 0 && readers & WANT == 0 {
+            wants(core, word).set(Want::Due);
         }
     }
 
@@ -227,8 +313,13 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// Reads a word until it is free, with pauses in between that get longer.
-    fn until(&mut self, rank: Rank, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
+    /// Reads a word until it is free, with pauses in between that get longer. What it holds then.
+    fn until(
+        &mut self,
+        rank: Rank,
+        cell: u32,
+        is_free: impl Fn(u32) -> bool,
+    ) -> Result<u32, Error> {
         let (world, key) = (self.core.world, self.core.cells);
         let mut pause = self.first_pause();
         self.look_at(rank, cell);
@@ -247,14 +338,15 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 pause = pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
                 match link.amo(rank, key, cell, Amo::Read, Width::Half, op) {
                     Ok(word) => {
-                        seen.set(word as u32);
-                        Ok(is_free(word as u32).then_some(()))
+                        let word = word as u32;
+                        seen.set(word);
+                        Ok(is_free(word).then_some(word))
                     }
                     Err(refusal) if refusal.is_transient() => Ok(None),
                     Err(refusal) => Err(refusal.into()),
                 }
             },
-            || self.taken_by_others(seen.get()),
+            || self.taken_by_others(cell, seen.get()),
         );
         // One that found it free at once has not looked at the clock.
         let passed = match &deadline {
@@ -265,11 +357,11 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             }
         };
         self.core.passive.deadline.set(deadline);
-        self.looked(free)?;
+        let found = self.looked(free)?;
         if passed {
-            return Err(Error::Timeout(self.taken_by_others(seen.get())));
+            return Err(Error::Timeout(self.taken_by_others(cell, seen.get())));
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Turns before the first look: none, until attempts fail. Then a number that is drawn: ranks
@@ -283,15 +375,21 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         u32::from(self.draw).wrapping_shr(8) & most.wrapping_sub(1)
     }
 
-    /// Others have it. Words count them, and do not say which ranks these are: of one piece its
-    /// owner is named, of all the number of ranks in the global `word`.
-    pub(super) fn taken_by_others(&self, word: u32) -> Timeout {
-        let (named, count) = match self.kind {
-            Kind::All => (None, (word / EXCLUSIVE).max(1)),
-            _ => (Some(self.target()), 1),
+    /// Others have what this one waits for, as `word` of `cell` says. Of one piece the rank is
+    /// named that holds it exclusively, if one does, else its owner; of all, how many hold one.
+    pub(super) fn taken_by_others(&self, cell: u32, word: u32) -> Timeout {
+        let size = self.core.world.size();
+        let holder = holder(word).filter(|rank| cell == cell::LOCAL && rank.get() < size);
+        let (waiting, named, count) = match (self.kind, holder) {
+            (Kind::All, _) => {
+                let count = (word & !WANT) / EXCLUSIVE;
+                (Waiting::Unlock, None, count.max(1))
+            }
+            (_, Some(holder)) => (Waiting::Holder, Some(holder), 1),
+            (_, None) => (Waiting::Unlock, Some(self.target()), 1),
         };
         Timeout {
-            waiting: Waiting::Unlock,
+            waiting,
             missing: Missing::among(named.into_iter(), count),
         }
     }
@@ -307,13 +405,18 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.core.passive.deadline.set(None);
         self.conclude()?;
         match self.kind {
-            Kind::Shared => self.share(cell::LOCAL, |word| word & WRITER == 0),
+            Kind::Shared => self.share(Word::Local, |word| word & WRITER == 0),
             // WAIT: while others have exclusive locks.
             Kind::All => self.share(
-                cell::GLOBAL,
-                |word| point!("lock.all.exclusive", word < EXCLUSIVE; else true),
+                Word::Global,
+                |word| point!("lock.all.exclusive", word & !WANT < EXCLUSIVE; else true),
             ),
             Kind::Exclusive => self.exclude(),
+            // One that has exclusive locks waits for no queue: its first may wait for one of all,
+            // and that for this rank.
+            Kind::Queued if self.core.passive.is_registered() && self.queue.is_out() => {
+                self.exclude()
+            }
             Kind::Queued => {
                 self.line_up()?;
                 self.exclude()
@@ -321,33 +424,79 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
+    /// A word's rank, its cell, and the cell that counts the turns of those that waited for it.
+    fn place(&self, word: Word) -> (Rank, u32, u32) {
+        match word {
+            Word::Global => (MASTER, cell::GLOBAL, cell::GLOBAL_TURNS),
+            Word::Local => (self.target(), cell::LOCAL, cell::LOCAL_TURNS),
+        }
+    }
+
+    /// A reader has counted in, and found a writer that waits.
+    #[cold]
+    #[inline(never)]
+    fn give_way(core: &Core<'w, L>) {
+        let aside = &core.passive.aside;
+        // ASIDE: else readers could follow each other for ever.
+        if aside.get() == Aside::No && point!("lock.shared.aside", !is_steadfast(core); else false)
+        {
+            aside.set(Aside::Asks);
+        }
+    }
+
     /// Counts in, and waits until the word has no writer. Others see the count meanwhile: no new
-    /// writer comes in between.
-    fn share(&mut self, cell: u32, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
+    /// writer comes in between. It gives way to a writer that waits already, once.
+    fn share(&mut self, word: Word, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
+        let (rank, cell, turns) = self.place(word);
         // WAIT: a piece that is locked exclusively.
         let is_free = |word| point!("lock.shared.wait", is_free(word); else true);
-        if !self.taken {
-            let old = self.step(self.target(), cell, Amo::Add(1), Step::Take)?;
-            if is_free(old) {
-                return Ok(());
+        let core = self.core;
+        let aside = &core.passive.aside;
+        loop {
+            match aside.get() {
+                // ORDER: while it is counted in, no turn of a writer comes.
+                Aside::Asks => {
+                    self.step(rank, turns, Amo::Read, Step::Turns)?;
+                }
+                Aside::Leaves(_) => {
+                    let less = Amo::Add(u32::MAX.into());
+                    self.step(rank, cell, less, Step::Aside)?;
+                }
+                // It has got another lock since an attempt that ran out of its budget.
+                Aside::Until(_) if point!("lock.shared.back", is_steadfast(core); else false) => {
+                    aside.set(Aside::Been);
+                }
+                Aside::Until(before) => {
+                    self.until(rank, turns, |turns| turns != before)?;
+                    aside.set(Aside::Been);
+                }
+                Aside::No | Aside::Been if !self.taken => {
+                    let old = self.step(rank, cell, Amo::Add(1), Step::Take(0))?;
+                    if is_free(old) && aside.get() != Aside::Asks {
+                        break;
+                    }
+                }
+                Aside::No | Aside::Been => {
+                    self.until(rank, cell, is_free)?;
+                    break;
+                }
             }
         }
-        self.until(self.target(), cell, is_free)
+        aside.set(Aside::No);
+        Ok(())
     }
 
     /// Registers with the global word, unless this rank is there already; then takes the free local
-    /// word. Either failing, all is given back before the next attempt. All attempts together have
-    /// the budget.
+    /// word. Either failing, all is given back before the next attempt, but for what keeps new
+    /// readers out. All attempts together have the budget.
     #[inline(always)]
     fn exclude(&mut self) -> Result<(), Error> {
         while !self.taken {
             if let Some(word) = self.blocked {
+                self.want(word)?;
                 self.unregister()?;
                 self.failed = self.failed.saturating_add(1).min(MOST_FAILED);
-                match word {
-                    Word::Global => self.until(MASTER, cell::GLOBAL, |word| word & ALL == 0)?,
-                    Word::Local => self.until(self.target(), cell::LOCAL, |word| word == 0)?,
-                }
+                self.await_turn(word)?;
                 self.blocked = None;
             }
             // REGISTER: no lock of all pieces while there is an exclusive one.
@@ -356,12 +505,103 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 self.step(MASTER, cell::GLOBAL, add, Step::Register)?;
                 continue;
             }
-            let writer = Amo::CompareSwap {
-                expected: 0,
-                new: WRITER.into(),
+            let mark = self.core.passive.mark;
+            let (free, new) = match wants(self.core, Word::Local).get() {
+                Want::Mine => (WANT, mark),
+                Want::Others => (WANT, WANT | mark),
+                Want::No | Want::Due | Want::Ended => (0, mark),
             };
-            self.step(self.target(), cell::LOCAL, writer, Step::Take)?;
+            let writer = Amo::CompareSwap {
+                expected: free.into(),
+                new: new.into(),
+            };
+            self.step(self.target(), cell::LOCAL, writer, Step::Take(free))?;
         }
+        self.end_turn(Word::Local)?;
+        self.end_turn(Word::Global)
+    }
+
+    /// Keeps new readers out of `word`, if there are some and no other writer does.
+    fn want(&mut self, word: Word) -> Result<(), Error> {
+        if wants(self.core, word).get() == Want::Due {
+            let (rank, cell, _) = self.place(word);
+            // WANT: else readers could follow each other for ever.
+            point!("lock.exclusive.want", {
+                self.step(rank, cell, Amo::Or(WANT.into()), Step::Want(word))?;
+            }; else wants(self.core, word).set(Want::No));
+        }
+        Ok(())
+    }
+
+    /// Waits until `word` may be free. While readers have it, new ones are kept out: by this rank,
+    /// or by another that waits as well.
+    #[inline(never)]
+    fn await_turn(&mut self, word: Word) -> Result<(), Error> {
+        if word == Word::Local {
+            // No waiting for the local word's turn while others wait for the global one's.
+            self.end_turn(Word::Global)?;
+        }
+        let (rank, cell, _) = self.place(word);
+        loop {
+            self.want(word)?;
+            let is_mine = wants(self.core, word).get() == Want::Mine;
+            let (readers, taken) = match word {
+                Word::Global => (ALL, ALL),
+                Word::Local if is_mine || is_steadfast(self.core) => (READERS, READERS | WRITER),
+                Word::Local => (READERS, u32::MAX),
+            };
+            let may_want = |word| !is_mine && word & WANT == 0 && word & readers != 0;
+            let found = self.until(rank, cell, |word| word & taken == 0 || may_want(word))?;
+            let is_free = found & taken == 0;
+            if !is_mine {
+                let want = match (is_free, word) {
+                    (false, _) => Want::Due,
+                    (true, Word::Local) if found & WANT != 0 => Want::Others,
+                    (true, _) => Want::No,
+                };
+                wants(self.core, word).set(want);
+            }
+            if is_free {
+                return Ok(());
+            }
+        }
+    }
+
+    /// It took the local word, in which somebody waited.
+    #[cold]
+    fn turned(core: &Core<'w, L>) {
+        let want = wants(core, Word::Local);
+        want.set(match want.get() {
+            Want::Mine => Want::Ended,
+            _ => Want::No,
+        });
+    }
+
+    /// Keeps readers out of `word` no longer, if it did.
+    fn end_turn(&mut self, word: Word) -> Result<(), Error> {
+        match wants(self.core, word).get() {
+            Want::No => Ok(()),
+            _ => self.end_turn_long(word),
+        }
+    }
+
+    #[inline(never)]
+    fn end_turn_long(&mut self, word: Word) -> Result<(), Error> {
+        let (rank, cell, turns) = self.place(word);
+        if wants(self.core, word).get() == Want::Mine {
+            let rest = Amo::And((!WANT).into());
+            // BACK: else new readers would stand aside for nobody.
+            point!("lock.exclusive.unwant", {
+                self.step(rank, cell, rest, Step::Unwant(word))?;
+            }; else wants(self.core, word).set(Want::Ended));
+        }
+        if wants(self.core, word).get() == Want::Ended {
+            // TELL: those that stand aside wait for it.
+            point!("lock.exclusive.tell", {
+                self.step(rank, turns, Amo::Add(1), Step::Tell(word))?;
+            });
+        }
+        wants(self.core, word).set(Want::No);
         Ok(())
     }
 
@@ -430,12 +670,12 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
         let writer = Amo::CompareSwap {
             expected: 0,
-            new: WRITER.into(),
+            new: self.core.passive.mark.into(),
         };
         let link = self.core.world.link();
         let old = link.amo_word(self.usual, self.core.cells, cell::LOCAL, writer);
         if let Some(old) = old {
-            self.done(Step::Take, old);
+            self.done(Step::Take(0), old);
         }
         self.taken
     }
@@ -446,7 +686,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     #[inline(always)]
     pub(super) fn release_at_once(&mut self) -> bool {
         let (link, cells) = (self.core.world.link(), self.core.cells);
-        let leave = Amo::Add(WRITER.wrapping_neg().into());
+        let leave = Amo::Add(self.core.passive.mark.wrapping_neg().into());
         if !self.taken
             || link
                 .amo_word(self.usual, cells, cell::LOCAL, leave)
@@ -469,13 +709,19 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     pub(super) fn release(&mut self) -> Result<(), Error> {
         let left = self.leave();
         match (left, self.begun) {
-            (Err(Error::PeerLost(lost)), Some((rank, ..))) if rank == lost => {
+            (Err(Error::PeerLost(lost) | Error::PeerLeft(lost)), Some((rank, ..)))
+                if rank == lost =>
+            {
                 self.core.world.link().abandon(&self.op);
                 self.begun = None;
             }
             (Ok(()), _) | (Err(Error::PeerLost(_)), None) => (),
             (Err(error), _) => return Err(error),
         }
+        if left.is_err() {
+            wants(self.core, Word::Local).set(Want::No);
+        }
+        self.end_turn(Word::Global)?;
         self.unregister()?;
         left?;
         self.leave_queue()
@@ -484,19 +730,51 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     #[inline(always)]
     fn leave(&mut self) -> Result<(), Error> {
         self.conclude()?;
+        self.end_turn(Word::Local)?;
         if self.taken {
             let (cell, amo) = match self.kind {
                 Kind::Shared => (cell::LOCAL, Amo::Add(u32::MAX.into())),
                 Kind::All => (cell::GLOBAL, Amo::Add(u32::MAX.into())),
-                Kind::Exclusive | Kind::Queued => {
-                    (cell::LOCAL, Amo::Add(WRITER.wrapping_neg().into()))
-                }
+                Kind::Exclusive | Kind::Queued => (
+                    cell::LOCAL,
+                    Amo::Add(self.core.passive.mark.wrapping_neg().into()),
+                ),
             };
             // RELEASE: others wait for it.
             point!("lock.release.word", {
                 self.step(self.target(), cell, amo, Step::Leave)?;
             }; else self.taken = false);
         }
+        if !self.is_exclusive() {
+            self.core.passive.aside.set(Aside::No);
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readers count in and out beside the holder, as many as a world has ranks.
+    #[test]
+    fn a_local_word_names_its_holder() {
+        for rank in [0, 1, 77, 16_381, 16_382] {
+            let word = locked_by(Rank::new(rank));
+            for readers in [0, 1, u32::from(u16::MAX)] {
+                assert_eq!(holder(word + readers), Some(Rank::new(rank)));
+                assert!(word + readers >= WRITER);
+            }
+        }
+        for rank in [16_383, 32_767, u16::MAX - 1] {
+            assert_eq!(
+                locked_by(Rank::new(rank)),
+                WRITER,
+                "its number does not fit"
+            );
+        }
+        for unlocked in [0, 1, u32::from(u16::MAX), WRITER] {
+            assert_eq!(holder(unlocked), None);
+        }
     }
 }

@@ -5,7 +5,7 @@ use core::{cell::Cell, marker::PhantomData};
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank, Refusal, point};
 
-use super::{Side, Strategy, transient};
+use super::{Side, Strategy, no_post};
 use crate::{
     Error, Group, Unfinished, Waiting, Window,
     rma::{Reach, Rma},
@@ -40,7 +40,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
+        called!(self.core.world);
         targets.check(self.core.world.size())?;
         self.core.open(&self.core.access_open)?;
         Ok(Access {
@@ -97,7 +99,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// this call keeps nobody waiting.
     ///
     /// # Errors
-    /// [`Error::NotInGroup`]; [`Error::PeerLost`], if it has not.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`]; [`Error::PeerLost`] or [`Error::PeerLeft`], if
+    /// it has not.
     ///
     /// # Example
     /// ```
@@ -115,14 +118,18 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn has_posted(&self, target: Rank) -> Result<bool, Error> {
+        called!(self.ending.side.core.world);
         let Completing { side, targets, .. } = &self.ending;
+        let world = side.core.world;
+        world.check_rank(target)?;
         if !targets.ranks().contains(&target) {
             return Err(Error::NotInGroup(target));
         }
-        let world = side.core.world;
-        let posted = || transient(side.sync.posted(world.link(), target));
-        if side.sync.admitted(target) || world.look(posted)? {
+        let posted = |side: &mut Side<'_, 'w, L, S>| Ok(side.has_posted(target)?.then_some(()));
+        let late = |_: &Side<'_, 'w, L, S>| no_post(target);
+        if side.sync.admitted(target) || world.look(&mut { *side }, posted, late)?.is_some() {
             return Ok(true);
         }
         // The target may be waiting for room in our ring before it posts.
@@ -141,7 +148,9 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// [`Error::Timeout`] naming the target that was waited for. Call again to go on.
     ///
     /// [PSCW-SCC]: crate#sources
+    #[track_caller]
     pub fn await_posts(&self) -> Result<(), Error> {
+        called!(self.ending.side.core.world);
         for &target in self.ending.targets.ranks() {
             // WAIT: for each of them.
             point!(
@@ -185,7 +194,9 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn complete(self) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
+        called!(self.ending.side.core.world);
         self.ending.go_on()
     }
 }
@@ -211,7 +222,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     /// [`Error::Timeout`] naming the target that was waited for, with the handle again.
     /// [`Error::PeerLost`] naming a lost rank, as [`Access::complete`] does: as a rule the epoch
     /// has ended.
+    #[track_caller]
     pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+        called!(self.side.core.world);
         match self.finish() {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
@@ -227,7 +240,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
             self.side.core.access_open.set(false);
             self.ended = 1;
         }
-        self.lost.report()
+        self.lost.report(self.side.core.world.link())
     }
 
     fn tell_all(&mut self) -> Result<(), Error> {
@@ -301,8 +314,8 @@ impl Lost {
         }
     }
 
-    /// Keeps that `peer` is lost, if that is what came of a call for it: the others are told all
-    /// the same.
+    /// Keeps that `peer` is lost or has left, if that is what came of a call for it: the others are
+    /// told all the same.
     #[inline(always)]
     fn note(&mut self, peer: Rank, came: Result<(), Error>) -> Result<(), Error> {
         match came {
@@ -313,7 +326,7 @@ impl Lost {
 
     #[cold]
     fn note_error(&mut self, peer: Rank, error: Error) -> Result<(), Error> {
-        if error != Error::PeerLost(peer) {
+        if error != Error::PeerLost(peer) && error != Error::PeerLeft(peer) {
             return Err(error);
         }
         self.keep(peer);
@@ -322,12 +335,17 @@ impl Lost {
 
     /// Behind the last one: fails, once, if any was kept.
     #[inline(always)]
-    pub(super) fn report(&mut self) -> Result<(), Error> {
+    pub(super) fn report(&mut self, link: &impl Link) -> Result<(), Error> {
         if self.0 == Self::NOBODY.0 {
             return Ok(());
         }
         let Self(rank) = core::mem::replace(self, Self::NOBODY);
-        Err(Error::PeerLost(Rank::new(rank)))
+        let rank = Rank::new(rank);
+        Err(if link.has_left(Some(rank)) {
+            Error::PeerLeft(rank)
+        } else {
+            Error::PeerLost(rank)
+        })
     }
 }
 

@@ -48,10 +48,12 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn post<'e>(
         &'e self,
         origins: &Group<'e>,
     ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        called!(self.core.world);
         self.post_lines(Ok(self.core.all()), origins)
     }
 
@@ -81,11 +83,13 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn post_range<'e>(
         &'e self,
         range: Range<usize>,
         origins: &Group<'e>,
     ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        called!(self.core.world);
         self.post_lines(self.lines(range), origins)
     }
 
@@ -138,7 +142,9 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     /// # Errors
     /// [`Error::Timeout`] naming the origin that could not be told, and [`Error::PeerLost`] naming
     /// one that is lost: with the handle again.
+    #[track_caller]
     pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
+        called!(self.side.core.world);
         match self.tell() {
             Ok(()) => {
                 self.phase = Phase::Done;
@@ -188,7 +194,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
                 point!("pscw.post.told", self.told = self.told.wrapping_add(1));
             }
         );
-        self.lost.report()
+        self.lost.report(link)
     }
 }
 
@@ -234,7 +240,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
+        called!(self.side.core.world);
         match self.finish() {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
@@ -268,13 +276,16 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn test(&mut self) -> Result<bool, Error> {
+        called!(self.side.core.world);
         let world = self.side.core.world;
         // An origin may be waiting for room in our ring before it completes.
         point!("pscw.test.progress", {
             world.progress();
         });
-        if !self.done && world.look(|| transient(self.completed()))? {
+        let completed = |this: &mut Self| Ok(transient(this.completed())?.then_some(()));
+        if !self.done && world.look(self, completed, |this| this.late())?.is_some() {
             self.end()?;
         }
         Ok(self.done)
@@ -285,8 +296,17 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
         sync.completed(core.world.link(), &self.origins, &self.completed)
     }
 
-    fn finish(&mut self) -> Result<(), Error> {
+    /// What is waited for.
+    fn late(&self) -> Timeout {
         let Side { core, sync } = self.side;
+        Timeout {
+            waiting: Waiting::Completion,
+            missing: sync.missing(core.world.link(), &self.origins, self.completed.get()),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let core = self.side.core;
         if self.done {
             return Ok(());
         }
@@ -296,14 +316,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
                 "pscw.wait.wait",
                 core.world.wait(
                     || Ok(transient(self.completed())?.then_some(())),
-                    || Timeout {
-                        waiting: Waiting::Completion,
-                        missing: sync.missing(
-                            core.world.link(),
-                            &self.origins,
-                            self.completed.get()
-                        ),
-                    },
+                    || self.late(),
                 )?
             ),
             self.end()?

@@ -110,12 +110,21 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Side<'e, 'w, L, S> {
         }
         let world = self.core.world;
         world.wait(
-            || Ok(transient(self.sync.posted(world.link(), target))?.then_some(())),
-            || Timeout {
-                waiting: Waiting::Post,
-                missing: Missing::one(target),
-            },
+            || Ok(self.has_posted(target)?.then_some(())),
+            || no_post(target),
         )
+    }
+
+    fn has_posted(&self, target: Rank) -> Result<bool, Error> {
+        transient(self.sync.posted(self.core.world.link(), target))
+    }
+}
+
+/// What is waited for at `target`.
+fn no_post(target: Rank) -> Timeout {
+    Timeout {
+        waiting: Waiting::Post,
+        missing: Missing::one(target),
     }
 }
 

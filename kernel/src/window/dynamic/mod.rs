@@ -97,7 +97,7 @@ pub enum Validation {
 /// How a dynamic window is set up. The same on all ranks, but for `kept`.
 #[derive(Copy, Clone, Debug)]
 pub struct DynamicOptions {
-    /// How many regions each rank can have attached at a time: 1 to 256.
+    /// How many regions each rank can have attached at a time: 1 to 128.
     pub regions: u16,
     /// How many descriptors of peers' regions are kept.
     pub kept: u16,
@@ -124,7 +124,7 @@ pub struct Displacement(u64);
 /// Bits of a displacement: byte, number of the attachment, region.
 const BYTES: u32 = 32;
 const NUMBER: u32 = 24;
-const REGIONS: u16 = 256;
+const REGIONS: u16 = 128;
 
 impl Displacement {
     /// From what [`Displacement::get`] gave at its rank.
@@ -219,7 +219,9 @@ impl<'w, L: Link> World<'w, L> {
     /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
     /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
     /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    #[track_caller]
     pub fn dynamic(&'w self, options: DynamicOptions) -> Made<'w, L, DynamicWindow<'w, L>> {
+        called!(self);
         self.dynamic_with::<EpochSlots<'w>>(options, ())
     }
 
@@ -231,11 +233,13 @@ impl<'w, L: Link> World<'w, L> {
     /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
     /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
     /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    #[track_caller]
     pub fn dynamic_with<S: Strategy<'w, L>>(
         &'w self,
         options: DynamicOptions,
         strategy: S::Options,
     ) -> Made<'w, L, DynamicWindow<'w, L, S>> {
+        called!(self);
         let prepare = || self.prepare_dynamic::<S>(options, strategy);
         // No element has this size; the two kinds of validation must not meet.
         let offer = |made: &DynamicWindow<'w, L, S>| {
@@ -319,7 +323,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the first such
     /// rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on,
     /// with the same number. [`Error::CollectiveUnfinished`]: nothing was taken.
+    #[track_caller]
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
+        called!(self.window.core.world);
         self.window.set_num_notify(count)
     }
 
@@ -360,7 +366,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn attach(&self, memory: &Memory<'w, L>) -> Result<Displacement, Error> {
+        called!(self.window.core.world);
         let (claimed, piece) = memory.part(self.window.core.world)?;
         if claimed.get() {
             return Err(Error::MemoryInUse);
@@ -404,7 +412,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// # Errors
     /// [`Error::NotAttached`]; [`Error::Timeout`] naming whose lock is taken: the memory is not
     /// accessible any more, call again to finish.
+    #[track_caller]
     pub fn detach(&self, memory: &Memory<'w, L>) -> Result<(), Error> {
+        called!(self.window.core.world);
         let (claimed, piece) = memory.part(self.window.core.world)?;
         let mut rows = (0..).zip(self.rows());
         let mine = rows
@@ -462,7 +472,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
                     point!("window.dynamic.detach.tell", {
                         match self.set(rank, Field::Told, Amo::Add(1)) {
                             // It keeps nothing any more.
-                            Err(Error::PeerLost(lost)) if lost == rank => {}
+                            Err(Error::PeerLost(lost) | Error::PeerLeft(lost)) if lost == rank => {}
                             other => other?,
                         }
                     });
@@ -477,7 +487,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     ///
     /// # Errors
     /// [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes).
+    #[track_caller]
     pub fn read<T: Pod>(&self, at: Displacement, into: &mut [T]) -> Result<(), Error> {
+        called!(self.window.core.world);
         let (key, offset) = self.place_here::<T>(at, into.len())?;
         let link = self.window.core.world.link();
         Ok(link.read_local(key, offset, bytemuck::cast_slice_mut(into))?)
@@ -489,7 +501,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// # Errors
     /// [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes); [`Error::Exposed`] while peers may
     /// be writing.
+    #[track_caller]
     pub fn write<T: Pod>(&self, at: Displacement, from: &[T]) -> Result<(), Error> {
+        called!(self.window.core.world);
         let (key, offset) = self.place_here::<T>(at, from.len())?;
         let core = &self.window.core;
         if core.is_exposed(core.all()) {
@@ -507,7 +521,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// [`Error::EpochAbandoned`]; [`Error::Timeout`] naming a rank that has not come;
     /// [`Error::Unmatched`] while notifications of the window are not matched; [`Error::QueueFull`]
     /// if other windows' notifications fill the queue. All with the window, to try again.
+    #[track_caller]
     pub fn free(self) -> Result<(), Unfinished<Self>> {
+        called!(self.window.core.world);
         if self
             .rows()
             .iter()

@@ -109,6 +109,9 @@ impl<P: Platform> Links<P> {
         case("timeout.locked_all", 2, ANY, |c| {
             lock_timeout::locked_all(&join(c)?)
         }),
+        case("timeout.locked_turn", 3, ANY, |c| {
+            lock_timeout::turn(&join(c)?)
+        }),
         case("timeout.locked_queue", 3, ANY, |c| {
             lock_timeout::queue(&join(c)?)
         }),

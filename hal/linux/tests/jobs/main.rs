@@ -1,0 +1,126 @@
+//! Jobs under each launcher's environment: `flagpost-run`'s, and that of launchers that only say
+//! rank and ranks, whose jobs meet in a named segment.
+//!
+//! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. No test
+//! asks how long something takes.
+
+mod deaths;
+mod meeting;
+mod memory;
+mod worlds;
+
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::sync::Mutex;
+
+const PART: &str = "FLAGPOST_TEST_PART";
+
+/// What a rank does in a job of a test. Not a test by itself.
+#[test]
+fn rank() {
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
+    let (test, rest) = part.split_once(' ').unwrap_or((&part, ""));
+    let code = match test {
+        "deaths" => deaths::rank(rest),
+        "meeting" => meeting::rank(),
+        "memory" => memory::rank(),
+        "worlds" => worlds::rank(rest),
+        _ => panic!("no such part: {part}"),
+    };
+    // Not by way of the harness, which has statuses of its own.
+    let known = [0, 1, 2].into_iter();
+    let code = { known }.find(|known| ExitCode::from(*known) == code);
+    std::process::exit(code.map_or(99, i32::from));
+}
+
+/// Which launcher a job has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Launcher {
+    Ours,
+    /// This test, in MPICH's words.
+    Other,
+}
+
+/// How a job ended.
+#[derive(Debug)]
+struct Ended {
+    /// The launcher's status, or those of all ranks; 128 + N for signal N.
+    codes: Vec<i32>,
+    out: String,
+    err: String,
+}
+
+/// This program as a rank of `part`.
+fn program(part: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "rank", "--nocapture"]);
+    command.env(PART, part);
+    command
+}
+
+/// The words of [`program`], for shells.
+fn words() -> String {
+    let program = program("");
+    let path = program.get_program().to_str().expect("text");
+    format!("'{path}' --exact rank --nocapture")
+}
+
+/// `flagpost-run` with `arguments`. Its ranks have the time to end by themselves.
+fn ours(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--grace", "600"]).args(arguments);
+    command
+}
+
+/// A rank of another launcher's job.
+fn other(part: &str, rank: u16, ranks: u16) -> Command {
+    let mut command = program(part);
+    command.env("PMI_RANK", rank.to_string());
+    command.env("PMI_SIZE", ranks.to_string());
+    command.env("FLAGPOST_MEMORY", "1048576");
+    command
+}
+
+/// Runs a job to its end.
+fn job(launcher: Launcher, ranks: u16, part: &str) -> Ended {
+    /// The starter of the other launcher's jobs is this process: one at a time.
+    static ONE: Mutex<()> = Mutex::new(());
+    let outputs: Vec<Output> = match launcher {
+        Launcher::Ours => {
+            let mut command = ours(&["-n", &ranks.to_string(), "--mem", "1M"]);
+            let program = program(part);
+            command.arg(program.get_program()).args(program.get_args());
+            vec![command.env(PART, part).output().expect("it runs")]
+        }
+        Launcher::Other => {
+            let _one = ONE.lock().unwrap_or_else(|poison| poison.into_inner());
+            let start = |rank| {
+                let mut command = other(part, rank, ranks);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                command.spawn().expect("it runs")
+            };
+            let all: Vec<_> = (0..ranks).map(start).collect();
+            let ended = all.into_iter().map(|rank| rank.wait_with_output());
+            ended.map(|output| output.expect("it ends")).collect()
+        }
+    };
+    ended(&outputs)
+}
+
+fn ended(outputs: &[Output]) -> Ended {
+    use std::os::unix::process::ExitStatusExt as _;
+    let code = |output: &Output| {
+        let signal = output.status.signal().map(|signal| 128 + signal);
+        output.status.code().or(signal).unwrap_or(-1)
+    };
+    let text = |of: fn(&Output) -> &[u8]| {
+        let texts = { outputs.iter() }.map(|output| String::from_utf8_lossy(of(output)));
+        texts.collect::<Vec<_>>().concat()
+    };
+    Ended {
+        codes: outputs.iter().map(code).collect(),
+        out: text(|output| &output.stdout),
+        err: text(|output| &output.stderr),
+    }
+}

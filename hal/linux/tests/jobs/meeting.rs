@@ -1,0 +1,104 @@
+//! Ranks of other launchers' jobs meet, whatever stands between; those that do not are told why.
+
+use std::process::{Command, ExitCode, Stdio};
+
+use flagpost::{Budget, Config};
+use flagpost_linux::{Coherent, Setup, run_with};
+
+use super::{PART, ended, other, words};
+
+/// `FLAGPOST_TEST_SECONDS`: how long a rank waits for the others.
+const SECONDS: &str = "FLAGPOST_TEST_SECONDS";
+
+pub(super) fn rank() -> ExitCode {
+    let seconds = std::env::var(SECONDS).ok();
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let budget = seconds.map_or(Budget::UNLIMITED, Budget::seconds);
+    let config = Config {
+        budget,
+        ..Config::default()
+    };
+    let setup = Setup {
+        config,
+        ..Setup::default()
+    };
+    run_with::<Coherent, _>(setup, |world| {
+        println!("rank {} of {}", world.rank().get(), world.size());
+        world.barrier()
+    })
+}
+
+/// A rank that others do not come to says who, and where it has waited.
+#[test]
+fn ranks_that_do_not_come_are_named() {
+    // Started by a shell each, which has set their numbers: not one job.
+    let shell = |rank: u16| {
+        let script = format!("export PMI_RANK={rank} PMI_SIZE=3; {}; exit $?", words());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        command.env(PART, "meeting").env(SECONDS, "4");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it runs")
+    };
+    let shells = [0, 2].map(|rank| (rank, shell(rank)));
+    let names = [0, 1].map(|index| format!("-parent-{}-", shells[index].1.id()));
+    let all = shells.map(|(rank, shell)| (rank, shell.wait_with_output().expect("it ends")));
+    let mut told_of_another = 0;
+    for (index, (rank, output)) in all.into_iter().enumerate() {
+        let ended = ended(&[output]);
+        assert_eq!(ended.codes, [1], "{ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
+        let missing = if rank == 0 { "1, 2" } else { "0, 1" };
+        let told = format!(
+            "rank {rank}: not all ranks have joined the job in time; missing of 3: {missing};"
+        );
+        assert!(ended.err.contains(&told), "{ended:?}");
+        let (first, rest) = ended.err.split_once(": the others").expect("an advice");
+        assert!(
+            first.contains("ranks meet in /dev/shm/flagpost-"),
+            "{ended:?}"
+        );
+        assert!(first.contains(&names[index]), "{ended:?}");
+        told_of_another += usize::from(rest.contains(&names[1 - index]));
+    }
+    // Unless one has given up before the other has looked.
+    assert!(told_of_another > 0, "ranks of different jobs are told so");
+}
+
+/// A job that is nobody else's, through MPICH's own launcher, if it is here.
+#[test]
+fn ranks_of_mpich_meet() {
+    let hydra = Command::new("mpiexec.hydra").arg("--version").output();
+    if !hydra.is_ok_and(|output| output.status.success()) {
+        println!("skipped: MPICH's mpiexec.hydra is not here");
+        return;
+    }
+    let wrappers: [&[&str]; 5] = [
+        &[],
+        &["timeout", "600"],
+        &["sh", "-c", "\"$@\"; exit $?", "sh"],
+        &["env", "-u", "PMI_FD", "timeout", "600"],
+        &["valgrind", "-q", "--tool=none"],
+    ];
+    for wrapper in wrappers {
+        let found = wrapper.first().is_none_or(|name| {
+            let found = Command::new(name).arg("--version").output();
+            found.is_ok()
+        });
+        if !found {
+            println!("skipped: no {}", wrapper[0]);
+            continue;
+        }
+        let mut command = Command::new("mpiexec.hydra");
+        let rank = other("meeting", 0, 0);
+        command.args(["-n", "3"]).args(wrapper);
+        command.arg(rank.get_program()).args(rank.get_args());
+        command.env(PART, "meeting").env(SECONDS, "60");
+        let ended = ended(&[command.output().expect("it runs")]);
+        assert_eq!(ended.codes, [0], "{wrapper:?}: {ended:?}");
+        for rank in 0..3 {
+            let line = format!("rank {rank} of 3");
+            assert!(ended.out.contains(&line), "{wrapper:?}: {ended:?}");
+        }
+    }
+}

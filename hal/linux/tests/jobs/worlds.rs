@@ -1,0 +1,82 @@
+//! Two worlds in one process: the second one works, or is refused in one line, and never reaches
+//! the first one's memory.
+
+use std::process::ExitCode;
+
+use flagpost::{Error, Tag, World};
+use flagpost_linux::{HostLink, run, threads};
+
+use super::{Launcher, job};
+
+/// Ranks pass numbers that begin with `base` to the next, in as many rounds.
+fn ring(world: &World<'_, HostLink>, base: u32) -> Result<(), Error> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u32>(1)?;
+    for round in 0..100 {
+        let mut arrived = window.expect(0..1, me.prev(size), Tag(1), 1)?;
+        arrived.start()?;
+        world.barrier()?;
+        let number = base + round + u32::from(me.get());
+        window.put_notify(me.next(size), 0, &[number], Tag(1))?;
+        arrived.wait()?;
+        let expected = base + round + u32::from(me.prev(size).get());
+        assert_eq!(window.local().get(0)?, expected);
+    }
+    world.barrier()
+}
+
+pub(super) fn rank(part: &str) -> ExitCode {
+    let (mut inner, mut rank) = (ExitCode::SUCCESS, 0);
+    let outer = run(|world| {
+        rank = world.rank().get();
+        if part == "inside" {
+            ring(world, 1000)?;
+            inner = run(|world| ring(world, 2000));
+        }
+        ring(world, 3000)
+    });
+    if part == "after" {
+        inner = run(|world| ring(world, 2000));
+    }
+    let is = |code| match code {
+        ExitCode::SUCCESS => "well",
+        code if code == ExitCode::from(2) => "refused",
+        _ => "failed",
+    };
+    println!("rank {rank}: {}, second {}", is(outer), is(inner));
+    inner
+}
+
+#[test]
+fn a_second_world_works_or_is_refused() {
+    for part in ["after", "inside"] {
+        for (launcher, second, codes) in [
+            (Launcher::Ours, "refused", vec![2]),
+            (Launcher::Other, "well", vec![0; 3]),
+        ] {
+            let ended = job(launcher, 3, &format!("worlds {part}"));
+            for rank in 0..3 {
+                let line = format!("rank {rank}: well, second {second}\n");
+                assert!(ended.out.contains(&line), "{launcher:?} {part}: {ended:?}");
+            }
+            assert_eq!(ended.codes, codes, "{launcher:?} {part}: {ended:?}");
+            let told = |line: &&str| line.contains(" has been in this job before");
+            let lines = ended.err.lines().filter(told).count();
+            let refused = if launcher == Launcher::Ours { 3 } else { 0 };
+            assert_eq!(lines, refused, "{launcher:?} {part}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_are_worlds_of_their_own() {
+    let well = |base| threads(3, |world| ring(world, base)).is_ok();
+    assert!(well(1000) && well(2000), "one after the other");
+    let inside = threads(2, |world| {
+        ring(world, 1000)?;
+        let inner = well(2000);
+        ring(world, 3000)?;
+        Ok::<bool, Error>(inner)
+    });
+    assert_eq!(inside.expect("it runs"), [true, true]);
+}

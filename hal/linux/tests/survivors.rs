@@ -1,0 +1,163 @@
+//! Ranks that do not wait, but poll: what they are told when another one is lost or has left.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use flagpost::{Error, Link, Rank, Tag, World};
+use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCoherent, threads_with};
+use flagpost_tests::survivor::{self, LOST};
+
+const MEMORY: u64 = 1 << 20;
+
+/// Waits until the loss is known: it is a thread's that has failed.
+fn until_lost<L: Link>(world: &World<'_, L>) {
+    while world.link().lost().is_none() {
+        std::thread::yield_now();
+    }
+}
+
+fn polls_of<M: Linked>() {
+    let done = threads_with::<M, (), _>(2, MEMORY, Setup::default(), |world| {
+        let polled = survivor::polls(world, || (), || until_lost(world), 10_000);
+        match (world.rank(), polled) {
+            (LOST, Ok(())) => Err("lost on purpose".to_owned()),
+            (_, Ok(())) => Ok(()),
+            (_, Err(why)) => panic!("{why:?}"),
+        }
+    });
+    match done {
+        Err(RunError::Program(why)) => assert_eq!(why, "lost on purpose"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn polls_tell_that_a_thread_is_lost() {
+    polls_of::<Coherent>();
+    polls_of::<SoftwareCoherent>();
+    polls_of::<Emulated>();
+}
+
+const PART: &str = "FLAGPOST_TEST_SURVIVOR";
+
+/// A rank of a job of two, of which one is killed. Not a test by itself.
+#[test]
+fn rank() {
+    if std::env::var_os(PART).is_none() {
+        return;
+    }
+    let code = flagpost_linux::run(|world| {
+        let kill = || {
+            let me = rustix::process::getpid();
+            rustix::process::kill_process(me, rustix::process::Signal::KILL).expect("it is mine");
+        };
+        // What polls find is known to be lost after many of them, if no other call looks.
+        let polled = survivor::polls(world, kill, || (), u32::MAX);
+        println!("rank {} has polled: {polled:?}", world.rank().get());
+        polled.map_err(|_| Error::CountZero)
+    });
+    assert_eq!(code, std::process::ExitCode::SUCCESS);
+}
+
+fn rank_of() -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "rank", "--nocapture"]);
+    command.env(PART, "1");
+    command
+}
+
+/// The launcher sees it.
+#[test]
+fn polls_tell_that_a_process_is_lost() {
+    let rank = rank_of();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["-n", "2", "--mem", "1M", "--grace", "600"]);
+    command.arg(rank.get_program()).args(rank.get_args());
+    let output = command.env(PART, "1").output().expect("it runs");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(out.contains("rank 0 has polled: Ok"), "{out}");
+}
+
+/// The survivor itself has to look: the launcher is another one's, here this test.
+#[test]
+fn polls_tell_that_a_process_of_another_launcher_is_lost() {
+    let start = |number: u16| {
+        let mut command = rank_of();
+        command.env("PMI_RANK", number.to_string());
+        command
+            .env("PMI_SIZE", "2")
+            .env("FLAGPOST_MEMORY", "1048576");
+        command.stdout(std::process::Stdio::piped());
+        command.spawn().expect("it runs")
+    };
+    let [survivor, mut lost] = [0, 1].map(start);
+    lost.wait().expect("it ends");
+    let output = survivor.wait_with_output().expect("it ends");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(out.contains("rank 0 has polled: Ok"), "{out}");
+}
+
+/// Rank 1 leaves. What the others are told, and after how long: no budget runs out.
+fn leaver_of<M: Linked>() {
+    let gone = Rank::new(1);
+    let start = Instant::now();
+    let done = threads_with::<M, (), Error>(3, MEMORY, Setup::default(), |world| {
+        let window = world.allocate::<u32>(4)?;
+        if world.rank() == gone {
+            return Ok(());
+        }
+        let left = Err(Error::PeerLeft(gone));
+        assert_eq!(world.barrier(), left);
+        let mut request = window.expect(0..1, gone, Tag(1), 1)?;
+        request.start()?;
+        assert_eq!(request.wait().map(drop), left);
+        assert_eq!(request.test().map(drop), left);
+        let ranks = [gone];
+        let group = world.group(&ranks)?;
+        let exposure = window.post(&group)?;
+        let late = exposure.wait().expect_err("no rank completes");
+        assert_eq!(Err(late.error), left);
+        let access = window.start(&group)?;
+        assert_eq!(access.complete().map_err(|late| late.error), left);
+        let puts = || {
+            window
+                .put_notify(gone, 0, &[1], Tag(3))
+                .map_err(Error::from)
+        };
+        assert_eq!((0..10_000).try_for_each(|_| puts()), left);
+        drop(late);
+        Ok(())
+    });
+    assert!(done.is_ok(), "{done:?}");
+    assert!(start.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn waits_for_a_thread_that_has_left_end_with_its_name() {
+    leaver_of::<Coherent>();
+    leaver_of::<SoftwareCoherent>();
+    leaver_of::<Emulated>();
+}
+
+/// Ranks leave as soon as they can: no wait of the others fails that does not need them.
+#[test]
+fn who_has_done_its_part_may_leave() {
+    for round in 0..200_u32 {
+        let sums = threads_with::<Coherent, u32, Error>(4, MEMORY, Setup::default(), |world| {
+            let (me, size) = (world.rank(), world.size());
+            let window = world.allocate::<u32>(1)?;
+            let mut request = window.expect(0..1, me.prev(size), Tag(1), 1)?;
+            request.start()?;
+            window.put_notify(me.next(size), 0, &[round], Tag(1))?;
+            if round % 2 == 0 {
+                request.wait()?;
+            } else {
+                while request.test()?.is_none() {}
+            }
+            let mut sum = [window.local().get(0)?];
+            world.allreduce(&mut sum, |a, b| a + b)?;
+            Ok(sum[0])
+        });
+        assert_eq!(sums.expect("nobody fails"), [4 * round; 4]);
+    }
+}

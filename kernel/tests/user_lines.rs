@@ -1,0 +1,251 @@
+//! What the simulator says of a program that breaks a rule: the line of the program, not one of
+//! the library.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::result_large_err,
+    reason = "a test, not the kernel"
+)]
+
+use std::cell::Cell;
+use std::panic::Location;
+
+use flagpost::{Config, Error, Link, Rank, Rma, Tag, World, epoch::Assert};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Sim, SimCore};
+
+const ZERO: Rank = Rank::new(0);
+const ONE: Rank = Rank::new(1);
+
+/// The lines that the report must name, as programs note them: of the access, and of the store of
+/// the other core.
+#[derive(Default)]
+struct Expected {
+    access: Cell<u32>,
+    other: Cell<u32>,
+}
+
+/// Runs a program on two cores. It breaks a rule of `oracle`.
+fn breaks(
+    oracle: Oracle,
+    program: impl Fn(&World<'_, Mapped<SimCore>>, &Expected) -> Result<(), Error>,
+) -> Alarm {
+    let expected = Expected::default();
+    let chip = Chip {
+        cores: 2,
+        evictions: 0,
+        prefetches: 0,
+        ..Chip::default()
+    };
+    let report = Sim::new(chip).run(|core| {
+        let mut arena = [0; 1024];
+        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+        program(&world, &expected)?;
+        world.barrier()
+    });
+    let End::Oracle(alarm) = &report.end else {
+        panic!("no rule is broken: {report}");
+    };
+    assert_eq!(alarm.oracle, oracle, "{report}");
+    let named =
+        |place: Option<&Location<'_>>| place.map(|place| (place.file().to_owned(), place.line()));
+    let of = |line: &Cell<u32>| (line.get() > 0).then(|| (file!().to_owned(), line.get()));
+    assert_eq!(named(alarm.place), of(&expected.access), "{report}");
+    if expected.other.get() > 0 {
+        assert_eq!(named(alarm.other_place), of(&expected.other), "{report}");
+    }
+    let line = format!("{}:{}", file!(), expected.access.get());
+    assert!(report.to_string().contains(&line), "{report}");
+    alarm.clone()
+}
+
+/// Puts from a function of the program's own, as a trait method on a type parameter.
+fn put_first<'w, L: Link + 'w>(
+    epoch: &impl Rma<'w, u32, L>,
+    expected: &Cell<u32>,
+) -> Result<(), Error> {
+    expected.set(line!() + 1);
+    epoch.put(ZERO, 0, &[9])
+}
+
+/// A line with two writers: its owner, through the cache, and a neighbour.
+#[test]
+fn two_writers_of_a_line_are_both_named() {
+    let alarm = breaks(Oracle::PendingClobber, |world, expected| {
+        let window = world.allocate::<u32>(8)?;
+        if world.rank() == ZERO {
+            expected.other.set(line!() + 1);
+            window.local().set(1, 5)?;
+        }
+        world.barrier()?;
+        if world.rank() == ONE {
+            let lock = window.lock_shared(ZERO)?;
+            put_first(&lock, &expected.access)?;
+            lock.unlock()?;
+        }
+        Ok(())
+    });
+    assert_eq!(alarm.other.map(|core| core.get()), Some(0));
+}
+
+/// The same by a notified put, in a closure.
+#[test]
+fn a_notified_put_into_a_dirty_line_is_named() {
+    breaks(Oracle::PendingClobber, |world, expected| {
+        let window = world.allocate::<u64>(16)?;
+        let data = [9; 16];
+        if world.rank() == ZERO {
+            expected.other.set(line!() + 1);
+            window.local().copy_in(0, &data)?;
+        }
+        world.barrier()?;
+        let send = |tag| {
+            expected.access.set(line!() + 1);
+            window.put_notify(ZERO, 0, &data, tag)
+        };
+        if world.rank() == ONE {
+            send(Tag(7))?;
+        }
+        Ok(())
+    });
+}
+
+/// A piece is read while peers store to it, with no epoch that would refresh it.
+#[test]
+fn a_stale_read_is_named() {
+    breaks(Oracle::StaleRead, |world, expected| {
+        let window = world.allocate::<u32>(8)?;
+        window.local().get(0)?;
+        world.barrier()?;
+        if world.rank() == ONE {
+            expected.other.set(line!() + 1);
+            window.peer(ZERO)?.set(0, 9)?;
+        }
+        world.barrier()?;
+        if world.rank() == ZERO {
+            expected.access.set(line!() + 1);
+            window.local().get(0)?;
+        }
+        Ok(())
+    });
+}
+
+/// A piece is read while it is exposed.
+#[test]
+fn a_read_of_an_exposed_piece_is_named() {
+    breaks(Oracle::StaleRead, |world, expected| {
+        let window = world.allocate::<u32>(8)?;
+        if world.rank() == ZERO {
+            window.local().set(0, 1)?;
+            let exposure = window.post(&world.group(&[ONE])?)?;
+            window.local().get(0)?;
+            world.barrier()?;
+            world.barrier()?;
+            expected.access.set(line!() + 1);
+            window.local().get(0)?;
+            exposure.wait()?;
+        } else {
+            let access = window.start(&world.group(&[ZERO])?)?;
+            world.barrier()?;
+            expected.other.set(line!() + 1);
+            access.put(ZERO, 0, &[9])?;
+            access.complete()?;
+            world.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+/// A store into a line of which memory has newer bytes.
+#[test]
+fn a_store_beside_newer_bytes_is_named() {
+    breaks(Oracle::StaleMerge, |world, expected| {
+        let window = world.allocate::<u32>(8)?;
+        window.local().get(0)?;
+        world.barrier()?;
+        if world.rank() == ONE {
+            window.peer(ZERO)?.set(0, 9)?;
+        }
+        world.barrier()?;
+        if world.rank() == ZERO {
+            expected.access.set(line!() + 1);
+            window.local().set(1, 5)?;
+        }
+        Ok(())
+    });
+}
+
+/// A promise that is not kept: a fence that is told that nothing was stored.
+#[test]
+fn a_fence_that_loses_a_store_is_named() {
+    breaks(Oracle::LostStore, |world, expected| {
+        let window = world.allocate::<u32>(8)?;
+        window.local().set(1, 5)?;
+        expected.access.set(line!() + 1);
+        window.fence(Assert::NO_STORE)?.end()?;
+        Ok(())
+    });
+}
+
+/// Each public call that may access memory says where it was called. Those that return at once what
+/// the rank knows by itself need not.
+#[test]
+fn every_public_call_says_where_it_was_called() {
+    const KNOWN: [&str; 7] = [
+        "bind",
+        "bytes_of",
+        "group",
+        "len_of",
+        "num_notify",
+        "peer",
+        "unit_of",
+    ];
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let mut directories = vec![std::path::PathBuf::from(kernel)];
+    let (mut calls, mut silent) = (0, vec![]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let public = |start: &str| {
+                let of_trait = path.ends_with("rma/mod.rs") && start.starts_with("    fn ");
+                of_trait || start.trim_start().starts_with("pub fn ")
+            };
+            let lines: Vec<_> = text.lines().collect();
+            for (number, start) in lines.iter().enumerate().filter(|(_, line)| public(line)) {
+                let length = lines[number..].iter().position(|line| line.ends_with('{'));
+                let Some(length) = length else { continue };
+                let head = lines[number..=number + length].join(" ");
+                let result = head.split_once("->").map_or("", |(_, result)| result);
+                let fails = ["Result<", "Made<", "Fenced<", "Locked<"];
+                let name = start.split("fn ").nth(1).unwrap();
+                let name = name.split(['(', '<']).next().unwrap();
+                if !fails.iter().any(|kind| result.contains(kind)) || KNOWN.contains(&name) {
+                    continue;
+                }
+                calls += 1;
+                let tracked = lines[..number]
+                    .iter()
+                    .rev()
+                    .take_while(|line| line.trim_start().starts_with("#["))
+                    .any(|line| line.contains("track_caller"));
+                let body = lines[number + length + 1..].iter().take(3);
+                let told = body
+                    .clone()
+                    .any(|line| line.contains("called!(") || line.contains("called("));
+                if !tracked || !told {
+                    silent.push(format!("{}:{}: {name}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(calls > 100, "only {calls} public calls were found");
+    assert!(silent.is_empty(), "{silent:#?}");
+}

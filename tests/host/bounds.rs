@@ -1,0 +1,123 @@
+//! What must never exceed a bound, after many batches: entries that were sent and not taken.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flagpost::{Config as WorldConfig, Error, Rank, World};
+use flagpost_hal::Relax as _;
+use flagpost_link::{Link, Op, Place, Refusal};
+use flagpost_mapped::{Mapped, Ring};
+use flagpost_sim::{Config, Mock, Nic, Preset, Sim, SimCore};
+
+/// Batches that the receiver takes.
+const BATCHES: u32 = 200;
+
+/// Refusals one after the other after which nothing moves any more.
+const STILL: u32 = 200;
+
+// ORDERING: Relaxed: cores are coroutines of one thread.
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// Rank 1 (and 2, if it `shares` the ring) sends to rank 0 until there is no room; then rank 0
+/// takes some, of another number each time. Of those that were sent `bound` are not taken, at the
+/// most, and as many at some time. Each has so many bytes.
+fn stays_bounded<L: Link>(
+    what: &str,
+    chip: Config,
+    bound: u32,
+    (shares, bytes): (bool, usize),
+    start: impl Fn(SimCore) -> Result<L, Refusal>,
+) {
+    let [sent, taken, wanted, still, most] = [const { AtomicU32::new(0) }; 5];
+    let total = BATCHES * (bound / 2 + 1);
+    let cores = if shares { 3 } else { 2 };
+    let chip = Config { cores, ..chip };
+    let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 256];
+        let machine = core.clone();
+        let world = World::start(start(core)?, &mut arena, WorldConfig::default())?;
+        let link = world.link();
+        let key = link.allocate(64, Place::Symmetric)?;
+        world.barrier()?;
+        if world.rank().get() == 0 {
+            let mut batch = 0;
+            while taken.load(RELAXED) < total {
+                if wanted.load(RELAXED) == taken.load(RELAXED)
+                    && still.load(RELAXED) >= u32::from(world.size()) - 1
+                {
+                    batch = batch % bound + 1;
+                    still.store(0, RELAXED);
+                    wanted.fetch_add(batch.min(total - taken.load(RELAXED)), RELAXED);
+                }
+                if wanted.load(RELAXED) > taken.load(RELAXED) && link.progress().is_some() {
+                    taken.fetch_add(1, RELAXED);
+                }
+                machine.relax(&[]);
+            }
+        } else {
+            let (op, data) = (Op::new(), vec![7; bytes]);
+            let mut refused = 0;
+            while taken.load(RELAXED) < total {
+                if sent.load(RELAXED) == total {
+                    // Nothing is left to be sent: the rest is taken.
+                    wanted.store(total, RELAXED);
+                    machine.relax(&[]);
+                    continue;
+                }
+                match link.put_immediate(Rank::new(0), (key, 0), &data, 5, true, &op) {
+                    Ok(()) => {
+                        let under_way = sent.fetch_add(1, RELAXED) + 1 - taken.load(RELAXED);
+                        most.fetch_max(under_way, RELAXED);
+                        refused = 0;
+                    }
+                    Err(refusal) if refusal.is_transient() => refused += 1,
+                    Err(refusal) => return Err(refusal.into()),
+                }
+                if refused > 0 && refused % STILL == 0 {
+                    still.fetch_add(1, RELAXED);
+                }
+                // On a network that is how credits come back.
+                assert_eq!(link.progress(), None);
+                machine.relax(&[]);
+            }
+        }
+        world.barrier()
+    });
+    report.assert_done();
+    println!("{what}: {} of {bound}", most.load(RELAXED));
+    assert_eq!(most.into_inner(), bound, "{what}");
+}
+
+#[test]
+fn entries_under_way_are_as_many_as_there_are_places() {
+    for bound in [1, 2, 8, 16, 64] {
+        let chip = || Config {
+            memory_size: 64 << 10,
+            ..Config::default()
+        };
+        for (what, ring, shares) in [
+            ("pairs", Ring::Pairs { entries: bound }, false),
+            ("bells", Ring::Bells { entries: bound }, false),
+            ("shared", Ring::Shared { entries: bound }, true),
+        ] {
+            stays_bounded(what, chip(), bound, (shares, 8), |core| {
+                Mapped::start_with_ring(core, 1, ring)
+            });
+        }
+        // Two lines each: rings in message buffers take these.
+        let lines = Ring::Pairs { entries: 2 * bound };
+        let buffers = Config {
+            buffer_size: 16 << 10,
+            ..chip()
+        };
+        stays_bounded("lines", buffers, bound, (false, 43), |core| {
+            Mapped::start_with_ring(core, 1, lines)
+        });
+        let network = Config {
+            memory_size: 64 << 10,
+            ..Preset::Network.config()
+        };
+        stays_bounded("network", network, bound, (false, 8), |core| {
+            Mock::start_with_queue(Nic::open(core), bound)
+        });
+    }
+}

@@ -1,0 +1,448 @@
+//! Ranks that leave or are lost: waits that need them end, and no other wait does; polls are told.
+//!
+//! The machine knows which cores have left or are lost, as Linux does. A rank leaves as soon as its
+//! program has ended, in every phase of what the others still do.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use flagpost::{
+    Budget, Config as WorldConfig, Counter, EpochSlots, Error, Link as _, MatchingList, Rank,
+    Rma as _, Source, Tag, World, epoch::Strategy, rma::Operation,
+};
+use flagpost_hal::{
+    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
+    Topology, UncachedMemory, Watch,
+};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config, Sim, SimCore};
+use flagpost_tests::survivor::{LOST, polls};
+
+use crate::groups;
+
+/// What all cores know.
+#[derive(Default)]
+struct Fates {
+    /// Which have left, a bit each.
+    left: Cell<u32>,
+    /// The one that is lost.
+    lost: Cell<Option<CoreId>>,
+}
+
+/// A core that knows of the others' ends.
+struct Known {
+    core: SimCore,
+    fates: Rc<Fates>,
+}
+
+impl UncachedMemory for Known {
+    fn load_u8(&self, at: Address) -> u8 {
+        self.core.load_u8(at)
+    }
+
+    fn store_u8(&self, at: Address, value: u8) {
+        self.core.store_u8(at, value);
+    }
+
+    fn load_u32(&self, at: Address) -> u32 {
+        self.core.load_u32(at)
+    }
+
+    fn store_u32(&self, at: Address, value: u32) {
+        self.core.store_u32(at, value);
+    }
+
+    fn store_bytes(&self, at: Address, from: &[u8]) {
+        self.core.store_bytes(at, from);
+    }
+}
+
+impl CachedMemory for Known {
+    fn read(&self, at: Address, into: &mut [u8]) {
+        self.core.read(at, into);
+    }
+
+    fn write(&self, at: Address, from: &[u8]) {
+        self.core.write(at, from);
+    }
+}
+
+// SAFETY: `SimCore` keeps the promises; each call here is one of its own.
+#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
+unsafe impl Coherence for Known {
+    const LINE: usize = <SimCore as Coherence>::LINE;
+
+    fn write_back(&self, spans: &[Lines]) {
+        self.core.write_back(spans);
+    }
+
+    fn invalidate(&self, spans: &[Lines]) {
+        self.core.invalidate(spans);
+    }
+
+    fn drain(&self) {
+        self.core.drain();
+    }
+
+    fn acquire(&self) {
+        self.core.acquire();
+    }
+}
+
+impl TestAndSet for Known {
+    fn test_and_set(&self, of: CoreId) -> bool {
+        self.core.test_and_set(of)
+    }
+
+    fn clear(&self, of: CoreId) {
+        self.core.clear(of);
+    }
+}
+
+impl MessageBuffer for Known {
+    fn message_buffer_size(&self) -> u32 {
+        self.core.message_buffer_size()
+    }
+}
+
+impl Topology for Known {
+    fn cores(&self) -> u16 {
+        self.core.cores()
+    }
+
+    fn core(&self) -> CoreId {
+        self.core.core()
+    }
+
+    fn memory_size(&self) -> u32 {
+        self.core.memory_size()
+    }
+
+    fn lost(&self) -> Option<CoreId> {
+        self.fates.lost.get().or(self.core.lost())
+    }
+
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        // A step: others may end between a poll and this question.
+        self.core.cycles();
+        let left = self.fates.left.get();
+        core.map_or(left != 0, |core| left & (1 << core.get()) != 0)
+    }
+}
+
+impl Clock for Known {
+    fn cycles(&self) -> u64 {
+        self.core.cycles()
+    }
+
+    fn hertz(&self) -> u64 {
+        self.core.hertz()
+    }
+}
+
+impl Relax for Known {
+    /// No store says that a core has left.
+    fn relax(&self, _: &[Watch]) {
+        self.core.relax(&[]);
+    }
+}
+
+type KnownLink = Mapped<Known>;
+
+/// Runs `program` on `cores` ranks under many schedules; each leaves when it has ended.
+fn leave(cores: u16, program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error>) {
+    for seed in 0..groups::seeds(600) {
+        let chip = Config {
+            cores,
+            memory_size: 16 << 10,
+            seed,
+            ..Config::default()
+        };
+        let fates = Rc::<Fates>::default();
+        let report = Sim::new(chip).run(|core| {
+            let (me, mut arena) = (core.core().get(), [0; 512]);
+            let known = Known {
+                core,
+                fates: Rc::clone(&fates),
+            };
+            let config = WorldConfig {
+                budget: Budget::UNLIMITED,
+                ..WorldConfig::default()
+            };
+            let world = World::start(Mapped::start(known, 1)?, &mut arena, config)?;
+            let done = program(&world);
+            // What it has stored is in memory before anybody is told that it has left.
+            world.link().machine().core.drain();
+            fates.left.set(fates.left.get() | 1 << me);
+            done
+        });
+        report.assert_done();
+    }
+}
+
+/// A rank that polls finds what has come, and is told then that the other one is lost.
+#[test]
+fn polls_tell_that_a_core_is_lost() {
+    leave(2, |world| {
+        let fates = &world.link().machine().fates;
+        let lose = || fates.lost.set(Some(CoreId::new(LOST.get())));
+        let know = || {
+            while fates.lost.get().is_none() {
+                world.link().relax();
+            }
+        };
+        match polls(world, lose, know, 10_000) {
+            Ok(()) => Ok(()),
+            Err(why) => panic!("{why:?}"),
+        }
+    });
+}
+
+/// Whoever leaves behind a collective call has done its part of it.
+#[test]
+fn who_has_done_its_part_of_a_collective_may_leave() {
+    for cores in [2, 3, 5] {
+        leave(cores, |world| world.barrier());
+        leave(cores, |world| {
+            let (me, root) = (world.rank(), Rank::new(cores - 1));
+            let mut all = [u32::from(me.get()) + 1; 3];
+            world.allreduce(&mut all, |a, b| a + b)?;
+            let mut one = [u32::from(me == root)];
+            world.broadcast(root, &mut one)?;
+            world.reduce(root, &mut one, |a, b| a + b)?;
+            let total = u32::from(cores);
+            assert_eq!(all, [total * (total + 1) / 2; 3]);
+            world.allgather_with(1_u32, |_, each| one[0] += each)
+        });
+    }
+}
+
+/// What it has sent arrives: notifications, long ones, counters, events, and the ends of epochs.
+#[test]
+fn what_a_rank_has_sent_arrives_after_it_has_left() {
+    leave(3, |world| {
+        let (me, size) = (world.rank(), world.size());
+        let mut window = world.allocate::<u32>(64)?;
+        window.set_num_notify(1)?;
+        let events = world.events(1)?;
+        let mut short = window.expect(0..1, me.prev(size), Tag(1), 1)?;
+        let mut long = window.expect(8..40, me.prev(size), Tag(2), 1)?;
+        let mut count = window.expect_count(0..0, 0, 1)?;
+        short.start()?;
+        long.start()?;
+        count.start()?;
+        world.barrier()?;
+        let next = me.next(size);
+        window.put_notify(next, 0, &[7], Tag(1))?;
+        window.put_notify(next, 8, &[9; 32], Tag(2))?;
+        window.notify(next, Counter(0))?;
+        events.post(next, 0)?;
+        events.wait(0, 1)?;
+        count.wait()?;
+        long.wait()?;
+        while short.test()?.is_none() {
+            world.link().relax();
+        }
+        assert_eq!(
+            [0, 8, 39].map(|at| window.local().get(at)),
+            [Ok(7), Ok(9), Ok(9)]
+        );
+        Ok(())
+    });
+    leave(3, |world| epochs::<EpochSlots<'_>>(world, ()));
+    leave(3, |world| epochs::<MatchingList<'_>>(world, 4));
+}
+
+/// A rank that looks whether anything is left finds nothing, and what it sends to itself.
+#[test]
+fn tests_for_any_ranks_notifications_do_not_fail_when_all_others_have_left() {
+    for cores in [2, 3] {
+        leave(cores, |world| {
+            let mut window = world.allocate::<u32>(1)?;
+            window.set_num_notify(1)?;
+            let mut any = window.expect(0..0, Source::Any, Tag(1), 1)?;
+            any.start()?;
+            let mut count = window.expect_count(0..0, 0, 1)?;
+            count.start()?;
+            world.barrier()?;
+            if world.rank() != Rank::new(0) {
+                return Ok(());
+            }
+            let fates = &world.link().machine().fates;
+            while fates.left.get().count_ones() < u32::from(cores) - 1 {
+                world.link().relax();
+            }
+            assert_eq!(window.probe(Source::Any, Tag(2)), Ok(None));
+            assert_eq!(any.test(), Ok(None));
+            assert_eq!(count.test(), Ok(None));
+            window.notify(Rank::new(0), Tag(1))?;
+            window.notify(Rank::new(0), Counter(0))?;
+            assert_eq!(any.wait()?.source, Rank::new(0));
+            assert_eq!(count.wait(), Ok(1));
+            any.start()?;
+            let left = any.wait().map(|_| ());
+            assert!(matches!(left, Err(Error::PeerLeft(_))), "{left:?}");
+            Ok(())
+        });
+    }
+}
+
+/// The last thing that it does before it leaves, too: a test that has found nothing tests again,
+/// once it is told that the rank has left.
+#[test]
+fn what_a_rank_has_sent_last_is_found_by_tests() {
+    leave(2, |world| {
+        let [tester, sender] = [0, 1].map(Rank::new);
+        let window = world.allocate::<u32>(4)?;
+        let ranks = [Rank::new(1 - world.rank().get())];
+        let group = world.group(&ranks)?;
+        if world.rank() == sender {
+            window.start(&group)?.complete()?;
+            return Ok(window.put_notify(tester, 0, &[7], Tag(1))?);
+        }
+        let mut exposure = window.post(&group)?;
+        let mut request = window.expect(0..1, sender, Tag(1), 1)?;
+        request.start()?;
+        while request.test()?.is_none() {}
+        while !exposure.test()? {}
+        Ok(())
+    });
+}
+
+/// Each puts to both others, and leaves.
+fn epochs<'w, S: Strategy<'w, KnownLink>>(
+    world: &'w World<'w, KnownLink>,
+    options: S::Options,
+) -> Result<(), Error> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate_with::<u32, S>(4, options)?;
+    let peers = [me.next(size), me.prev(size)];
+    let group = world.group(&peers)?;
+    let mut exposure = window.post(&group)?;
+    let access = window.start(&group)?;
+    for peer in peers {
+        access.put(peer, me.index(), &[5])?;
+    }
+    access.complete()?;
+    while !exposure.test()? {
+        world.link().relax();
+    }
+    for peer in peers {
+        assert_eq!(window.local().get(peer.index())?, 5);
+    }
+    Ok(())
+}
+
+/// The memory of a rank that has left is there: locks, gets and atomics need nothing of it.
+#[test]
+fn the_memory_of_a_rank_that_has_left_is_there() {
+    leave(3, |world| {
+        let window = world.allocate::<u32>(1)?;
+        let owner = Rank::new(1);
+        if world.rank() == owner {
+            return Ok(());
+        }
+        for _ in 0..3 {
+            let lock = window.lock_exclusive(owner)?;
+            let mut count = [0];
+            lock.get(owner, 0, &mut count)?;
+            lock.put(owner, 0, &[count[0] + 1])?;
+            lock.unlock()?;
+            let lock = window.lock_queued(owner)?;
+            lock.fetch_and_op(owner, 0, 1, Operation::SUM)?;
+            lock.unlock()?;
+        }
+        let lock = window.lock_shared(owner)?;
+        assert!((6..=12).contains(&lock.fetch_and_op(owner, 0, 0, Operation::SUM)?));
+        Ok(lock.unlock()?)
+    });
+}
+
+/// The error of a call that needs `gone`, which has left.
+fn left<T, E: Into<Error>>(call: Result<T, E>, gone: Rank) {
+    let error = call.err().map(Into::into);
+    assert_eq!(error, Some(Error::PeerLeft(gone)));
+}
+
+/// Each kind of wait for a rank that has left ends, and so do tests in a loop; with its name.
+#[test]
+fn waits_for_a_rank_that_has_left_end_with_its_name() {
+    leave(3, |world| {
+        let gone = Rank::new(1);
+        let window = world.allocate::<u32>(4)?;
+        if world.rank() == gone {
+            return Ok(());
+        }
+        left(world.barrier(), gone);
+        let mut request = window.expect(0..1, gone, Tag(1), 1)?;
+        request.start()?;
+        left(request.wait(), gone);
+        left(request.wait(), gone);
+        left(request.test(), gone);
+        left(window.probe(gone, Tag(2)), gone);
+        left(flagpost::notify::wait_all(&mut [request]), gone);
+        let ranks = [gone];
+        let group = world.group(&ranks)?;
+        let mut exposure = window.post(&group)?;
+        left(exposure.test(), gone);
+        let Err(late) = exposure.wait() else {
+            panic!("it has left")
+        };
+        assert_eq!(late.error, Error::PeerLeft(gone));
+        let access = window.start(&group)?;
+        left(access.has_posted(gone), gone);
+        left(access.complete(), gone);
+        // Its ring is full at some time, and nobody takes from it.
+        let full = (0..10_000).find_map(|_| window.put_notify(gone, 0, &[1], Tag(3)).err());
+        left(full.map_or(Ok(()), Err), gone);
+        core::mem::forget(late.handle);
+        Ok(())
+    });
+}
+
+/// A rank that has left with a lock is named by each that wants the piece.
+#[test]
+fn a_lock_names_its_holder_that_has_left() {
+    let [owner, gone] = [0, 1].map(Rank::new);
+    leave(3, |world| {
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == gone {
+            std::mem::forget(window.lock_exclusive(owner)?);
+            return world.barrier();
+        }
+        world.barrier()?;
+        left(window.lock_exclusive(owner), gone);
+        left(window.lock_shared(owner), gone);
+        left(window.lock_queued(owner), gone);
+        Ok(())
+    });
+}
+
+/// A wait that any rank can end goes on as long as there is another one.
+#[test]
+fn a_wait_for_any_rank_ends_with_the_last_one() {
+    use flagpost::{Source, TagFilter, notify::wait_any};
+    let [waiter, first, second] = [0, 1, 2].map(Rank::new);
+    leave(3, |world| {
+        let window = world.allocate::<u32>(4)?;
+        if world.rank() == first {
+            return Ok(());
+        }
+        if world.rank() == second {
+            // The other one has left by now, as a rule.
+            (0..50).for_each(|_| world.link().relax());
+            return Ok(window.notify(waiter, Tag(1))?);
+        }
+        let mut both = [
+            window.expect(0..0, first, Tag(1), 1)?,
+            window.expect(0..0, second, Tag(1), 1)?,
+        ];
+        both.iter_mut().try_for_each(flagpost::Request::start)?;
+        let found = wait_any(&mut both)?.map(|(index, status)| (index, status.source));
+        assert_eq!(found, Some((1, second)));
+        let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+        any.start()?;
+        left(any.wait(), first);
+        Ok(())
+    });
+}

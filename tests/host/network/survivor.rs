@@ -1,0 +1,16 @@
+//! A rank that polls while another one is lost, which the network knows of.
+
+use flagpost_tests::survivor::{LOST, polls};
+
+use crate::network::tap::tapped;
+
+#[test]
+fn polls_tell_that_a_rank_is_lost() {
+    tapped(|world, seen| {
+        let known = || seen.lost.set(Some((LOST, 0)));
+        match polls(world, || (), known, 10_000) {
+            Ok(()) => Ok(()),
+            Err(why) => panic!("{why:?}"),
+        }
+    });
+}

@@ -1,0 +1,223 @@
+//! Ranks and groups of a larger world: each call that takes one refuses it first, by its number,
+//! and nothing is lost.
+
+use std::cell::Cell;
+
+use flagpost::{
+    Config as WorldConfig, Counter, Error, Group, Link, Notice, Rank, Rma, Signal, Tag, World,
+    epoch::Assert, rma::Operation,
+};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config, Mock, Nic, Preset, Sim, SimCore};
+
+const SIZE: u16 = 2;
+
+/// Ranks that a world of two has not.
+const STRANGE: [u16; 4] = [SIZE, SIZE + 1, 1 << 15, u16::MAX];
+
+/// Runs `program` in a world of so many ranks, over memory and over a network.
+fn worlds(
+    cores: u16,
+    memory: impl Fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>,
+    network: impl Fn(&World<'_, Mock>) -> Result<(), Error>,
+) {
+    let chip = Config {
+        cores,
+        memory_size: 16 << 10,
+        ..Config::default()
+    };
+    let report = Sim::new(chip).run(|core| {
+        let mut arena = [0; 512];
+        let link = Mapped::start(core, 1)?;
+        memory(&World::start(link, &mut arena, WorldConfig::default())?)
+    });
+    report.assert_done();
+    let chip = Config {
+        cores,
+        memory_size: 16 << 10,
+        ..Preset::Network.config()
+    };
+    let report = Sim::new(chip).run(|core| {
+        let mut arena = [0; 512];
+        let link = Mock::start_with_queue(Nic::open(core), 64)?;
+        network(&World::start(link, &mut arena, WorldConfig::default())?)
+    });
+    report.assert_done();
+}
+
+/// The error of each call, with its name.
+type Calls<'c> = &'c mut dyn FnMut(&str, Option<Error>);
+
+fn error<T, E: Into<Error>>(result: Result<T, E>) -> Option<Error> {
+    result.err().map(Into::into)
+}
+
+/// What every epoch has.
+fn accesses<'w, L: Link + 'w>(epoch: &impl Rma<'w, u32, L>, to: Rank, check: Calls<'_>) {
+    let (mut into, sum) = ([0], Operation::SUM);
+    check("put", error(epoch.put(to, 0, &[1])));
+    check("get", error(epoch.get(to, 0, &mut into)));
+    check("rput", error(epoch.rput(to, 0, &[1])));
+    check("rget", error(epoch.rget(to, 0, &mut into)));
+    check("accumulate", error(epoch.accumulate(to, 0, &[1], sum)));
+    check("raccumulate", error(epoch.raccumulate(to, 0, &[1], sum)));
+    let fetched = epoch.get_accumulate(to, 0, &[1], sum, &mut into);
+    check("get_accumulate", error(fetched));
+    let fetched = epoch.rget_accumulate(to, 0, &[1], sum, &mut into);
+    check("rget_accumulate", error(fetched));
+    check("fetch_and_op", error(epoch.fetch_and_op(to, 0, 1, sum)));
+    check(
+        "compare_and_swap",
+        error(epoch.compare_and_swap(to, 0, 0, 1)),
+    );
+    // Nor does a wrong place hide the rank.
+    check("put nowhere", error(epoch.put(to, usize::MAX, &[1])));
+    check("get nowhere", error(epoch.get(to, usize::MAX, &mut into)));
+}
+
+fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(), Error> {
+    let (me, next) = (world.rank(), world.rank().next(SIZE));
+    let mut window = world.allocate::<u32>(2)?;
+    window.set_num_notify(1)?;
+    let events = world.events(1)?;
+    for number in STRANGE {
+        let to = Rank::new(number);
+        let refused = Error::NoSuchRank {
+            rank: to,
+            size: SIZE,
+        };
+        let check: Calls<'_> = &mut |call, found| assert_eq!(found, Some(refused), "{call}");
+        check("group", error(world.group(&[to])));
+        check("group of more", error(world.group(&[me, to, me])));
+        check("lock_shared", error(window.lock_shared(to)));
+        check("lock_exclusive", error(window.lock_exclusive(to)));
+        check("lock_queued", error(window.lock_queued(to)));
+        check("expect", error(window.expect(0..1, to, Tag(1), 1)));
+        check("probe", error(window.probe(to, Tag(1))));
+        let notices: [Notice; 3] = [Tag(1).into(), Counter(0).into(), Signal::add(0, 1).into()];
+        let (mut into, sum) = ([0], Operation::SUM);
+        for notice in notices {
+            check("notify", error(window.notify(to, notice)));
+            check("put_notify", error(window.put_notify(to, 0, &[1], notice)));
+            check(
+                "rput_notify",
+                error(window.rput_notify(to, 0, &[1], notice)),
+            );
+            check(
+                "get_notify",
+                error(window.get_notify(to, 0, &mut into, notice)),
+            );
+            check(
+                "rget_notify",
+                error(window.rget_notify(to, 0, &mut into, notice)),
+            );
+            let told = window.accumulate_notify(to, 0, &[1], sum, notice);
+            check("accumulate_notify", error(told));
+            let told = window.raccumulate_notify(to, 0, &[1], sum, notice);
+            check("raccumulate_notify", error(told));
+            let told = window.get_accumulate_notify((to, 0), &[1], sum, &mut into, notice);
+            check("get_accumulate_notify", error(told));
+            let told = window.rget_accumulate_notify((to, 0), &[1], sum, &mut into, notice);
+            check("rget_accumulate_notify", error(told));
+            let told = window.fetch_and_op_notify(to, 0, 1, sum, notice);
+            check("fetch_and_op_notify", error(told));
+            let told = window.compare_and_swap_notify(to, 0, 0, 1, notice);
+            check("compare_and_swap_notify", error(told));
+        }
+        check("num_notify", error(window.num_notify(to)));
+        check("event", error(events.post(to, 0)));
+        check(
+            "put_event",
+            error(window.put_event(to, 0, &[1], &events, 0)),
+        );
+        let bound = events.bind(&window, 0..1, 0)?;
+        check("Bound::put", error(bound.put(to, 0, &[1])));
+        check("broadcast", error(world.broadcast(to, &mut into)));
+        check("reduce", error(world.reduce(to, &mut into, |a, _| a)));
+        if L::DIRECT {
+            check("peer", error(window.peer(to)));
+        }
+        let all = window.lock_all()?;
+        accesses(&all, to, check);
+        check("flush", error(all.flush(to)));
+        check("flush_local", error(all.flush_local(to)));
+        all.unlock()?;
+        let one = window.lock_shared(next)?;
+        accesses(&one, to, check);
+        check("flush of another", error(one.flush(to)));
+        check("flush_local of another", error(one.flush_local(to)));
+        one.unlock()?;
+        let fence = window.fence(Assert::empty())?;
+        accesses(&fence, to, check);
+        fence.end()?;
+        let peer = [next];
+        let group = world.group(&peer)?;
+        let exposure = window.post(&group)?;
+        let access = window.start(&group)?;
+        accesses(&access, to, check);
+        check("has_posted", error(access.has_posted(to)));
+        access.complete()?;
+        exposure.wait()?;
+    }
+    // A group that a larger world has made.
+    let strange = larger.ranks().iter().find(|rank| rank.get() >= SIZE);
+    let refused = Some(Error::NoSuchRank {
+        rank: *strange.expect("it has such a rank"),
+        size: SIZE,
+    });
+    assert_eq!(error(window.start(larger)), refused);
+    assert_eq!(error(window.post(larger)), refused);
+    assert_eq!(error(window.post_range(0..1, larger)), refused);
+    // Nothing has been moved or told, and all is as if it had not been asked for.
+    world.barrier()?;
+    assert_eq!(window.discard_notifications()?, 0);
+    assert_eq!((window.notify_value(0)?, events.query(0)?), (0, 0));
+    let lock = window.lock_exclusive(me)?;
+    assert_eq!((window.local().get(0)?, window.local().get(1)?), (0, 0));
+    lock.unlock()?;
+    let peer = [next];
+    let group = world.group(&peer)?;
+    let exposure = window.post(&group)?;
+    let access = window.start(&group)?;
+    access.put(next, 0, &[7])?;
+    access.complete()?;
+    exposure.wait()?;
+    assert_eq!(window.local().get(0)?, 7);
+    events.free()?;
+    Ok(window.free()?)
+}
+
+/// A group of `ranks` that a world of four has made.
+fn group_of_four(ranks: &'static [Rank]) -> Group<'static> {
+    let kept = Cell::new(None);
+    let keep = |group| kept.set(Some(group));
+    worlds(4, |world| world.group(ranks).map(keep), |_| Ok(()));
+    kept.get().expect("a group")
+}
+
+#[test]
+fn ranks_of_a_larger_world_are_refused() {
+    static GROUPS: [&[Rank]; 3] = [
+        &[Rank::new(1), Rank::new(3)],
+        &[Rank::new(2), Rank::new(0)],
+        &[Rank::new(2)],
+    ];
+    for ranks in GROUPS {
+        let larger = group_of_four(ranks);
+        worlds(
+            SIZE,
+            |world| refuses(world, &larger),
+            |world| refuses(world, &larger),
+        );
+    }
+    // One whose ranks are all here may be used.
+    static BOTH: [Rank; 2] = [Rank::new(1), Rank::new(0)];
+    let larger = group_of_four(&BOTH);
+    let uses = |world: &World<'_, Mapped<SimCore>>| {
+        let window = world.allocate::<u32>(1)?;
+        let exposure = window.post(&larger)?;
+        window.start(&larger)?.complete()?;
+        Ok(exposure.wait()?)
+    };
+    worlds(SIZE, uses, |_| Ok(()));
+}

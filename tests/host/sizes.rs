@@ -1,0 +1,134 @@
+//! Links with small tables: what they take, that programs run with them, and what they refuse.
+
+use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Source, Tag, World};
+use flagpost_link::Refusal;
+use flagpost_mapped::{Mapped, Native, Ring, UnderLock};
+use flagpost_sim::{Config, Sim, SimCore};
+
+/// As the guide names it, for two cores.
+type Small<A = UnderLock> = Mapped<SimCore, A, 2, 16>;
+
+/// Bytes that a core's state may take, the world included.
+const STATE: usize = 6 << 10;
+
+/// To the right: a notified put, an epoch and data that are longer than an entry.
+fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let (me, size) = (world.rank(), world.size());
+    let (left, right) = (me.prev(size), me.next(size));
+    let window = world.allocate::<u64>(64)?;
+    let mut arrived = window.expect(0..16, Source::Any, Tag(7), 1)?;
+    for len in [1, 16] {
+        arrived.start()?;
+        world.barrier()?;
+        window.put_notify(right, 0, &[42 + u64::from(me.get()); 16][..len], Tag(7))?;
+        arrived.wait()?;
+        assert_eq!(window.local().get(len - 1)?, 42 + u64::from(left.get()));
+    }
+    let (origins, targets) = ([left], [right]);
+    let exposure = window.post(&world.group(&origins)?)?;
+    let access = window.start(&world.group(&targets)?)?;
+    access.put(right, 20, &[u64::from(me.get())])?;
+    access.complete()?;
+    exposure.wait()?;
+    assert_eq!(window.local().get(20)?, u64::from(left.get()));
+    Ok(())
+}
+
+/// Runs the ring on chips of so many cores; the rings must be `of_pairs` or one for all.
+fn runs<L: Link>(cores: u16, of_pairs: bool, start: impl Fn(SimCore) -> Result<L, Refusal> + Copy) {
+    for seed in 0..20 {
+        for buffer_size in [0, 8 << 10] {
+            let chip = Config {
+                cores,
+                seed,
+                buffer_size,
+                ..Config::default()
+            };
+            let report = Sim::new(chip).run(|core| {
+                let mut words = [0; 256];
+                World::run(start(core)?, &mut words, WorldConfig::default(), |world| {
+                    assert_eq!(world.link().sender().is_some(), of_pairs);
+                    ring(world)
+                })
+            });
+            report.assert_done();
+        }
+    }
+}
+
+#[test]
+fn two_cores_run_with_small_tables() {
+    assert!(size_of::<World<'_, Small>>() <= STATE);
+    assert!(size_of::<World<'_, Mapped<SimCore>>>() > STATE);
+    runs(2, true, |core| {
+        Small::<UnderLock>::start_sized(core, 1, None)
+    });
+    runs(2, true, |core| Small::<Native>::start_sized(core, 1, None));
+}
+
+#[test]
+fn more_cores_than_are_remembered_share_a_ring() {
+    for cores in [3, 5, 8] {
+        runs(cores, false, |core| {
+            Small::<UnderLock>::start_sized(core, 1, None)
+        });
+        runs(cores, false, |core| {
+            Small::<Native>::start_sized(core, 1, None)
+        });
+    }
+    // Nothing is left to share the only place.
+    runs(2, false, |core| {
+        Mapped::<_, UnderLock, 1, 16>::start_sized(core, 1, None)
+    });
+}
+
+#[test]
+fn a_ring_per_pair_of_more_cores_is_refused_and_nothing_has_changed() {
+    let start = |core, ring| Small::<UnderLock>::start_sized(core, 1, Some(ring));
+    let report = Sim::new(Config {
+        cores: 3,
+        ..Config::default()
+    })
+    .run(|core: SimCore| {
+        for entries in [8, 16] {
+            for ring in [Ring::Pairs { entries }, Ring::Bells { entries }] {
+                let refused = start(core.clone(), ring).err();
+                assert_eq!(refused, Some(Refusal::BadRing { entries }));
+            }
+        }
+        let link = start(core, Ring::Shared { entries: 8 })?;
+        World::run(link, &mut [0; 256], WorldConfig::default(), ring::<Small>)
+    });
+    report.assert_done();
+}
+
+#[test]
+fn more_pieces_than_are_remembered_are_refused() {
+    const PIECES: usize = 8;
+    let report = Sim::new(Config {
+        cores: 2,
+        ..Config::default()
+    })
+    .run(|core: SimCore| {
+        let link = Mapped::<_, UnderLock, 2, PIECES>::start_sized(core, 1, None)?;
+        World::run(link, &mut [0; 256], WorldConfig::default(), |world| {
+            let first = world.allocate::<u64>(1)?;
+            let mut made = vec![world.allocate::<u64>(1)?];
+            let refused = loop {
+                match world.allocate::<u64>(1) {
+                    Ok(window) => made.push(window),
+                    Err(why) => break Error::from(why),
+                }
+            };
+            assert_eq!(refused, Error::TooManyPieces { max: PIECES as u32 });
+            // What there is goes on; and room that is given back is there.
+            for window in made {
+                window.free()?;
+            }
+            first.local().set(0, 7)?;
+            assert_eq!(first.local().get(0)?, 7);
+            ring(world)
+        })
+    });
+    report.assert_done();
+}
