@@ -60,23 +60,23 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         true => ("flagpost-bench-host", "release"),
         false => ("flagpost-bench", "explore"),
     };
-    console.step(format!("building {package}"));
+    let program = match arguments.arguments.first() {
+        Some(first) if first == STACK => "flagpost-bench-stack",
+        _ => package,
+    };
+    console.step(format!("building {program}"));
     let mut cargo = Command::new(paths::cargo());
     cargo
         .args(["build", "--quiet", "--locked", "--profile", profile])
-        .args(["--package", package])
+        .args(["--package", package, "--bin", program])
         .current_dir(paths::root())
         .stdin(Stdio::null());
     let built = children::status(&mut cargo).context("cannot run cargo build")?;
     if !built.success() {
-        bail!("{package} does not build");
+        bail!("{program} does not build");
     }
     console.clear();
-    let name = match arguments.arguments.first() {
-        Some(first) if first == STACK => "flagpost-bench-stack",
-        _ => package,
-    };
-    let program = paths::target().join(profile).join(name);
+    let program = paths::target().join(profile).join(program);
     let status = children::status(Command::new(&program).args(&arguments.arguments))
         .with_context(|| format!("cannot run {}", program.display()))?;
     match status.code() {

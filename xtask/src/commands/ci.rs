@@ -25,8 +25,6 @@ const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
 const SEEDS: u32 = 10;
 /// The other processor that `flagpost-linux` has code for.
 const OTHER_LINUX: &str = "aarch64-unknown-linux-gnu";
-/// Every sixth of the mutation points of the board: such that none has to hang.
-const BOARD_MUTANTS: mutants::Slice = mutants::Slice { first: 2, of: 6 };
 const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
@@ -46,9 +44,6 @@ const STEPS: &[Step] = &[
     ("no panic", |_| panics::check()),
     ("tests", |console| Ok(test::quick(console))),
     ("instructions", bench::instructions),
-    ("mutants on the board", |console| {
-        mutants::on_board(console, Some(BOARD_MUTANTS))
-    }),
     ("seeds", |console| test::seeds(console, SEEDS)),
     ("determinism", determinism),
     ("broken images", selftest::all),

@@ -159,7 +159,7 @@ const PARTS: [Part; 8] = [
         what: "mutation points that must be killed under QEMU, too",
         minutes: 2,
         quick: None,
-        deep: |console| mutants::on_board(console, None),
+        deep: mutants::on_board,
     },
     Part {
         name: "results",

@@ -112,9 +112,9 @@ impl On {
 
 /// Every `of`th point, beginning with the `first`, counted from 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slice {
-    pub(crate) first: usize,
-    pub(crate) of: usize,
+struct Slice {
+    first: usize,
+    of: usize,
 }
 
 impl FromStr for Slice {
@@ -151,11 +151,10 @@ pub(crate) fn all(console: &Console, schedules: u64, search: bool) -> Result<Cou
     sweep(console, &arguments)
 }
 
-/// The board's points, or a slice of them, for `cargo xtask ci`.
-pub(crate) fn on_board(console: &Console, slice: Option<Slice>) -> Result<Count> {
+/// The board's points.
+pub(crate) fn on_board(console: &Console) -> Result<Count> {
     let arguments = Arguments {
         on: On::Qemu,
-        slice,
         ..Arguments::default()
     };
     sweep(console, &arguments)
