@@ -439,6 +439,7 @@ impl<'a, L: Link> World<'a, L> {
     /// Why a wait for `missing` cannot end: a rank has left. One for a notification of any rank
     /// cannot once all others have left, if this rank `waits`. A rank that has left an earlier
     /// world may come to this one: while it starts, none is asked for.
+    #[inline(never)]
     fn left(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
         if !self.started.get() || !self.link.has_left(None) {
             return None;

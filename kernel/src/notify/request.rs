@@ -377,6 +377,7 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// [`test`](Self::test) where that takes more, or nothing may be there.
+    #[cold]
     #[inline(never)]
     fn test_long(&mut self) -> Result<Option<Status>, Error> {
         let world = self.world;
