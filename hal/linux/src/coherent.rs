@@ -23,6 +23,7 @@ use flagpost_hal::{
     UncachedMemory,
 };
 
+use crate::machine::sealed::Sealed;
 use crate::machine::{Linux, Mode};
 
 pub(crate) mod order;
@@ -32,6 +33,8 @@ use order::{Fences as _, Processor, Shared as _};
 /// The mode for one host: no cache instructions.
 #[derive(Debug, Default)]
 pub struct Coherent(());
+
+impl Sealed for Coherent {}
 
 impl Mode for Coherent {
     const NAME: &'static str = "coherent";

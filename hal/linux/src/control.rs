@@ -31,7 +31,7 @@ const PID: usize = 256 + 4;
 
 /// What is known of a rank.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// It has not mapped the memory yet.
     Expected,
     /// It has.
@@ -68,7 +68,7 @@ impl Segment {
 
     /// `rank` has mapped the memory. Returns how many have; none, with nothing changed, if `rank`
     /// was not expected any more: links start on memory that is zeros, once.
-    pub(crate) fn arrive(&self, rank: u16) -> Option<u32> {
+    pub fn arrive(&self, rank: u16) -> Option<u32> {
         let state = self.of_rank(rank, STATE);
         state.compare_exchange(0, 1, AcqRel, Acquire).ok()?;
         // Who looks before this is there finds no process, and looks again.
@@ -78,7 +78,7 @@ impl Segment {
     }
 
     /// `rank` has ended in order.
-    pub(crate) fn leave(&self, rank: u16) {
+    pub fn leave(&self, rank: u16) {
         self.of_rank(rank, STATE).store(2, Release);
         self.control(LEFT).store(1, Release);
     }
@@ -92,7 +92,7 @@ impl Segment {
     }
 
     /// What `rank` says of itself.
-    pub(crate) fn state_of(&self, rank: u16) -> State {
+    pub fn state_of(&self, rank: u16) -> State {
         State::of(self.of_rank(rank, STATE).load(Acquire))
     }
 
@@ -103,7 +103,7 @@ impl Segment {
     }
 
     /// Tells all that `rank` is lost; the first one that is stays.
-    pub(crate) fn mark_lost(&self, rank: u16) {
+    pub fn mark_lost(&self, rank: u16) {
         let word = u32::from(rank) + 1;
         let _ = self
             .control(LOST)
@@ -128,7 +128,7 @@ impl Segment {
 
     /// The first rank that is lost, if any. A number that no rank has is a peer's mistake, and is
     /// nobody's.
-    pub(crate) fn lost(&self) -> Option<u16> {
+    pub fn lost(&self) -> Option<u16> {
         let word = self.lost_word().load(Acquire);
         let rank = u16::try_from(word.checked_sub(1)?).ok()?;
         (rank < self.shape().ranks()).then_some(rank)

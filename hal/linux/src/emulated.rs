@@ -26,6 +26,7 @@ use flagpost_hal::{
 };
 
 use crate::bytes::Regions;
+use crate::machine::sealed::Sealed;
 use crate::machine::{Linux, Mode};
 
 /// Bytes of a line.
@@ -71,6 +72,8 @@ impl std::fmt::Debug for Emulated {
         f.write_str("Emulated")
     }
 }
+
+impl Sealed for Emulated {}
 
 impl Mode for Emulated {
     const NAME: &'static str = "emulated";
@@ -355,14 +358,12 @@ impl TestAndSet for Linux<Emulated> {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
-    use crate::{RunError, machines_with};
+    use crate::part::on_ranks;
 
     /// Rank 0 does something to its first bytes; what rank 1 then finds there, past the caches.
     fn found(act: impl Fn(&Linux<Emulated>, Address) + Sync) -> u32 {
-        let found = machines_with::<Emulated, u32, Infallible>(2, 1 << 16, |machine| {
+        let found = on_ranks(2, |machine: Linux<Emulated>| {
             let at = Region::memory(CoreId::new(0)).at(64);
             let is_first = flagpost_hal::Topology::core(&machine) == CoreId::new(0);
             if is_first {
@@ -373,9 +374,9 @@ mod tests {
             let found = if is_first { 0 } else { machine.load_u32(at) };
             // Nothing is put back before rank 1 has looked.
             assert!(machine.meet());
-            Ok::<u32, RunError<Infallible>>(found)
+            found
         });
-        found.expect("both end")[1]
+        found[1]
     }
 
     #[test]
@@ -442,7 +443,7 @@ mod tests {
     fn second_writer(act: impl Fn(&Linux<Emulated>, Address) + Sync) -> Option<String> {
         let said = std::sync::Mutex::new(None);
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            machines_with::<Emulated, (), Infallible>(2, 1 << 16, |machine| {
+            on_ranks(2, |machine: Linux<Emulated>| {
                 let at = Region::memory(CoreId::new(0)).at(64);
                 let is_first = flagpost_hal::Topology::core(&machine) == CoreId::new(0);
                 if is_first {
@@ -459,10 +460,9 @@ mod tests {
                     let why = why.and_then(|why| why.downcast::<String>().ok());
                     *said.lock().unwrap() = why.map(|why| *why);
                 }
-                Ok::<(), RunError<Infallible>>(())
             })
         }));
-        drop(ended.expect("nobody else panics"));
+        ended.expect("nobody else panics");
         said.into_inner().unwrap()
     }
 

@@ -1,31 +1,9 @@
-//! Flagpost on Linux: one process per rank, over memory that all of them map.
+//! Linux as a machine: memory that all processes of a job map, and a rank's handle of it.
 //!
-//! A program calls [`run`] in its `main`, and `flagpost-run -n 4 program` starts four ranks of it;
-//! `mpiexec` and `srun` start ranks, too. Each rank gets its [`World`](flagpost::World), and all
-//! calls of the kernel work as on a chip. [`threads`] runs the same function on threads of one
-//! process, for unit tests. Programs that run this way are in `examples/linux`.
-//!
-//! # A program
-//! Each rank puts a number into the memory of the next rank.
-//! ```no_run
-//! use flagpost::{Error, Link, Source, Tag, World};
-//!
-//! fn hello<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
-//!     let (me, size) = (world.rank(), world.size());
-//!     let window = world.allocate::<u32>(1)?;
-//!     let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
-//!     arrived.start()?;
-//!     world.barrier()?; // every rank is ready to receive
-//!     window.put_notify(me.next(size), 0, &[u32::from(me.get())], Tag(0))?;
-//!     let sender = arrived.wait()?.source;
-//!     println!("{me} of {size}: {sender} has put {}", window.local().get(0)?);
-//!     Ok(())
-//! }
-//!
-//! fn main() -> std::process::ExitCode {
-//!     flagpost_linux::run(hello)
-//! }
-//! ```
+//! This crate knows no kernel. Programs use `flagpost-linux`, which starts jobs and worlds over it.
+//! [`Linux`] implements the traits of [`flagpost_hal`]; a [`Mode`] says how memory is kept in step.
+//! [`Segment`](segment::Segment) is the memory; [`take_part`] makes a process one of its ranks, and
+//! [`on_threads`] makes a rank of each of some threads.
 //!
 //! # Modes
 //! | mode | for | shared words |
@@ -36,39 +14,32 @@
 //!
 //! # `unsafe`
 //! Lives in `segment` (one mapping), `bytes` (addresses in it), `cache` (cache instructions),
-//! `clock` (one counter), `coherent/order` (a fence) and `launch` (what happens between fork and
-//! exec), and where [`Coherence`](flagpost_hal::Coherence) is promised.
+//! `clock` (one counter) and `coherent/order` (a fence), and where
+//! [`Coherence`](flagpost_hal::Coherence) is promised.
 //!
 //! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 
-pub mod bind;
 mod bytes;
 mod cache;
 mod clock;
 mod coherent;
 mod control;
 mod emulated;
-mod group;
-mod job;
-pub mod launch;
 mod machine;
-mod named;
+mod part;
 mod peers;
-mod run;
-mod segment;
+pub mod segment;
 mod shape;
 mod software;
 mod wait;
 
-pub use bind::Bind;
 pub use coherent::Coherent;
+pub use control::State;
 pub use emulated::Emulated;
-pub use job::{DEFAULT_MEMORY, JoinError};
-pub use launch::{Ended, launch};
-pub use machine::{Linux, MODES, Mode};
-pub use run::{
-    HostLink, Linked, RunError, Setup, join, machines_with, mode_of_job, run, run_with, threads,
-    threads_with,
-};
+pub use machine::{Linux, Mode};
+pub use part::{Watched, on_threads, take_part};
 pub use shape::{BadShape, MAX_MEMORY, MAX_RANKS, MIN_MEMORY, Shape};
 pub use software::SoftwareCoherent;
+
+/// Names of all modes.
+pub const MODES: [&str; 3] = [Coherent::NAME, SoftwareCoherent::NAME, Emulated::NAME];

@@ -50,19 +50,9 @@ pub trait Mode: sealed::Sealed + Sized + 'static {
     }
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
-    impl Sealed for crate::Coherent {}
-    impl Sealed for crate::SoftwareCoherent {}
-    impl Sealed for crate::Emulated {}
 }
-
-/// Names of all modes.
-pub const MODES: [&str; 3] = [
-    crate::Coherent::NAME,
-    crate::SoftwareCoherent::NAME,
-    crate::Emulated::NAME,
-];
 
 /// A rank's handle of the machine: its own number, everybody's memory, a clock. Clones are the same
 /// rank's.
@@ -114,8 +104,9 @@ impl<M: Mode> Linux<M> {
         &self.regions
     }
 
+    /// The memory that all ranks share.
     #[inline(always)]
-    pub(crate) fn segment(&self) -> &Segment {
+    pub fn segment(&self) -> &Segment {
         self.regions.segment()
     }
 

@@ -46,7 +46,7 @@ const SEALS: SealFlags = SealFlags::GROW
 
 /// A job's memory, mapped.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub struct Segment {
     map: MmapRaw,
     shape: Shape,
     /// Where ranks meet that nothing else leads here.
@@ -55,7 +55,10 @@ pub(crate) struct Segment {
 
 /// Makes the memory of a job: zeros, sealed, without a name. The descriptor is inherited by child
 /// processes.
-pub(crate) fn create(shape: Shape) -> io::Result<File> {
+///
+/// # Errors
+/// What the system refused: descriptors or memory, say.
+pub fn create(shape: Shape) -> io::Result<File> {
     check_limit(shape)?;
     let file = File::from(rustix::fs::memfd_create(
         "flagpost",
@@ -67,7 +70,10 @@ pub(crate) fn create(shape: Shape) -> io::Result<File> {
 }
 
 /// [`create`], as a file without a name in `directory`.
-pub(crate) fn create_in(directory: &Path, shape: Shape) -> io::Result<File> {
+///
+/// # Errors
+/// What the system refused, or that there is no room for all of it.
+pub fn create_in(directory: &Path, shape: Shape) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -84,7 +90,10 @@ pub(crate) fn create_in(directory: &Path, shape: Shape) -> io::Result<File> {
 
 /// Refuses what is larger than this process's files may be: to grow one past that ends a process
 /// (SIGXFSZ).
-pub(crate) fn check_limit(shape: Shape) -> io::Result<()> {
+///
+/// # Errors
+/// That the limit is lower, with both numbers: ask for less, or raise the limit.
+pub fn check_limit(shape: Shape) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(limit) if limit < shape.total() as u64 => Err(no_room(
             shape,
@@ -96,7 +105,10 @@ pub(crate) fn check_limit(shape: Shape) -> io::Result<()> {
 
 /// Takes room in its file system for the bytes `part` of `file`, which grows to hold them. Where
 /// the system cannot do that, at least there is room now.
-pub(crate) fn reserve(file: &File, part: Range<u64>, shape: Shape) -> io::Result<()> {
+///
+/// # Errors
+/// That there is no room, with what is free: ask for less; or what else the system refused.
+pub fn reserve(file: &File, part: Range<u64>, shape: Shape) -> io::Result<()> {
     let len = part.end.saturating_sub(part.start);
     let free = || {
         let room =
@@ -129,7 +141,7 @@ fn no_room(shape: Shape, there_is: &str) -> io::Error {
 }
 
 /// Whether `file` is what [`create`] or [`create_in`] makes.
-pub(crate) fn is_job(file: &File) -> bool {
+pub fn is_job(file: &File) -> bool {
     is_sealed(file) || is_nameless(file)
 }
 
@@ -148,7 +160,10 @@ fn is_nameless(file: &File) -> bool {
 
 impl Segment {
     /// Maps `file`, if it is as large as `shape` says.
-    pub(crate) fn map(file: &File, shape: Shape) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// `InvalidData`: it has another size. `StorageFull`: the host has no room for it.
+    pub fn map(file: &File, shape: Shape) -> io::Result<Self> {
         let size = file.metadata()?.len();
         if size != shape.total() as u64 {
             let why = format!(
@@ -166,23 +181,26 @@ impl Segment {
     }
 
     /// This segment, as that of the file `name`.
-    pub(crate) fn named(self, name: PathBuf) -> Self {
+    pub fn named(self, name: PathBuf) -> Self {
         let name = Some(name);
         Self { name, ..self }
     }
 
     /// Its file's name, if it has had one.
-    pub(crate) fn name(&self) -> Option<&Path> {
+    pub fn name(&self) -> Option<&Path> {
         self.name.as_deref()
     }
 
     /// Memory of one process alone, for ranks that are threads.
-    pub(crate) fn of_threads(shape: Shape) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn of_threads(shape: Shape) -> io::Result<Self> {
         Self::map(&create(shape)?, shape)
     }
 
     /// Its shape.
-    pub(crate) fn shape(&self) -> Shape {
+    pub fn shape(&self) -> Shape {
         self.shape
     }
 

@@ -95,12 +95,12 @@ impl Shape {
     }
 
     /// Where the regions begin.
-    pub(crate) const fn control(self) -> usize {
+    pub const fn control(self) -> usize {
         self.control_of(self.ranks).next_multiple_of(PAGE)
     }
 
     /// The bytes of a rank's region.
-    pub(crate) const fn region_of(self, rank: u16) -> Range<u64> {
+    pub const fn region_of(self, rank: u16) -> Range<u64> {
         let start = self.control() as u64 + self.memory as u64 * rank as u64;
         start..start + self.memory as u64
     }

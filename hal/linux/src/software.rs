@@ -23,7 +23,7 @@
 //! A program that asks for either does not compile:
 //! ```
 //! # use flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock};
-//! # use flagpost_linux::{Coherent, Linux, SoftwareCoherent};
+//! # use flagpost_hal_linux::{Coherent, Linux, SoftwareCoherent};
 //! # fn locks<M: TestAndSet>() {}
 //! # fn atomics<M: NativeAtomics>() {}
 //! locks::<WithSoftwareLock<Linux<SoftwareCoherent>>>();
@@ -31,13 +31,13 @@
 //! ```
 //! ```compile_fail
 //! # use flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock};
-//! # use flagpost_linux::{Coherent, Linux, SoftwareCoherent};
+//! # use flagpost_hal_linux::{Coherent, Linux, SoftwareCoherent};
 //! # fn locks<M: TestAndSet>() {}
 //! locks::<Linux<SoftwareCoherent>>();
 //! ```
 //! ```compile_fail
 //! # use flagpost_hal::{NativeAtomics, TestAndSet, WithSoftwareLock};
-//! # use flagpost_linux::{Coherent, Linux, SoftwareCoherent};
+//! # use flagpost_hal_linux::{Coherent, Linux, SoftwareCoherent};
 //! # fn atomics<M: NativeAtomics>() {}
 //! atomics::<Linux<SoftwareCoherent>>();
 //! ```
@@ -53,6 +53,7 @@ use flagpost_hal::{Address, CachedMemory, Coherence, Lines, UncachedMemory};
 
 use crate::bytes::Bytes;
 use crate::cache::{self, Instructions};
+use crate::machine::sealed::Sealed;
 use crate::machine::{Linux, Mode};
 
 /// The mode for memory that hosts share without coherence: cache instructions, and no atomics.
@@ -62,6 +63,8 @@ pub struct SoftwareCoherent {
     /// Lines written back or dropped so far.
     lines: Cell<u64>,
 }
+
+impl Sealed for SoftwareCoherent {}
 
 impl Mode for SoftwareCoherent {
     const NAME: &'static str = "software-coherent";
@@ -213,21 +216,19 @@ impl Linux<SoftwareCoherent> {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
-    use crate::{RunError, machines_with};
+    use crate::part::on_ranks;
     use flagpost_hal::{CoreId, Region};
 
     /// How many cache instructions `act` takes.
     fn instructions(act: impl Fn(&Linux<SoftwareCoherent>, Address) + Sync) -> u64 {
-        let counts = machines_with::<SoftwareCoherent, u64, Infallible>(1, 1 << 16, |machine| {
+        let counts = on_ranks(1, |machine: Linux<SoftwareCoherent>| {
             let before = machine.mode().cache_instructions();
             act(&machine, Region::memory(CoreId::new(0)).at(0));
             let after = machine.mode().cache_instructions();
-            Ok::<u64, RunError<Infallible>>(after - before)
+            after - before
         });
-        counts.expect("it ends")[0]
+        counts[0]
     }
 
     #[test]

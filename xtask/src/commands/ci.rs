@@ -23,7 +23,7 @@ const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
 const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
 /// A tenth of those of a deep run.
 const SEEDS: u32 = 10;
-/// The other processor that `flagpost-linux` has code for.
+/// The other processor that `flagpost-hal-linux` has code for.
 const OTHER_LINUX: &str = "aarch64-unknown-linux-gnu";
 const EXAMPLE: &str = "examples/bare-metal-rust";
 

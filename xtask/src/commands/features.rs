@@ -16,7 +16,7 @@ use crate::{children, paths, toolchain};
 /// The directories of the crates for targets.
 const TARGETS: [&str; 2] = ["kernel", "hal"];
 /// Crates there that need an operating system.
-const HOSTED: [&str; 2] = ["flagpost-sim", "flagpost-linux"];
+const HOSTED: [&str; 2] = ["flagpost-sim", "flagpost-hal-linux"];
 
 pub(crate) fn check(console: &Console) -> Result<Count> {
     if !toolchain::has(console, toolchain::TARGET) {
@@ -108,7 +108,8 @@ mod tests {
         let metadata = json!({ "packages": [
             package("flagpost", "/r/kernel/Cargo.toml", &["default", "defmt"]),
             package("flagpost-scc", "/r/hal/scc/Cargo.toml", &[]),
-            package("flagpost-linux", "/r/hal/linux/Cargo.toml", &["launcher"]),
+            package("flagpost-hal-linux", "/r/hal/linux/Cargo.toml", &["x"]),
+            package("flagpost-linux", "/r/linux/Cargo.toml", &["launcher"]),
             package("xtask", "/r/xtask/Cargo.toml", &["x"]),
         ]});
         let expected = [("flagpost", vec!["defmt"]), ("flagpost-scc", vec![])];

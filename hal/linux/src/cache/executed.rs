@@ -2,7 +2,6 @@
 //! the processor is made to stop at each instruction (the trap flag), and what is about to be
 //! executed is read.
 
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -11,8 +10,9 @@ use flagpost_hal::{
 };
 
 use super::{Instructions, settled, stored};
+use crate::SoftwareCoherent;
 use crate::machine::Linux;
-use crate::{RunError, SoftwareCoherent, machines_with};
+use crate::part::on_ranks;
 
 /// Instructions that are looked for.
 const NAMES: [&str; 10] = [
@@ -158,11 +158,9 @@ pub(crate) fn executed<T>(act: impl FnOnce() -> T) -> (Vec<&'static str>, T) {
 
 /// What a rank of one, in mode `software-coherent`, does with its memory.
 fn alone(act: impl Fn(&Linux<SoftwareCoherent>, Address) + Sync) {
-    let ended = machines_with::<SoftwareCoherent, (), Infallible>(1, 1 << 16, |machine| {
+    on_ranks(1, |machine| {
         act(&machine, Region::memory(CoreId::new(0)).at(4096));
-        Ok::<(), RunError<Infallible>>(())
     });
-    ended.expect("it ends");
 }
 
 #[test]

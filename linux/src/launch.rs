@@ -29,13 +29,13 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
 };
 
+use flagpost_hal_linux::segment::{self, Segment};
+use flagpost_hal_linux::{Shape, State};
+
 use crate::bind::{self, Bind};
-use crate::control::State;
 use crate::group::{Group, Keeper, kill_sessions};
 use crate::job;
 use crate::named;
-use crate::segment::{self, Segment};
-use crate::shape::Shape;
 
 /// [`Job::grace`], unless the user says another.
 pub const GRACE: Duration = Duration::from_secs(3);

@@ -27,9 +27,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use crate::control::State;
-use crate::segment::{self, Segment};
-use crate::shape::Shape;
+use flagpost_hal_linux::segment::{self, Segment};
+use flagpost_hal_linux::{Shape, State};
 
 /// Where segments are: memory, on every Linux.
 const DIRECTORY: &str = "/dev/shm";

@@ -21,11 +21,10 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
-use crate::Coherent;
-use crate::machine::Mode;
+use flagpost_hal_linux::segment::{self, Segment};
+use flagpost_hal_linux::{Coherent, Mode as _, Shape, Watched};
+
 use crate::named;
-use crate::segment::{self, Segment};
-use crate::shape::Shape;
 
 /// Memory per rank, unless asked for otherwise. Pages that nobody touches cost nothing.
 pub const DEFAULT_MEMORY: u64 = 16 << 20;
@@ -77,8 +76,8 @@ pub(crate) struct Job {
     pub(crate) rank: u16,
     pub(crate) crowded: bool,
     pub(crate) mode: String,
-    /// Whether ranks have to notice by themselves that one is gone.
-    pub(crate) alone: bool,
+    /// Where it is noticed that a rank is gone.
+    pub(crate) watched: Watched,
 }
 
 /// A number from the environment.
@@ -301,22 +300,25 @@ impl Job {
     pub(crate) fn join() -> Result<Self, JoinError> {
         let spec = Spec::read(|name| std::env::var_os(name), starter)?;
         let failed = |why: std::io::Error| JoinError(format!("cannot join the job: {why}"));
-        let (memory, alone) = match &spec.place {
+        let (memory, watched) = match &spec.place {
             Place::Own => {
                 named::sweep_leftovers();
-                (Segment::of_threads(spec.shape).map_err(failed)?, false)
+                (
+                    Segment::of_threads(spec.shape).map_err(failed)?,
+                    Watched::Elsewhere,
+                )
             }
             Place::Descriptor(fd) => {
                 let memory = inherited(*fd, spec.shape)?;
                 end_with_parent().map_err(failed)?;
-                (memory, false)
+                (memory, Watched::Elsewhere)
             }
             Place::Named(name) => {
                 let memory = named::join(name, spec.shape, spec.rank).map_err(failed)?;
-                (memory, true)
+                (memory, Watched::ByRanks)
             }
         };
-        if !alone && memory.arrive(spec.rank).is_none() {
+        if watched == Watched::Elsewhere && memory.arrive(spec.rank).is_none() {
             return Err(JoinError(named::been_here(spec.rank)));
         }
         Ok(Self {
@@ -324,7 +326,7 @@ impl Job {
             rank: spec.rank,
             crowded: usize::from(spec.shape.ranks()) > spec.processors,
             mode: spec.mode,
-            alone,
+            watched,
         })
     }
 }

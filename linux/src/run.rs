@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use flagpost::{Config, Error, Link, World};
 use flagpost_hal::{Topology as _, WithSoftwareLock};
+use flagpost_hal_linux::segment::Segment;
+use flagpost_hal_linux::{
+    Coherent, Emulated, Linux, Mode, Shape, SoftwareCoherent, on_threads, take_part,
+};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Native};
 
 use crate::job::{Job, JoinError};
-use crate::machine::{Linux, Mode};
 use crate::named;
-use crate::segment::Segment;
-use crate::shape::Shape;
-use crate::{Coherent, Emulated, SoftwareCoherent};
 
 /// The session of a job's first world: its memory is zeros before.
 const SESSION: u32 = 1;
@@ -109,23 +109,6 @@ impl<E: Display> Display for RunError<E> {
 }
 
 impl<E: fmt::Debug + Display> std::error::Error for RunError<E> {}
-
-/// Tells the others how this rank ended, however it ends.
-struct Part {
-    segment: Arc<Segment>,
-    rank: u16,
-    well: bool,
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if self.well {
-            self.segment.leave(self.rank);
-        } else {
-            self.segment.mark_lost(self.rank);
-        }
-    }
-}
 
 fn with_world<M: Linked, T, E>(
     machine: Linux<M>,
@@ -225,27 +208,22 @@ pub fn join<M: Mode, T, E>(
     program: impl FnOnce(Linux<M>) -> Result<T, E>,
 ) -> Result<T, RunError<E>> {
     let job = Job::join().map_err(RunError::Join)?;
-    let mut part = Part {
-        segment: Arc::clone(&job.segment),
-        rank: job.rank,
-        well: false,
-    };
-    check_mode::<M>(&job).map_err(RunError::Join)?;
-    let machine = Linux::new(job.segment, job.rank, job.crowded, job.alone);
-    let result = program(machine);
-    part.well = result.is_ok();
-    result.map_err(RunError::Program)
+    let mode = job.mode;
+    take_part(job.segment, job.rank, job.crowded, job.watched, |machine| {
+        check_mode::<M>(&mode).map_err(RunError::Join)?;
+        program(machine).map_err(RunError::Program)
+    })
 }
 
-fn check_mode<M: Mode>(job: &Job) -> Result<(), JoinError> {
-    if job.mode == M::NAME {
+fn check_mode<M: Mode>(mode: &str) -> Result<(), JoinError> {
+    if mode == M::NAME {
         return Ok(());
     }
     Err(JoinError(format!(
         "the program runs in mode {}, and the job in {}: start it with --mode {}, or write it for all modes \
          (flagpost_linux::run_in_mode)",
         M::NAME,
-        job.mode,
+        mode,
         M::NAME
     )))
 }
@@ -346,33 +324,12 @@ pub fn machines_with<M: Mode, T: Send, E: Send>(
     let segment = Segment::of_threads(shape).map_err(|why| join(why.to_string()))?;
     let segment = Arc::new(segment);
     let crowded = usize::from(ranks) > crate::bind::allowed().len();
-    let rank = |rank: u16| {
-        let mut part = Part {
-            segment: Arc::clone(&segment),
-            rank,
-            well: false,
-        };
-        // Each rank of this segment is one thread, and this is it.
-        let _ = part.segment.arrive(rank);
-        let machine = Linux::new(Arc::clone(&segment), rank, crowded, false);
-        let result = program(machine);
-        part.well = result.is_ok();
-        result
-    };
-    let results = std::thread::scope(|scope| {
-        let rank = &rank;
-        let threads: Vec<_> = (0..ranks)
-            .map(|number| scope.spawn(move || rank(number)))
-            .collect();
-        // Panics go on once all have ended.
-        let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        results
-    });
+    let results = on_threads(&segment, crowded, program);
     let mut done = Vec::new();
     let mut failed: Option<(usize, RunError<E>)> = None;
     let first = segment.lost().map(usize::from);
     for (number, result) in results.into_iter().enumerate() {
-        match result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+        match result {
             Ok(value) => done.push(value),
             // Who was lost first is the cause.
             Err(why) if failed.is_none() || first == Some(number) => failed = Some((number, why)),

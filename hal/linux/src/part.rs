@@ -1,0 +1,102 @@
+//! A rank's part in a job: from its handle of the machine to what the others are told at its end.
+
+use std::sync::Arc;
+
+use crate::machine::{Linux, Mode};
+use crate::segment::Segment;
+
+/// Tells the others how this rank ended, however it ends.
+struct Part {
+    segment: Arc<Segment>,
+    rank: u16,
+    well: bool,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.well {
+            self.segment.leave(self.rank);
+        } else {
+            self.segment.mark_lost(self.rank);
+        }
+    }
+}
+
+/// Where it is noticed that a rank has ended without having said so.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// In the process that has started the ranks.
+    Elsewhere,
+    /// In each rank.
+    ByRanks,
+}
+
+/// Runs `program` as rank `rank` of `segment`, where it has [arrived](Segment::arrive) there.
+/// `crowded` if the ranks are more than their processors.
+///
+/// The others learn that the rank has left if `program` returns `Ok`; else, that it is lost.
+///
+/// # Errors
+/// The program's.
+pub fn take_part<M: Mode, T, E>(
+    segment: Arc<Segment>,
+    rank: u16,
+    crowded: bool,
+    watched: Watched,
+    program: impl FnOnce(Linux<M>) -> Result<T, E>,
+) -> Result<T, E> {
+    let mut part = Part {
+        segment: Arc::clone(&segment),
+        rank,
+        well: false,
+    };
+    let alone = watched == Watched::ByRanks;
+    let result = program(Linux::new(segment, rank, crowded, alone));
+    part.well = result.is_ok();
+    result
+}
+
+/// Runs `program` on a thread per rank of `segment`, which is new. Returns what each returned.
+///
+/// # Panics
+/// If a thread does, after all have ended.
+pub fn on_threads<M: Mode, T: Send, E: Send>(
+    segment: &Arc<Segment>,
+    crowded: bool,
+    program: impl Fn(Linux<M>) -> Result<T, E> + Sync,
+) -> Vec<Result<T, E>> {
+    let program = &program;
+    let rank = |rank: u16| {
+        // Each rank of this segment is one thread, and this is it.
+        let _ = segment.arrive(rank);
+        let segment = Arc::clone(segment);
+        take_part(segment, rank, crowded, Watched::Elsewhere, program)
+    };
+    let results = std::thread::scope(|scope| {
+        let rank = &rank;
+        let threads: Vec<_> = (0..segment.shape().ranks())
+            .map(|number| scope.spawn(move || rank(number)))
+            .collect();
+        // Panics continue once all have ended.
+        let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        results
+    });
+    let result = |ended: std::thread::Result<_>| {
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    };
+    results.into_iter().map(result).collect()
+}
+
+/// What `program` returns on each rank of a job of its own: for tests of the modes.
+#[cfg(test)]
+pub(crate) fn on_ranks<M: Mode, T: Send>(
+    ranks: u32,
+    program: impl Fn(Linux<M>) -> T + Sync,
+) -> Vec<T> {
+    let shape = crate::Shape::new(ranks, 1 << 16).expect("it makes sense");
+    let segment = Arc::new(Segment::of_threads(shape).expect("there is memory"));
+    let results = on_threads(&segment, false, |machine: Linux<M>| {
+        Ok::<T, std::convert::Infallible>(program(machine))
+    });
+    results.into_iter().map(|Ok(value)| value).collect()
+}

@@ -1,0 +1,60 @@
+//! Flagpost on Linux: one process per rank, over memory that all of them map.
+//!
+//! A program calls [`run`] in its `main`, and `flagpost-run -n 4 program` starts four ranks of it;
+//! `mpiexec` and `srun` start ranks, too. Each rank gets its [`World`](flagpost::World), and all
+//! calls of the kernel work as on a chip. [`threads`] runs the same function on threads of one
+//! process, for unit tests. Programs that run this way are in `examples/linux`.
+//!
+//! # A program
+//! Each rank puts a number into the memory of the next rank.
+//! ```no_run
+//! use flagpost::{Error, Link, Source, Tag, World};
+//!
+//! fn hello<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+//!     let (me, size) = (world.rank(), world.size());
+//!     let window = world.allocate::<u32>(1)?;
+//!     let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
+//!     arrived.start()?;
+//!     world.barrier()?; // every rank is ready to receive
+//!     window.put_notify(me.next(size), 0, &[u32::from(me.get())], Tag(0))?;
+//!     let sender = arrived.wait()?.source;
+//!     println!("{me} of {size}: {sender} has put {}", window.local().get(0)?);
+//!     Ok(())
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     flagpost_linux::run(hello)
+//! }
+//! ```
+//!
+//! # Modes
+//! | mode | for | shared words |
+//! |---|---|---|
+//! | [`Coherent`] | one host | atomics; no cache instructions |
+//! | [`SoftwareCoherent`] | memory that hosts share without coherence | past the caches, by cache instructions; no atomics, by type |
+//! | [`Emulated`] | tests | as [`Coherent`]; cached accesses go to a private image per rank |
+//!
+//! # `unsafe`
+//! Stands in `launch` only: what happens between fork and exec. The machine below, in
+//! [`flagpost_hal_linux`], has more.
+//!
+//! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
+
+pub mod bind;
+mod group;
+mod job;
+pub mod launch;
+mod named;
+mod run;
+
+pub use bind::Bind;
+pub use flagpost_hal_linux::{
+    BadShape, Coherent, Emulated, Linux, MAX_MEMORY, MAX_RANKS, MIN_MEMORY, MODES, Mode, Shape,
+    SoftwareCoherent,
+};
+pub use job::{DEFAULT_MEMORY, JoinError};
+pub use launch::{Ended, launch};
+pub use run::{
+    HostLink, Linked, RunError, Setup, join, machines_with, mode_of_job, run, run_with, threads,
+    threads_with,
+};
