@@ -60,7 +60,8 @@
 //! | [`Doorbell`] | optional: wake a core | 2 |
 //!
 //! [`Machine`] is the sum of those that a load/store machine needs to run the kernel.
-//! [`WithSoftwareLock`] adds [`TestAndSet`] to a machine that has no registers.
+//! [`WithSoftwareLock`] adds [`TestAndSet`] to a machine that has no registers. A network with
+//! remote memory access is no such machine: its contract is [`fabric`].
 //!
 //! # For those who port
 //! Implement the traits on the handle that a core holds of itself (it is neither `Send` nor
@@ -74,6 +75,7 @@
 
 mod address;
 mod coherence;
+pub mod fabric;
 pub mod image;
 mod lock;
 mod machine;
@@ -85,6 +87,6 @@ pub use address::{Address, CoreId, Kind, Region, Spot};
 pub use coherence::{Coherence, Lines};
 pub use lock::{Held, TestAndSet};
 pub use machine::{Clock, Delay, Doorbell, Machine, MessageBuffer, Relax, Topology, Watch};
-pub use memory::{Atomic, CachedMemory, NativeAtomics, UncachedMemory};
+pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory};
 pub use place::is_library;
 pub use software_lock::WithSoftwareLock;

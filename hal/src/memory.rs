@@ -176,24 +176,52 @@ pub trait CachedMemory {
     fn write(&self, at: Address, from: &[u8]);
 }
 
-/// An indivisible operation of [`NativeAtomics`] on a word of type `T`.
+/// An indivisible operation on a word of type `T`. The word's former value is the answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Atomic<T = u32> {
+pub enum Amo<T = u64> {
+    /// Changes nothing.
+    Read,
     /// Adds, wrapping around.
     Add(T),
+    /// Keeps the given bits.
+    And(T),
     /// Sets the given bits.
     Or(T),
+    /// Turns the given bits over.
+    Xor(T),
     /// Stores the value.
     Swap(T),
-    /// Stores `new` if the word holds `old`.
+    /// Stores `new` if the word holds `expected`.
     CompareSwap {
-        /// Expected value.
-        old: T,
-        /// Value to store.
+        /// What the word should hold.
+        expected: T,
+        /// What it holds then.
         new: T,
     },
 }
+
+macro_rules! apply {
+    ($($word:ty)*) => {$(
+        impl Amo<$word> {
+            /// What a word that held `old` holds then.
+            pub const fn apply(self, old: $word) -> $word {
+                match self {
+                    Self::Read => old,
+                    Self::Add(value) => old.wrapping_add(value),
+                    Self::And(value) => old & value,
+                    Self::Or(value) => old | value,
+                    Self::Xor(value) => old ^ value,
+                    Self::Swap(value) => value,
+                    Self::CompareSwap { expected, new } if old == expected => new,
+                    Self::CompareSwap { .. } => old,
+                }
+            }
+        }
+    )*};
+}
+
+apply!(u32 u64);
 
 /// Optional: atomic operations that reach every core of the machine.
 ///
@@ -206,11 +234,11 @@ pub trait NativeAtomics {
 
     /// Performs `operation` on the aligned word at `at`, past the caches, in one indivisible step,
     /// and returns the word's former value. Orders nothing else: see U5 of [`UncachedMemory`].
-    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32;
+    fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32;
 
     /// [`atomic_u32`](Self::atomic_u32) on the aligned 8 bytes at `at`. Where there is nothing of
     /// the kind, does nothing; then nobody calls it.
-    fn atomic_u64(&self, at: Address, operation: Atomic<u64>) -> u64 {
+    fn atomic_u64(&self, at: Address, operation: Amo) -> u64 {
         let _ = (at, operation);
         0
     }

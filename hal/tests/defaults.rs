@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use embedded_hal::delay::DelayNs as _;
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Delay, Kind, Lines, Machine,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Delay, Kind, Lines, Machine,
     MessageBuffer, NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
@@ -162,7 +162,7 @@ impl Relax for Plain {
 }
 
 impl NativeAtomics for Plain {
-    fn atomic_u32(&self, at: Address, _: Atomic) -> u32 {
+    fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
         self.load_u32(at)
     }
 }
@@ -297,7 +297,7 @@ fn hints_and_optional_parts_are_off() {
     assert_eq!(machine.lost(), None);
     machine.ended();
     Topology::called(&machine, Location::caller());
-    assert_eq!(machine.atomic_u64(own(8), Atomic::Add(1)), 0);
+    assert_eq!(machine.atomic_u64(own(8), Amo::Add(1)), 0);
     assert_eq!(
         machine.peek(own(8), 8),
         Vec::from_iter(8..16),

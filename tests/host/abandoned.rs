@@ -2,9 +2,10 @@
 //! the end is reported all the same.
 
 use flagpost::{Budget, Config, Error, Link, Rank, Tag, Window, World};
+use flagpost_explore::Mock;
 use flagpost_link::Refusal;
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config as Chip, End, Mock, Nic, Sim, SimCore, Wire};
+use flagpost_sim::{Config as Chip, End, Nic, Sim, SimCore, Wire};
 
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flagpost::{Config as WorldConfig, Error, Rank, World};
+use flagpost_explore::Mock;
 use flagpost_hal::Relax as _;
 use flagpost_link::{Link, Op, Place, Refusal};
 use flagpost_mapped::{Mapped, Ring};
-use flagpost_sim::{Config, Mock, Nic, Preset, Sim, SimCore};
+use flagpost_sim::{Config, Nic, Preset, Sim, SimCore};
 
 /// Batches that the receiver takes.
 const BATCHES: u32 = 200;

@@ -7,8 +7,9 @@ use flagpost::{
     Config as WorldConfig, Counter, Error, Group, Link, Notice, Rank, Rma, Signal, Tag, World,
     epoch::Assert, rma::Operation,
 };
+use flagpost_explore::Mock;
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Mock, Nic, Preset, Sim, SimCore};
+use flagpost_sim::{Config, Nic, Preset, Sim, SimCore};
 
 const SIZE: u16 = 2;
 

@@ -1,7 +1,7 @@
 //! What a case gets, and what it gives back.
 
 use flagpost::{Link, VectorLink};
-use flagpost_hal::{Address, Atomic, Doorbell, Machine};
+use flagpost_hal::{Address, Amo, Doorbell, Machine};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Ring};
 
@@ -59,7 +59,7 @@ pub fn mapped<M: Machine + Clone>(
 }
 
 /// [`NativeAtomics::atomic_u32`](flagpost_hal::NativeAtomics::atomic_u32) of machine `M`.
-pub type AtomicU32<M> = fn(&M, Address, Atomic) -> u32;
+pub type AtomicU32<M> = fn(&M, Address, Amo<u32>) -> u32;
 
 /// What a case is called with, on each core.
 pub struct Context<'a, P: Platform> {

@@ -18,7 +18,7 @@ const KERNEL: [(&str, &[&str]); 4] = [
         "flagpost",
         &["bitflags", "bytemuck", "defmt", "flagpost-link"],
     ),
-    ("flagpost-link", &["defmt"]),
+    ("flagpost-link", &["defmt", "flagpost-hal"]),
     (
         "flagpost-mapped",
         &["defmt", "flagpost-hal", "flagpost-link"],

@@ -16,10 +16,10 @@
 //! Test-and-set registers are words beside the regions; the host's atomic operations reach all
 //! ranks, so [`NativeAtomics`] is there.
 
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Spot, TestAndSet,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Spot, TestAndSet,
     UncachedMemory,
 };
 
@@ -182,11 +182,14 @@ impl TestAndSet for Linux<Coherent> {
 macro_rules! change {
     ($word:expr, $operation:expr) => {
         match ($word, $operation) {
-            (word, Atomic::Add(value)) => word.fetch_add(value, AcqRel),
-            (word, Atomic::Or(value)) => word.fetch_or(value, AcqRel),
-            (word, Atomic::Swap(value)) => word.swap(value, AcqRel),
-            (word, Atomic::CompareSwap { old, new }) => {
-                match word.compare_exchange(old, new, AcqRel, Relaxed) {
+            (word, Amo::Read) => word.load(Acquire),
+            (word, Amo::Add(value)) => word.fetch_add(value, AcqRel),
+            (word, Amo::And(value)) => word.fetch_and(value, AcqRel),
+            (word, Amo::Or(value)) => word.fetch_or(value, AcqRel),
+            (word, Amo::Xor(value)) => word.fetch_xor(value, AcqRel),
+            (word, Amo::Swap(value)) => word.swap(value, AcqRel),
+            (word, Amo::CompareSwap { expected, new }) => {
+                match word.compare_exchange(expected, new, AcqRel, Relaxed) {
                     Ok(found) | Err(found) => found,
                 }
             }
@@ -199,13 +202,13 @@ impl NativeAtomics for Linux<Coherent> {
 
     #[inline]
     #[track_caller]
-    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+    fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         change!(self.regions().word(at), operation)
     }
 
     #[inline]
     #[track_caller]
-    fn atomic_u64(&self, at: Address, operation: Atomic<u64>) -> u64 {
+    fn atomic_u64(&self, at: Address, operation: Amo) -> u64 {
         change!(self.regions().long(at), operation)
     }
 }

@@ -35,7 +35,7 @@
 use std::rc::Rc;
 
 use flagpost_hal::{
-    Address, Atomic, Clock, Coherence, CoreId, Lines, NativeAtomics, Region, TestAndSet, Topology,
+    Address, Amo, Clock, Coherence, CoreId, Lines, NativeAtomics, Region, TestAndSet, Topology,
     UncachedMemory,
 };
 use flagpost_scc::bus::State;
@@ -257,7 +257,7 @@ impl Bus for SccBus {
                 }
                 .encode()
             }
-            Behind::Counter(word, true) => self.core.atomic_u32(word, Atomic::Add(1)),
+            Behind::Counter(word, true) => self.core.atomic_u32(word, Amo::Add(1)),
             Behind::Counter(word, false) => self.core.load_u32(word),
             Behind::Time(shift) => ((self.core.cycles() / 8) >> shift) as u32,
         }

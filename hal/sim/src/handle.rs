@@ -24,7 +24,7 @@ use std::fmt;
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Kind, Lines, MessageBuffer,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Kind, Lines, MessageBuffer,
     NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
 };
 
@@ -392,7 +392,7 @@ impl<const LINE: usize> Relax for SimCore<LINE> {
 
 impl<const LINE: usize> NativeAtomics for SimCore<LINE> {
     #[track_caller]
-    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+    fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         self.ask_at_word(Access::Atomic(operation), at) as u32
     }
 }

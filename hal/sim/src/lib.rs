@@ -117,7 +117,7 @@ pub use config::{Config, Oracles, Profile, Schedule};
 
 pub use explore::{Bounds, Choices, Count, Explored, Method};
 pub use handle::SimCore;
-pub use network::{Mock, Nic, Wire};
+pub use network::{Nic, Wire};
 pub use plan::{Controllers, Mesh};
 pub use preset::Preset;
 pub use report::{Alarm, Counters, End, Failure, Marked, Oracle, Report, Waiting, Word};

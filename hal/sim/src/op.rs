@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use flagpost_hal::Atomic;
+use flagpost_hal::Amo;
 
 use crate::machine::message::Message;
 use crate::machine::network::Request;
@@ -45,7 +45,7 @@ pub(crate) enum Access {
     /// Places some of the combining buffer's bytes. Replies 1 while some are left.
     Empty,
     /// Indivisible operation on a word.
-    Atomic(Atomic),
+    Atomic(Amo<u32>),
     /// Cached load of part of a line.
     Read { len: u8 },
     /// Cached store to part of a line.

@@ -40,7 +40,8 @@ pub mod mutant;
 mod types;
 mod vector;
 
+pub use flagpost_hal::Amo;
 pub use heap::{Full, Heap, PIECES};
 pub use link::Link;
-pub use types::{Amo, Key, Op, Pending, Place, Rank, Refusal, Slot, Width};
+pub use types::{Key, Op, Pending, Place, Rank, Refusal, Slot, Width};
 pub use vector::VectorLink;

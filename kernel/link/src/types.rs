@@ -3,6 +3,8 @@
 use core::{cell::Cell, fmt, ops::Deref};
 
 use crate::Link;
+#[cfg(doc)]
+use flagpost_hal::Amo;
 
 /// Number of a process (here: of a core) in the world, `0..size`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,52 +104,6 @@ pub enum Place {
     Symmetric,
     /// Anywhere: peers are told its key.
     Own,
-}
-
-/// What is done to a cell, all of it or none. The cell's former value is the answer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Amo {
-    /// Nothing.
-    Read,
-    /// Adds, wrapping around.
-    Add(u64),
-    /// Keeps the given bits.
-    And(u64),
-    /// Sets the given bits.
-    Or(u64),
-    /// Turns the given bits over.
-    Xor(u64),
-    /// Stores the value.
-    Swap(u64),
-    /// Stores `new` if the cell holds `expected`.
-    CompareSwap {
-        /// What the cell should hold.
-        expected: u64,
-        /// What it holds then.
-        new: u64,
-    },
-}
-
-impl Amo {
-    /// What a cell that held `old` holds then.
-    pub const fn apply(self, old: u64) -> u64 {
-        match self {
-            Self::Read => old,
-            Self::Add(value) => old.wrapping_add(value),
-            Self::And(value) => old & value,
-            Self::Or(value) => old | value,
-            Self::Xor(value) => old ^ value,
-            Self::Swap(value) => value,
-            Self::CompareSwap { expected, new } => {
-                if old == expected {
-                    new
-                } else {
-                    old
-                }
-            }
-        }
-    }
 }
 
 /// How much of a cell an [`Amo`] is about.

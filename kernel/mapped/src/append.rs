@@ -1,7 +1,7 @@
 //! The producers' side of the rings: see [`ring`](crate::ring).
 
-use flagpost_hal::{Address, Atomic, Machine, Region};
-use flagpost_link::{Key, Link as _, Op, Rank, Refusal, order, point, site};
+use flagpost_hal::{Address, Machine, Region};
+use flagpost_link::{Amo, Key, Link as _, Op, Rank, Refusal, order, point, site};
 
 use crate::{
     Atomics, Mapped,
@@ -99,8 +99,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             for _ in 0..ATTEMPTS {
                 let old = self.machine.load_u32(tail);
                 room(old)?;
-                let new = old.wrapping_add(1);
-                if A::atomic(&self.machine, tail, Atomic::CompareSwap { old, new }) == Some(old) {
+                let (expected, new) = (old, old.wrapping_add(1));
+                let swap = Amo::CompareSwap { expected, new };
+                if A::atomic(&self.machine, tail, swap) == Some(old) {
                     return Ok(old);
                 }
             }

@@ -38,7 +38,7 @@
 //!
 //! [`Mapped::start`]: crate::Mapped::start
 
-use flagpost_hal::{Address, Atomic, Machine, NativeAtomics};
+use flagpost_hal::{Address, Machine, NativeAtomics};
 use flagpost_link::{Amo, Rank, Refusal};
 
 use crate::Mapped;
@@ -63,10 +63,10 @@ pub trait Atomics<M>: sealed::Sealed {
     const WIDE: bool;
 
     /// The machine's atomic operation.
-    fn atomic(machine: &M, at: Address, operation: Atomic) -> Option<u32>;
+    fn atomic(machine: &M, at: Address, operation: Amo<u32>) -> Option<u32>;
 
     /// The same on 8 bytes.
-    fn atomic_long(machine: &M, at: Address, operation: Atomic<u64>) -> Option<u64>;
+    fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64>;
 }
 
 /// Closed to other types.
@@ -80,11 +80,11 @@ impl<M> Atomics<M> for UnderLock {
     const NATIVE: bool = false;
     const WIDE: bool = false;
 
-    fn atomic(_: &M, _: Address, _: Atomic) -> Option<u32> {
+    fn atomic(_: &M, _: Address, _: Amo<u32>) -> Option<u32> {
         None
     }
 
-    fn atomic_long(_: &M, _: Address, _: Atomic<u64>) -> Option<u64> {
+    fn atomic_long(_: &M, _: Address, _: Amo) -> Option<u64> {
         None
     }
 }
@@ -94,12 +94,12 @@ impl<M: NativeAtomics> Atomics<M> for Native {
     const WIDE: bool = M::WIDE;
 
     #[inline(always)]
-    fn atomic(machine: &M, at: Address, operation: Atomic) -> Option<u32> {
+    fn atomic(machine: &M, at: Address, operation: Amo<u32>) -> Option<u32> {
         Some(machine.atomic_u32(at, operation))
     }
 
     #[inline]
-    fn atomic_long(machine: &M, at: Address, operation: Atomic<u64>) -> Option<u64> {
+    fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64> {
         M::WIDE.then(|| machine.atomic_u64(at, operation))
     }
 }
@@ -112,12 +112,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let native = |operation| A::atomic(&self.machine, at, operation);
         let old = match amo {
             Amo::Read => Some(self.machine.load_u32(at)),
-            Amo::Add(value) => native(Atomic::Add(value as u32)),
-            Amo::Or(value) => native(Atomic::Or(value as u32)),
-            Amo::Swap(value) => native(Atomic::Swap(value as u32)),
+            Amo::Add(value) => native(Amo::Add(value as u32)),
+            Amo::Or(value) => native(Amo::Or(value as u32)),
+            Amo::Swap(value) => native(Amo::Swap(value as u32)),
             Amo::CompareSwap { expected, new } => match u32::try_from(expected) {
-                Ok(old) => native(Atomic::CompareSwap {
-                    old,
+                Ok(old) => native(Amo::CompareSwap {
+                    expected: old,
                     new: new as u32,
                 }),
                 // The cell never holds as much.
@@ -139,11 +139,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     pub(crate) fn change_long(&self, at: Address, amo: Amo) -> Option<u64> {
         let native = |operation| A::atomic_long(&self.machine, at, operation);
         match amo {
-            Amo::Read => native(Atomic::Add(0)),
-            Amo::Add(value) => native(Atomic::Add(value)),
-            Amo::Or(value) => native(Atomic::Or(value)),
-            Amo::Swap(value) => native(Atomic::Swap(value)),
-            Amo::CompareSwap { expected: old, new } => native(Atomic::CompareSwap { old, new }),
+            Amo::Read => native(Amo::Add(0)),
+            Amo::Add(value) => native(Amo::Add(value)),
+            Amo::Or(value) => native(Amo::Or(value)),
+            Amo::Swap(value) => native(Amo::Swap(value)),
+            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap { expected, new }),
             Amo::And(_) | Amo::Xor(_) => None,
         }
     }
@@ -163,14 +163,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         at: Address,
         mut new: impl FnMut(u64) -> u64,
     ) -> Result<u64, Refusal> {
-        let read = A::atomic_long(&self.machine, at, Atomic::Add(0));
+        let read = A::atomic_long(&self.machine, at, Amo::Add(0));
         let mut old = read.unwrap_or_default();
         for _ in 0..ATTEMPTS {
             let changed = new(old);
             if changed == old {
                 return Ok(old);
             }
-            let swap = Atomic::CompareSwap { old, new: changed };
+            let swap = Amo::CompareSwap {
+                expected: old,
+                new: changed,
+            };
             match A::atomic_long(&self.machine, at, swap) {
                 Some(found) if found == old => return Ok(old),
                 Some(found) => old = found,
@@ -195,7 +198,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             if changed == old {
                 return Ok(old);
             }
-            let swap = Atomic::CompareSwap { old, new: changed };
+            let swap = Amo::CompareSwap {
+                expected: old,
+                new: changed,
+            };
             match A::atomic(&self.machine, at, swap) {
                 Some(found) if found == old => return Ok(old),
                 Some(found) => old = found,

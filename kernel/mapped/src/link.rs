@@ -2,7 +2,7 @@
 
 use core::{cell::Cell, marker::PhantomData, panic::Location};
 
-use flagpost_hal::{Address, Atomic, CoreId, Machine, Region};
+use flagpost_hal::{Address, CoreId, Machine, Region};
 use flagpost_link::{
     Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, order, point,
 };
@@ -365,11 +365,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         self.stored();
         let old = match amo {
             Amo::Read => Some(self.machine.load_u32(at)),
-            Amo::Add(value) => native(Atomic::Add(value as u32)),
-            Amo::Or(value) => native(Atomic::Or(value as u32)),
-            Amo::Swap(value) => native(Atomic::Swap(value as u32)),
-            Amo::CompareSwap { expected, new } => native(Atomic::CompareSwap {
-                old: expected as u32,
+            Amo::Add(value) => native(Amo::Add(value as u32)),
+            Amo::Or(value) => native(Amo::Or(value as u32)),
+            Amo::Swap(value) => native(Amo::Swap(value as u32)),
+            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
+                expected: expected as u32,
                 new: new as u32,
             }),
             Amo::And(_) | Amo::Xor(_) => None,

@@ -7,6 +7,8 @@
 //! order between operations, and no atomic operation but those on cells of 8 bytes. The only fabric
 //! today is the simulated one of `flagpost-sim`.
 //!
+//! [`Fabric`]: flagpost_hal::fabric::Fabric
+//!
 //! ```text
 //!   kernel        put, get, put_immediate, signal …
 //!   ─────────────────────────────────────────────────────────── Link
@@ -80,10 +82,8 @@ extern crate alloc;
 
 mod answers;
 mod control;
-mod fabric;
 mod link;
 mod looks;
 mod operations;
 
-pub use fabric::{Event, Fabric, SendQueueFull, Watched, Work};
 pub use link::Networked;

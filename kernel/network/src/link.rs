@@ -4,10 +4,10 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};
 use core::panic::Location;
 
+use flagpost_hal::fabric::{Fabric, Work};
 use flagpost_link::{Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, point};
 
 use crate::{
-    Fabric, Work,
     answers::{Answer, Answers, PLACE, PLACES, Purpose},
     control::Said,
     looks::Looks,
@@ -97,8 +97,8 @@ impl<F: Fabric> Networked<F> {
     /// [`Refusal::NoMemory`] if registered memory cannot hold the fixed part for this many ranks
     /// and entries.
     pub fn start_with_queue(fabric: F, entries: u32) -> Result<Self, Refusal> {
-        let ranks = u32::from(fabric.size());
-        let (first, size) = (Self::allocations(fabric.size()), fabric.memory_size());
+        let ranks = u32::from(fabric.cores());
+        let (first, size) = (Self::allocations(fabric.cores()), fabric.memory_size());
         if first > size {
             let missing = first.saturating_sub(size);
             return Err(Refusal::NoMemory { missing });
@@ -168,7 +168,7 @@ impl<F: Fabric> Networked<F> {
     }
 
     fn is_own(&self, rank: Rank) -> bool {
-        rank == self.fabric.rank()
+        rank == self.rank()
     }
 
     /// Takes the oldest immediate that has arrived.
@@ -205,11 +205,11 @@ impl<F: Fabric> Link for Networked<F> {
     const DIRECT: bool = false;
 
     fn rank(&self) -> Rank {
-        self.fabric.rank()
+        Rank::new(self.fabric.core().get())
     }
 
     fn size(&self) -> u16 {
-        self.fabric.size()
+        self.fabric.cores()
     }
 
     fn connect(&self, to: Rank) -> Result<(), Refusal> {
@@ -528,7 +528,7 @@ impl<F: Fabric> Link for Networked<F> {
     }
 
     fn lost(&self) -> Option<Rank> {
-        self.fabric.lost()
+        Some(Rank::new(self.fabric.lost()?.get()))
     }
 
     fn now(&self) -> u64 {

@@ -6,9 +6,8 @@
 
 use core::cell::Cell;
 
+use flagpost_hal::fabric::{Fabric, Watched};
 use flagpost_link::point;
-
-use crate::{Fabric, Watched};
 
 /// Words that are remembered. A loop that looks at more only gives time to others.
 const WORDS: usize = 4;

@@ -3,10 +3,12 @@
 //! An operation is under way from [`begin`](Networked::begin) until an event tells its end. Answers
 //! are kept until whoever began it asks for them.
 
+use flagpost_hal::CoreId;
+use flagpost_hal::fabric::{Event, Fabric, Work};
 use flagpost_link::{Amo, Op, Rank, Refusal, point};
 
 use crate::{
-    Event, Fabric, Networked, Work,
+    Networked,
     answers::{Answer, PLACE, Purpose},
     control::Said,
     link::{Peer, count},
@@ -21,7 +23,7 @@ impl<F: Fabric> Networked<F> {
         }
         self.looks.mark();
         let id = self.answers.next();
-        if self.fabric.post(id, to, work).is_err() {
+        if self.fabric.post(id, CoreId::new(to.get()), work).is_err() {
             // ROOM: what is done takes it until its event is taken; who only begins again would
             // wait for ever.
             self.poll();
@@ -39,7 +41,7 @@ impl<F: Fabric> Networked<F> {
             match event {
                 Event::Done { id, value } => self.ended(id, Some(value)),
                 Event::Failed { id } => self.ended(id, None),
-                Event::Immediate { from, immediate } => self.hear(from, immediate),
+                Event::Immediate { from, immediate } => self.hear(Rank::new(from.get()), immediate),
             }
         }
     }
@@ -49,7 +51,7 @@ impl<F: Fabric> Networked<F> {
     pub(crate) fn look(&self) {
         self.poll();
         if self.owed.take() {
-            for (rank, peer) in (0..self.fabric.size()).map(Rank::new).zip(&self.peers) {
+            for (rank, peer) in (0..self.fabric.cores()).map(Rank::new).zip(&self.peers) {
                 self.give_back(rank, peer);
             }
         }
@@ -118,7 +120,7 @@ impl<F: Fabric> Networked<F> {
             let peer = self.peers.get(rank.index());
             peer.is_some_and(|peer| peer.under_way.get() > 0)
         };
-        let mut all = (0..self.fabric.size()).map(Rank::new);
+        let mut all = (0..self.fabric.cores()).map(Rank::new);
         match at {
             Some(rank) => Some(rank).filter(under_way),
             None => all.find(under_way),
@@ -141,7 +143,7 @@ impl<F: Fabric> Networked<F> {
         let lost = match at {
             Some(rank) => self.peer(rank)?.untold.to_one.take().then_some(rank),
             None => {
-                let mut all = (0..self.fabric.size()).map(Rank::new).zip(&self.peers);
+                let mut all = (0..self.fabric.cores()).map(Rank::new).zip(&self.peers);
                 let lost = all.find(|(_, peer)| peer.untold.to_all.take());
                 lost.map(|(rank, _)| rank)
             }

@@ -7,7 +7,7 @@
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
     NativeAtomics, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::SimCore;
@@ -183,7 +183,7 @@ impl Relax for Coherent {
 
 impl NativeAtomics for Coherent {
     #[track_caller]
-    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+    fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         self.0.atomic_u32(at, operation)
     }
 }

@@ -33,7 +33,7 @@ use std::cell::RefCell;
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
     NativeAtomics, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
@@ -569,7 +569,7 @@ impl Relax for Late {
 
 impl NativeAtomics for Late {
     #[track_caller]
-    fn atomic_u32(&self, at: Address, operation: Atomic) -> u32 {
+    fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         let old = self.0.atomic_u32(at, operation);
         self.ask(12, at, 0);
         old

@@ -31,7 +31,7 @@ use flagpost_tests::{
     Args, AtomicU32, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped,
 };
 
-pub use network::Network;
+pub use network::{Mock, Network};
 
 pub use chip::{Chip, NoRegisters, Port, preset_settings_of};
 

@@ -1,7 +1,11 @@
 //! The cases on the simulated network.
 
-use flagpost_sim::{Mock, Nic, SimCore};
+use flagpost_network::Networked;
+use flagpost_sim::{Nic, SimCore};
 use flagpost_tests::{Platform, Refusal, Ring};
+
+/// The kernel's link over the simulated network.
+pub type Mock = Networked<Nic>;
 
 /// The simulated network, as the cases see it.
 pub struct Network;

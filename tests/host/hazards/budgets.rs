@@ -5,7 +5,7 @@ use flagpost::{
     Budget, Config, Error, Link, MatchVector, MatchingList, Rank, Rma as _, Tag, Window, World,
 };
 use flagpost_hal::{
-    Address, Atomic, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
+    Address, Amo, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
 };
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Profile, SimCore};
@@ -123,7 +123,7 @@ fn wait_within(core: &Core, at: Address, value: u32) -> bool {
 fn told_twice(core: &Core, remedy: bool) -> Outcome {
     let posted = |target| at(0, 4 * u32::from(target));
     let (data, counter) = (at(1, 0), |target| at(target, 8));
-    let complete = |target| core.atomic_u32(counter(target), Atomic::Add(u32::MAX));
+    let complete = |target| core.atomic_u32(counter(target), Amo::Add(u32::MAX));
     clear(core);
     core.store_u32(counter(me(core)), 2);
     core.drain();

@@ -4,7 +4,8 @@ use flagpost::{
     Budget, Counter, Displacement, DynamicOptions, Error, Link as _, Rma as _, World,
     rma::Operation,
 };
-use flagpost_sim::{Mock, Wire};
+use flagpost_explore::Mock;
+use flagpost_sim::Wire;
 
 use crate::network::{error, peers, runs};
 

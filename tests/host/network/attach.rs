@@ -3,7 +3,8 @@
 use flagpost::{
     Budget, Displacement, DynamicOptions, DynamicWindow, Error, Rma as _, Validation, World,
 };
-use flagpost_sim::{Mock, Wire};
+use flagpost_explore::Mock;
+use flagpost_sim::Wire;
 
 use crate::network::{error, in_the_end, peers, runs};
 

@@ -3,7 +3,8 @@
 use core::cell::Cell;
 
 use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, World, epoch::Lock};
-use flagpost_sim::{Mock, Wire};
+use flagpost_explore::Mock;
+use flagpost_sim::Wire;
 
 use crate::network::{REFUSES, by_steps, error, peers, runs};
 

@@ -4,9 +4,10 @@ use flagpost::{
     EpochSlots, Error, Link as _, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy,
     rma::wait_any,
 };
+use flagpost_explore::Mock;
 use flagpost_link::{Amo, Op, Place, Refusal, Width};
 use flagpost_network::Networked;
-use flagpost_sim::{Mock, Wire};
+use flagpost_sim::Wire;
 
 use crate::network::tap::{Seen, Tap, tapped};
 use crate::network::{error, runs};

@@ -16,7 +16,8 @@ mod survivor;
 mod tap;
 
 use flagpost::{Budget, Error, Link as _, Rank, Unfinished, World};
-use flagpost_sim::{Config, Mock, Nic, Preset, SimCore, Wire, sweep};
+use flagpost_explore::Mock;
+use flagpost_sim::{Config, Nic, Preset, SimCore, Wire, sweep};
 
 /// There is room for one operation of a rank.
 const REFUSES: Wire = Wire {

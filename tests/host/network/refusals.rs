@@ -4,7 +4,8 @@ use flagpost::{
     Budget, Error, Rank, Rma as _, Tag, World,
     rma::{BUFFER, Gather, Layout},
 };
-use flagpost_sim::{Mock, Wire};
+use flagpost_explore::Mock;
+use flagpost_sim::Wire;
 
 use crate::network::{REFUSES, error, in_the_end, peers, runs, runs_with_queue};
 

@@ -12,7 +12,8 @@ use flagpost::{
     epoch::{Assert, Strategy},
     rma::{Layout, Operation, Scatter},
 };
-use flagpost_sim::{Mock, Wire};
+use flagpost_explore::Mock;
+use flagpost_sim::Wire;
 
 use crate::network::{REFUSES, by_steps, error, in_the_end, peers, runs};
 

@@ -6,7 +6,9 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use flagpost::{Config as WorldConfig, Error, Rank, World};
-use flagpost_network::{Event, Fabric, Networked, SendQueueFull, Watched, Work};
+use flagpost_hal::CoreId;
+use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
+use flagpost_network::Networked;
 use flagpost_sim::{Config, Nic, Preset, Sim};
 
 /// A network, tapped.
@@ -30,19 +32,19 @@ pub(crate) struct Seen {
 
 impl Seen {
     fn keeps_back(&self, event: &Event) -> bool {
-        matches!(event, Event::Immediate { from, .. } if self.holds.get() == Some(*from))
+        matches!(event, Event::Immediate { from, .. } if self.holds.get() == Some(Rank::new(from.get())))
     }
 }
 
 impl Fabric for Tap {
     const LISTENS: bool = true;
 
-    fn rank(&self) -> Rank {
-        self.nic.rank()
+    fn core(&self) -> CoreId {
+        self.nic.core()
     }
 
-    fn size(&self) -> u16 {
-        self.nic.size()
+    fn cores(&self) -> u16 {
+        self.nic.cores()
     }
 
     fn memory_size(&self) -> u32 {
@@ -57,7 +59,7 @@ impl Fabric for Tap {
         self.nic.write(at, from);
     }
 
-    fn post(&self, id: u32, to: Rank, work: Work<'_>) -> Result<(), SendQueueFull> {
+    fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull> {
         self.nic.post(id, to, work)?;
         self.seen.begun.set(self.seen.begun.get() + 1);
         Ok(())
@@ -84,8 +86,12 @@ impl Fabric for Tap {
         self.nic.called(place);
     }
 
-    fn lost(&self) -> Option<Rank> {
-        let told = self.seen.lost.get().map(|(rank, _)| rank);
+    fn lost(&self) -> Option<CoreId> {
+        let told = self
+            .seen
+            .lost
+            .get()
+            .map(|(rank, _)| CoreId::new(rank.get()));
         told.or(self.nic.lost())
     }
 

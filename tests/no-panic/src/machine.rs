@@ -1,7 +1,7 @@
 //! A machine of which the optimizer knows nothing.
 
 use flagpost_hal::{
-    Address, Atomic, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
     Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
@@ -114,7 +114,7 @@ impl Relax for Unknown {
 }
 
 impl NativeAtomics for Unknown {
-    fn atomic_u32(&self, at: Address, _: Atomic) -> u32 {
+    fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
         unknown(at.offset, 14) as u32
     }
 }

@@ -4,7 +4,7 @@
 //! remedies must work.
 
 use flagpost_hal::{
-    Atomic, CachedMemory, Clock, Coherence, Delay, Doorbell, Lines, Machine, Region, TestAndSet,
+    Amo, CachedMemory, Clock, Coherence, Delay, Doorbell, Lines, Machine, Region, TestAndSet,
     Topology, UncachedMemory,
 };
 
@@ -216,15 +216,15 @@ pub(super) fn atomics<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
         machine.drain();
     }
     world.barrier()?;
-    atomic(&machine, at, Atomic::Add(me + 1));
-    atomic(&machine, at.plus(4), Atomic::Or(1 << (me % 32)));
+    atomic(&machine, at, Amo::Add(me + 1));
+    atomic(&machine, at.plus(4), Amo::Or(1 << (me % 32)));
     // One core, whichever comes first, finds 0 and leaves its number.
-    let swap = Atomic::CompareSwap {
-        old: 0,
+    let swap = Amo::CompareSwap {
+        expected: 0,
         new: me + 1,
     };
     if atomic(&machine, at.plus(8), swap) == 0 {
-        atomic(&machine, at.plus(12), Atomic::Swap(me + 1));
+        atomic(&machine, at.plus(12), Amo::Swap(me + 1));
     }
     world.barrier()?;
     machine.acquire();

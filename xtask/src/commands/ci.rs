@@ -259,7 +259,7 @@ fn scc_image(console: &Console) -> Result<Count> {
     let mut command = toolchain.build_for("linker/i586-scc-none.json");
     command
         .args(["-Zjson-target-spec", "--locked"])
-        .args(["--package", "flagpost-scc", "--example", "silicon"])
+        .args(["--package", "flagpost-scc-image"])
         .arg("--target-dir")
         .arg(paths::images())
         .env("CARGO_ENCODED_RUSTFLAGS", toolchain.flags.join("\u{1f}"));
@@ -268,7 +268,7 @@ fn scc_image(console: &Console) -> Result<Count> {
     if built.failed > 0 {
         return Ok(built);
     }
-    let image = paths::images().join("i586-scc-none/release/examples/silicon");
+    let image = paths::images().join("i586-scc-none/release/silicon");
     let read = instructions::of_image(&image)?;
     out(&format!(
         "{read} instructions, all of which the chip's cores have"

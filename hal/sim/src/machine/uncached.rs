@@ -24,7 +24,7 @@
 //! Emptying takes a step per group, in which other cores may run. So the accesses here that empty a
 //! buffer reply "more", and the handle repeats them: see [`Access`](crate::op::Access).
 
-use flagpost_hal::Atomic;
+use flagpost_hal::Amo;
 
 use super::memory::{self, Bytes, Mask, Parcel, bits, blend, span};
 use super::{Machine, Outcome, STORES, own_account};
@@ -283,7 +283,7 @@ impl Machine {
         core: u16,
         line: u32,
         byte: usize,
-        operation: Atomic,
+        operation: Amo<u32>,
     ) -> Outcome {
         self.count(core).atomics += 1;
         let mask = span(byte, 4);
@@ -303,15 +303,15 @@ impl Machine {
         // The operation works on memory itself: never early, never late.
         let old = memory::word(self.memory.line(line), byte / 4);
         self.know(core, line, byte / 4);
-        let new = match operation {
-            Atomic::Add(value) => old.wrapping_add(value),
-            Atomic::Or(value) => old | value,
-            Atomic::Swap(value) => value,
-            Atomic::CompareSwap { old: expected, new } if old == expected => new,
-            Atomic::CompareSwap { .. } => return Outcome::new(old, Note::None),
-        };
+        match operation {
+            Amo::Read => return Outcome::new(old, Note::None),
+            Amo::CompareSwap { expected, .. } if old != expected => {
+                return Outcome::new(old, Note::None);
+            }
+            _ => {}
+        }
         let mut bytes = [0; LINE_MAX];
-        bytes[byte..byte + 4].copy_from_slice(&new.to_le_bytes());
+        bytes[byte..byte + 4].copy_from_slice(&operation.apply(old).to_le_bytes());
         self.progress = true;
         self.deliver(core, &plain(line, mask, bytes));
         Outcome::new(old, Note::None)

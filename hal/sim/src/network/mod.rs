@@ -3,7 +3,7 @@
 //! Ranks post operations to their end of the network, a [`Nic`]; each then is *in flight*, and what
 //! becomes of it, part by part, happens on the network's own account at any later time, in any
 //! order with all others: like a late store of a weak profile, and with the same consequences for
-//! schedules, searches and timelines. [`Mock`] is the kernel's link over it.
+//! schedules, searches and timelines. [`Nic`] is a [`Fabric`](flagpost_hal::fabric::Fabric).
 //!
 //! # What is modelled (`machine/network/mod.rs`)
 //! | what | how unkind |
@@ -23,9 +23,6 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use nic::Nic;
-
-/// The kernel's link over the simulated network.
-pub type Mock = flagpost_network::Networked<Nic>;
 
 /// What the network is like. Prints as `16:64:192`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

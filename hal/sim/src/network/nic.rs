@@ -13,9 +13,8 @@ use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
 
-use flagpost_hal::{Address, Clock as _, CoreId, Region, Relax as _, Topology as _};
-use flagpost_link::{Amo, Rank};
-use flagpost_network::{Event, Fabric, SendQueueFull, Watched, Work};
+use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
+use flagpost_hal::{Address, Amo, Clock as _, CoreId, Region, Relax as _, Topology as _};
 
 use crate::handle::{SimCore, pieces};
 use crate::machine::network::{Kind, Posted, Request, Wanted};
@@ -63,11 +62,11 @@ impl Nic {
 impl Fabric for Nic {
     const LISTENS: bool = true;
 
-    fn rank(&self) -> Rank {
-        Rank::new(self.core.core().get())
+    fn core(&self) -> CoreId {
+        self.core.core()
     }
 
-    fn size(&self) -> u16 {
+    fn cores(&self) -> u16 {
         self.core.cores()
     }
 
@@ -81,8 +80,8 @@ impl Fabric for Nic {
         self.core.called(place);
     }
 
-    fn lost(&self) -> Option<Rank> {
-        Some(Rank::new(self.core.lost()?.get()))
+    fn lost(&self) -> Option<CoreId> {
+        self.core.lost()
     }
 
     #[track_caller]
@@ -104,7 +103,7 @@ impl Fabric for Nic {
     }
 
     #[track_caller]
-    fn post(&self, id: u32, to: Rank, work: Work<'_>) -> Result<(), SendQueueFull> {
+    fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull> {
         let (kind, at, len, wanted) = match work {
             Work::Put {
                 at,
@@ -127,7 +126,7 @@ impl Fabric for Nic {
             to: to.get(),
             kind,
         }));
-        let target = Region::memory(CoreId::new(to.get())).at(at);
+        let target = Region::memory(to).at(at);
         match self.core.ask_at(post, target, len) {
             0 => Ok(()),
             _ => Err(SendQueueFull),

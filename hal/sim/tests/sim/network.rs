@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use flagpost_hal::{CoreId, Topology};
-use flagpost_link::{Amo, Rank};
-use flagpost_network::{Event, Fabric, SendQueueFull, Work};
+use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Work};
+use flagpost_hal::{Amo, CoreId, Topology};
 use flagpost_sim::{Bounds, Config, End, Explored, Method, Nic, Preset, Sim, SimCore, Wire};
 
-const SECOND: Rank = Rank::new(1);
+const SECOND: CoreId = CoreId::new(1);
 
 fn config(cores: u16, wire: Wire) -> Config {
     Config {
@@ -123,7 +122,7 @@ fn an_immediate_comes_behind_its_own_data() {
         let (mut early, mut seen) = ([0; 64], [0; 64]);
         nic.read(20, &mut early);
         let told = event(&nic);
-        let from = Rank::new(0);
+        let from = CoreId::new(0);
         assert_eq!(told, Event::Immediate { from, immediate: 9 });
         nic.read(20, &mut seen);
         assert_eq!(seen, [7; 64]);
@@ -284,7 +283,7 @@ fn what_is_sent_to_a_lost_rank_fails() {
             }
         }
         assert_eq!(done + failed, id);
-        let third = Rank::new(2);
+        let third = CoreId::new(2);
         nic.post(id, third, tell(5)).map_err(|_| "full")?;
         if event(&nic) == (Event::Done { id, value: 0 }) {
             Ok(())

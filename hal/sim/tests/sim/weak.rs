@@ -2,9 +2,7 @@
 //! and `acquire`.
 
 use crate::common::*;
-use flagpost_hal::{
-    Atomic, CachedMemory, Coherence, NativeAtomics, Relax, Topology, UncachedMemory,
-};
+use flagpost_hal::{Amo, CachedMemory, Coherence, NativeAtomics, Relax, Topology, UncachedMemory};
 use flagpost_sim::{Config, End, Profile, SimCore};
 
 /// Word payload, word flag: the two-line message-passing test.
@@ -174,13 +172,13 @@ fn atomics_are_indivisible_and_come_after_own_stores() {
             let (ready, sum) = (at(0, 0), at(0, 64));
             if core.core().get() == 0 {
                 core.store_u32(sum, 100);
-                check("own store", core.atomic_u32(sum, Atomic::Add(0)), 100)?;
+                check("own store", core.atomic_u32(sum, Amo::Add(0)), 100)?;
                 core.store_u32(ready, 1);
             } else {
                 wait_and_acquire(&core, ready, 1);
             }
             (0..10).for_each(|_| {
-                core.atomic_u32(sum, Atomic::Add(1));
+                core.atomic_u32(sum, Amo::Add(1));
             });
             if core.core().get() == 1 {
                 core.store_u32(at(0, 4), 1);
@@ -188,11 +186,14 @@ fn atomics_are_indivisible_and_come_after_own_stores() {
             }
             wait_and_acquire(&core, at(0, 4), 1);
             check("sum", core.load_u32(sum), 120)?;
-            let swap = Atomic::CompareSwap { old: 120, new: 7 };
+            let swap = Amo::CompareSwap {
+                expected: 120,
+                new: 7,
+            };
             check("swapped", core.atomic_u32(sum, swap), 120)?;
             check("not swapped", core.atomic_u32(sum, swap), 7)?;
-            check("or", core.atomic_u32(sum, Atomic::Or(8)), 7)?;
-            check("swap", core.atomic_u32(sum, Atomic::Swap(1)), 15)
+            check("or", core.atomic_u32(sum, Amo::Or(8)), 7)?;
+            check("swap", core.atomic_u32(sum, Amo::Swap(1)), 15)
         });
     }
 }

@@ -1,7 +1,7 @@
 //! What is in flight arrives, one part after the other.
 
-use flagpost_link::Rank;
-use flagpost_network::Event;
+use flagpost_hal::CoreId;
+use flagpost_hal::fabric::Event;
 
 use super::super::{Machine, own_account};
 use super::asked::{Wanted, desk, pack};
@@ -137,7 +137,7 @@ impl Machine {
             }
         } else if let Some(immediate) = flight.immediate.take() {
             record(Verb::Tell, to.into(), immediate);
-            let from = Rank::new(core);
+            let from = CoreId::new(core);
             self.tell(to, Event::Immediate { from, immediate });
         }
         let flight = &self.network().end(core).flights[index];

@@ -1,7 +1,7 @@
 //! What a core asks of its end of the network, and what it is answered, as a desk holds them.
 
-use flagpost_link::{Amo, Rank};
-use flagpost_network::Event;
+use flagpost_hal::fabric::Event;
+use flagpost_hal::{Amo, CoreId};
 
 use crate::op::{Bytes, CHUNK};
 use crate::trace::Verb;
@@ -153,7 +153,7 @@ pub(crate) fn unpack(bytes: &Bytes) -> Event {
         },
         1 => Event::Failed { id: second as u32 },
         _ => Event::Immediate {
-            from: Rank::new(second as u16),
+            from: CoreId::new(second as u16),
             immediate: third as u32,
         },
     }

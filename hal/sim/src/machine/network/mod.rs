@@ -22,9 +22,8 @@ mod asked;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use flagpost_hal::{CoreId, Region};
-use flagpost_link::Amo;
-use flagpost_network::Event;
+use flagpost_hal::fabric::Event;
+use flagpost_hal::{Amo, CoreId, Region};
 
 use super::memory::span;
 use super::uncached::plain;

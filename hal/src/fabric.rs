@@ -1,17 +1,21 @@
-//! What a network must offer.
+//! What a network with remote memory access must offer.
+//!
+//! A core posts operations on the registered memory of others, and polls for events: an operation
+//! of its own is done or has failed, or a peer has sent an immediate. Nothing blocks and nothing is
+//! ordered; what there is, the contract of [`Fabric`] says.
 
 use core::panic::Location;
 
-use flagpost_link::{Amo, Rank};
+use crate::{Amo, CoreId};
 
-/// One rank's end of a network with remote memory access.
+/// One core's end of a network with remote memory access.
 ///
 /// # Contract
 /// * F1. Nothing blocks, except [`relax`](Self::relax), which may.
 /// * F2. Every operation that was posted is done, once, at any later time and in any order with
 ///   others, to the same target and to the same bytes too; or it fails, if its target is gone. An
 ///   [`Event`] tells, when that has happened.
-/// * F3. An immediate arrives behind the data of its own operation.
+/// * F3. An immediate arrives after the data of its own operation.
 /// * F4. Nothing is lost: an immediate for which its target's completion queue has no room waits.
 /// * F5. Events come in the order in which they happened here.
 /// * F6. Operations on one cell of 8 bytes do not overlap. Nothing is said of cells and other
@@ -24,13 +28,13 @@ pub trait Fabric {
     /// Whether [`called`](Self::called) does anything.
     const LISTENS: bool = false;
 
-    /// This rank.
-    fn rank(&self) -> Rank;
+    /// The core whose end this is.
+    fn core(&self) -> CoreId;
 
-    /// How many ranks there are.
-    fn size(&self) -> u16;
+    /// How many cores there are.
+    fn cores(&self) -> u16;
 
-    /// Bytes of registered memory; the same on all ranks.
+    /// Bytes of registered memory; the same on all cores.
     fn memory_size(&self) -> u32;
 
     /// Loads from own registered memory what the network has stored there.
@@ -39,12 +43,12 @@ pub trait Fabric {
     /// Stores to own registered memory, before anything that is posted later.
     fn write(&self, at: u32, from: &[u8]);
 
-    /// Begins `work` at `to`, which is another rank unless the work is on a cell. Its event will
+    /// Begins `work` at `to`, which is another core unless the work is on a cell. Its event will
     /// bear `id`. Places are offsets in registered memory, and inside of it; data are copied.
     ///
     /// # Errors
     /// [`SendQueueFull`]: again when an operation is done.
-    fn post(&self, id: u32, to: Rank, work: Work<'_>) -> Result<(), SendQueueFull>;
+    fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull>;
 
     /// The oldest event that was not taken yet.
     fn poll(&self) -> Option<Event>;
@@ -55,9 +59,9 @@ pub trait Fabric {
         let _ = place;
     }
 
-    /// A rank that will not answer any more, if that is known other than by a failure. Waiting
+    /// A core that will not answer any more, if that is known other than by a failure. Waiting
     /// loops ask between two polls. The default is for fabrics that learn it from failures only.
-    fn lost(&self) -> Option<Rank> {
+    fn lost(&self) -> Option<CoreId> {
         None
     }
 
@@ -124,7 +128,7 @@ pub enum Event {
     /// A peer's immediate.
     Immediate {
         /// Whose.
-        from: Rank,
+        from: CoreId,
         /// What it says.
         immediate: u32,
     },
@@ -139,6 +143,6 @@ pub struct Watched {
     pub seen: u32,
 }
 
-/// There are as many operations under way as there can be.
+/// As many operations are in flight as there can be.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SendQueueFull;
