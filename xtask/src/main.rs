@@ -9,7 +9,7 @@
 //! | `hang`, `monitor`, `symbols` | what a hung image was doing |
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
-//! | `tidy` | the check of comments and documents |
+//! | `tidy` | the check of comments and documents, and of arrows between crates |
 //! | `points`, `equivalent` | the mutation points of the sources; those that are argued to be equivalent |
 //! | `killers` | for each mutation point, the run that killed it last time |
 //! | `children` | the programs that this one starts: none outlives it |
