@@ -100,42 +100,6 @@ impl Address {
     }
 }
 
-/// Where a record is, as a machine has it: found once, by
-/// [`UncachedMemory::spot`](crate::UncachedMemory::spot). Its number counts 8 bytes.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Spot(u64);
-
-impl Spot {
-    /// The spot with a number, which only machines give a meaning.
-    pub const fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-
-    /// The spot so many times 8 bytes further on, in the same region.
-    #[inline]
-    pub const fn plus(self, eights: u32) -> Self {
-        Self(self.0.wrapping_add(eights as u64))
-    }
-
-    /// Of an address of memory, where a machine has no better numbers: its region's owner, and its
-    /// offset.
-    pub(crate) const fn of(at: Address) -> Self {
-        let bytes = (at.region.owner.get() as u64).wrapping_shl(32) | at.offset as u64;
-        Self(bytes.wrapping_shr(3))
-    }
-
-    /// The inverse of [`Spot::of`].
-    pub(crate) const fn address(self) -> Address {
-        let bytes = self.0.wrapping_shl(3);
-        Region::memory(CoreId::new(bytes.wrapping_shr(32) as u16)).at(bytes as u32)
-    }
-}
-
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.region.kind {

@@ -57,6 +57,7 @@
 //! | [`Clock`] | cycle counter | 2 |
 //! | [`Relax`] | what a polling loop does between polls | 1 |
 //! | [`NativeAtomics`] | optional: atomic operations that reach every core | 1 |
+//! | [`Records`] | optional: records stored and taken faster than by plain accesses | 0 |
 //! | [`Doorbell`] | optional: wake a core | 2 |
 //!
 //! [`Machine`] is the sum of those that a load/store machine needs to run the kernel.
@@ -81,12 +82,14 @@ mod lock;
 mod machine;
 mod memory;
 mod place;
+mod record;
 mod software_lock;
 
-pub use address::{Address, CoreId, Kind, Region, Spot};
+pub use address::{Address, CoreId, Kind, Region};
 pub use coherence::{Coherence, Lines};
 pub use lock::{Held, TestAndSet};
 pub use machine::{Clock, Delay, Doorbell, Machine, MessageBuffer, Relax, Topology, Watch};
 pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory};
 pub use place::is_library;
+pub use record::{Records, Spot};
 pub use software_lock::WithSoftwareLock;

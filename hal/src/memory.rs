@@ -1,8 +1,6 @@
 //! Loads and stores: past the caches, through them, and indivisible ones.
 
-#[cfg(doc)]
-use crate::Kind;
-use crate::{Address, Coherence, Region, Spot, Topology};
+use crate::{Address, Region};
 
 /// Loads and stores that pass the private caches by.
 ///
@@ -70,78 +68,6 @@ pub trait UncachedMemory {
             *byte = self.load_u8(cursor);
             cursor = cursor.plus(1);
         }
-    }
-
-    /// Where the record at `at` is, in memory.
-    #[inline]
-    #[track_caller]
-    fn spot(&self, at: Address) -> Spot {
-        Spot::of(at)
-    }
-
-    /// A *record* is two words at a multiple of 8 and the 16 bytes behind them, in one line. Stores
-    /// `body` and the second of `words`, and, behind a [`drain`](Coherence::drain), the first,
-    /// which announces them.
-    #[inline]
-    #[track_caller]
-    fn store_record(&self, at: Spot, words: [u32; 2], body: [u64; 2])
-    where
-        Self: Coherence,
-    {
-        let at = at.address();
-        let [first, second] = words;
-        let body = body.map(u64::to_le_bytes);
-        self.store_bytes(at.plus(8), body.as_flattened());
-        self.store_u32(at.plus(4), second);
-        self.drain();
-        self.store_u32(at, first);
-    }
-
-    /// Takes the record at `at` if its first word is `word`: loads the second and the body, behind
-    /// an [`acquire`](Coherence::acquire), and hands them to `answer`, which names two places of
-    /// this core's region of [`Kind::Memory`]: one of 8 bytes, and a word. Stores there what goes
-    /// with them, the word behind a [`drain`](Coherence::drain). None if the record is not there;
-    /// false, and nothing is stored, if nothing is named, or the 8 bytes are not aligned or not
-    /// inside.
-    #[inline]
-    #[track_caller]
-    fn take_record(
-        &self,
-        at: Spot,
-        word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
-    ) -> Option<bool>
-    where
-        Self: Coherence + Topology,
-    {
-        let at = at.address();
-        if self.load_u32(at) != word {
-            return None;
-        }
-        self.acquire();
-        let second = self.load_u32(at.plus(4));
-        let mut body = [[0; 8]; 2];
-        self.load_bytes(at.plus(8), body.as_flattened_mut());
-        let Some(((place, value), (then, word))) = answer(second, body.map(u64::from_le_bytes))
-        else {
-            return Some(false);
-        };
-        let last = self.memory_size().checked_sub(8);
-        if place % 8 != 0 || last.is_none_or(|last| place > last) {
-            return Some(false);
-        }
-        let own = Region::memory(self.core());
-        self.store_bytes(own.at(place), &value.to_le_bytes());
-        self.drain();
-        self.store_u32(own.at(then), word);
-        Some(true)
-    }
-
-    /// The first word of the record at `at`.
-    #[inline]
-    #[track_caller]
-    fn load_record(&self, at: Spot) -> u32 {
-        self.load_u32(at.address())
     }
 
     /// Whether [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as

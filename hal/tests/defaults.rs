@@ -6,7 +6,8 @@ use std::panic::Location;
 use embedded_hal::delay::DelayNs as _;
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Delay, Kind, Lines, Machine,
-    MessageBuffer, NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    MessageBuffer, NativeAtomics, Records, Region, Relax, TestAndSet, Topology, UncachedMemory,
+    Watch,
 };
 
 const MEMORY: u32 = 64;
@@ -160,6 +161,8 @@ impl Relax for Plain {
         self.called(format!("relax {}", watched.len()));
     }
 }
+
+impl Records for Plain {}
 
 impl NativeAtomics for Plain {
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {

@@ -19,7 +19,7 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Spot, TestAndSet,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Spot, TestAndSet,
     UncachedMemory,
 };
 
@@ -78,6 +78,14 @@ impl UncachedMemory for Linux<Coherent> {
 
     #[inline]
     #[track_caller]
+    fn load_bytes(&self, at: Address, into: &mut [u8]) {
+        self.regions().bytes(at, into.len()).load(into);
+    }
+}
+
+impl Records for Linux<Coherent> {
+    #[inline]
+    #[track_caller]
     fn spot(&self, at: Address) -> Spot {
         self.regions().spot(at)
     }
@@ -108,12 +116,6 @@ impl UncachedMemory for Linux<Coherent> {
             let (last, long) = (own.own_word(then), own.own_long(place)?);
             Some(((long, value), (last, word)))
         })
-    }
-
-    #[inline]
-    #[track_caller]
-    fn load_bytes(&self, at: Address, into: &mut [u8]) {
-        self.regions().bytes(at, into.len()).load(into);
     }
 }
 

@@ -25,7 +25,7 @@ use std::panic::Location;
 
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Kind, Lines, MessageBuffer,
-    NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
+    NativeAtomics, Records, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
 };
 
 use crate::op::{Access, Bytes, CHUNK, Op};
@@ -389,6 +389,8 @@ impl<const LINE: usize> Relax for SimCore<LINE> {
         self.ask(Access::Relax);
     }
 }
+
+impl<const LINE: usize> Records for SimCore<LINE> {}
 
 impl<const LINE: usize> NativeAtomics for SimCore<LINE> {
     #[track_caller]

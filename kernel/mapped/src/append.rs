@@ -173,8 +173,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             )
         };
         let words = [entry::announcing(immediate, top), peer.taken.get()];
-        self.machine
-            .store_record(at, words, [entry::head(place, len), word]);
+        let body = [entry::head(place, len), word];
+        A::store_record(&self.machine, at, words, body);
         peer.sent.set(behind);
         if len > 0 && peer.leaves(behind, place, place.wrapping_add(len)) {
             self.under_way.set(self.under_way.get().wrapping_add(1));
@@ -220,9 +220,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                     self.machine.store_bytes(at.plus(SECOND), &second);
                 }
                 let taken = self.peer(to).map_or(0, |peer| peer.taken.get());
-                let spot = self.machine.spot(at);
-                self.machine
-                    .store_record(spot, [word(immediate, lap), taken], body);
+                let spot = A::spot(&self.machine, at);
+                A::store_record(&self.machine, spot, [word(immediate, lap), taken], body);
             } else if pairs {
                 let entry = Entry::new(immediate, place, payload);
                 self.enter_entry(rings, to, ticket, entry);

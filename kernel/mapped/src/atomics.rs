@@ -22,14 +22,14 @@
 //!
 //! A machine whose atomics do not reach all cores cannot name [`Native`]:
 //! ```
-//! # use flagpost_hal::{Machine, NativeAtomics};
+//! # use flagpost_hal::{Machine, NativeAtomics, Records};
 //! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
-//! fn link<M: Machine + NativeAtomics>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
+//! fn link<M: Machine + NativeAtomics + Records>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
 //!     Mapped::start_native(machine, 1, None)
 //! }
 //! ```
 //! ```compile_fail
-//! # use flagpost_hal::{Machine, NativeAtomics};
+//! # use flagpost_hal::{Machine, NativeAtomics, Records};
 //! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
 //! fn link<M: Machine>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
 //!     Mapped::start_native(machine, 1, None)
@@ -38,7 +38,7 @@
 //!
 //! [`Mapped::start`]: crate::Mapped::start
 
-use flagpost_hal::{Address, Machine, NativeAtomics};
+use flagpost_hal::{Address, Machine, NativeAtomics, Records, Spot};
 use flagpost_link::{Amo, Rank, Refusal};
 
 use crate::Mapped;
@@ -55,7 +55,9 @@ pub enum UnderLock {}
 pub enum Native {}
 
 /// [`UnderLock`], or [`Native`] for machines `M` that have it.
-pub trait Atomics<M>: sealed::Sealed {
+///
+/// Records go with it, since a machine without atomic operations has only plain ones.
+pub trait Atomics<M: Machine>: sealed::Sealed {
     /// Whether [`atomic`](Self::atomic) does anything.
     const NATIVE: bool;
 
@@ -67,6 +69,40 @@ pub trait Atomics<M>: sealed::Sealed {
 
     /// The same on 8 bytes.
     fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64>;
+
+    /// [`Records::spot`].
+    #[inline]
+    #[track_caller]
+    fn spot(machine: &M, at: Address) -> Spot {
+        let _ = machine;
+        Spot::of(at)
+    }
+
+    /// [`Records::store_record`].
+    #[inline]
+    #[track_caller]
+    fn store_record(machine: &M, at: Spot, words: [u32; 2], body: [u64; 2]) {
+        at.store(machine, words, body);
+    }
+
+    /// [`Records::take_record`].
+    #[inline]
+    #[track_caller]
+    fn take_record(
+        machine: &M,
+        at: Spot,
+        word: u32,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+    ) -> Option<bool> {
+        at.take(machine, word, answer)
+    }
+
+    /// [`Records::load_record`].
+    #[inline]
+    #[track_caller]
+    fn load_record(machine: &M, at: Spot) -> u32 {
+        at.load(machine)
+    }
 }
 
 /// Closed to other types.
@@ -76,7 +112,7 @@ mod sealed {
     impl Sealed for super::Native {}
 }
 
-impl<M> Atomics<M> for UnderLock {
+impl<M: Machine> Atomics<M> for UnderLock {
     const NATIVE: bool = false;
     const WIDE: bool = false;
 
@@ -89,7 +125,7 @@ impl<M> Atomics<M> for UnderLock {
     }
 }
 
-impl<M: NativeAtomics> Atomics<M> for Native {
+impl<M: Machine + NativeAtomics + Records> Atomics<M> for Native {
     const NATIVE: bool = true;
     const WIDE: bool = M::WIDE;
 
@@ -101,6 +137,35 @@ impl<M: NativeAtomics> Atomics<M> for Native {
     #[inline]
     fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64> {
         M::WIDE.then(|| machine.atomic_u64(at, operation))
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn spot(machine: &M, at: Address) -> Spot {
+        machine.spot(at)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn store_record(machine: &M, at: Spot, words: [u32; 2], body: [u64; 2]) {
+        machine.store_record(at, words, body);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn take_record(
+        machine: &M,
+        at: Spot,
+        word: u32,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+    ) -> Option<bool> {
+        machine.take_record(at, word, answer)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn load_record(machine: &M, at: Spot) -> u32 {
+        machine.load_record(at)
     }
 }
 

@@ -186,7 +186,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 continue;
             };
             let [out, back] = self.facing_at(rank);
-            facing.met.set(self.machine.spot(back));
+            facing.met.set(A::spot(&self.machine, back));
             let known = if me < rank {
                 clear(out);
                 clear(back);
@@ -202,7 +202,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             });
             let [there, here] = rings;
             for (spot, at) in facing.spots.iter().zip([out, known, there, here]) {
-                spot.set(self.machine.spot(at));
+                spot.set(A::spot(&self.machine, at));
             }
         }
     }
@@ -222,6 +222,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     #[inline(always)]
     pub(crate) fn has_faced(&self, facing: &Facing) -> bool {
         let [_, back, ..] = &facing.spots;
-        Entry::is_of(self.machine.load_record(back.get()), phase(facing.lap()))
+        Entry::is_of(
+            A::load_record(&self.machine, back.get()),
+            phase(facing.lap()),
+        )
     }
 }

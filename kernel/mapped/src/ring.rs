@@ -108,7 +108,7 @@
 //!
 //! On coherent machines: `put_immediate` stores the entry's body; drains; stores its word.
 //! `progress` loads the word; acquires; loads the body; stores the payload; drains; stores head.
-//! Most take [one step](flagpost_hal::UncachedMemory::take_record) of the machine for that, which
+//! Most take [one step](flagpost_hal::Records::take_record) of the machine for that, which
 //! finds the ring whose turn it is.
 //!
 //! # Bounds

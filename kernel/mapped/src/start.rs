@@ -2,7 +2,7 @@
 
 use core::{cell::Cell, marker::PhantomData};
 
-use flagpost_hal::{Machine, NativeAtomics, Region};
+use flagpost_hal::{Machine, NativeAtomics, Records, Region};
 use flagpost_link::{Heap, Rank, Refusal, order, point};
 
 use crate::{
@@ -43,7 +43,7 @@ impl<M: Machine> Mapped<M> {
     }
 }
 
-impl<M: Machine + NativeAtomics> Mapped<M, Native> {
+impl<M: Machine + NativeAtomics + Records> Mapped<M, Native> {
     /// [`start`](Mapped::start), or [`start_with_ring`](Mapped::start_with_ring) with such rings,
     /// as a link that changes words by the machine's atomic operations. On all ranks alike.
     ///

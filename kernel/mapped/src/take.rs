@@ -85,16 +85,15 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let announcing = entry::announcing(wanted, top);
         // I4: the body is loaded before the payload is stored, and that before the entry is given
         // back.
-        self.machine
-            .take_record(at, announcing, |answered, [head, one]| {
-                let (place, _) = entry::of_body(head);
-                let given_back = (peer.head.get().wrapping_mul(4), next);
-                let takes = entry::is_element(head) && is_next();
-                takes.then(|| {
-                    facing.answered.set(answered);
-                    ((place, one), given_back)
-                })
+        A::take_record(&self.machine, at, announcing, |answered, [head, one]| {
+            let (place, _) = entry::of_body(head);
+            let given_back = (peer.head.get().wrapping_mul(4), next);
+            let takes = entry::is_element(head) && is_next();
+            takes.then(|| {
+                facing.answered.set(answered);
+                ((place, one), given_back)
             })
+        })
     }
 
     /// Takes the next entry of some ring. Rings take turns; and so do lines of bells, if this is

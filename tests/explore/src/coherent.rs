@@ -8,7 +8,7 @@ use std::panic::Location;
 
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    NativeAtomics, Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::SimCore;
 use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};
@@ -180,6 +180,8 @@ impl Relax for Coherent {
         self.0.relax(watched);
     }
 }
+
+impl Records for Coherent {}
 
 impl NativeAtomics for Coherent {
     #[track_caller]

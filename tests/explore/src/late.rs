@@ -34,7 +34,7 @@ use std::panic::Location;
 
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    NativeAtomics, Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
 use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped};
@@ -566,6 +566,8 @@ impl Relax for Late {
         self.0.relax(watched);
     }
 }
+
+impl Records for Late {}
 
 impl NativeAtomics for Late {
     #[track_caller]

@@ -2,7 +2,7 @@
 
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
-    Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
 use crate::{bytes, unknown};
@@ -112,6 +112,8 @@ impl Relax for Unknown {
         }
     }
 }
+
+impl Records for Unknown {}
 
 impl NativeAtomics for Unknown {
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {

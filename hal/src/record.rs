@@ -1,0 +1,154 @@
+//! Records: 24 bytes that are announced by their first word.
+//!
+//! A *record* lies in one line of a region of [`Kind::Memory`], at a multiple of 8: two words, and a
+//! body of 2 times 8 bytes. A core that finds the first word finds all of the record. Any machine
+//! has records, by plain accesses: the methods of [`Spot`]. A machine that finds a place faster, or
+//! stores a record in fewer steps, implements [`Records`].
+
+#[cfg(doc)]
+use crate::Kind;
+use crate::{Address, Coherence, CoreId, Region, Topology, UncachedMemory};
+
+/// Where a record is: found once, and then used without finding it again. Its number counts 8
+/// bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Spot(u64);
+
+impl Spot {
+    /// The spot with a number, which only machines give a meaning.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The spot `eights` times 8 bytes further on, in the same region.
+    #[inline]
+    pub const fn plus(self, eights: u32) -> Self {
+        Self(self.0.wrapping_add(eights as u64))
+    }
+
+    /// Of an address of memory, where a machine has no better numbers: its region's owner, and its
+    /// offset.
+    #[inline]
+    pub const fn of(at: Address) -> Self {
+        let bytes = (at.region.owner.get() as u64).wrapping_shl(32) | at.offset as u64;
+        Self(bytes.wrapping_shr(3))
+    }
+
+    /// The inverse of [`Spot::of`].
+    const fn address(self) -> Address {
+        let bytes = self.0.wrapping_shl(3);
+        Region::memory(CoreId::new(bytes.wrapping_shr(32) as u16)).at(bytes as u32)
+    }
+
+    /// [`Records::store_record`] by plain accesses, at a spot [of](Spot::of) an address.
+    #[inline]
+    #[track_caller]
+    pub fn store<M>(self, machine: &M, [first, second]: [u32; 2], body: [u64; 2])
+    where
+        M: UncachedMemory + Coherence + ?Sized,
+    {
+        let at = self.address();
+        let body = body.map(u64::to_le_bytes);
+        machine.store_bytes(at.plus(8), body.as_flattened());
+        machine.store_u32(at.plus(4), second);
+        machine.drain();
+        machine.store_u32(at, first);
+    }
+
+    /// [`Records::take_record`] by plain accesses, at a spot [of](Spot::of) an address.
+    #[inline]
+    #[track_caller]
+    pub fn take<M>(
+        self,
+        machine: &M,
+        word: u32,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+    ) -> Option<bool>
+    where
+        M: UncachedMemory + Coherence + Topology + ?Sized,
+    {
+        let at = self.address();
+        if machine.load_u32(at) != word {
+            return None;
+        }
+        machine.acquire();
+        let second = machine.load_u32(at.plus(4));
+        let mut body = [[0; 8]; 2];
+        machine.load_bytes(at.plus(8), body.as_flattened_mut());
+        let Some(((place, value), (then, word))) = answer(second, body.map(u64::from_le_bytes))
+        else {
+            return Some(false);
+        };
+        let last = machine.memory_size().checked_sub(8);
+        if place % 8 != 0 || last.is_none_or(|last| place > last) {
+            return Some(false);
+        }
+        let own = Region::memory(machine.core());
+        machine.store_bytes(own.at(place), &value.to_le_bytes());
+        machine.drain();
+        machine.store_u32(own.at(then), word);
+        Some(true)
+    }
+
+    /// [`Records::load_record`] by a plain access, at a spot [of](Spot::of) an address.
+    #[inline]
+    #[track_caller]
+    pub fn load<M: UncachedMemory + ?Sized>(self, machine: &M) -> u32 {
+        machine.load_u32(self.address())
+    }
+}
+
+/// Optional: records as the machine has them. The defaults are the plain ones.
+///
+/// # Contract
+/// * R1. [`spot`](Self::spot) is given what U1 of [`UncachedMemory`] allows, in a region of
+///   [`Kind::Memory`], with 24 bytes at a multiple of 8 in one line. The other methods are given
+///   spots that it has returned, or such spots plus what stays in the region.
+/// * R2. The words and the halves of the body are each loaded and stored whole; in what order, is
+///   open but for the first word.
+pub trait Records: UncachedMemory + Coherence + Topology {
+    /// Where the record at `at` is.
+    #[inline]
+    #[track_caller]
+    fn spot(&self, at: Address) -> Spot {
+        Spot::of(at)
+    }
+
+    /// Stores `body` and the second of `words`; and, after a [`drain`](Coherence::drain), the
+    /// first, which announces them.
+    #[inline]
+    #[track_caller]
+    fn store_record(&self, at: Spot, words: [u32; 2], body: [u64; 2]) {
+        at.store(self, words, body);
+    }
+
+    /// Takes the record at `at` if its first word is `word`: after an
+    /// [`acquire`](Coherence::acquire), loads the second word and the body, and hands them to
+    /// `answer`. That names two places of this core's region of [`Kind::Memory`], and what to store
+    /// there: 8 bytes, and, after a [`drain`](Coherence::drain), a word.
+    ///
+    /// None if the record is not there. False, and nothing is stored, if nothing is named, or the 8
+    /// bytes are not aligned or not inside.
+    #[inline]
+    #[track_caller]
+    fn take_record(
+        &self,
+        at: Spot,
+        word: u32,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+    ) -> Option<bool> {
+        at.take(self, word, answer)
+    }
+
+    /// The first word of the record at `at`: no more is known by it.
+    #[inline]
+    #[track_caller]
+    fn load_record(&self, at: Spot) -> u32 {
+        at.load(self)
+    }
+}
