@@ -24,7 +24,10 @@
 //! ```
 //! # use flagpost_hal::{Machine, NativeAtomics, Records};
 //! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
-//! fn link<M: Machine + NativeAtomics + Records>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
+//! fn link<M>(machine: M) -> Result<Mapped<M, Native>, Refusal>
+//! where
+//!     M: Machine + NativeAtomics + Records,
+//! {
 //!     Mapped::start_native(machine, 1, None)
 //! }
 //! ```
