@@ -1,7 +1,7 @@
 //! Records: 24 bytes that are announced by their first word.
 //!
-//! A *record* lies in one line of a region of [`Kind::Memory`], at a multiple of 8: two words, and a
-//! body of 2 times 8 bytes. A core that finds the first word finds all of the record. Any machine
+//! A *record* lies in one line of a region of [`Kind::Memory`], at a multiple of 8: two words, and
+//! a body of 2 times 8 bytes. A core that finds the first word finds all of the record. Any machine
 //! has records, by plain accesses: the methods of [`Spot`]. A machine that finds a place faster, or
 //! stores a record in fewer steps, implements [`Records`].
 

@@ -5,7 +5,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::{Hart, set_status, status};
+use crate::hart::Hart;
+use crate::status::{self, set_status};
 
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! From the first Rust instruction of a hart to its program; and the core's own registers.
+//! From the first Rust instruction of a hart to its program.
 //!
 //! All harts run this at the same time. Hart 0 reads the device tree; the others wait for it, then
 //! all meet in the barrier. The stack's layout is in the linker script,
@@ -14,10 +14,13 @@ use core::arch::global_asm;
 
 use hermit_dtb::Dtb;
 use riscv::register::{Permission, Range};
-use riscv::register::{mcause, mcycle, mepc, mhartid, mie, mtval, pmpaddr0, pmpcfg0};
-use spin::once::Once;
+use riscv::register::{mhartid, mie, pmpaddr0, pmpcfg0};
 
-use crate::{Exit, Hart, MAX_HARTS, barrier, devices, end};
+use crate::barrier::barrier;
+use crate::board::{self, Board, MAX_HARTS};
+use crate::entry::Exit;
+use crate::hart::Hart;
+use crate::{devices, end};
 
 #[cfg(target_arch = "riscv64")]
 global_asm!(include_str!("boot.s"));
@@ -45,14 +48,6 @@ unsafe extern "Rust" {
     safe fn flagpost_main(hart: Hart) -> Exit;
 }
 
-/// What the device tree says.
-pub(crate) struct Board {
-    pub(crate) harts: u16,
-    boot_args: &'static str,
-}
-
-static BOARD: Once<Board, Yield> = Once::new();
-
 /// Called by `boot.s` on every hart, on its own stack, with what QEMU left in a0 and a1.
 // SAFETY (`no_mangle`): `boot.s` calls it by this name, and nothing else bears it.
 #[unsafe(no_mangle)]
@@ -64,7 +59,7 @@ extern "C" fn _flagpost_boot(hart: usize, device_tree: *const u8) -> ! {
     unsafe { mie::set_msoft() };
     close_guard();
     if hart == 0 {
-        BOARD.call_once(|| read(device_tree));
+        board::learn(|| read(device_tree));
     }
     let hart = Hart::current();
     barrier(hart);
@@ -100,16 +95,6 @@ fn read(device_tree: *const u8) -> Board {
     }
 }
 
-/// What the device tree says; waits until hart 0 has read it.
-pub(crate) fn board() -> &'static Board {
-    BOARD.wait()
-}
-
-/// The words that were given to QEMU with `-append`.
-pub fn boot_args() -> &'static str {
-    board().boot_args
-}
-
 /// Start of the guard below this hart's stack.
 fn guard() -> usize {
     _flagpost_layout.stacks + mhartid::read() * _flagpost_layout.stack_size
@@ -130,47 +115,6 @@ fn close_guard() {
     unsafe {
         pmpaddr0::write(napot);
         pmpcfg0::set_pmp(0, Range::NAPOT, Permission::NONE, true);
-    }
-}
-
-/// Number of the hart that runs this.
-pub(crate) fn core_number() -> u16 {
-    mhartid::read() as u16
-}
-
-/// Cycles of the hart that runs this.
-pub(crate) fn cycles() -> u64 {
-    mcycle::read64()
-}
-
-/// Hands the turn to the next hart: `wfi`, which with an interrupt pending returns when QEMU comes
-/// round to this hart again.
-pub(crate) fn yield_core() {
-    riscv::asm::wfi();
-}
-
-/// How `spin`'s locks wait among the harts.
-pub(crate) struct Yield;
-
-impl spin::RelaxStrategy for Yield {
-    fn relax() {
-        yield_core();
-    }
-}
-
-/// Why this hart is in its trap handler.
-pub(crate) struct Cause {
-    pub(crate) code: usize,
-    pub(crate) pc: usize,
-    pub(crate) value: usize,
-}
-
-/// Reads why this hart is in its trap handler.
-pub(crate) fn trap_cause() -> Cause {
-    Cause {
-        code: mcause::read().code(),
-        pc: mepc::read(),
-        value: mtval::read(),
     }
 }
 

@@ -20,7 +20,7 @@ use flagpost_scc::map::TILE_CORES;
 use flagpost_scc::registers::TileId;
 use flagpost_scc::{Attribute, Bus, Physical, Place, State};
 
-use crate::boot;
+use crate::csr;
 use crate::hart::Hart;
 use crate::registers::Register;
 
@@ -155,17 +155,19 @@ impl Bus for Hart {
     }
 
     #[track_caller]
-    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
             self.write_back_lines(self.shared(start), len);
         }
+        true
     }
 
     #[track_caller]
-    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
             self.drop_lines(self.shared(start), len);
         }
+        true
     }
 
     /// Gives turns away until a watched word differs, or there have been enough of them. Looking at
@@ -173,7 +175,7 @@ impl Bus for Hart {
     /// caller's loop several hundred: with 512 harts, nearly all of them waiting, that is what a
     /// run consists of.
     fn relax(&self, watched: impl Iterator<Item = (Physical, u32)> + Clone) {
-        boot::yield_core();
+        csr::yield_core();
         let mut words = [None; WATCHED];
         let mut count = 0;
         for (place, (at, seen)) in words.iter_mut().zip(watched) {
@@ -188,7 +190,7 @@ impl Bus for Hart {
             if words.is_empty() || !words.iter().all(same) {
                 return;
             }
-            boot::yield_core();
+            csr::yield_core();
         }
     }
 }

@@ -7,7 +7,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::{Exit, Hart, barrier, boot, devices};
+use crate::barrier::barrier;
+use crate::entry::Exit;
+use crate::hart::Hart;
+use crate::{csr, devices};
 
 /// Number of the core that is dying, plus 1; 0 while all is well.
 static DYING: AtomicU32 = AtomicU32::new(0);
@@ -39,7 +42,7 @@ pub fn finish(exit: Exit) -> ! {
 
 /// Makes this core the one that dies. Returns only on the core that may log its last record.
 pub(crate) fn die() {
-    let me = u32::from(boot::core_number()) + 1;
+    let me = u32::from(csr::core_number()) + 1;
     // ORDERING: AcqRel: who dies sees what the log's holder did last.
     match DYING.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {}
@@ -51,12 +54,12 @@ pub(crate) fn die() {
 
 /// Whether this core is the one that dies.
 pub(crate) fn is_dying_here() -> bool {
-    DYING.load(Ordering::Acquire) == u32::from(boot::core_number()) + 1
+    DYING.load(Ordering::Acquire) == u32::from(csr::core_number()) + 1
 }
 
 /// Yields for ever.
 pub(crate) fn park() -> ! {
     loop {
-        boot::yield_core();
+        csr::yield_core();
     }
 }

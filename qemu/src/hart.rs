@@ -6,11 +6,8 @@ use core::sync::atomic::{Ordering::SeqCst, fence};
 use flagpost_hal::CoreId;
 use flagpost_scc::{Fault, Map, Mapping, Processor, Scc};
 
-use crate::{boot, memory};
-
-/// Most harts that an image can have: as many as QEMU's board, and as many cores as a map has room
-/// for.
-pub const MAX_HARTS: usize = 512;
+use crate::board::{self, MAX_HARTS, MEMORY_SIZE};
+use crate::csr;
 
 /// Cores of the SCC: up to here the board's address map is the chip's own.
 const SCC_CORES: u16 = 48;
@@ -38,11 +35,11 @@ pub struct Hart {
 impl Hart {
     /// The handle of the hart that calls this. Waits until the device tree has been read.
     pub fn current() -> Self {
-        let harts = boot::board().harts;
+        let harts = board::board().harts;
         let map = if harts <= SCC_CORES { Map::SCC } else { LARGE };
         Self {
-            core: boot::core_number(),
-            map: map.with_cores(harts).with_memory(memory::MEMORY_SIZE),
+            core: csr::core_number(),
+            map: map.with_cores(harts).with_memory(MEMORY_SIZE),
             stays_here: PhantomData,
         }
     }
@@ -67,12 +64,12 @@ impl Hart {
     /// Cycles so far. With `-icount` these are the instructions of *all* harts, since they share
     /// one virtual time.
     pub fn cycles(self) -> u64 {
-        boot::cycles()
+        csr::cycles()
     }
 
     /// Hands the turn to the next hart.
     pub fn give_way(self) {
-        boot::yield_core();
+        csr::yield_core();
     }
 }
 

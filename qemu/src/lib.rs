@@ -55,8 +55,10 @@
 #![no_std]
 
 mod barrier;
+mod board;
 mod boot;
 mod bus;
+mod csr;
 mod devices;
 mod end;
 mod entry;
@@ -68,10 +70,11 @@ mod status;
 mod trap;
 
 pub use barrier::barrier;
-pub use boot::{boot_args, load_from_zero};
+pub use board::{MAX_HARTS, boot_args};
+pub use boot::load_from_zero;
 pub use end::finish;
 pub use entry::{Exit, Outcome};
 pub use flagpost_scc::{Mapping, Scc};
-pub use hart::{Hart, MAX_HARTS};
+pub use hart::Hart;
 pub use memory::LINE;
 pub use status::{FLAGPOST_STATUS, set_case, set_status};

@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use defmt::Encoder;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
-use crate::boot::{self, Yield};
+use crate::csr::{self, Yield};
 use crate::{devices, end};
 
 /// Guards the UART between harts; holds the state of the frame being sent.
@@ -39,7 +39,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// cycles.
 const PATIENCE: u64 = 100_000_000;
 
-defmt::timestamp!("{=u16}", boot::core_number());
+defmt::timestamp!("{=u16}", csr::core_number());
 
 #[defmt::global_logger]
 struct Log;
@@ -79,13 +79,13 @@ unsafe impl defmt::Logger for Log {
 }
 
 fn me() -> u32 {
-    u32::from(boot::core_number()) + 1
+    u32::from(csr::core_number()) + 1
 }
 
 /// Gets the log for the dying core: see the steps above.
 fn take_over() {
-    let start = boot::cycles();
-    while boot::cycles().wrapping_sub(start) < PATIENCE {
+    let start = csr::cycles();
+    while csr::cycles().wrapping_sub(start) < PATIENCE {
         // Interrupted in the middle of a frame of our own: nobody will ever unlock.
         if OWNER.load(Ordering::Relaxed) == me() {
             return;
@@ -94,7 +94,7 @@ fn take_over() {
             SpinMutexGuard::leak(guard);
             return;
         }
-        boot::yield_core();
+        csr::yield_core();
     }
 }
 

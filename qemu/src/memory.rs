@@ -25,11 +25,9 @@ use flagpost_hal::{Address, CoreId, Kind, Lines, Region};
 use flagpost_scc::map::BUFFER as BUFFER_SIZE;
 use flagpost_scc::{Scc, State};
 
-use crate::hart::{Hart, MAX_HARTS};
+use crate::board::{MAX_HARTS, MEMORY_SIZE};
+use crate::hart::Hart;
 use crate::registers;
-
-/// Bytes of ordinary memory per core.
-pub(crate) const MEMORY_SIZE: u32 = 64 << 10;
 
 /// Bytes per line of the private images, as on the SCC.
 pub const LINE: usize = flagpost_scc::LINE as usize;

@@ -7,7 +7,7 @@ use flagpost_scc::map::TILE_CORES;
 use flagpost_scc::registers::{self, CoreConfig};
 use flagpost_scc::{Counter, fpga};
 
-use crate::hart::MAX_HARTS;
+use crate::board::MAX_HARTS;
 
 static LOCKS: [AtomicU32; MAX_HARTS] = [const { AtomicU32::new(HELD) }; _];
 static CONFIGS: [AtomicU32; MAX_HARTS] = [const { AtomicU32::new(0) }; _];

@@ -7,8 +7,9 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use spin::mutex::Mutex;
 
-use crate::boot::Yield;
-use crate::{Hart, MAX_HARTS};
+use crate::board::MAX_HARTS;
+use crate::csr::Yield;
+use crate::hart::Hart;
 
 /// Status of a hart in the machine barrier, or behind its end.
 pub(crate) const WAITING: u32 = 1;

@@ -3,13 +3,13 @@
 //! No trap is expected: interrupts are off, and nothing here is emulated. So a trap is reported
 //! from a stack of its own and never returned from.
 
-use crate::{Exit, boot, end, status};
+use crate::{Exit, boot, csr, end, status};
 
 /// Called by `boot.s` on the trap stack, for the first trap of a hart.
 // SAFETY (`no_mangle`): `boot.s` calls it by this name, and nothing else bears it.
 #[unsafe(no_mangle)]
 extern "C" fn _flagpost_report_trap() -> ! {
-    let cause = boot::trap_cause();
+    let cause = csr::trap_cause();
     end::die();
     let what = if boot::guards(cause.value) {
         "stack overflow"
@@ -18,7 +18,7 @@ extern "C" fn _flagpost_report_trap() -> ! {
     };
     defmt::println!(
         "@trap core={=u16} cause={=usize} pc={=usize:#x} value={=usize:#x} case={=str} what={=str}",
-        boot::core_number(),
+        csr::core_number(),
         cause.code,
         cause.pc,
         cause.value,
@@ -52,7 +52,7 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let (file, line) = info.location().map_or(("?", 0), |l| (l.file(), l.line()));
     defmt::println!(
         "@panic core={=u16} case={=str} at={=str}:{=u32} what={}",
-        boot::core_number(),
+        csr::core_number(),
         status::case(),
         file,
         line,

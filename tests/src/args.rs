@@ -1,8 +1,5 @@
 //! Arguments of a run: `name=value` words, such as `stencil.m=64`.
 
-use crate::Failure;
-use crate::arguments::{self, Argument};
-
 /// Words of the form `name=value`, separated by white space.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Args<'a>(&'a str);
@@ -21,20 +18,6 @@ impl<'a> Args<'a> {
             .filter(|(key, _)| *key == name)
             .map(|(_, value)| value)
             .next_back()
-    }
-
-    /// The value of `argument`, a number, or `default` if it is not given.
-    ///
-    /// # Errors
-    /// What the argument takes, if it does not take that value on so many cores.
-    pub(crate) fn of(&self, argument: &Argument, cores: u16, default: u32) -> Result<u32, Failure> {
-        let Some(value) = self.text(argument.name) else {
-            return Ok(default);
-        };
-        let number = value.parse().ok();
-        let usable =
-            number.filter(|_| arguments::check(argument.name, value, cores.into()).is_ok());
-        usable.ok_or(Failure::Argument(argument.takes))
     }
 
     /// The value of `name` as a number, or `default` if it is not given. `None` if it is given and

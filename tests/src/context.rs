@@ -6,6 +6,7 @@ use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Ring};
 
 use crate::Args;
+use crate::arguments::{self, Argument};
 
 /// A platform that runs cases.
 pub trait Platform: Sized + 'static {
@@ -117,6 +118,22 @@ impl<H> From<flagpost::Unfinished<H>> for Failure {
 impl From<flagpost_link::Refusal> for Failure {
     fn from(refusal: flagpost_link::Refusal) -> Self {
         Self::Library(refusal.into())
+    }
+}
+
+impl Args<'_> {
+    /// The value of `argument`, a number, or `default` if it is not given.
+    ///
+    /// # Errors
+    /// What the argument takes, if it does not take that value on so many cores.
+    pub(crate) fn of(&self, argument: &Argument, cores: u16, default: u32) -> Result<u32, Failure> {
+        let Some(value) = self.text(argument.name) else {
+            return Ok(default);
+        };
+        let number = value.parse().ok();
+        let usable =
+            number.filter(|_| arguments::check(argument.name, value, cores.into()).is_ok());
+        usable.ok_or(Failure::Argument(argument.takes))
     }
 }
 

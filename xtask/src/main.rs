@@ -14,7 +14,7 @@
 //! | `killers` | for each mutation point, the run that killed it last time |
 //! | `children` | the programs that this one starts: none outlives it |
 //! | `explorer` | the program that runs the cases on the simulator, built and called |
-//! | `console`, `error`, `paths` | output, exit status 2, places |
+//! | `console`, `count`, `error`, `paths` | output, passed and failed, exit status 2, places |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 /// What the image's cases take, from their own source.
@@ -25,6 +25,7 @@ mod boot;
 mod children;
 mod commands;
 mod console;
+mod count;
 mod deps;
 mod equivalent;
 mod error;

@@ -11,10 +11,11 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use flagpost_hal::{Address, CoreId};
 
-use crate::displace;
-
 /// Bytes per cache line, in both caches and in the write-combining buffer.
 pub const LINE: u32 = 32;
+
+/// See [`Bus::displacement_area`].
+pub(crate) const DISPLACEMENT_AREA: Physical = Physical::new(0x2800_0000);
 
 /// A physical address as the core puts it on its bus: an index into *its own* lookup table, and an
 /// offset of 24 bits. See [`lut`](crate::lut).
@@ -219,25 +220,28 @@ pub trait Bus: Processor {
         }
     }
 
-    /// Writes back the normally cached lines of these spans (first byte, length; whole lines): by
-    /// displacement, which also drops them, since the chip has no instruction for it. Buses that
-    /// can name a line override this, and may keep the lines.
+    /// Writes back the normally cached lines of these spans (first byte, length; whole lines), and
+    /// may keep them. False, and nothing is done, on buses that cannot name a line, as the chip's:
+    /// the port [displaces](crate::displace) them then.
     #[track_caller]
-    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
-        displace::clean(self, spans);
+    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
+        let _ = spans;
+        false
     }
 
-    /// Drops these lines: by displacement, which also writes back. Buses that can name a line
-    /// override this, and may lose what is dirty in them.
+    /// Drops these lines, and may lose what is dirty in them. False, and nothing is done, as for
+    /// [`write_back`](Self::write_back).
     #[track_caller]
-    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
-        displace::clean(self, spans);
+    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
+        let _ = spans;
+        false
     }
 
-    /// 256 KiB, aligned to as much, mapped normal and cacheable, for [`displace`] alone to read.
-    /// What is in it does not matter. The default: the start of the last slot of private memory.
+    /// 256 KiB, aligned to as much, mapped normal and cacheable, for
+    /// [`displace`](crate::displace) alone to read. What is in it does not matter. The default: the
+    /// start of slot 0x28, the last of the private ones.
     fn displacement_area(&self) -> Physical {
-        displace::AREA
+        DISPLACEMENT_AREA
     }
 
     /// What a polling loop does between two polls, given the words that it polls and what it saw

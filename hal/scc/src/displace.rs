@@ -41,21 +41,15 @@
 
 use crate::bus::{Attribute, Bus, LINE, Physical};
 
-/// The default area: the start of slot 0x28, the last of the private ones.
-pub(crate) const AREA: Physical = Physical::new(0x2800_0000);
-
 const SETS: u32 = 2048;
 const WAYS: u32 = 4;
 
 /// Distance of two lines that fall into the same set.
 const STRIDE: u32 = SETS * LINE;
 
-/// Writes back and drops the lines of `spans`, and possibly everything else.
+/// Writes back and drops the lines of `spans` (first byte, length), and possibly everything else.
 #[track_caller]
-pub(crate) fn clean<B: Bus + ?Sized>(
-    bus: &B,
-    spans: impl Iterator<Item = (Physical, u32)> + Clone,
-) {
+pub fn clean<B: Bus + ?Sized>(bus: &B, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
     let total = spans
         .clone()
         .fold(0_u32, |sum, (_, len)| sum.saturating_add(len));

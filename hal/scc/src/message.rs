@@ -43,6 +43,7 @@ use flagpost_hal::{Address, CachedMemory, Coherence, Kind, Lines, Region, Uncach
 
 use crate::Scc;
 use crate::bus::{Attribute, Bus, LINE, Physical};
+use crate::displace;
 use crate::scc::Mapping;
 
 impl<B: Bus> Scc<B> {
@@ -219,7 +220,9 @@ unsafe impl<B: Bus> Coherence for Scc<B> {
     #[track_caller]
     fn write_back(&self, spans: &[Lines]) {
         self.bus.order();
-        self.bus.write_back(self.normal(spans));
+        if !self.bus.write_back(self.normal(spans)) {
+            displace::clean(&self.bus, self.normal(spans));
+        }
     }
 
     #[track_caller]
@@ -230,7 +233,9 @@ unsafe impl<B: Bus> Coherence for Scc<B> {
         if spans.iter().any(message) {
             self.bus.cl1invmb();
         }
-        self.bus.invalidate(self.normal(spans));
+        if !self.bus.invalidate(self.normal(spans)) {
+            displace::clean(&self.bus, self.normal(spans));
+        }
         self.bus.order();
     }
 

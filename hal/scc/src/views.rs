@@ -180,7 +180,7 @@ mod tests {
             assert!(address(bank.plus(0x400), Uncached).is_some());
             assert_eq!(address(bank, MpbtWriteThrough), None);
         }
-        let area = crate::displace::AREA;
+        let area = crate::bus::DISPLACEMENT_AREA;
         assert!(address(area.plus((256 << 10) - 4), Normal).is_some());
         assert!(address(Map::own_registers().plus(0x100), Uncached).is_some());
         assert!(address(Map::fpga().plus(0xF17C), Uncached).is_some());

@@ -328,20 +328,22 @@ impl Bus for SccBus {
 
     /// Exactly these lines. They stay, clean: the less convenient of what a write-back may do.
     #[track_caller]
-    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+    fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
             let lines = Lines::covering::<SimCore>(self.shared(start), len);
             self.core.write_back(&[lines]);
         }
+        true
     }
 
     /// Exactly these lines, unsaved stores and all, which the caller must not have there.
     #[track_caller]
-    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) {
+    fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
             let lines = Lines::covering::<SimCore>(self.shared(start), len);
             self.core.invalidate(&[lines]);
         }
+        true
     }
 
     #[track_caller]

@@ -9,6 +9,7 @@
 //! `N passed, N failed, N skipped`.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod platforms;
 mod rank;
 
@@ -20,31 +21,11 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use flagpost_linux::{Bind, Shape, launch};
 
-use platforms::{NAMES, mode_of};
+use arguments::Arguments;
+use platforms::mode_of;
 
 /// Bytes of each rank's memory: as on the QEMU board.
 const MEMORY: u64 = 64 << 10;
-
-/// Run the conformance cases with N ranks, a process each
-#[derive(Parser, Debug)]
-#[command(name = "flagpost-linux-cases")]
-pub(crate) struct Arguments {
-    /// Ranks
-    #[arg(short = 'n', long, default_value_t = 2)]
-    ranks: u32,
-    /// How memory is kept in step, and how words are changed
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(NAMES), default_value = NAMES[0])]
-    platform: String,
-    /// Only cases whose name contains this
-    #[arg(long, default_value = "")]
-    filter: String,
-    /// Print the cases and what is skipped, and run none
-    #[arg(long)]
-    list: bool,
-    /// Seconds until everything is ended
-    #[arg(long, default_value_t = 900)]
-    patience: u64,
-}
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {

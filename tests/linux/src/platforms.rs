@@ -13,15 +13,8 @@ use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
 use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent};
 use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, mapped};
 
-use crate::Arguments;
+use crate::arguments::Arguments;
 use crate::rank::{Plan, go};
-
-pub(crate) const NAMES: [&str; 4] = [
-    "coherent",
-    "coherent-locks",
-    SoftwareCoherent::NAME,
-    Emulated::NAME,
-];
 
 /// The mode of a platform.
 pub(crate) fn mode_of(platform: &str) -> &'static str {

@@ -7,7 +7,7 @@ use flagpost_hal::{Coherence, Region, Topology as _, UncachedMemory};
 use flagpost_linux::{Linux, Mode};
 use flagpost_tests::{Args, Case, Context, Failure, Platform};
 
-use crate::Arguments;
+use crate::arguments::Arguments;
 
 /// What is to be run.
 pub(crate) struct Plan<'a> {

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::test::Count;
 use crate::console::Console;
+use crate::count::Count;
 use crate::error::refused;
 use crate::{children, paths, tools};
 

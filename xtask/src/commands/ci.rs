@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::test::{self, Count};
-use super::{bench, doctor, features, mutants, panics, selftest, tidy};
+use super::{bench, doctor, features, mutants, panics, selftest, test, tidy};
 use crate::boot::{self, Setup};
 use crate::console::{Align, Console, out, table};
+use crate::count::Count;
 use crate::error::usage;
 use crate::image::{self, Image, Source};
 use crate::run::Run;

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum as _};
 use serde_json::{Value, json};
 
 use self::options::Options;
-use super::test::Count;
 use crate::console::{Console, out};
+use crate::count::Count;
 use crate::error::usage;
 use crate::explorer::Explorer;
 use crate::paths;

@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::test::Count;
 use crate::console::{Console, out};
+use crate::count::Count;
 use crate::{children, paths, toolchain};
 
 /// The directories of the crates for targets.

@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::test::Count;
 use crate::children::Running;
 use crate::console::{Console, out};
+use crate::count::Count;
 use crate::explorer;
 
 const PACKAGE: &str = "flagpost-linux-cases";

@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use super::test::Count;
 use crate::console::out;
+use crate::count::Count;
 use crate::{children, paths};
 
 const CRATE: &str = "tests/no-panic";

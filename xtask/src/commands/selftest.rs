@@ -12,10 +12,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::test::Count;
 use crate::boot;
 use crate::children::{self, Running};
 use crate::console::{Console, out};
+use crate::count::Count;
 
 /// One call and what must come of it.
 struct Check {

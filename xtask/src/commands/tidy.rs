@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::test::Count;
 use crate::console::out;
+use crate::count::Count;
 use crate::paths;
 use crate::tidy::Tree;
 

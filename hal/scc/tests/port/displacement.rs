@@ -7,6 +7,7 @@ use crate::chip::cache::{touch, victim};
 use crate::chip::{Chip, Core, Policy, Rng};
 use flagpost_hal::{CachedMemory, Coherence, CoreId, Lines, Region, UncachedMemory};
 use flagpost_scc::bus::State;
+use flagpost_scc::displace::clean;
 use flagpost_scc::{Attribute, Bus, Fault, Mapping, Physical, Processor, Scc};
 
 const NORMAL: Attribute = Attribute::Normal;
@@ -126,7 +127,7 @@ fn left_of_all(policy: Policy, omit: Omit) -> usize {
         for accesses in [20_000, 1_000, 20_000, 1_000, 1_000] {
             work(&bus.core, &mut rng, accesses);
             assert!(bus.core.dirty(|_| true) > 0, "nothing to clean");
-            bus.write_back([(Physical::new(0), WAY)].into_iter());
+            clean(&bus, [(Physical::new(0), WAY)].into_iter());
             left += bus.core.dirty(|_| true);
         }
     }
@@ -153,7 +154,7 @@ fn left_of_spans(policy: Policy, omit: Omit) -> usize {
                     .load_u32(Physical::new((line.get() ^ other) % (16 * WAY)), NORMAL);
             }
         }
-        bus.write_back([(line, 32)].into_iter());
+        clean(&bus, [(line, 32)].into_iter());
         left += bus.core.dirty(|at| at == line);
     }
     left
@@ -192,7 +193,7 @@ fn a_cold_cache_needs_two_passes() {
             bus.core.load_u32(Physical::new(line), NORMAL);
         }
         bus.core.store_u32(Physical::new(WAY), NORMAL, 1);
-        bus.write_back([(Physical::new(0), 2 * WAY)].into_iter());
+        clean(&bus, [(Physical::new(0), 2 * WAY)].into_iter());
         assert_eq!(bus.core.dirty(|_| true), left, "{omit:?}");
     }
 }
@@ -256,10 +257,10 @@ fn random_replacement_defeats_displacement() {
 fn interrupts_are_off_meanwhile_and_on_again_after() {
     // It looks at them at each step.
     let bus = Without::new(Chip::new(Policy::PseudoLru).bus(0), Omit::Nothing);
-    bus.write_back([(Physical::new(0), 32)].into_iter());
+    clean(&bus, [(Physical::new(0), 32)].into_iter());
     assert!(bus.core.admits_interrupts());
     bus.core.set_interrupts(false);
-    bus.write_back([(Physical::new(0), 32)].into_iter());
+    clean(&bus, [(Physical::new(0), 32)].into_iter());
     assert!(!bus.core.admits_interrupts());
     assert!(bus.reads.get() > 0);
 }
@@ -268,8 +269,8 @@ fn interrupts_are_off_meanwhile_and_on_again_after() {
 #[test]
 fn nothing_to_clean_is_free() {
     let bus = Without::new(Chip::new(Policy::PseudoLru).bus(0), Omit::Nothing);
-    bus.write_back([(Physical::new(0), 0)].into_iter());
-    bus.write_back(std::iter::empty());
+    clean(&bus, [(Physical::new(0), 0)].into_iter());
+    clean(&bus, std::iter::empty());
     assert_eq!((bus.calls.get(), bus.reads.get()), (0, 0));
 }
 
@@ -279,7 +280,7 @@ fn reads_are_as_few_as_promised() {
     let bus = Without::new(Chip::new(Policy::PseudoLru).bus(0), Omit::Nothing);
     let reads = |spans: &[(u32, u32)]| {
         let spans = spans.iter().map(|&(at, len)| (Physical::new(at), len));
-        bus.write_back(spans);
+        clean(&bus, spans);
         bus.reads.get()
     };
     assert_eq!(reads(&[(0, 32)]), 16_384, "the first time");

@@ -25,14 +25,16 @@ mod part;
 mod pieces;
 mod run;
 mod scalar;
+mod wrong;
 
 use std::fmt;
 use std::ops::Range;
 
 use flagpost::{Model, Validation};
 pub use generate::generate;
-pub use run::{Wrong, run, run_without_vectors};
+pub use run::{run, run_without_vectors};
 pub use scalar::{Operation, Scalar};
+pub use wrong::Wrong;
 
 /// How the epochs of the program's windows are signalled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use flagpost::{
 };
 
 use super::pieces::{Element, Windowed, elements, values_of};
-use super::run::Wrong;
+use super::wrong::Wrong;
 use super::{Access, Between, Hold, Kind, Locked, Notified, Phase, Store, What};
 
 /// One rank in one phase.

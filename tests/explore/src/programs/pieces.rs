@@ -10,7 +10,7 @@ use flagpost::{
     rma::{self, Block, Gather, Layout, Scatter},
 };
 
-use super::run::Wrong;
+use super::wrong::Wrong;
 use super::{Access, Operation, Scalar, What};
 
 /// What elements are.

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::test::Count;
 use crate::console::{Console, out};
+use crate::count::Count;
 use crate::error::usage;
 use crate::explorer::Explorer;
 use crate::killers::{Killer, Killers};
