@@ -46,8 +46,7 @@ use flagpost_scc::{
 };
 
 use crate::handle::{SimCore, pieces};
-use crate::machine::message::Message;
-use crate::op::{Access, CHUNK};
+use crate::op::{Access, CHUNK, Message};
 
 /// [`Config::buffer_size`](crate::Config::buffer_size) of a chip for the port: the message buffer,
 /// and a line for registers.

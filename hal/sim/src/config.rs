@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::caching::Caching;
-use crate::explore::{Bounds, Choices};
-use crate::network::Wire;
+use crate::choices::{Bounds, Choices};
 use crate::plan::{Controllers, Mesh};
-use crate::timing::Latencies;
+use crate::timing::preset::Latencies;
+use crate::wire::Wire;
 
 /// How the chip's memory behaves.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

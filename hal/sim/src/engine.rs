@@ -29,21 +29,18 @@ mod waiting;
 use flagpost_hal::CoreId;
 
 use crate::config::Config;
-use crate::explore::digest::Digest;
+use crate::digest::Digest;
 use crate::machine::Machine;
-use crate::machine::message::Message;
-use crate::machine::network::Request;
-use crate::machine::oracle::Hazard;
+use crate::machine::hazard::Hazard;
 use crate::machine::waits::Watched;
-use crate::op::{Access, Op};
+use crate::op::{Access, Bytes, Message, Op, Request};
 use crate::pick::Picker;
 use crate::place::Places;
 use crate::report::{Alarm, End, Failure, Marked, Oracle};
 use crate::rng::{Rng, Stream};
 use crate::strand::{Last, Strand};
-use crate::timing::Clocks;
+use crate::timing::clocks::Clocks;
 use crate::trace::{Event, Note, Trace, Verb};
-use set_up::Told;
 
 /// Cycles that pass when time budgets expire: more than an hour.
 const JUMP: u64 = 1 << 42;
@@ -89,6 +86,13 @@ impl<'p> Running<'p> {
     fn next(&self) -> Op {
         self.strand.desk().op.get()
     }
+}
+
+/// What a core was told.
+struct Told {
+    core: u16,
+    reply: u64,
+    bytes: Bytes,
 }
 
 /// A run in progress.

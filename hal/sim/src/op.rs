@@ -8,8 +8,6 @@ use std::panic::Location;
 
 use flagpost_hal::Amo;
 
-use crate::machine::message::Message;
-use crate::machine::network::Request;
 use crate::place::Place;
 
 /// How many bytes an access moves at most.
@@ -81,6 +79,52 @@ pub(crate) enum Access {
     Spend(u32),
     /// Remark in the timeline.
     Mark(&'static str),
+}
+
+/// An access of the MPBT memory type.
+#[derive(Copy, Clone)]
+pub(crate) enum Message {
+    /// Load of part of a line.
+    Load { len: u8 },
+    /// Store of part of a line. Replies as [`Access::Combine`].
+    Store { len: u8, through: bool },
+    /// CL1INVMB.
+    Invalidate,
+}
+
+/// What a core asks of its end of the network.
+#[derive(Copy, Clone)]
+pub(crate) enum Request {
+    /// Opens the end. Replies the count of events.
+    Open,
+    /// No part in anything from now on.
+    DropOut,
+    /// Loads from own registered memory.
+    Read { len: u8 },
+    /// Stores to it.
+    Write { len: u8 },
+    /// Adds bytes to what the next put will bring.
+    Stage { len: u8 },
+    /// Begins an operation. Replies 1 if there is no room for it.
+    Post(Posted),
+    /// Takes the oldest event. Replies the count of events, and 1 << 32 if there is one.
+    Poll,
+}
+
+/// An operation on the network; what else it wants is on the desk.
+#[derive(Copy, Clone)]
+pub(crate) struct Posted {
+    pub(crate) id: u32,
+    pub(crate) to: u16,
+    pub(crate) kind: PostKind,
+}
+
+/// What a posted operation does.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum PostKind {
+    Put,
+    Get,
+    Amo,
 }
 
 /// Where a core and the engine put what they have for each other. Nothing is copied on the way: it

@@ -15,7 +15,7 @@
 //! | `arm-m7` | Cortex-M7 and its kind | lines of 32 bytes; invalidating by address loses; prefetch at any time; words travel whole | order as weak as Arm allows |
 //!
 //! `network` is no chip at all: hosts that reach each other by operations of their network, in any
-//! order (`network/`).
+//! order (`nic.rs`).
 //!
 //! With `scc-wb` and `scc-wt` the machine is the SCC port over the simulated chip
 //! ([`Preset::mapping`]); with all others, the simulated chip itself. The profiles are an SCC with
@@ -29,8 +29,8 @@ use flagpost_scc::Mapping;
 use crate::bus::SCC_BUFFER;
 use crate::caching::{Caching, Stores};
 use crate::config::{Config, Profile};
-use crate::network::Wire;
-use crate::timing::Latencies;
+use crate::timing::preset::Latencies;
+use crate::wire::Wire;
 
 /// A chip, by name: the sources are in docs/hardware.md.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,9 @@ use flagpost_hal::{Address, CoreId};
 
 use crate::config::Config;
 
+/// The environment variable that makes sweeps replay one run: the line that a report ends with.
+pub(crate) const REPLAY: &str = "FLAGPOST_SIM_REPLAY";
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -237,7 +240,7 @@ impl fmt::Display for Report {
         let (case, config) = (&self.case, &self.config);
         match case.as_str() {
             "" => write!(f, "replay: '{config}'.parse::<Config>()"),
-            _ => write!(f, "replay: {}='case={case} {config}'", crate::sweep::REPLAY),
+            _ => write!(f, "replay: {}='case={case} {config}'", REPLAY),
         }
     }
 }

@@ -15,12 +15,9 @@ use flagpost_hal::{Address, CoreId, Kind, Region};
 
 use crate::caching::Stores;
 use crate::config::{Config, Schedule};
-use crate::machine::memory::{Mask, span};
+use crate::mask::{LINE_MAX, Mask, span};
 use crate::op::CHUNK;
 use crate::plan::Plan;
-
-/// Bytes of the largest cache line that can be simulated.
-pub(crate) const LINE_MAX: usize = 64;
 
 /// Sizes and places of everything; the same on all cores.
 #[derive(Copy, Clone, Debug)]

@@ -4,10 +4,11 @@ use std::fmt::Debug;
 
 use flagpost_hal::CoreId;
 
+use crate::choices::Bounds;
 use crate::config::{Config, Schedule};
 use crate::engine::Run;
-use crate::explore::search::Follow;
-use crate::explore::{Bounds, Explored, Method, explore};
+use crate::explore::search::{Follow, explore};
+use crate::explore::{Explored, Method};
 use crate::handle::SimCore;
 use crate::machine::Machine;
 use crate::report::{End, Report};

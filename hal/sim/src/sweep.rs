@@ -7,11 +7,8 @@ use std::{env, thread};
 
 use crate::config::{Config, Schedule};
 use crate::handle::SimCore;
-use crate::report::Report;
+use crate::report::{REPLAY, Report};
 use crate::sim::Sim;
-
-/// The environment variable that makes sweeps replay one run: the line that a report ends with.
-pub(crate) const REPLAY: &str = "FLAGPOST_SIM_REPLAY";
 
 /// A program, with its error type erased.
 type Program<'a> = Box<dyn Fn(&mut Sim) -> Report + Send + Sync + 'a>;

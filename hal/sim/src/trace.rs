@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::panic::Location;
 
-use crate::op::Access;
+use crate::op::{Access, Message, PostKind, Request};
 use crate::place::Places;
 use crate::shape::Shape;
 
@@ -293,8 +293,10 @@ impl Verb {
             Access::Write { .. } => Self::Write,
             Access::WriteBack { .. } => Self::WriteBack,
             Access::Invalidate { .. } => Self::Invalidate,
-            Access::Message(message) => message.verb(),
-            Access::Network(request) => request.verb(),
+            Access::Message(Message::Load { .. }) => Self::LoadMessage,
+            Access::Message(Message::Store { .. }) => Self::StoreMessage,
+            Access::Message(Message::Invalidate) => Self::InvalidateMessages,
+            Access::Network(request) => Self::of_request(request),
             Access::Drain => Self::Drain,
             Access::Acquire => Self::Acquire,
             Access::TestAndSet(_) => Self::TestAndSet,
@@ -306,6 +308,23 @@ impl Verb {
             Access::WaitForRing => Self::WaitForRing,
             Access::Mark(_) => Self::Mark,
             Access::Spend(_) => Self::Spend,
+        }
+    }
+
+    /// The verb of what a core asks of its end of the network.
+    const fn of_request(request: &Request) -> Self {
+        match request {
+            Request::Open => Self::OpenNic,
+            Request::DropOut => Self::DropOut,
+            Request::Read { .. } => Self::ReadRegistered,
+            Request::Write { .. } => Self::WriteRegistered,
+            Request::Stage { .. } => Self::Stage,
+            Request::Post(posted) => match posted.kind {
+                PostKind::Put => Self::PostPut,
+                PostKind::Get => Self::PostGet,
+                PostKind::Amo => Self::PostAmo,
+            },
+            Request::Poll => Self::Poll,
         }
     }
 

@@ -24,10 +24,9 @@
 use super::set_up::{SetUp, Stands};
 use super::{JUMP, Run, State};
 use crate::chance::{Chance, List, Pick};
-use crate::explore::Bounds;
-use crate::explore::choice::Transition;
-use crate::explore::digest::Digest;
-use crate::explore::footprint::Footprint;
+use crate::choices::{Bounds, Transition};
+use crate::digest::Digest;
+use crate::footprint::Footprint;
 use crate::op::{Access, Op};
 use crate::report::End;
 

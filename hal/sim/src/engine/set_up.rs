@@ -7,21 +7,14 @@
 //! deterministic, so they come to the same place), and then the chip is made what it was. A core
 //! that comes to another place ends the run as [`End::Diverged`](crate::End).
 
-use super::{Run, Running, State};
-use crate::explore::digest::Digest;
-use crate::machine::Kept;
-use crate::op::{Access, Bytes};
+use super::{Run, Running, State, Told};
+use crate::digest::Digest;
+use crate::machine::kept::Kept;
+use crate::op::Access;
 use crate::trace::Trace;
 
 /// The mark that ends the set-up.
 const GO: &str = "go";
-
-/// What a core was told.
-pub(super) struct Told {
-    pub(super) core: u16,
-    pub(super) reply: u64,
-    pub(super) bytes: Bytes,
-}
 
 /// A set-up that has been made.
 pub(crate) struct SetUp {

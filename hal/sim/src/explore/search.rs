@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::choice::{Choice, Choices, Transition};
-use super::footprint::Footprint;
-use super::{Bounds, Count, Explored, Method};
+use super::count::Count;
+use super::{Explored, Method};
 use crate::chance::Pick;
+use crate::choices::{Bounds, Choice, Choices, Transition};
 use crate::config::Config;
 use crate::engine::piloted::{Choosing, Pilot};
+use crate::footprint::Footprint;
 use crate::report::{End, Report};
 
 /// A choice on the present path, and what is known of it.

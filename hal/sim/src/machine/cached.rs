@@ -35,13 +35,13 @@
 use std::cell::Cell;
 
 use super::caches::Cached;
-use super::memory::{Mask, Parcel, blend, span, word};
+use super::memory::Parcel;
 
 use super::{DROPPED, Machine, Outcome, own_account};
 use crate::caching::Stores;
+use crate::mask::{LINE_MAX, Mask, blend, span, word};
 use crate::op::{Bytes, CHUNK};
 use crate::report::Oracle;
-use crate::shape::LINE_MAX;
 use crate::trace::{Note, Trace, Verb};
 
 impl Machine {

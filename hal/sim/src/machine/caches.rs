@@ -10,9 +10,8 @@
 //!
 //! One dense table for all cores makes "evict any line" one draw; a hash index finds (core, line).
 
-use super::memory::{Bytes, Mask};
+use crate::mask::{Bytes, LINE_MAX, Mask};
 use crate::rng::mix;
-use crate::shape::LINE_MAX;
 
 /// A line in a core's cache.
 #[derive(Copy, Clone)]

@@ -6,9 +6,9 @@
 //! may still return. Orders that decide nothing (of lines in the table, of parcels that may
 //! overtake each other) are left out by xor.
 
-use super::memory::{WORDS, bits};
 use super::{Machine, share_a_word};
-use crate::explore::digest::Digest;
+use crate::digest::Digest;
+use crate::mask::{WORDS, bits};
 
 impl Machine {
     /// Adds the chip's state to `digest`.

@@ -12,11 +12,8 @@
 //! One former value per word is enough: it always is the one that a missing `acquire` brings to
 //! light.
 
-use super::Machine;
-use super::memory::{WORDS, word};
-
 /// How often a change may go unseen (E4); once where every alternative is tried.
-const OLD_ANSWERS: u8 = 3;
+pub(super) const OLD_ANSWERS: u8 = 3;
 
 /// Changes that a core keeps track of; one more, and its loads catch up, like a full load queue.
 const KNOWN: usize = 256;
@@ -31,7 +28,8 @@ struct Known {
     old: u8,
 }
 
-const NEW: u8 = u8::MAX;
+/// The new value was read.
+pub(super) const NEW: u8 = u8::MAX;
 
 /// A core's view of time.
 #[derive(Clone)]
@@ -72,8 +70,13 @@ impl Early {
         known.map_or(0, |known| known.old)
     }
 
+    /// Whether it keeps track of as many changes as it can.
+    pub(super) fn is_full(&self) -> bool {
+        self.known.len() > KNOWN
+    }
+
     /// A place for how often the change of `word` was answered with the old value.
-    fn entry(&mut self, word: u32, changed: u32) -> &mut u8 {
+    pub(super) fn entry(&mut self, word: u32, changed: u32) -> &mut u8 {
         let position = self.known.iter().position(|k| k.word == word);
         let slot = position.unwrap_or_else(|| {
             self.known.push(Known {
@@ -88,41 +91,5 @@ impl Early {
             (known.changed, known.old) = (changed, 0);
         }
         &mut known.old
-    }
-}
-
-impl Machine {
-    /// The word as a load of `core` may find it in memory, and whether that is its former value.
-    #[inline]
-    pub(super) fn observe(&mut self, core: u16, line: u32, index: usize) -> (u32, bool) {
-        let now = word(self.memory.line(line), index);
-        if !self.profile.weak() {
-            return (now, false);
-        }
-        let early = &mut self.cores[usize::from(core)].early;
-        let Some((old, changed)) = self.memory.before(core, line, index, early.acquired) else {
-            return (now, false);
-        };
-        if early.known.len() > KNOWN {
-            early.acquire(self.memory.now());
-            return (now, false);
-        }
-        let most = if self.chance.listed() { 1 } else { OLD_ANSWERS };
-        let answers = early.entry(line * WORDS as u32 + index as u32, changed);
-        if *answers < most && self.chance.coin() {
-            *answers += 1;
-            self.count(core).early_loads += 1;
-            return (old, true);
-        }
-        *answers = NEW;
-        (now, false)
-    }
-
-    /// Notes that `core` has read the word's newest value (E3).
-    pub(super) fn know(&mut self, core: u16, line: u32, index: usize) {
-        let early = &mut self.cores[usize::from(core)].early;
-        if let Some((_, changed)) = self.memory.before(core, line, index, early.acquired) {
-            *early.entry(line * WORDS as u32 + index as u32, changed) = NEW;
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! The chip at some point of a run, for other runs to go on from.
 
 use super::caches::Caches;
-use super::message::Tags;
-use super::network::Network;
+use super::network::flights::Network;
+use super::tags::Tags;
 use super::{Core, Machine, memory};
 
 /// A chip without a hazard, on which nobody waits and no store is under way to memory.

@@ -1,12 +1,10 @@
 //! What the chip can do on its own accord, listed one by one: for a search that tries all of it.
 
-use super::network::Request;
 use super::{Machine, own_account};
-use crate::explore::Bounds;
-use crate::explore::choice::Transition;
-use crate::explore::footprint::Footprint;
-use crate::machine::memory::{self, bits};
-use crate::op::{Access, Op};
+use crate::choices::{Bounds, Transition};
+use crate::footprint::Footprint;
+use crate::mask::{self, bits};
+use crate::op::{Access, Op, Request};
 use crate::trace::{Trace, Verb};
 
 impl Machine {
@@ -112,7 +110,7 @@ impl Machine {
                     .unit(usize::from(word) * 4 / self.shape.publish as usize);
                 self.leave(core, group);
                 let at = self.shape.start(combining.line) + u32::from(word) * 4;
-                let value = memory::word(&combining.bytes, word.into());
+                let value = mask::word(&combining.bytes, word.into());
                 trace.record(own_account(step, core, Verb::Arrive, at, value));
             }
             Transition::Deliver { core, serial, part } => {

@@ -10,50 +10,10 @@
 //! last arrival that *intended* to change it. The write-back of a line also rewrites bytes that its
 //! core never stored to: their stamps stay, so the oracles see that something older lies there now.
 
-use crate::explore::digest::Digest;
+use crate::digest::Digest;
+use crate::mask::{Bytes, LINE_MAX, Mask, WORDS, bits, blend, span, word};
 use crate::rng::mix;
-use crate::shape::{LINE_MAX, Shape};
-
-/// Room for the words of a line.
-pub(crate) const WORDS: usize = LINE_MAX / 4;
-
-/// Room for the bytes of a line.
-pub(crate) type Bytes = [u8; LINE_MAX];
-
-/// One bit for each byte of a line.
-pub(crate) type Mask = u64;
-
-/// The word `index` of a line.
-#[inline]
-pub(crate) fn word(bytes: &Bytes, index: usize) -> u32 {
-    let at = index * 4;
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-/// The byte mask of `len` bytes from `start`.
-#[inline]
-pub(crate) const fn span(start: usize, len: usize) -> Mask {
-    match len {
-        0 => 0,
-        _ => (Mask::MAX >> (LINE_MAX - len)) << start,
-    }
-}
-
-/// The numbers of the set bits.
-#[inline]
-pub(crate) fn bits(mut mask: Mask) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = (mask != 0).then(|| mask.trailing_zeros() as usize);
-        mask &= mask.wrapping_sub(1);
-        bit
-    })
-}
-
-/// Copies the masked bytes.
-#[inline]
-pub(crate) fn blend(into: &mut Bytes, from: &Bytes, mask: Mask) {
-    bits(mask).for_each(|bit| into[bit] = from[bit]);
-}
+use crate::shape::Shape;
 
 /// Bytes on their way to memory.
 #[derive(Copy, Clone)]
@@ -68,6 +28,26 @@ pub(crate) struct Parcel {
     /// Whether cached stores made it: a write-back, or a store that passed the cache.
     pub(crate) cached: bool,
     pub(crate) bytes: Bytes,
+}
+
+/// The parcel of a word store.
+pub(super) fn word_parcel(line: u32, byte: usize, width: usize, value: u32) -> Parcel {
+    let mut bytes = [0; LINE_MAX];
+    bytes[byte..byte + width].copy_from_slice(&value.to_le_bytes()[..width]);
+    plain(line, span(byte, width), bytes)
+}
+
+/// A parcel of bytes that the program stored.
+pub(super) fn plain(line: u32, mask: Mask, bytes: Bytes) -> Parcel {
+    debug_assert!(bits(mask).count() > 0, "a parcel holds at least one byte");
+    Parcel {
+        line,
+        mask,
+        intended: mask,
+        write_back: false,
+        cached: false,
+        bytes,
+    }
 }
 
 /// The run that a line was first touched in.

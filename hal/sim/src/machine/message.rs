@@ -14,60 +14,15 @@
 //! prefetch brings back is tagged again.
 
 use std::cell::Cell;
-use std::collections::HashSet;
 
-use super::memory::{Parcel, bits, span};
+use super::memory::Parcel;
 use super::traffic::Traffic;
 use super::{Machine, Outcome};
-use crate::explore::footprint::Footprint;
-use crate::op::Bytes;
+use crate::footprint::Footprint;
+use crate::mask::{bits, span};
+use crate::op::{Bytes, Message};
 use crate::report::Oracle;
-use crate::trace::{Note, Verb};
-
-/// An access of the MPBT memory type.
-#[derive(Copy, Clone)]
-pub(crate) enum Message {
-    /// Load of part of a line.
-    Load { len: u8 },
-    /// Store of part of a line. Replies as [`Access::Combine`](crate::op::Access::Combine).
-    Store { len: u8, through: bool },
-    /// CL1INVMB.
-    Invalidate,
-}
-
-impl Message {
-    pub(crate) const fn verb(&self) -> Verb {
-        match self {
-            Self::Load { .. } => Verb::LoadMessage,
-            Self::Store { .. } => Verb::StoreMessage,
-            Self::Invalidate => Verb::InvalidateMessages,
-        }
-    }
-}
-
-/// Which lines which cores map as message data, as far as they have loaded them.
-#[derive(Clone)]
-pub(super) struct Tags(HashSet<(u16, u32)>);
-
-impl Tags {
-    pub(super) fn new() -> Self {
-        Self(HashSet::new())
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    /// Whether nobody maps anything as message data: so it is on most chips, which ask at every
-    /// arrival.
-    pub(super) fn none(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn has(&self, core: u16, line: u32) -> bool {
-        !self.none() && self.0.contains(&(core, line))
-    }
-}
+use crate::trace::Note;
 
 impl Machine {
     pub(super) fn message(
@@ -80,7 +35,7 @@ impl Machine {
     ) -> Outcome {
         match *message {
             Message::Load { len } => {
-                self.tags.0.insert((core, line));
+                self.tags.insert(core, line);
                 self.read(core, line, byte, len, desk)
             }
             Message::Store { len, through } => {

@@ -28,12 +28,15 @@ mod cached;
 pub(crate) mod caches;
 mod digest;
 mod early;
-mod kept;
+pub(crate) mod hazard;
+pub(crate) mod kept;
 mod listed;
 pub(crate) mod memory;
-pub(crate) mod message;
+mod message;
 pub(crate) mod network;
-pub(crate) mod oracle;
+mod observe;
+mod oracle;
+mod tags;
 pub(crate) mod traffic;
 mod uncached;
 pub(crate) mod waits;
@@ -42,20 +45,20 @@ use std::cell::Cell;
 
 use caches::Caches;
 use early::Early;
-pub(crate) use kept::Kept;
-use memory::{Bytes, Mask, Memory, Parcel, bits};
-use message::Tags;
-use network::Network;
-pub(crate) use oracle::Hazard;
+use hazard::Hazard;
+use memory::{Memory, Parcel, word_parcel};
+use network::flights::Network;
+use tags::Tags;
 use waits::Waits;
 
 use crate::caching::Caching;
 use crate::chance::Chance;
-use crate::config::{Config, Profile};
+use crate::config::{Config, Oracles, Profile};
+use crate::mask::{Bytes, LINE_MAX, Mask, bits, word};
 use crate::op::{self, Access, Op};
 use crate::report::Counters;
 use crate::rng::{Rng, Stream};
-use crate::shape::{LINE_MAX, Shape};
+use crate::shape::Shape;
 use crate::trace::{Event, Note, Trace, Verb};
 
 /// The one-line write-combining buffer.
@@ -112,7 +115,7 @@ pub(crate) struct Machine {
     profile: Profile,
     caching: Caching,
     rates: Rates,
-    oracles: crate::config::Oracles,
+    oracles: Oracles,
     memory: Memory,
     caches: Caches,
     tags: Tags,
@@ -317,7 +320,7 @@ impl Machine {
     fn arrive_word(&mut self, core: u16, line: u32, byte: usize, width: usize, value: u32) {
         self.progress = true;
         if *self.memory.dirty(line) != 0 {
-            self.check_clobber(core, &uncached::word_parcel(line, byte, width, value));
+            self.check_clobber(core, &word_parcel(line, byte, width, value));
         }
         if self.memory.write_word(core, line, byte, width, value) {
             self.waits.changed(line);
@@ -422,7 +425,7 @@ impl Machine {
         let parcel = self.place(core, number);
         let first = parcel.intended.trailing_zeros() as usize % LINE_MAX;
         let at = self.shape.start(parcel.line) + first as u32;
-        let value = memory::word(&parcel.bytes, first / 4);
+        let value = word(&parcel.bytes, first / 4);
         trace.record(own_account(step, core, Verb::Arrive, at, value));
     }
 }

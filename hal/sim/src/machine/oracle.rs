@@ -7,22 +7,10 @@
 //! lines, however stale, and read bytes of them that nobody changed.
 
 use super::Machine;
-use super::memory::{Mask, Parcel};
+use super::hazard::Hazard;
+use super::memory::Parcel;
+use crate::mask::{LINE_MAX, Mask};
 use crate::report::Oracle;
-use crate::shape::LINE_MAX;
-
-/// What an oracle saw, in the machine's terms.
-pub(crate) struct Hazard {
-    pub(crate) oracle: Oracle,
-    /// Whose access or arrival it was.
-    pub(crate) core: u16,
-    /// The other core concerned, if there is one.
-    pub(crate) other: Option<u16>,
-    /// First byte concerned.
-    pub(crate) at: u32,
-    /// How many bytes of the line are concerned.
-    pub(crate) bytes: u32,
-}
 
 impl Machine {
     /// Notes a hazard, unless its oracle is off or another came first. `other` is by default the

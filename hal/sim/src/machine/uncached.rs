@@ -26,10 +26,10 @@
 
 use flagpost_hal::Amo;
 
-use super::memory::{self, Bytes, Mask, Parcel, bits, blend, span};
+use super::memory::{plain, word_parcel};
 use super::{Machine, Outcome, STORES, own_account};
+use crate::mask::{self, LINE_MAX, Mask, blend, span, word};
 use crate::op;
-use crate::shape::LINE_MAX;
 use crate::trace::{Note, Trace, Verb};
 
 impl Machine {
@@ -54,14 +54,14 @@ impl Machine {
             blend(&mut bytes, &combining.bytes, combining.mask & word);
             any |= combining.mask & word;
         }
-        (memory::word(&bytes, index), any != 0)
+        (mask::word(&bytes, index), any != 0)
     }
 
     /// What a core that waits would read at `at`, without the effects of reading.
     pub(crate) fn peek(&mut self, core: u16, at: u32) -> u32 {
         let (line, byte) = self.shape.split(at);
         let index = byte / 4;
-        let shown = memory::word(self.memory.line(line), index);
+        let shown = word(self.memory.line(line), index);
         self.forward(core, line, index, shown).0
     }
 
@@ -150,7 +150,7 @@ impl Machine {
         combining.mask |= span(byte, len);
         combining.bytes[byte..byte + len].copy_from_slice(&bytes[..len]);
         let full = combining.mask == self.shape.whole();
-        let shown = memory::word(&combining.bytes, byte / 4);
+        let shown = word(&combining.bytes, byte / 4);
         Outcome {
             value: shown,
             ..Outcome::new(if full { 2 } else { 0 }, Note::Buffered)
@@ -216,7 +216,7 @@ impl Machine {
             self.empty_some(core);
             let first = combining.mask.trailing_zeros() as usize;
             let at = self.shape.start(combining.line) + first as u32;
-            let value = memory::word(&combining.bytes, first / 4);
+            let value = word(&combining.bytes, first / 4);
             trace.record(own_account(step, core, Verb::Arrive, at, value));
         }
     }
@@ -301,7 +301,7 @@ impl Machine {
             self.place(core, number);
         }
         // The operation works on memory itself: never early, never late.
-        let old = memory::word(self.memory.line(line), byte / 4);
+        let old = word(self.memory.line(line), byte / 4);
         self.know(core, line, byte / 4);
         match operation {
             Amo::Read => return Outcome::new(old, Note::None),
@@ -315,25 +315,5 @@ impl Machine {
         self.progress = true;
         self.deliver(core, &plain(line, mask, bytes));
         Outcome::new(old, Note::None)
-    }
-}
-
-/// The parcel of a word store.
-pub(super) fn word_parcel(line: u32, byte: usize, width: usize, value: u32) -> Parcel {
-    let mut bytes = [0; LINE_MAX];
-    bytes[byte..byte + width].copy_from_slice(&value.to_le_bytes()[..width]);
-    plain(line, span(byte, width), bytes)
-}
-
-/// A parcel of bytes that the program stored.
-pub(super) fn plain(line: u32, mask: Mask, bytes: Bytes) -> Parcel {
-    debug_assert!(bits(mask).count() > 0, "a parcel holds at least one byte");
-    Parcel {
-        line,
-        mask,
-        intended: mask,
-        write_back: false,
-        cached: false,
-        bytes,
     }
 }

@@ -36,12 +36,9 @@
 //! docs/hardware.md A5. Which figures are published and which are assumed stands in `preset.rs`.
 
 mod agenda;
-mod clocks;
+pub(crate) mod clocks;
 mod links;
-mod preset;
-
-pub(crate) use clocks::Clocks;
-pub use preset::Latencies;
+pub(crate) mod preset;
 
 /// What accesses cost on a chip. Times are in picoseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use flagpost_hal::fabric::Event;
 
 use super::super::{Machine, own_account};
 use super::asked::{Wanted, desk, pack};
-use super::{Does, Part, word};
-use crate::explore::choice::Transition;
-use crate::explore::digest::Digest;
+use super::flights::{Does, Part};
+use super::word;
+use crate::choices::Transition;
+use crate::digest::Digest;
 use crate::op::CHUNK;
 use crate::trace::{Trace, Verb};
 

@@ -1,62 +1,9 @@
-//! What a core asks of its end of the network, and what it is answered, as a desk holds them.
+//! What an operation on the network wants, and what its core is answered, as a desk holds them.
 
 use flagpost_hal::fabric::Event;
 use flagpost_hal::{Amo, CoreId};
 
-use crate::op::{Bytes, CHUNK};
-use crate::trace::Verb;
-
-/// What a core asks of its end.
-#[derive(Copy, Clone)]
-pub(crate) enum Request {
-    /// Opens the end. Replies the count of events.
-    Open,
-    /// No part in anything from now on.
-    DropOut,
-    /// Loads from own registered memory.
-    Read { len: u8 },
-    /// Stores to it.
-    Write { len: u8 },
-    /// Adds bytes to what the next put will bring.
-    Stage { len: u8 },
-    /// Begins an operation. Replies 1 if there is no room for it.
-    Post(Posted),
-    /// Takes the oldest event. Replies the count of events, and 1 << 32 if there is one.
-    Poll,
-}
-
-/// An operation; what else it wants is on the desk.
-#[derive(Copy, Clone)]
-pub(crate) struct Posted {
-    pub(crate) id: u32,
-    pub(crate) to: u16,
-    pub(crate) kind: Kind,
-}
-
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Put,
-    Get,
-    Amo,
-}
-
-impl Request {
-    pub(crate) const fn verb(&self) -> Verb {
-        match self {
-            Self::Open => Verb::OpenNic,
-            Self::DropOut => Verb::DropOut,
-            Self::Read { .. } => Verb::ReadRegistered,
-            Self::Write { .. } => Verb::WriteRegistered,
-            Self::Stage { .. } => Verb::Stage,
-            Self::Post(Posted { kind, .. }) => match kind {
-                Kind::Put => Verb::PostPut,
-                Kind::Get => Verb::PostGet,
-                Kind::Amo => Verb::PostAmo,
-            },
-            Self::Poll => Verb::Poll,
-        }
-    }
-}
+use crate::op::{Bytes, CHUNK, PostKind};
 
 /// What an operation wants besides.
 #[derive(Copy, Clone, Default)]
@@ -104,9 +51,9 @@ impl Wanted {
         }
     }
 
-    pub(super) fn unpack(kind: Kind, bytes: &Bytes) -> Self {
+    pub(super) fn unpack(kind: PostKind, bytes: &Bytes) -> Self {
         let [first, second, third, _] = numbers(bytes);
-        if kind != Kind::Amo {
+        if kind != PostKind::Amo {
             return Self {
                 immediate: (first != 0).then_some(second as u32),
                 into: (third >> 32) as u32,

@@ -17,131 +17,22 @@
 //! I2. The immediates in a queue are at most [`Wire::queue`]: one more does not arrive.
 
 mod arrival;
-mod asked;
+pub(crate) mod asked;
+pub(super) mod flights;
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 
 use flagpost_hal::fabric::Event;
 use flagpost_hal::{Amo, CoreId, Region};
 
-use super::memory::span;
-use super::uncached::plain;
+use super::memory::{plain, word_parcel};
 use super::{Machine, Outcome};
-use crate::network::Wire;
-use crate::op::{Bytes, CHUNK};
-use crate::shape::{LINE_MAX, Shape};
+use crate::mask::{self, LINE_MAX, span};
+use crate::op::{Bytes, CHUNK, PostKind, Posted, Request};
+use crate::shape::Shape;
 use crate::trace::Note;
-use asked::pack;
-pub(crate) use asked::{Kind, Posted, Request, Wanted, unpack};
-
-/// Number of the part that is an immediate.
-const TELLS: u16 = u16::MAX;
-
-/// A part of an operation, up to a line.
-#[derive(Clone)]
-struct Part {
-    number: u16,
-    /// Flat index, and how many bytes.
-    at: u32,
-    len: u8,
-    does: Does,
-}
-
-#[derive(Clone)]
-enum Does {
-    Store(Bytes),
-    Load {
-        into: u32,
-    },
-    Change(Amo),
-    /// The answer of an operation on a cell is on its way.
-    Answer(u64),
-}
-
-/// An operation in flight.
-#[derive(Clone)]
-struct Flight {
-    /// How many its origin had posted before.
-    serial: u32,
-    id: u32,
-    to: u16,
-    parts: Vec<Part>,
-    immediate: Option<u32>,
-    /// The answer.
-    value: u64,
-}
-
-/// A core's end.
-#[derive(Clone, Default)]
-struct End {
-    open: bool,
-    dropped: bool,
-    staged: Vec<u8>,
-    posted: u32,
-    flights: Vec<Flight>,
-    events: VecDeque<Event>,
-}
-
-impl End {
-    fn immediates(&self) -> usize {
-        let is = |event: &&Event| matches!(event, Event::Immediate { .. });
-        self.events.iter().filter(is).count()
-    }
-}
-
-/// The network.
-#[derive(Clone)]
-pub(super) struct Network {
-    wire: Wire,
-    ends: Vec<End>,
-    /// Operations in flight, of all.
-    flights: usize,
-}
-
-impl Network {
-    pub(super) fn new(wire: Wire, cores: usize) -> Self {
-        Self {
-            wire,
-            ends: (0..cores).map(|_| End::default()).collect(),
-            flights: 0,
-        }
-    }
-
-    pub(super) fn reset(&mut self) {
-        self.ends.fill_with(End::default);
-        self.flights = 0;
-    }
-
-    /// Whether anything is in flight.
-    pub(super) fn busy(&self) -> bool {
-        self.flights > 0
-    }
-
-    fn end(&mut self, core: u16) -> &mut End {
-        &mut self.ends[usize::from(core)]
-    }
-
-    /// The parts of `core`'s operations that can arrive next: operation, part.
-    fn arrivals(&self, core: u16) -> impl Iterator<Item = (u32, u16)> {
-        let flights = self.ends[usize::from(core)].flights.iter();
-        flights.flat_map(move |flight| {
-            let target = &self.ends[usize::from(flight.to)];
-            let parts = if target.dropped {
-                // It fails as a whole.
-                vec![TELLS]
-            } else if !target.open {
-                Vec::new()
-            } else if flight.parts.is_empty() {
-                let room = target.immediates() < usize::from(self.wire.queue);
-                vec![TELLS; room.into()]
-            } else {
-                flight.parts.iter().map(|part| part.number).collect()
-            };
-            parts.into_iter().map(|part| (flight.serial, part))
-        })
-    }
-}
+use asked::{Wanted, pack};
+use flights::{Does, Flight, Network, Part};
 
 /// Flat index of the word that counts a core's events.
 fn counter(shape: &Shape, core: u16) -> u32 {
@@ -219,7 +110,7 @@ impl Machine {
     /// How many events there have been at a core's end, and some garbage.
     fn count_of_events(&mut self, core: u16) -> u32 {
         let (line, byte) = self.shape.split(counter(&self.shape, core));
-        super::memory::word(self.memory.line(line), byte / 4)
+        mask::word(self.memory.line(line), byte / 4)
     }
 
     fn post(&mut self, core: u16, at: u32, posted: Posted, desk: &Bytes) -> Outcome {
@@ -243,18 +134,18 @@ impl Machine {
             shape.flat(at, wanted.len)
         };
         let parts = match (kind, wanted.amo) {
-            (Kind::Put, _) => by_lines(&shape, [at, at], staged.len() as u32, |start, len| {
+            (PostKind::Put, _) => by_lines(&shape, [at, at], staged.len() as u32, |start, len| {
                 let mut bytes = [0; CHUNK];
                 bytes[..len].copy_from_slice(&staged[start..start + len]);
                 Does::Store(bytes)
             }),
-            (Kind::Get, _) => {
+            (PostKind::Get, _) => {
                 let into = own(wanted.into).expect("a get brings its bytes to registered memory");
                 by_lines(&shape, [at, into], wanted.len, |start, _| Does::Load {
                     into: into + start as u32,
                 })
             }
-            (Kind::Amo, amo) => {
+            (PostKind::Amo, amo) => {
                 assert!(at.is_multiple_of(8), "a cell lies at a multiple of 8");
                 let does = Does::Change(amo.unwrap_or(Amo::Read));
                 let (number, len) = (0, 8);
@@ -300,7 +191,7 @@ impl Machine {
         self.network().end(core).events.push_back(event);
         let count = self.count_of_events(core).wrapping_add(1);
         let (line, byte) = self.shape.split(counter(&self.shape, core));
-        self.arrive(core, &super::uncached::word_parcel(line, byte, 4, count));
+        self.arrive(core, &word_parcel(line, byte, 4, count));
         self.progress |= matches!(event, Event::Immediate { .. });
     }
 }

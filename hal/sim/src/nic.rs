@@ -1,4 +1,22 @@
-//! A core's end of the network, as values for the engine.
+//! A simulated network with remote memory access, beside the chip or instead of it.
+//!
+//! Ranks post operations to their end of the network, a [`Nic`]; each then is *in flight*, and what
+//! becomes of it, part by part, happens on the network's own account at any later time, in any
+//! order with all others: like a late store of a weak profile, and with the same consequences for
+//! schedules, searches and timelines. [`Nic`] is a [`Fabric`](flagpost_hal::fabric::Fabric).
+//!
+//! # What is modelled (`machine/network/mod.rs`)
+//! | what | how unkind |
+//! |---|---|
+//! | put | a part per line, each placed any time later, in any order with all others |
+//! | get | a part per line: loaded any time later, stored at the origin any time after |
+//! | operation on a cell | done any time later; its answer comes any time after |
+//! | immediate | any time behind the data of its own operation, before or behind those of others; waits while the target's completion queue is full or the target has not opened its end |
+//! | send queue | bounded: refuses |
+//! | a target that has [dropped out](Nic::drop_out) | what is in flight to it fails, any time later |
+//!
+//! The memory of a core is its registered memory; no cache lies over it. The knobs are a
+//! [`Wire`](crate::Wire).
 //!
 //! # Which call is how many steps
 //! | call | steps |
@@ -17,8 +35,8 @@ use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
 use flagpost_hal::{Address, Amo, Clock as _, CoreId, Region, Relax as _, Topology as _};
 
 use crate::handle::{SimCore, pieces};
-use crate::machine::network::{Kind, Posted, Request, Wanted};
-use crate::op::{Access, Bytes, CHUNK};
+use crate::machine::network::asked::{Wanted, unpack};
+use crate::op::{Access, Bytes, CHUNK, PostKind, Posted, Request};
 
 /// A core's end of the network. Clones are the same core's.
 #[derive(Clone)]
@@ -115,10 +133,10 @@ impl Fabric for Nic {
                     let len = chunk.len() as u8;
                     self.core.ask(Access::Network(Request::Stage { len }));
                 }
-                (Kind::Put, at, data.len() as u32, Wanted::put(immediate))
+                (PostKind::Put, at, data.len() as u32, Wanted::put(immediate))
             }
-            Work::Get { at, into, len } => (Kind::Get, at, len, Wanted::get(into, len)),
-            Work::Amo { at, amo } => (Kind::Amo, at, 8, Wanted::amo(amo)),
+            Work::Get { at, into, len } => (PostKind::Get, at, len, Wanted::get(into, len)),
+            Work::Amo { at, amo } => (PostKind::Amo, at, 8, Wanted::amo(amo)),
         };
         self.core.bring(wanted.pack());
         let post = Access::Network(Request::Post(Posted {
@@ -137,7 +155,7 @@ impl Fabric for Nic {
     fn poll(&self) -> Option<Event> {
         let reply = self.core.ask(Access::Network(Request::Poll));
         self.events.set(reply as u32);
-        (reply >> 32 != 0).then(|| crate::machine::network::unpack(&self.core.found()))
+        (reply >> 32 != 0).then(|| unpack(&self.core.found()))
     }
 
     #[track_caller]

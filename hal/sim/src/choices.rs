@@ -1,4 +1,4 @@
-//! What can happen next, as a value; and a run as the list of what did.
+//! What can happen next, as a value; a run as the list of what did; and how much of it may happen.
 //!
 //! # Text
 //! Choices print and read back, separated by commas, repeated ones with `*n`:
@@ -215,6 +215,74 @@ impl FromStr for Choices {
             choices.extend(std::iter::repeat_n(choice, times));
         }
         Ok(Self(choices))
+    }
+}
+
+/// How much may happen at most in each schedule, and how long a search may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Lines that leave a cache on the chip's account.
+    pub evictions: u8,
+    /// Lines that are prefetched, in the profiles that do.
+    pub fills: u8,
+    /// Words that leave a combining buffer without need.
+    pub leaves: u8,
+    /// Time budgets that run out while their core is blocked.
+    pub expiries: u8,
+    /// Attempts on a register that is held; other attempts wait for it.
+    pub refusals: u8,
+    /// Switches away from a core that could go on; none: any number.
+    pub preemptions: Option<u8>,
+    /// Whether all that precedes `mark("go")` is set-up, which happens in one way only.
+    pub set_up: bool,
+    /// States after which a search gives up.
+    pub max_states: u64,
+    /// Runs after which a search gives up.
+    pub max_runs: u64,
+}
+
+impl Bounds {
+    /// All that can be, and no set-up: for lists of choices that no search has made.
+    pub const ANY: Self = Self {
+        evictions: u8::MAX,
+        fills: u8::MAX,
+        leaves: u8::MAX,
+        expiries: u8::MAX,
+        refusals: u8::MAX,
+        preemptions: None,
+        set_up: false,
+        max_states: u64::MAX,
+        max_runs: u64::MAX,
+    };
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            evictions: 0,
+            fills: 0,
+            leaves: 0,
+            expiries: 0,
+            refusals: 0,
+            preemptions: None,
+            set_up: true,
+            max_states: 10_000_000,
+            max_runs: u64::MAX,
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "evictions={} fills={} leaves={} expiries={} refusals={}",
+            self.evictions, self.fills, self.leaves, self.expiries, self.refusals
+        )?;
+        match self.preemptions {
+            Some(preemptions) => write!(f, " preemptions={preemptions}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! memory *or in its own cache* (an oracle compares the two); nor two that use the same register or
 //! bell, or the same budget.
 
-use super::choice::Transition;
+use crate::choices::Transition;
 
 /// What a transition touches.
 #[derive(Clone, Debug)]

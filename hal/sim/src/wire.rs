@@ -1,28 +1,7 @@
-//! A simulated network with remote memory access, beside the chip or instead of it.
-//!
-//! Ranks post operations to their end of the network, a [`Nic`]; each then is *in flight*, and what
-//! becomes of it, part by part, happens on the network's own account at any later time, in any
-//! order with all others: like a late store of a weak profile, and with the same consequences for
-//! schedules, searches and timelines. [`Nic`] is a [`Fabric`](flagpost_hal::fabric::Fabric).
-//!
-//! # What is modelled (`machine/network/mod.rs`)
-//! | what | how unkind |
-//! |---|---|
-//! | put | a part per line, each placed any time later, in any order with all others |
-//! | get | a part per line: loaded any time later, stored at the origin any time after |
-//! | operation on a cell | done any time later; its answer comes any time after |
-//! | immediate | any time behind the data of its own operation, before or behind those of others; waits while the target's completion queue is full or the target has not opened its end |
-//! | send queue | bounded: refuses |
-//! | a target that has [dropped out](Nic::drop_out) | what is in flight to it fails, any time later |
-//!
-//! The memory of a core is its registered memory; no cache lies over it. Knobs: [`Wire`].
-
-mod nic;
+//! What the simulated network is like: its knobs. The network itself: `machine/network`.
 
 use std::fmt;
 use std::str::FromStr;
-
-pub use nic::Nic;
 
 /// What the network is like. Prints as `16:64:192`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
