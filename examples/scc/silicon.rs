@@ -11,7 +11,7 @@ fn main() {}
 #[cfg(all(target_os = "none", target_arch = "x86"))]
 mod image {
     use flagpost::{Config, Error, Rma as _, Source, Tag, World};
-    use flagpost_hal::{Doorbell, Topology};
+    use flagpost_hal::Topology;
     use flagpost_mapped::Mapped;
     use flagpost_scc::silicon::Silicon;
     use flagpost_scc::{Counter, Map, Mapping, Scc};

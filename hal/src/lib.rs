@@ -58,7 +58,6 @@
 //! | [`Relax`] | what a polling loop does between polls | 1 |
 //! | [`NativeAtomics`] | optional: atomic operations that reach every core | 1 |
 //! | [`Records`] | optional: records stored and taken faster than by plain accesses | 0 |
-//! | [`Doorbell`] | optional: wake a core | 2 |
 //!
 //! [`Machine`] is the sum of those that a load/store machine needs to run the kernel.
 //! [`WithSoftwareLock`] adds [`TestAndSet`] to a machine that has no registers. A network with
@@ -88,7 +87,7 @@ mod software_lock;
 pub use address::{Address, CoreId, Kind, Region};
 pub use coherence::{Coherence, Lines};
 pub use lock::{Held, TestAndSet};
-pub use machine::{Clock, Delay, Doorbell, Machine, MessageBuffer, Relax, Topology, Watch};
+pub use machine::{Clock, Machine, MessageBuffer, Relax, Topology, Watch};
 pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory};
 pub use place::is_library;
 pub use record::{Records, Spot};

@@ -2,9 +2,7 @@
 
 use core::panic::Location;
 
-use embedded_hal::delay::DelayNs;
-
-use crate::{Address, CachedMemory, Coherence, CoreId, Kind, TestAndSet, UncachedMemory};
+use crate::{Address, CachedMemory, Coherence, CoreId, TestAndSet, UncachedMemory};
 
 /// On-chip message buffers: see [`Kind::MessageBuffer`](crate::Kind).
 pub trait MessageBuffer {
@@ -92,29 +90,10 @@ pub trait Relax {
     fn ended(&self) {}
 }
 
-/// Optional: waking a core that waits.
-///
-/// A bell remembers one ring: rings while one is pending are merged.
-pub trait Doorbell {
-    /// Rings `core`'s bell. Orders nothing: [`drain`](Coherence::drain) first.
-    fn ring(&self, core: CoreId);
-
-    /// Waits until this core's bell has been rung, and clears it. Re-check what you wait for after
-    /// this returns; a bell may ring for any reason.
-    fn wait_for_ring(&self);
-}
-
 /// A load/store machine that the kernel can run on: the sum of the required traits.
 pub trait Machine:
     UncachedMemory + CachedMemory + Coherence + TestAndSet + MessageBuffer + Topology + Clock + Relax
 {
-    /// Bytes in each core's region of this kind.
-    fn region_size(&self, kind: Kind) -> u32 {
-        match kind {
-            Kind::Memory => self.memory_size(),
-            Kind::MessageBuffer => self.message_buffer_size(),
-        }
-    }
 }
 
 impl<M> Machine for M where
@@ -128,19 +107,4 @@ impl<M> Machine for M where
         + Relax
         + ?Sized
 {
-}
-
-/// Delays measured with a machine's [`Clock`], giving time to others meanwhile.
-#[derive(Debug)]
-pub struct Delay<'m, M: ?Sized>(pub &'m M);
-
-impl<M: Clock + Relax + ?Sized> DelayNs for Delay<'_, M> {
-    fn delay_ns(&mut self, ns: u32) {
-        let hertz = u128::from(self.0.hertz());
-        let cycles = (u128::from(ns) * hertz).div_ceil(1_000_000_000) as u64;
-        let start = self.0.cycles();
-        while self.0.cycles().wrapping_sub(start) < cycles {
-            self.0.relax(&[]);
-        }
-    }
 }

@@ -64,7 +64,7 @@
 use core::panic::Location;
 
 use crate::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer, Region, Relax,
+    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Region, Relax,
     TestAndSet, Topology, UncachedMemory, Watch,
 };
 
@@ -317,17 +317,5 @@ impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
 
     fn ended(&self) {
         self.machine.ended();
-    }
-}
-
-impl<M: Doorbell, const PATIENCE: u32> Doorbell for WithSoftwareLock<M, PATIENCE> {
-    #[track_caller]
-    fn ring(&self, core: CoreId) {
-        self.machine.ring(core);
-    }
-
-    #[track_caller]
-    fn wait_for_ring(&self) {
-        self.machine.wait_for_ring();
     }
 }

@@ -3,11 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
-use embedded_hal::delay::DelayNs as _;
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Delay, Kind, Lines, Machine,
-    MessageBuffer, NativeAtomics, Records, Region, Relax, TestAndSet, Topology, UncachedMemory,
-    Watch,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Kind, Lines, MessageBuffer,
+    NativeAtomics, Records, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
 const MEMORY: u32 = 64;
@@ -331,29 +329,4 @@ fn a_lock_is_freed_when_dropped_and_only_by_its_holder() {
     drop(held);
     assert_eq!(machine.account(), ["clear core 0"]);
     assert!(machine.try_lock(OTHER).is_some());
-}
-
-#[test]
-fn regions_have_the_sizes_of_their_kinds() {
-    let machine = Plain::new();
-    assert_eq!(machine.region_size(Kind::Memory), MEMORY);
-    assert_eq!(machine.region_size(Kind::MessageBuffer), BUFFER);
-}
-
-/// Rounded up, and others have time meanwhile.
-#[test]
-fn delays_last_as_long_as_they_should() {
-    for (nanoseconds, cycles) in [(0, 0), (1, 1), (1000, 1), (1001, 2), (5000, 5)] {
-        let machine = Plain::new();
-        let before = machine.now.get();
-        Delay(&machine).delay_ns(nanoseconds);
-        assert!(machine.now.get() - before >= cycles, "{nanoseconds} ns");
-        let relaxed = machine.account();
-        assert!(relaxed.iter().all(|call| call == "relax 0"));
-        assert_eq!(
-            relaxed.len() as u64,
-            cycles.saturating_sub(1),
-            "{nanoseconds} ns"
-        );
-    }
 }

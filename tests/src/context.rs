@@ -1,7 +1,7 @@
 //! What a case gets, and what it gives back.
 
 use flagpost::{Link, VectorLink};
-use flagpost_hal::{Address, Amo, Doorbell, Machine};
+use flagpost_hal::{Address, Amo, CoreId, Machine};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Ring};
 
@@ -34,15 +34,21 @@ pub trait Platform: Sized + 'static {
 }
 
 /// A platform that is a load/store machine: it runs all cases.
-pub trait MachinePlatform: Platform<Machine: Machine + Doorbell, Link: VectorLink> {
+pub trait MachinePlatform: Platform<Machine: Machine, Link: VectorLink> {
     /// The machine's [`NativeAtomics`](flagpost_hal::NativeAtomics), if it has them. Without, the
     /// cases that need them are skipped: no platform fakes them.
     const ATOMICS: Option<AtomicU32<Self::Machine>> = None;
+
+    /// The bells of the machine's cores, if it has them.
+    const BELL: Option<Bell<Self::Machine>> = None;
 
     /// Whether the link changes words under the machine's locks. Where it does so by atomic
     /// operations, a lock that a case keeps makes no call wait: cases of such waits are skipped.
     const LOCKS: bool = true;
 }
+
+/// How a core of machine `M` rings another's bell, and how it waits until its own has been rung.
+pub type Bell<M> = (fn(&M, CoreId), fn(&M));
 
 /// [`Platform::link`] of load/store machines.
 ///
@@ -176,8 +182,8 @@ pub struct Case<P: Platform> {
     pub epochs: u32,
     /// Whether it needs [`MachinePlatform::ATOMICS`].
     pub atomics: bool,
-    /// What it needs is there; else it is skipped, counted and printed.
-    pub possible: bool,
+    /// What it needs and the platform lacks, if anything: then it is skipped, counted and printed.
+    pub lacks: Option<&'static str>,
     /// Called on every core.
     pub run: fn(&mut Context<'_, P>) -> Result<(), Failure>,
 }
@@ -186,6 +192,6 @@ impl<P: Platform> Case<P> {
     /// Whether it can run on so many cores of this platform. The others are skipped, counted and
     /// printed.
     pub const fn admits(&self, cores: u16) -> bool {
-        self.min_cores <= cores && cores <= self.max_cores && self.possible
+        self.min_cores <= cores && cores <= self.max_cores && self.lacks.is_none()
     }
 }

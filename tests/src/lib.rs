@@ -16,7 +16,7 @@ pub use args::Args;
 pub use flagpost_link::Refusal;
 pub use flagpost_mapped::{Mapped, Native, Ring};
 
-pub use context::{AtomicU32, Case, Context, Failure, MachinePlatform, Platform, mapped};
+pub use context::{AtomicU32, Bell, Case, Context, Failure, MachinePlatform, Platform, mapped};
 
 /// The conformance table. A platform runs every case that the machine [admits](Case::admits), and
 /// counts and prints the others as skipped.

@@ -23,7 +23,7 @@ const KERNEL: [(&str, &[&str]); 4] = [
         "flagpost-mapped",
         &["defmt", "flagpost-hal", "flagpost-link"],
     ),
-    ("flagpost-hal", &["defmt", "embedded-hal"]),
+    ("flagpost-hal", &["defmt"]),
 ];
 
 /// How many packages were found in order, and what is wrong with the others.

@@ -1,4 +1,4 @@
-//! Words beside the regions: which ranks are there, locks, bells.
+//! Words beside the regions: which ranks are there, locks.
 //!
 //! They are for what one host knows of its processes; ranks of several hosts have them once per
 //! host.
@@ -11,7 +11,6 @@
 //! | `barrier` | all | arrivals and turn of the harness's barrier |
 //! | `state`, `pid` of a rank | the rank; the launcher | see [`State`] |
 //! | `lock` of a rank | who holds it | 0 free, 1 held |
-//! | `bell` of a rank | who rings; the rank | 0, or 1: rung |
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -25,9 +24,8 @@ const BARRIER: usize = 256;
 const TURN: usize = 256 + 4;
 
 const LOCK: usize = 0;
-const BELL: usize = 128;
-const STATE: usize = 256;
-const PID: usize = 256 + 4;
+const STATE: usize = 128;
+const PID: usize = 128 + 4;
 
 /// What is known of a rank.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -59,11 +57,6 @@ impl Segment {
     /// The test-and-set register of `rank`.
     pub(crate) fn lock_of(&self, rank: u16) -> &AtomicU32 {
         self.of_rank(rank, LOCK)
-    }
-
-    /// The bell of `rank`.
-    pub(crate) fn bell_of(&self, rank: u16) -> &AtomicU32 {
-        self.of_rank(rank, BELL)
     }
 
     /// `rank` has mapped the memory. Returns how many have; none, with nothing changed, if `rank`
@@ -108,17 +101,6 @@ impl Segment {
         let _ = self
             .control(LOST)
             .compare_exchange(0, word, AcqRel, Relaxed);
-        for rank in 0..self.shape().ranks() {
-            self.ring(rank);
-        }
-    }
-
-    /// Rings `rank`'s bell.
-    pub(crate) fn ring(&self, rank: u16) {
-        let bell = self.bell_of(rank);
-        bell.store(1, Release);
-        // Nobody may be asleep there: that is no failure.
-        let _ = rustix::thread::futex::wake(bell, rustix::thread::futex::Flags::empty(), 1);
     }
 
     /// The word that says whether a rank is lost.

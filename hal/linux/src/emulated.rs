@@ -3,8 +3,8 @@
 //!
 //! On a coherent host a forgotten write-back, invalidate or drain goes unnoticed. Here it does not:
 //! cached accesses go to the rank's own image ([`flagpost_hal::image`]), bulk stores stay in a
-//! buffer of one line until it is full, another line is stored to, or the rank drains. Words,
-//! test-and-set registers and bells stand for the chip's own, and are the host's atomics.
+//! buffer of one line until it is full, another line is stored to, or the rank drains. Words and
+//! test-and-set registers stand for the chip's own, and are the host's atomics.
 //!
 //! # The oracle
 //! A write-back moves a whole line, over what other ranks, or this one by puts, have stored there

@@ -4,13 +4,9 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
 
-use flagpost_hal::{
-    Clock, CoreId, Doorbell, MessageBuffer, Relax, Topology, UncachedMemory, Watch,
-};
-use rustix::thread::futex;
+use flagpost_hal::{Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
 
 use crate::bytes::Regions;
 use crate::clock;
@@ -218,28 +214,5 @@ where
     #[inline]
     fn ended(&self) {
         self.own.waiter.done();
-    }
-}
-
-impl<M: Mode> Doorbell for Linux<M> {
-    fn ring(&self, core: CoreId) {
-        self.segment().ring(core.get());
-    }
-
-    fn wait_for_ring(&self) {
-        /// How long one sleep lasts: a rank that is lost rings too, but may be stopped before it
-        /// has.
-        const NAP: Duration = Duration::from_millis(10);
-        let bell = self.segment().bell_of(self.rank);
-        if bell.swap(0, Acquire) != 0 {
-            return;
-        }
-        let nap = futex::Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(NAP.subsec_nanos()),
-        };
-        // Woken, too late, or interrupted: callers look again.
-        let _ = futex::wait(bell, futex::Flags::empty(), 0, Some(&nap));
-        bell.swap(0, Acquire);
     }
 }

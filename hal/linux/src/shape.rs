@@ -17,9 +17,9 @@ use std::ops::Range;
 /// Bytes of a page: what files are mapped by, and what regions are rounded up to.
 pub(crate) const PAGE: usize = 4096;
 
-/// Bytes of the control words of one rank: three pairs of lines, so that neighbours never share
+/// Bytes of the control words of one rank: two pairs of lines, so that neighbours never share
 /// one, fetched ahead or not.
-pub(crate) const RANK_LINES: usize = 3 * 128;
+pub(crate) const RANK_LINES: usize = 2 * 128;
 
 /// Most ranks of a job.
 pub const MAX_RANKS: u16 = 1024;

@@ -9,14 +9,14 @@
 //! | target | clears it, under its own register | |
 //! | target | *then* looks at what it waits for | a ring in between would be lost otherwise (H8) |
 //!
-//! The last step is the caller's: [`Doorbell::wait_for_ring`] returns, and the caller looks. The
+//! The last step is the caller's: [`Scc::wait_for_ring`] returns, and the caller looks. The
 //! port polls; an image whose handler of LINT0 clears the bit itself must not use `wait_for_ring`.
 //!
 //! # Bounds
 //! `ring` waits for the target's register, so its caller must not hold that (H6). At least 612
 //! cycles until a handler runs (docs/hardware.md A5).
 
-use flagpost_hal::{CoreId, Doorbell, TestAndSet};
+use flagpost_hal::{CoreId, TestAndSet};
 
 use crate::bus::{Attribute::Uncached, Bus};
 use crate::registers::{self, CoreConfig};
@@ -49,16 +49,17 @@ impl<B: Bus> Scc<B> {
         self.bus.order();
         drop(held);
     }
-}
 
-impl<B: Bus> Doorbell for Scc<B> {
+    /// Rings `core`'s bell, which remembers one ring. Orders nothing:
+    /// [`drain`](flagpost_hal::Coherence::drain) first.
     #[track_caller]
-    fn ring(&self, core: CoreId) {
+    pub fn ring(&self, core: CoreId) {
         self.change_config_locked(core, |config| config.union(CoreConfig::INTR));
     }
 
+    /// Waits until this core's bell has been rung, and clears it. A bell may ring for any reason.
     #[track_caller]
-    fn wait_for_ring(&self) {
+    pub fn wait_for_ring(&self) {
         let register = self.register(self.core, registers::core_config(z(self.core)));
         loop {
             let seen = self.bus.load_u32(register, Uncached);

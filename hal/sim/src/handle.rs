@@ -24,7 +24,7 @@ use std::fmt;
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Kind, Lines, MessageBuffer,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Kind, Lines, MessageBuffer,
     NativeAtomics, Records, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
 };
 
@@ -399,14 +399,17 @@ impl<const LINE: usize> NativeAtomics for SimCore<LINE> {
     }
 }
 
-impl<const LINE: usize> Doorbell for SimCore<LINE> {
+impl<const LINE: usize> SimCore<LINE> {
+    /// Rings `core`'s bell, which remembers one ring. Orders nothing: [`drain`](Coherence::drain)
+    /// first.
     #[track_caller]
-    fn ring(&self, core: CoreId) {
+    pub fn ring(&self, core: CoreId) {
         self.ask(Access::Ring(self.number(core)));
     }
 
+    /// Waits until this core's bell has been rung, and clears it.
     #[track_caller]
-    fn wait_for_ring(&self) {
+    pub fn wait_for_ring(&self) {
         self.ask(Access::WaitForRing);
     }
 }

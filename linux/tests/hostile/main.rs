@@ -131,7 +131,7 @@ impl<'m> Words<'m> {
             match chance.below(4) {
                 // Who is lost, who has arrived.
                 0 => chance.below(80),
-                // Locks, bells, states, processes.
+                // Locks, states, processes.
                 _ => chance.below(self.control),
             }
         } else {

@@ -13,7 +13,7 @@ use flagpost_sim::{
     Bounds, Config, Explored, Method, Preset, Profile, Report, SccBus, Sim, SimCore, Sweep,
 };
 use flagpost_tests::{
-    Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, link_cases, mapped,
+    Bell, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, link_cases, mapped,
 };
 
 use crate::network::Network;
@@ -39,7 +39,12 @@ impl<const LINE: usize> Platform for NoRegisters<LINE> {
     }
 }
 
-impl<const LINE: usize> MachinePlatform for NoRegisters<LINE> {}
+impl<const LINE: usize> MachinePlatform for NoRegisters<LINE> {
+    const BELL: Option<Bell<Self::Machine>> = Some((
+        |machine, core| machine.machine().ring(core),
+        |machine| machine.machine().wait_for_ring(),
+    ));
+}
 
 /// The SCC port on the simulated chip.
 pub struct Port;
@@ -57,7 +62,9 @@ impl Platform for Port {
     }
 }
 
-impl MachinePlatform for Port {}
+impl MachinePlatform for Port {
+    const BELL: Option<Bell<Self::Machine>> = Some((Scc::ring, Scc::wait_for_ring));
+}
 
 /// What a case runs on. Prints as the profile's or the preset's name; none is both.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

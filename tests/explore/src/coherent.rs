@@ -7,8 +7,8 @@
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
+    Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::SimCore;
 use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};
@@ -187,16 +187,5 @@ impl NativeAtomics for Coherent {
     #[track_caller]
     fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         self.0.atomic_u32(at, operation)
-    }
-}
-
-impl Doorbell for Coherent {
-    #[track_caller]
-    fn ring(&self, core: CoreId) {
-        self.0.ring(core);
-    }
-
-    fn wait_for_ring(&self) {
-        self.0.wait_for_ring();
     }
 }

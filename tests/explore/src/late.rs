@@ -33,11 +33,11 @@ use std::cell::RefCell;
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, MessageBuffer,
-    NativeAtomics, Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
+    Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
-use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped};
+use flagpost_tests::{AtomicU32, Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped};
 use smallvec::SmallVec;
 
 /// The simulator with late loads, as the cases see it.
@@ -58,6 +58,10 @@ impl Platform for LateSimulator {
 
 impl MachinePlatform for LateSimulator {
     const ATOMICS: Option<AtomicU32<Late>> = Some(Late::atomic_u32);
+    const BELL: Option<Bell<Late>> = Some((
+        |machine, core| machine.0.ring(core),
+        |machine| machine.0.wait_for_ring(),
+    ));
 }
 
 /// A case on it.
@@ -575,16 +579,5 @@ impl NativeAtomics for Late {
         let old = self.0.atomic_u32(at, operation);
         self.ask(12, at, 0);
         old
-    }
-}
-
-impl Doorbell for Late {
-    #[track_caller]
-    fn ring(&self, core: CoreId) {
-        self.0.ring(core);
-    }
-
-    fn wait_for_ring(&self) {
-        self.0.wait_for_ring();
     }
 }

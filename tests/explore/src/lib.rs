@@ -28,7 +28,8 @@ use flagpost_hal::NativeAtomics;
 use flagpost_hal::Topology;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{
-    Args, AtomicU32, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped,
+    Args, AtomicU32, Bell, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring,
+    mapped,
 };
 
 pub use network::{Mock, Network};
@@ -60,6 +61,7 @@ impl<const LINE: usize> Platform for Simulator<LINE> {
 
 impl<const LINE: usize> MachinePlatform for Simulator<LINE> {
     const ATOMICS: Option<AtomicU32<SimCore<LINE>>> = Some(SimCore::atomic_u32);
+    const BELL: Option<Bell<SimCore<LINE>>> = Some((SimCore::ring, SimCore::wait_for_ring));
 }
 
 /// The conformance table.

@@ -87,23 +87,13 @@ where
 }
 
 fn skip<P: Platform>(case: &Case<P>) {
-    if case.possible {
-        let most = match case.max_cores {
-            u16::MAX => "any".to_owned(),
-            most => most.to_string(),
-        };
-        println!(
-            "skipped {}: needs {} to {most} ranks",
-            case.name, case.min_cores
-        );
-    } else if case.atomics {
-        println!("skipped {}: needs atomics", case.name);
-    } else {
-        println!(
-            "skipped {}: needs words that are changed under locks",
-            case.name
-        );
-    }
+    let (name, least) = (case.name, case.min_cores);
+    let needs = match (case.lacks, case.max_cores) {
+        (Some(what), _) => what.to_owned(),
+        (None, u16::MAX) => format!("{least} to any ranks"),
+        (None, most) => format!("{least} to {most} ranks"),
+    };
+    println!("skipped {name}: needs {needs}");
 }
 
 /// Runs one case. True on all ranks, if it passed on all.

@@ -4,8 +4,8 @@
 //! remedies must work.
 
 use flagpost_hal::{
-    Amo, CachedMemory, Clock, Coherence, Delay, Doorbell, Lines, Machine, Region, TestAndSet,
-    Topology, UncachedMemory,
+    Amo, CachedMemory, Clock, Coherence, Lines, Machine, Region, Relax, TestAndSet, Topology,
+    UncachedMemory,
 };
 
 use super::join;
@@ -26,8 +26,6 @@ fn neighbour<M: Machine>(machine: &M) -> flagpost_hal::CoreId {
 }
 
 pub(super) fn topology<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
-    use embedded_hal::delay::DelayNs;
-
     let machine = &context.machine;
     check(
         "own number is below the count",
@@ -35,14 +33,11 @@ pub(super) fn topology<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resu
         true,
     )?;
     check("clock has a rate", machine.hertz() > 0, true)?;
-    let before = machine.cycles();
-    Delay(machine).delay_ns(1000);
-    let passed = machine.cycles() - before;
-    check(
-        "a microsecond passes",
-        passed >= machine.hertz() / 1_000_000,
-        true,
-    )
+    let (before, microsecond) = (machine.cycles(), machine.hertz() / 1_000_000);
+    while machine.cycles().wrapping_sub(before) < microsecond {
+        machine.relax(&[]);
+    }
+    Ok(())
 }
 
 pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
@@ -239,6 +234,9 @@ pub(super) fn atomics<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
 
 pub(super) fn doorbell<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
+    let Some((ring, wait_for_ring)) = P::BELL else {
+        return Err(Failure::Argument("this platform has no bells"));
+    };
     let world = join(context)?;
     let own = scratch(&machine, machine.core());
     machine.store_u32(own, 0);
@@ -247,9 +245,9 @@ pub(super) fn doorbell<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resu
     let next = neighbour(&machine);
     machine.store_u32(scratch(&machine, next), 1);
     machine.drain();
-    machine.ring(next);
+    ring(&machine, next);
     loop {
-        machine.wait_for_ring();
+        wait_for_ring(&machine);
         machine.acquire();
         if machine.load_u32(own) == 1 {
             return Ok(());

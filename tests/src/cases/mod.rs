@@ -108,9 +108,14 @@ const fn case<P: Platform>(
         max_cores,
         epochs: 1,
         atomics: false,
-        possible: true,
+        lacks: None,
         run,
     }
+}
+
+/// What a platform lacks, if it does not have it.
+const fn lacks(has: bool, what: &'static str) -> Option<&'static str> {
+    if has { None } else { Some(what) }
 }
 
 /// `case`, which has so many [epochs](Case::epochs).
@@ -121,7 +126,7 @@ const fn epochs<P: Platform>(epochs: u32, case: Case<P>) -> Case<P> {
 /// `case`, which makes a call wait for a lock of the machine.
 const fn locks<P: MachinePlatform>(case: Case<P>) -> Case<P> {
     Case {
-        possible: P::LOCKS,
+        lacks: lacks(P::LOCKS, "words that are changed under locks"),
         ..case
     }
 }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::chip::{Chip, Policy};
-use flagpost_hal::{Address, CoreId, Doorbell, Region, TestAndSet, Topology, UncachedMemory};
+use flagpost_hal::{Address, CoreId, Region, TestAndSet, Topology, UncachedMemory};
 use flagpost_scc::registers::{self, CoreConfig};
 use flagpost_scc::{Attribute, Bus, Counter, Map, Mapping, Physical, Processor};
 

@@ -4,8 +4,7 @@ use std::cell::Cell;
 
 use crate::common::{Outcome, at, line, wait_for};
 use flagpost_hal::{
-    CachedMemory, Clock, Coherence, CoreId, Doorbell, Relax, TestAndSet, Topology, UncachedMemory,
-    Watch,
+    CachedMemory, Clock, Coherence, CoreId, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{Bounds, Config, End, Explored, Method, Oracles, Profile, Sim, SimCore};
 

@@ -1,7 +1,7 @@
 //! The SCC port over the simulator: message data under every mapping, the bell, the registers.
 
 use flagpost_hal::{
-    Address, CachedMemory, Coherence, CoreId, Doorbell, Lines, Region, Relax, TestAndSet, Topology,
+    Address, CachedMemory, Coherence, CoreId, Lines, Region, Relax, TestAndSet, Topology,
     UncachedMemory,
 };
 use flagpost_scc::{Attribute, Bus, Counter, Map, Mapping, Processor, Scc};

@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 
 use flagpost_hal::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Doorbell, Lines, Region, Relax, TestAndSet,
-    Topology, UncachedMemory, Watch,
+    Address, CachedMemory, Clock, Coherence, CoreId, Lines, Region, Relax, TestAndSet, Topology,
+    UncachedMemory, Watch,
 };
 use flagpost_sim::{Config, End, Latencies, Profile, Report, Schedule, Sim, SimCore};
 

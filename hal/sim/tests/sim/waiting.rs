@@ -1,9 +1,7 @@
 //! Waiting, deadlock, livelock, expiring budgets, bells.
 
 use crate::common::*;
-use flagpost_hal::{
-    Clock, CoreId, Delay, Doorbell, Relax, TestAndSet, Topology, UncachedMemory, Watch,
-};
+use flagpost_hal::{Clock, CoreId, Relax, TestAndSet, Topology, UncachedMemory, Watch};
 use flagpost_sim::{Config, End, Schedule, SimCore};
 
 /// Each core waits for a word that nobody stores.
@@ -187,22 +185,6 @@ fn a_polling_core_does_not_starve_the_holder() {
         }
         Ok(())
     });
-}
-
-#[test]
-fn a_delay_takes_its_time() {
-    use embedded_hal::delay::DelayNs;
-    let config = Config {
-        cores: 1,
-        ..Config::default()
-    };
-    let report = run(config, |core| {
-        let start = core.cycles();
-        Delay(&core).delay_ns(500);
-        check("500 ns", core.cycles() - start >= 500, true)
-    });
-    report.assert_done();
-    assert!(report.steps < 2000);
 }
 
 /// One core waits for its bell until told to end; the other rings.

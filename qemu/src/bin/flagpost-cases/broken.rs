@@ -29,7 +29,7 @@ const fn case(name: &'static str, run: fn(&mut Context<'_, Qemu>) -> Result) -> 
         min_cores: 1,
         max_cores: u16::MAX,
         atomics: false,
-        possible: true,
+        lacks: None,
         epochs: 1,
         run,
     }

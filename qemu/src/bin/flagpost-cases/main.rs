@@ -32,7 +32,7 @@ mod record;
 
 use flagpost_qemu::{Exit, Hart, Scc, barrier, set_case, set_status};
 use flagpost_tests::{
-    Args, Case, Context, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped,
+    Args, Bell, Case, Context, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped,
 };
 
 use plan::Plan;
@@ -56,7 +56,9 @@ impl Platform for Qemu {
     }
 }
 
-impl MachinePlatform for Qemu {}
+impl MachinePlatform for Qemu {
+    const BELL: Option<Bell<Self::Machine>> = Some((Scc::ring, Scc::wait_for_ring));
+}
 
 /// Runs the selected cases on every hart. All harts compute the same plan and go through it
 /// together.

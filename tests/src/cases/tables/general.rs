@@ -1,8 +1,8 @@
 //! Cases of the world, what surrounds it, and what only load/store machines have.
 
 use crate::cases::{
-    ANY, Links, MANY, Machines, case, epochs, events, hal, join, link, locks, making, pscw_timeout,
-    rma, rma_request, small, stencil, timeout, window, world,
+    ANY, Links, MANY, Machines, case, epochs, events, hal, join, lacks, link, locks, making,
+    pscw_timeout, rma, rma_request, small, stencil, timeout, window, world,
 };
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector};
@@ -54,10 +54,13 @@ impl<P: MachinePlatform> Machines<P> {
         case("hal.lock", 1, ANY, hal::lock),
         Case {
             atomics: true,
-            possible: P::ATOMICS.is_some(),
+            lacks: lacks(P::ATOMICS.is_some(), "atomics"),
             ..case("hal.atomics", 1, ANY, hal::atomics)
         },
-        case("hal.doorbell", 1, ANY, hal::doorbell),
+        Case {
+            lacks: lacks(P::BELL.is_some(), "bells"),
+            ..case("hal.doorbell", 1, ANY, hal::doorbell)
+        },
         case("world.restart", 1, MANY, world::restart),
         case("world.dirty_restart", 1, MANY, world::dirty_restart),
         case("world.early_peers", 2, ANY, world::early_peers),
