@@ -22,7 +22,7 @@ use std::fs::OpenOptions;
 use std::sync::Arc;
 
 use flagpost_hal_linux::segment::{self, Segment};
-use flagpost_hal_linux::{Coherent, Mode as _, Shape, Watched};
+use flagpost_hal_linux::{Coherent, Mode as _, Noticed, Shape};
 
 use crate::named;
 
@@ -77,7 +77,7 @@ pub(crate) struct Job {
     pub(crate) crowded: bool,
     pub(crate) mode: String,
     /// Where it is noticed that a rank is gone.
-    pub(crate) watched: Watched,
+    pub(crate) noticed: Noticed,
 }
 
 /// A number from the environment.
@@ -300,25 +300,25 @@ impl Job {
     pub(crate) fn join() -> Result<Self, JoinError> {
         let spec = Spec::read(|name| std::env::var_os(name), starter)?;
         let failed = |why: std::io::Error| JoinError(format!("cannot join the job: {why}"));
-        let (memory, watched) = match &spec.place {
+        let (memory, noticed) = match &spec.place {
             Place::Own => {
                 named::sweep_leftovers();
                 (
                     Segment::of_threads(spec.shape).map_err(failed)?,
-                    Watched::Elsewhere,
+                    Noticed::Elsewhere,
                 )
             }
             Place::Descriptor(fd) => {
                 let memory = inherited(*fd, spec.shape)?;
                 end_with_parent().map_err(failed)?;
-                (memory, Watched::Elsewhere)
+                (memory, Noticed::Elsewhere)
             }
             Place::Named(name) => {
                 let memory = named::join(name, spec.shape, spec.rank).map_err(failed)?;
-                (memory, Watched::ByRanks)
+                (memory, Noticed::ByRanks)
             }
         };
-        if watched == Watched::Elsewhere && memory.arrive(spec.rank).is_none() {
+        if noticed == Noticed::Elsewhere && memory.arrive(spec.rank).is_none() {
             return Err(JoinError(named::been_here(spec.rank)));
         }
         Ok(Self {
@@ -326,7 +326,7 @@ impl Job {
             rank: spec.rank,
             crowded: usize::from(spec.shape.ranks()) > spec.processors,
             mode: spec.mode,
-            watched,
+            noticed,
         })
     }
 }

@@ -209,7 +209,7 @@ pub fn join<M: Mode, T, E>(
 ) -> Result<T, RunError<E>> {
     let job = Job::join().map_err(RunError::Join)?;
     let mode = job.mode;
-    take_part(job.segment, job.rank, job.crowded, job.watched, |machine| {
+    take_part(job.segment, job.rank, job.crowded, job.noticed, |machine| {
         check_mode::<M>(&mode).map_err(RunError::Join)?;
         program(machine).map_err(RunError::Program)
     })

@@ -37,7 +37,7 @@ pub use coherent::Coherent;
 pub use control::State;
 pub use emulated::Emulated;
 pub use machine::{Linux, Mode};
-pub use part::{Watched, on_threads, take_part};
+pub use part::{Noticed, on_threads, take_part};
 pub use shape::{BadShape, MAX_MEMORY, MAX_RANKS, MIN_MEMORY, Shape};
 pub use software::SoftwareCoherent;
 

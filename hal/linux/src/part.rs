@@ -24,7 +24,7 @@ impl Drop for Part {
 
 /// Where it is noticed that a rank has ended without having said so.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum Noticed {
     /// In the process that has started the ranks.
     Elsewhere,
     /// In each rank.
@@ -42,7 +42,7 @@ pub fn take_part<M: Mode, T, E>(
     segment: Arc<Segment>,
     rank: u16,
     crowded: bool,
-    watched: Watched,
+    noticed: Noticed,
     program: impl FnOnce(Linux<M>) -> Result<T, E>,
 ) -> Result<T, E> {
     let mut part = Part {
@@ -50,7 +50,7 @@ pub fn take_part<M: Mode, T, E>(
         rank,
         well: false,
     };
-    let alone = watched == Watched::ByRanks;
+    let alone = noticed == Noticed::ByRanks;
     let result = program(Linux::new(segment, rank, crowded, alone));
     part.well = result.is_ok();
     result
@@ -70,7 +70,7 @@ pub fn on_threads<M: Mode, T: Send, E: Send>(
         // Each rank of this segment is one thread, and this is it.
         let _ = segment.arrive(rank);
         let segment = Arc::clone(segment);
-        take_part(segment, rank, crowded, Watched::Elsewhere, program)
+        take_part(segment, rank, crowded, Noticed::Elsewhere, program)
     };
     let results = std::thread::scope(|scope| {
         let rank = &rank;
