@@ -9,7 +9,7 @@ use flagpost_sim::{Sim, SimCore};
 
 /// Every core runs this.
 fn hello(core: SimCore) -> Result<(), Error> {
-    let mut words = [0; 128]; // the world's working memory
+    let mut words = [0; Config::DEFAULT.words(4, 1)]; // for four cores and one window
     let world = World::start(Mapped::start(core, 1)?, &mut words, Config::default())?;
     let me = world.rank();
     let window = world.allocate::<u32>(1)?; // one element on each core

@@ -19,6 +19,8 @@ pub struct Budget {
 impl Budget {
     /// Waits for ever. A lost peer then hangs the caller.
     pub const UNLIMITED: Self = Self { microseconds: None };
+    /// A minute.
+    pub(crate) const DEFAULT: Self = Self::seconds(60);
 
     /// At most so many microseconds.
     pub const fn microseconds(microseconds: u64) -> Self {
@@ -36,7 +38,7 @@ impl Budget {
 impl Default for Budget {
     /// A minute: longer than any healthy peer takes.
     fn default() -> Self {
-        Self::seconds(60)
+        Self::DEFAULT
     }
 }
 

@@ -23,6 +23,7 @@ use crate::{
     arena::Arena,
     budget::Deadline,
     collective::Collectives,
+    epoch::EpochSlots,
     notify::{Notification, immediate::unpack, queue::UnexpectedQueue},
     window::bit,
 };
@@ -46,10 +47,36 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            unexpected: 64,
-            budget: Budget::default(),
-        }
+        Self::DEFAULT
+    }
+}
+
+impl Config {
+    /// The default, for constants: 64 notifications are kept, and calls may wait for a minute.
+    pub const DEFAULT: Self = Self {
+        unexpected: 64,
+        budget: Budget::DEFAULT,
+    };
+
+    /// How many words of working memory [`World::start`] and [`World::run`] need for so many ranks,
+    /// of which each has up to `windows` windows by [`World::allocate`] at a time.
+    ///
+    /// Windows of other kinds and strategies, events and counters take words of their own: add as
+    /// many as [`Error::ArenaFull`] says, or count such a window as several.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::Config;
+    ///
+    /// const WORDS: usize = Config::DEFAULT.words(8, 2);
+    /// let mut words = [0; WORDS];
+    /// assert_eq!(words.len(), 97); // 63 for notifications, and 17 per window
+    /// # words[0] = 1;
+    /// ```
+    pub const fn words(&self, ranks: u16, windows: usize) -> usize {
+        let of_queue = UnexpectedQueue::words(self.unexpected);
+        let of_windows = EpochSlots::words(ranks).saturating_mul(windows);
+        of_queue.saturating_add(of_windows)
     }
 }
 

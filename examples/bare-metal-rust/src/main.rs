@@ -9,8 +9,8 @@ use flagpost_qemu::{Hart, Mapping};
 
 flagpost_qemu::entry!(main);
 
-/// The world's working memory, in words: 64 notifications, and a bit per core for each window.
-const ARENA: usize = 128;
+/// The world's working memory, in words: for one window of as many cores as the board may have.
+const ARENA: usize = Config::DEFAULT.words(512, 1);
 
 /// Runs on every core, at the same time. The machine ends when all have returned.
 fn main(hart: Hart) -> Result<(), Error> {

@@ -65,8 +65,8 @@ impl Linked for Emulated {
 pub struct Setup {
     /// The kernel's part.
     pub config: Config,
-    /// Words for the kernel's state beside [`Config::unexpected`], per window and rank: 16 windows
-    /// of the default strategy fit by default.
+    /// The working memory has room for so many windows ([`Config::words`]), and for some events
+    /// and counters: 16 by default.
     pub windows: usize,
 }
 
@@ -81,9 +81,9 @@ impl Default for Setup {
 
 impl Setup {
     fn arena(&self, ranks: u16) -> Vec<u32> {
-        let ranks = usize::from(ranks);
-        let per_window = 64 + 4 * ranks;
-        vec![0; usize::from(self.config.unexpected) + 256 + self.windows * per_window]
+        // Other windows than allocated ones take more, up to twice as many per rank.
+        let more = 256 + 64 * self.windows;
+        vec![0; more + self.config.words(ranks, 2 * self.windows)]
     }
 }
 

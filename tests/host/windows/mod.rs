@@ -97,6 +97,17 @@ fn memory_per_rank_and_window() {
             });
         }
     }
+    // As many as the configuration says.
+    for (ranks, windows) in [(1, 1), (2, 3), (33, 2), (48, 1)] {
+        let words = Config::DEFAULT.words(ranks, windows) - own_words();
+        takes(ranks, words, &|world| {
+            let mut all = Vec::new();
+            for _ in 0..windows {
+                all.push(world.allocate::<u64>(1)?);
+            }
+            Ok(())
+        });
+    }
     // Beside that, what does not grow with the number of ranks.
     assert!(size_of::<Window<'_, u64, Mapped<SimCore>>>() <= 584);
     assert!(size_of::<DynamicWindow<'_, Mapped<SimCore>>>() <= 712);
