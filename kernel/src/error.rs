@@ -11,8 +11,9 @@ use flagpost_link::{Rank, Refusal};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Error {
-    /// The budget ran out. Call again to go on, on the handle if there is one. (Not after
-    /// [`World::start`](crate::World::start): see there.)
+    /// The budget ran out. Only calls that were given one fail so: call again to continue, on the
+    /// handle if there is one. (Not after [`World::start_within`](crate::World::start_within): see
+    /// there.)
     Timeout(Timeout),
     /// The arena given to the world is too small.
     ArenaFull {
@@ -436,31 +437,32 @@ impl fmt::Display for Timeout {
 
 impl core::error::Error for Error {}
 
-/// A call that could not finish, with the handle to go on with.
+/// A call that could not finish, with the handle to continue with.
 ///
-/// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch; a
-/// [`Making`](crate::Making), the world's collective calls.
+/// `?` does not make it an [`enum@Error`]: that would drop the handle, which abandons an epoch. A
+/// program that wants that says so, by [`give_up`](Self::give_up).
 ///
-/// It is an [`Error`](core::error::Error). A box of errors (`Box<dyn Error>`) takes no borrows, and
-/// most handles borrow their window: there [`enum@Error`] goes into the box, without the handle.
+/// # Example
 /// ```
-/// use std::error::Error;
-/// use flagpost::{Link, Tag, World};
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Budget, Error, Rank};
 ///
-/// fn program<L: Link>(world: &World<'_, L>) -> Result<(), Box<dyn Error>> {
-///     let value: u32 = "7".parse()?;
-///     let window = world.allocate::<u32>(1).map_err(flagpost::Error::from)?;
-///     let next = world.rank().next(world.size());
-///     let mut arrived = window.expect(0..1, world.rank(), Tag(1), 1)?;
-///     arrived.start()?;
-///     window.put_notify(world.rank(), 0, &[value], Tag(1)).map_err(flagpost::Error::from)?;
-///     arrived.wait()?;
-///     let lock = window.lock_shared(next).map_err(flagpost::Error::from)?;
-///     lock.unlock().map_err(flagpost::Error::from)?;
-///     Ok(window.free().map_err(flagpost::Error::from)?)
-/// }
-/// # flagpost_guide::simulate(2, |world| Ok(program(world).expect("it ends well")));
+/// let (window, owner) = (world.allocate::<u32>(1)?, Rank::new(0));
+/// let lock = match window.lock_exclusive_within(owner, Budget::microseconds(20)) {
+///     Ok(lock) => lock,
+///     Err(late) => {
+///         assert!(matches!(late.error, Error::Timeout(_)));
+///         // Something else is done here.
+///         late.handle.go_on()? // waits until it is there
+///     }
+/// };
+/// lock.unlock()?;
+/// # Ok(())
+/// # });
 /// ```
+///
+/// It is an [`Error`](core::error::Error) of its own. A box of errors (`Box<dyn Error>`) takes no
+/// borrows, and most handles borrow their window: there [`enum@Error`] goes into the box.
 #[must_use = "dropping the handle abandons its epoch"]
 pub struct Unfinished<H> {
     /// Call the same method again on this.
@@ -484,16 +486,24 @@ impl<H> fmt::Display for Unfinished<H> {
         let error = self.error;
         write!(
             f,
-            "{error} (if there is a handle, the call goes on with it)"
+            "{error} (if there is a handle, the call continues with it)"
         )
     }
 }
 
 impl<H> core::error::Error for Unfinished<H> {}
 
-impl<H> From<Unfinished<H>> for Error {
-    fn from(unfinished: Unfinished<H>) -> Self {
-        unfinished.error
+impl<H> Unfinished<H> {
+    /// Drops the handle: what that means is said there.
+    pub fn give_up(self) -> Error {
+        self.error
+    }
+
+    /// The error of a call without a budget. It is final: a rank is lost or has left, or what was
+    /// called for is refused and has not begun. So the handle has nothing to continue.
+    #[inline]
+    pub(crate) fn last(self) -> Error {
+        self.error
     }
 }
 
@@ -560,14 +570,14 @@ mod tests {
             Ok(())
         }
         fn dropped(handle: &u8) -> Result<(), Box<dyn StdError + Send + Sync>> {
-            Ok(unfinished(handle).map_err(Error::from)?)
+            Ok(unfinished(handle).map_err(Unfinished::give_up)?)
         }
         let text = Error::CountZero.to_string();
         let told = owned().expect_err("it is not finished").to_string();
         let rest = told.strip_prefix(&text);
         assert_eq!(
             rest,
-            Some(" (if there is a handle, the call goes on with it)")
+            Some(" (if there is a handle, the call continues with it)")
         );
         assert_eq!(borrowed(&7).expect_err("nor is this").to_string(), told);
         assert_eq!(dropped(&7).expect_err("nor is this").to_string(), text);

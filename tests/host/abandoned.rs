@@ -1,7 +1,7 @@
 //! Runs that end while handles are held: each destructor of a handle waits without a budget, and
 //! the end is reported all the same.
 
-use flagpost::{Budget, Config, Error, Link, Rank, Tag, Window, World};
+use flagpost::{Config, Error, Link, Rank, Tag, Window, World};
 use flagpost_link::Refusal;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, End, Mock, Nic, Sim, SimCore, Wire};
@@ -21,10 +21,10 @@ fn nothing_comes<L: Link>(window: &Words<'_, L>) -> Result<(), Error> {
 
 /// A queued lock and a wait for it.
 fn queued<L: Link>(window: &Words<'_, L>, me: Rank) -> Result<(), Error> {
-    let held = window.lock_queued(ZERO).map_err(|late| late.error)?;
+    let held = window.lock_queued(ZERO)?;
     nothing_comes(window)?;
     let _ = me;
-    held.unlock().map_err(|late| late.error)
+    held.unlock()
 }
 
 /// An exclusive lock and one of all pieces.
@@ -34,9 +34,7 @@ fn locked<L: Link>(window: &Words<'_, L>, me: Rank) -> Result<(), Error> {
         _ => window.lock_all(),
     };
     nothing_comes(window)?;
-    held.map_err(|late| late.error)?
-        .unlock()
-        .map_err(|late| late.error)
+    held?.unlock()
 }
 
 /// An epoch that was started, and one that was not posted.
@@ -66,12 +64,8 @@ fn stalls<L: Link>(
             ..Chip::default()
         };
         let report = Sim::new(chip).run(|core| -> Result<(), Error> {
-            let config = Config {
-                budget: Budget::UNLIMITED,
-                ..Config::default()
-            };
             let mut arena = [0; 512];
-            let world = World::start(link(core)?, &mut arena, config)?;
+            let world = World::start(link(core)?, &mut arena, Config::default())?;
             let window = world.allocate::<u32>(4)?;
             program(&window, world.rank())
         });

@@ -5,7 +5,7 @@
 
 use std::mem::forget;
 
-use flagpost::epoch::{Assert, Locked};
+use flagpost::epoch::{Assert, Lock};
 use flagpost::{
     Compare, Config, Counter, EpochSlots, Events, Link, Model, Rank, Rma as _, Signal, Tag, Window,
     World,
@@ -190,7 +190,8 @@ fn atomics(program: Program<'_>) -> (u64, u64) {
 /// Locks and unlocks that find nobody in their way.
 #[test]
 fn uncontended_locks() {
-    type Call = for<'e, 'w> fn(&'e Words<'w>) -> Locked<'e, 'w, u32, Mapped<SimCore>>;
+    type Given<'e, 'w> = Result<Lock<'e, 'w, u32, Mapped<SimCore>>, flagpost::Error>;
+    type Call = for<'e, 'w> fn(&'e Words<'w>) -> Given<'e, 'w>;
     let counts = |call: Call, others: bool| {
         let is_last = |world: &World<'_, _>| world.rank().get() == 2;
         let with = |ends: bool| {

@@ -165,11 +165,8 @@ fn leave(cores: u16, program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error
                 core,
                 fates: Rc::clone(&fates),
             };
-            let config = WorldConfig {
-                budget: Budget::UNLIMITED,
-                ..WorldConfig::default()
-            };
-            let world = World::start(Mapped::start(known, 1)?, &mut arena, config)?;
+            let link = Mapped::start(known, 1)?;
+            let world = World::start(link, &mut arena, WorldConfig::default())?;
             let done = program(&world);
             // What it has stored is in memory before anybody is told that it has left.
             world.link().machine().core.drain();
@@ -385,7 +382,7 @@ fn waits_for_a_rank_that_has_left_end_with_its_name() {
         let group = world.group(&ranks)?;
         let mut exposure = window.post(&group)?;
         left(exposure.test(), gone);
-        let Err(late) = exposure.wait() else {
+        let Err(late) = exposure.wait_within(Budget::UNLIMITED) else {
             panic!("it has left")
         };
         assert_eq!(late.error, Error::PeerLeft(gone));

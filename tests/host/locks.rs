@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flagpost::epoch::Locked;
+use flagpost::epoch::Lock;
 use flagpost::{Budget, Config, Error, Rank, Rma as _, Waiting, Window, World};
 use flagpost_hal::Clock as _;
 use flagpost_link::{Link, Refusal};
@@ -33,7 +33,7 @@ impl How {
         self,
         window: &'e Words<'w, L>,
         target: Rank,
-    ) -> Locked<'e, 'w, u32, L> {
+    ) -> Result<Lock<'e, 'w, u32, L>, Error> {
         match self {
             Self::Mixed if window.world().rank().get().is_multiple_of(2) => window.lock_all(),
             Self::All => window.lock_all(),
@@ -187,18 +187,12 @@ fn many_hold_all() {
     };
     let report = Sim::new(chip).run(|core| -> Result<(), Error> {
         let mut arena = [0; 1024];
-        let patient = Config {
-            budget: Budget::UNLIMITED,
-            ..Config::default()
-        };
-        let world = World::start(Mapped::start(core, 1)?, &mut arena, patient)?;
+        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
         if world.rank() == TARGET {
             world.barrier()?;
-            world.set_budget(Budget::microseconds(20));
-            let late = window.lock_exclusive(TARGET);
+            let late = window.lock_exclusive_within(TARGET, Budget::microseconds(20));
             assert!(matches!(&late, Err(late) if matches!(late.error, Error::Timeout(_))));
-            world.set_budget(Budget::UNLIMITED);
             drop(late);
             world.barrier()?;
         } else {
@@ -245,13 +239,13 @@ fn attempts_share_a_budget() {
                 return world.barrier();
             }
             let budget = MICROSECONDS * core.hertz() / 1_000_000;
-            world.set_budget(Budget::microseconds(MICROSECONDS));
+            let limit = Budget::microseconds(MICROSECONDS);
             let (mut late, begun) = (0, core.cycles());
             for _ in 0..10 {
                 let lock = if queued {
-                    window.lock_queued(TARGET)
+                    window.lock_queued_within(TARGET, limit)
                 } else {
-                    window.lock_exclusive(TARGET)
+                    window.lock_exclusive_within(TARGET, limit)
                 };
                 match lock {
                     Ok(lock) => lock.unlock()?,
@@ -266,7 +260,6 @@ fn attempts_share_a_budget() {
             println!("queued {queued}: {late} of 10 late, {cycles} cycles, budgets of {budget}");
             assert!(late > 0, "nothing was waited for");
             assert!(cycles < 11 * (budget + 5_000), "{cycles}");
-            world.set_budget(Budget::UNLIMITED);
             done.store(1, RELAXED);
             world.barrier()
         });
@@ -288,7 +281,6 @@ fn who_waits_for_all_pieces_is_told_how_many_ranks_have_some() {
         let mut arena = [0; 256];
         let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
-        world.set_budget(Budget::UNLIMITED);
         let me = world.rank();
         // Each rank is counted once.
         let targets: &[u16] = match me.get() {
@@ -302,8 +294,8 @@ fn who_waits_for_all_pieces_is_told_how_many_ranks_have_some() {
         let locks = locks.collect::<Result<Vec<_>, _>>()?;
         world.barrier()?;
         if me.get() == 3 {
-            world.set_budget(Budget::microseconds(100));
-            let late = window.lock_all().expect_err("it is locked");
+            let late = window.lock_all_within(Budget::microseconds(100));
+            let late = late.expect_err("it is locked");
             let Error::Timeout(timeout) = late.error else {
                 return Err(late.error);
             };
@@ -311,7 +303,6 @@ fn who_waits_for_all_pieces_is_told_how_many_ranks_have_some() {
             assert_eq!(timeout.missing.count(), 2);
             assert_eq!(timeout.missing.ranks().count(), 0);
             drop(late);
-            world.set_budget(Budget::UNLIMITED);
         }
         world.barrier()?;
         for lock in locks {

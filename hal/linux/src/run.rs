@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use flagpost::{Config, Error, Link, World};
+use flagpost::{Budget, Config, Error, Link, World};
 use flagpost_hal::{Topology as _, WithSoftwareLock};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Native};
@@ -65,6 +65,9 @@ impl Linked for Emulated {
 pub struct Setup {
     /// The kernel's part.
     pub config: Config,
+    /// How long this rank waits for each other one to join: a minute by default. Later calls have
+    /// no budget.
+    pub meeting: Budget,
     /// The working memory has room for so many windows ([`Config::words`]), and for some events
     /// and counters: 16 by default.
     pub windows: usize,
@@ -74,6 +77,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             config: Config::default(),
+            meeting: Budget::seconds(60),
             windows: 16,
         }
     }
@@ -142,7 +146,8 @@ fn with_world<M: Linked, T, E>(
         },
         why => RunError::Start(why),
     };
-    let world = World::start(link, &mut arena, setup.config).map_err(failed)?;
+    let world = World::start_within(link, &mut arena, setup.config, setup.meeting);
+    let world = world.map_err(failed)?;
     program(&world).map_err(RunError::Program)
 }
 

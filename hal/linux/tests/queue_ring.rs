@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use flagpost::{Budget, Config, Error, Rank, World};
+use flagpost::{Budget, Config, Error, Rank, Unfinished, World};
 use flagpost_hal::{CoreId, Region, Topology as _, UncachedMemory as _};
 use flagpost_linux::{Coherent, Linked as _, Linux, RunError, machines_with};
 
@@ -61,8 +61,10 @@ fn rank(machine: &Linux<Coherent>) -> Result<(), Error> {
     }
     assert!(machine.meet());
     if let Some(lock) = lock {
-        world.set_budget(BUDGET);
-        let ended = lock.unlock().map_err(|unfinished| unfinished.error);
+        let ended = world.within(BUDGET, || {
+            let late = lock.unlock_within(BUDGET);
+            late.map_err(Unfinished::give_up)
+        });
         assert!(matches!(ended, Err(Error::Timeout(_))), "{ended:?}");
     }
     assert!(machine.meet());

@@ -58,6 +58,10 @@ fn index() -> usize {
     unknown(0, 13) as usize
 }
 
+fn budget() -> Budget {
+    Budget::microseconds(unknown(0, 15))
+}
+
 fn rank() -> Rank {
     Rank::new(any() as u16)
 }
@@ -66,10 +70,9 @@ fn rank() -> Rank {
 fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let config = Config {
         unexpected: any() as u16,
-        ..Config::default()
     };
-    let world = World::start(link, arena, config)?;
-    world.barrier()?;
+    let world = World::start_within(link, arena, config, budget())?;
+    world.within(budget(), || world.barrier())?;
     let mut sum = 0_u64;
     world.allgather_with([unknown(0, 0); 3], |_, element| {
         sum = sum.wrapping_add(element[0])
@@ -84,7 +87,6 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let group = world.group(&ranks)?;
     let words = world.allocate::<u64>(index())?;
     epochs(&words, &group)?;
-    world.set_budget(Budget::microseconds(unknown(0, 15)));
     let (size, limits) = (world.size(), world.limits());
     unknown(
         rank().next(size).get().into(),

@@ -7,7 +7,7 @@ use flagpost_link::{Link, Rank, Refusal, point};
 
 use super::{Side, Strategy, no_post};
 use crate::{
-    Error, Group, Unfinished, Waiting, Window,
+    Budget, Error, Group, Unfinished, Waiting, Window,
     rma::{Reach, Rma},
     window::Core,
 };
@@ -145,7 +145,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// target. Tells nobody.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for. Call again to go on.
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]; [`Error::Timeout`] naming the target that was
+    /// waited for. Call again to continue.
     ///
     /// [PSCW-SCC]: crate#sources
     #[track_caller]
@@ -166,15 +167,12 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// posted: so a target's post must not depend on another target's `wait`.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on
-    /// with.
-    ///
     /// [`Error::PeerLost`] naming a target that is lost, or another rank at which what was put came
     /// to nothing: as a rule all others have been told, and the epoch has ended. What was put at
-    /// the lost one is nowhere; of several, the first is named. Going on has nothing left to do
-    /// then, and dropping the [`Completing`] abandons nothing. Only where another one could not be
-    /// waited for, since the link ends all waits once it knows a rank to be lost, is the epoch
-    /// still open: going on looks for its post again.
+    /// the lost one is nowhere; of several, the first is named. [`Error::PeerLeft`]. Only where a
+    /// target could not be waited for, since the link ends all waits once it knows a rank to be
+    /// lost, is the epoch abandoned. A survivor that still wants it takes
+    /// [`complete_within`](Self::complete_within).
     ///
     /// # Example
     /// ```
@@ -195,9 +193,25 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn complete(self) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
+    pub fn complete(self) -> Result<(), Error> {
         called!(self.ending.side.core.world);
         self.ending.go_on()
+    }
+
+    /// [`complete`](Self::complete), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the target that was waited for, and [`Error::PeerLost`] and
+    /// [`Error::PeerLeft`] as of [`complete`](Self::complete): with a [`Completing`] to continue
+    /// with. It looks again for the post of a target that could not be waited for. Where the epoch
+    /// has ended, nothing is left to do, and dropping it abandons nothing.
+    #[track_caller]
+    pub fn complete_within(
+        self,
+        budget: Budget,
+    ) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
+        called!(self.ending.side.core.world);
+        self.ending.go_on_within(budget)
     }
 }
 
@@ -216,16 +230,25 @@ pub struct Completing<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
-    /// Goes on where the last attempt stopped.
+    /// Continues where the last attempt stopped.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for, with the handle again.
-    /// [`Error::PeerLost`] naming a lost rank, as [`Access::complete`] does: as a rule the epoch
-    /// has ended.
+    /// As of [`Access::complete`].
     #[track_caller]
-    pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+    pub fn go_on(self) -> Result<(), Error> {
         called!(self.side.core.world);
-        match self.finish() {
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
+    ///
+    /// # Errors
+    /// As of [`Access::complete_within`], with the handle again.
+    #[track_caller]
+    pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.side.core.world);
+        match self.side.core.world.within(budget, || self.finish()) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,

@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Refusal, order, point};
 
 use super::{Side, Strategy, access::Lost, transient};
-use crate::{Error, Group, Timeout, Unfinished, Waiting, Window, window::Lines};
+use crate::{Budget, Error, Group, Timeout, Unfinished, Waiting, Window, window::Lines};
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they
@@ -22,12 +22,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger
-    /// world): no epoch was opened. [`Error::Timeout`] naming the origin that could not be told,
-    /// with a [`Posting`] to go on with.
-    ///
-    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
-    /// several, the first): the epoch is open, and going on gives it at once. [`Exposure::wait`]
-    /// may wait for the lost one in vain.
+    /// world): no epoch was opened. [`Error::PeerLost`] naming an origin that is lost: the epoch is
+    /// abandoned. A survivor that still wants it takes [`post_within`](Window::post_within).
     ///
     /// # Example
     /// ```
@@ -49,12 +45,26 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn post<'e>(
-        &'e self,
-        origins: &Group<'e>,
-    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+    pub fn post<'e>(&'e self, origins: &Group<'e>) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        self.post_lines(Ok(self.core.all()), origins)
+        self.post_within(origins, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`post`](Window::post), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger
+    /// world): no epoch was opened. [`Error::Timeout`] naming the origin that could not be told,
+    /// with a [`Posting`] to continue with.
+    ///
+    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
+    /// several, the first): the epoch is open, and [`Posting::go_on`] gives it immediately.
+    /// [`Exposure::wait`] may wait for the lost one in vain.
+    #[track_caller]
+    pub fn post_within<'e>(&'e self, origins: &Group<'e>, budget: Budget) -> Posted<'e, 'w, L, S> {
+        called!(self.core.world);
+        self.post_lines(Ok(self.core.all()), origins, budget)
     }
 
     /// [`post`](Window::post), for origins that access the elements `range` only: no other line is
@@ -63,8 +73,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
-    /// [`Error::NoSuchRank`]: no epoch was opened. [`Error::Timeout`] and [`Error::PeerLost`]: as
-    /// of [`Window::post`].
+    /// [`Error::NoSuchRank`]: no epoch was opened. [`Error::PeerLost`]: as of [`Window::post`].
     ///
     /// # Example
     /// ```
@@ -88,16 +97,33 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         &'e self,
         range: Range<usize>,
         origins: &Group<'e>,
-    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+    ) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        self.post_lines(self.lines(range), origins)
+        self.post_range_within(range, origins, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`post_range`](Window::post_range), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], and those of [`post_within`](Window::post_within).
+    #[track_caller]
+    pub fn post_range_within<'e>(
+        &'e self,
+        range: Range<usize>,
+        origins: &Group<'e>,
+        budget: Budget,
+    ) -> Posted<'e, 'w, L, S> {
+        called!(self.core.world);
+        self.post_lines(self.lines(range), origins, budget)
     }
 
     fn post_lines<'e>(
         &'e self,
         lines: Result<Lines, Error>,
         origins: &Group<'e>,
-    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        budget: Budget,
+    ) -> Posted<'e, 'w, L, S> {
         let posting = Posting {
             side: Side::of(self),
             lines,
@@ -106,9 +132,12 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             lost: Lost::NOBODY,
             phase: Phase::New,
         };
-        posting.go_on()
+        posting.go_on_within(budget)
     }
 }
+
+/// What a post with a budget gives.
+pub type Posted<'e, 'w, L, S> = Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>>;
 
 /// The next step of a post.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -137,15 +166,26 @@ pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
-    /// Goes on where the last attempt stopped; tells the origins that have not been told yet.
+    /// Continues where the last attempt stopped: tells the origins that have not been told yet.
+    ///
+    /// # Errors
+    /// As of [`Window::post`].
+    #[track_caller]
+    pub fn go_on(self) -> Result<Exposure<'e, 'w, L, S>, Error> {
+        called!(self.side.core.world);
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the origin that could not be told, and [`Error::PeerLost`] naming
     /// one that is lost: with the handle again.
     #[track_caller]
-    pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
+    pub fn go_on_within(mut self, budget: Budget) -> Posted<'e, 'w, L, S> {
         called!(self.side.core.world);
-        match self.tell() {
+        match self.side.core.world.within(budget, || self.tell()) {
             Ok(()) => {
                 self.phase = Phase::Done;
                 Ok(Exposure {
@@ -221,8 +261,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// Waits until all origins have completed. Then their puts are seen by own loads.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not
-    /// record who: the listed ranks are the group's first then), and the epoch to go on with.
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]: the epoch is abandoned. A survivor that still
+    /// wants it takes [`wait_within`](Self::wait_within).
     ///
     /// # Example
     /// ```
@@ -241,9 +281,22 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
+    pub fn wait(self) -> Result<(), Error> {
         called!(self.side.core.world);
-        match self.finish() {
+        self.wait_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not
+    /// record who: the listed ranks are the group's first then), [`Error::PeerLost`],
+    /// [`Error::PeerLeft`]: with the epoch, to continue with.
+    #[track_caller]
+    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.side.core.world);
+        match self.side.core.world.within(budget, || self.finish()) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,
