@@ -10,7 +10,7 @@ fn main() {}
 
 #[cfg(all(target_os = "none", target_arch = "x86"))]
 mod image {
-    use flagpost::{Config, Error, Rma as _, Source, Tag, World};
+    use flagpost::{Config, Error, Rma as _, Session, Source, Tag, World};
     use flagpost_hal::{Doorbell, Topology};
     use flagpost_mapped::Mapped;
     use flagpost_scc::silicon::Silicon;
@@ -33,7 +33,11 @@ mod image {
     /// rung.
     fn ring(scc: &Scc<Silicon>) -> Result<(), Error> {
         let mut words = [0; 512];
-        let world = World::start(Mapped::start(*scc, 1)?, &mut words, Config::default())?;
+        let world = World::start(
+            Mapped::start(*scc, Session::FIRST)?,
+            &mut words,
+            Config::default(),
+        )?;
         let (me, size) = (world.rank(), world.size());
         let (left, right) = ([me.prev(size)], [me.next(size)]);
         let window = world.allocate::<u64>(2)?;

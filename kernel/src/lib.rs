@@ -55,7 +55,7 @@
 //! let chip = flagpost_sim::Config { cores: 8, memory_size: 16 << 10, ..Default::default() };
 //! let report = Sim::new(chip).run(|core| {
 //!     let mut words = [0; 128]; // the world's working memory
-//!     ring(&World::start(Mapped::start(core, 1)?, &mut words, Config::default())?)
+//!     ring(&World::start(Mapped::start(core, Session::FIRST)?, &mut words, Config::default())?)
 //! });
 //! report.assert_done();
 //! ```
@@ -129,7 +129,7 @@ mod world;
 pub use budget::Budget;
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
-pub use flagpost_link::{Link, Rank, VectorLink};
+pub use flagpost_link::{Link, Rank, Session, VectorLink};
 pub use group::Group;
 pub use making::{Made, Making};
 pub use notify::{

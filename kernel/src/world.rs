@@ -114,7 +114,7 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
     ///     let mut words = [0; 128];
-    ///     let world = World::start(Mapped::start(core, 1)?, &mut words, Config::default())?;
+    ///     let world = World::start(Mapped::start(core, Session::FIRST)?, &mut words, Config::default())?;
     ///     assert!(world.rank().get() < world.size());
     ///     Ok::<(), Error>(())
     /// });
@@ -164,7 +164,7 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
     ///     let mut words = [0; 128];
-    ///     World::run(Mapped::start(core, 1)?, &mut words, Config::default(), program)
+    ///     World::run(Mapped::start(core, Session::FIRST)?, &mut words, Config::default(), program)
     /// });
     /// report.assert_done();
     /// ```

@@ -1,7 +1,7 @@
 //! Runs that end while handles are held: each destructor of a handle waits without a budget, and
 //! the end is reported all the same.
 
-use flagpost::{Config, Error, Link, Rank, Tag, Window, World};
+use flagpost::{Config, Error, Link, Rank, Session, Tag, Window, World};
 use flagpost_link::Refusal;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, End, Mock, Nic, Sim, SimCore, Wire};
@@ -77,7 +77,7 @@ fn stalls<L: Link>(
 }
 
 fn mapped(core: SimCore) -> Result<Mapped<SimCore>, Refusal> {
-    Mapped::start(core, 1)
+    Mapped::start(core, Session::FIRST)
 }
 
 fn mock(core: SimCore) -> Result<Mock, Refusal> {

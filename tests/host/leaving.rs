@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use flagpost::{
     Budget, Config as WorldConfig, Counter, EpochSlots, Error, Link as _, MatchingList, Rank,
-    Rma as _, Source, Tag, World, epoch::Strategy, rma::Operation,
+    Rma as _, Session, Source, Tag, World, epoch::Strategy, rma::Operation,
 };
 use flagpost_hal::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
@@ -165,7 +165,7 @@ fn leave(cores: u16, program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error
                 core,
                 fates: Rc::clone(&fates),
             };
-            let link = Mapped::start(known, 1)?;
+            let link = Mapped::start(known, Session::FIRST)?;
             let world = World::start(link, &mut arena, WorldConfig::default())?;
             let done = program(&world);
             // What it has stored is in memory before anybody is told that it has left.

@@ -2,8 +2,8 @@
 //! or 64 bits, stores that an assertion does not allow, and one more than each table holds.
 
 use flagpost::{
-    Config as WorldConfig, Counter, Displacement, DynamicOptions, Error, Rank, Rma as _, Signal,
-    Tag, Validation, World,
+    Config as WorldConfig, Counter, Displacement, DynamicOptions, Error, Rank, Rma as _, Session,
+    Signal, Tag, Validation, World,
     epoch::Assert,
     rma::{Gather, Layout, Operation, Scatter},
 };
@@ -23,7 +23,7 @@ fn runs(cores: u16, program: impl Fn(&World<'_, Memory>) -> Result<(), Error>) {
         };
         let report = Sim::new(chip).run(|core| {
             let mut arena = vec![0; 2048 + 64 * usize::from(cores)];
-            let link = Mapped::start(core, 1)?;
+            let link = Mapped::start(core, Session::FIRST)?;
             program(&World::start(link, &mut arena, WorldConfig::default())?)
         });
         report.assert_done();
@@ -346,7 +346,7 @@ fn one_rank_more_than_a_power_of_two() {
         };
         let report = Sim::new(chip).run(|core| {
             let mut arena = vec![0; 1024 + 64 * usize::from(cores)];
-            let link = Mapped::start(core, 1)?;
+            let link = Mapped::start(core, Session::FIRST)?;
             let world = World::start(link, &mut arena, WorldConfig::default())?;
             let (me, size) = (world.rank(), world.size());
             let window = world.allocate::<u32>(1)?;

@@ -2,8 +2,8 @@
 //! schedules; what each test must notice is said with it.
 
 use flagpost::{
-    Budget, Config, Counter, DynamicOptions, Error, Rank, Rma as _, Tag, Validation, World,
-    epoch::Assert,
+    Budget, Config, Counter, DynamicOptions, Error, Rank, Rma as _, Session, Tag, Validation,
+    World, epoch::Assert,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, SimCore, sweep};
@@ -25,7 +25,11 @@ fn runs(
     };
     let swept = sweep(0..seeds).case("own piece", chip, move |core: SimCore| {
         let mut arena = [0; 1024];
-        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+        let world = World::start(
+            Mapped::start(core, Session::FIRST)?,
+            &mut arena,
+            Config::default(),
+        )?;
         program(&world)?;
         world.barrier()
     });

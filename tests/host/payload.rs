@@ -2,7 +2,7 @@
 //! chip that does nothing on its own account, but for one; what each test must notice is said with
 //! it.
 
-use flagpost::{Budget, Config, Error, Rank, Rma as _, Source, Tag, Window, World};
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Session, Source, Tag, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Profile, Schedule, Sim, SimCore, sweep};
 
@@ -40,7 +40,7 @@ fn timed(cores: u16, program: impl Fn(&SimCore, &World<'_, Mapped<SimCore>>) -> 
     };
     let report = Sim::new(chip).run(|core| -> Result<(), Error> {
         let mut arena = [0; 1024];
-        let link = Mapped::start(core.clone(), 1)?;
+        let link = Mapped::start(core.clone(), Session::FIRST)?;
         let world = World::start(link, &mut arena, Config::default())?;
         program(&core, &world)?;
         world.barrier()
@@ -120,7 +120,11 @@ fn an_answer_waits_for_the_long_payload_of_others() {
         };
         let swept = sweep(0..60).case("answers", chip, |core: SimCore| {
             let mut arena = [0; 1024];
-            let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+            let world = World::start(
+                Mapped::start(core, Session::FIRST)?,
+                &mut arena,
+                Config::default(),
+            )?;
             let window = world.allocate::<u32>(WORDS)?;
             for round in 1..=4 {
                 match world.rank() {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use flagpost::{Budget, Config, Error, Link, World};
+use flagpost::{Budget, Config, Error, Link, Session, World};
 use flagpost_hal::{Topology as _, WithSoftwareLock};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Native};
@@ -18,7 +18,7 @@ use crate::shape::Shape;
 use crate::{Coherent, Emulated, SoftwareCoherent};
 
 /// The session of a job's first world: its memory is zeros before.
-const SESSION: u32 = 1;
+const SESSION: Session = Session::FIRST;
 
 /// A mode, and the link over it.
 pub trait Linked: Mode {
@@ -29,7 +29,7 @@ pub trait Linked: Mode {
     ///
     /// # Errors
     /// The link's.
-    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal>;
+    fn link(machine: Linux<Self>, session: Session) -> Result<Self::Link, Refusal>;
 }
 
 /// The link of one host: words are changed by its atomic operations.
@@ -38,7 +38,7 @@ pub type HostLink = Mapped<Linux<Coherent>, Native>;
 impl Linked for Coherent {
     type Link = HostLink;
 
-    fn link(machine: Linux<Self>, session: u32) -> Result<HostLink, Refusal> {
+    fn link(machine: Linux<Self>, session: Session) -> Result<HostLink, Refusal> {
         Mapped::start_native(machine, session, None)
     }
 }
@@ -46,7 +46,7 @@ impl Linked for Coherent {
 impl Linked for SoftwareCoherent {
     type Link = Mapped<WithSoftwareLock<Linux<Self>>>;
 
-    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal> {
+    fn link(machine: Linux<Self>, session: Session) -> Result<Self::Link, Refusal> {
         let too_small = Refusal::NoMemory { missing: 4096 };
         Mapped::start(WithSoftwareLock::new(machine).ok_or(too_small)?, session)
     }
@@ -55,7 +55,7 @@ impl Linked for SoftwareCoherent {
 impl Linked for Emulated {
     type Link = Mapped<Linux<Self>>;
 
-    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal> {
+    fn link(machine: Linux<Self>, session: Session) -> Result<Self::Link, Refusal> {
         Mapped::start(machine, session)
     }
 }

@@ -42,5 +42,5 @@ mod vector;
 
 pub use heap::{Full, Heap, PIECES};
 pub use link::Link;
-pub use types::{Amo, Key, Op, Pending, Place, Rank, Refusal, Slot, Width};
+pub use types::{Amo, Key, Op, Pending, Place, Rank, Refusal, Session, Slot, Width};
 pub use vector::VectorLink;

@@ -25,14 +25,14 @@
 //! # use flagpost_hal::{Machine, NativeAtomics};
 //! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
 //! fn link<M: Machine + NativeAtomics>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
-//!     Mapped::start_native(machine, 1, None)
+//!     Mapped::start_native(machine, Session::FIRST, None)
 //! }
 //! ```
 //! ```compile_fail
 //! # use flagpost_hal::{Machine, NativeAtomics};
 //! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
 //! fn link<M: Machine>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
-//!     Mapped::start_native(machine, 1, None)
+//!     Mapped::start_native(machine, Session::FIRST, None)
 //! }
 //! ```
 //!

@@ -10,7 +10,7 @@
 //! use flagpost_sim::{Config, Sim, SimCore};
 //!
 //! fn program(core: SimCore) -> Result<(), Refusal> {
-//!     let link = Mapped::start(core, 1)?; // 1: a number that no earlier run on this memory had
+//!     let link = Mapped::start(core, Session::FIRST)?; // 1: a number that no earlier run on this memory had
 //!     assert!(link.rank().get() < link.size());
 //!     Ok(())
 //! }

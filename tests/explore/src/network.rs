@@ -1,7 +1,7 @@
 //! The cases on the simulated network.
 
 use flagpost_sim::{Mock, Nic, SimCore};
-use flagpost_tests::{Platform, Refusal, Ring};
+use flagpost_tests::{Platform, Refusal, Ring, Session};
 
 /// The simulated network, as the cases see it.
 pub struct Network;
@@ -10,7 +10,7 @@ impl Platform for Network {
     type Machine = SimCore;
     type Link = Mock;
 
-    fn link(machine: &SimCore, _session: u32, ring: Option<Ring>) -> Result<Mock, Refusal> {
+    fn link(machine: &SimCore, _session: Session, ring: Option<Ring>) -> Result<Mock, Refusal> {
         let nic = Nic::open(machine.clone());
         match ring {
             Some(ring) => Mock::start_with_queue(nic, ring.entries()),

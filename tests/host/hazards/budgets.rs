@@ -2,7 +2,7 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{
-    Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Tag, Window, World,
+    Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Window, World,
 };
 use flagpost_hal::{
     Address, Atomic, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
@@ -179,7 +179,7 @@ pub fn joined<M: Machine>(
 ) -> Outcome {
     let mut arena = [0; 64];
     let config = Config { unexpected: 4 };
-    let link = Mapped::start_with_ring(machine, 0x5E55_0001, Ring::Shared { entries: 2 })
+    let link = Mapped::start_with_ring(machine, Session::FIRST, Ring::Shared { entries: 2 })
         .map_err(|_| "no link")?;
     let world = World::start(link, &mut arena, config).map_err(|_| "no world")?;
     run(&world)

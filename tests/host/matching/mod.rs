@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use flagpost::{
-    Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request, Source,
-    Status, Tag, TagFilter, Unfinished, Window, World, notify::test_any,
+    Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request,
+    Session, Source, Status, Tag, TagFilter, Unfinished, Window, World, notify::test_any,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
@@ -284,7 +284,7 @@ fn receive<'w, L: Link>(
 /// One rank's part.
 fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result<(), Error> {
     let log = Log::default();
-    let link = Mapped::start_with_ring(core, 1, program.ring)?;
+    let link = Mapped::start_with_ring(core, Session::FIRST, program.ring)?;
     let link = Recorded { link, log: &log };
     let config = WorldConfig {
         unexpected: program.unexpected,

@@ -14,8 +14,8 @@ use flagpost::epoch;
 use flagpost::rma::{Gather, Layout, wait_any};
 use flagpost::{
     Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Group,
-    Link as _, Made, MatchVector, MatchingList, Rank, Rma as _, Tag, Unfinished, Validation,
-    Waiting, Window, World,
+    Link as _, Made, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Unfinished,
+    Validation, Waiting, Window, World,
 };
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
@@ -35,7 +35,7 @@ fn run(
     };
     let report = Sim::new(chip).run(|core| {
         let mut arena = vec![0; arena];
-        let link = Mapped::start(core, 1)?;
+        let link = Mapped::start(core, Session::FIRST)?;
         let world = World::start(link, &mut arena, Config::default())?;
         program(&world)?;
         world.barrier()
@@ -269,7 +269,7 @@ fn rings_are_full_each_for_itself() {
         let ring = Ring::Shared {
             entries: ENTRIES.into(),
         };
-        let link = Mapped::start_with_ring(core, 1, ring)?;
+        let link = Mapped::start_with_ring(core, Session::FIRST, ring)?;
         let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
         // A rank takes its notifications whenever it waits: `full` waits for its slot alone, past
@@ -326,7 +326,7 @@ fn one_producer_does_not_keep_another_waiting() {
         };
         let report = Sim::new(chip).run(|core| {
             let mut arena = vec![0; 256];
-            let link = Mapped::start_with_ring(core, 1, Ring::Bells { entries: 4 })?;
+            let link = Mapped::start_with_ring(core, Session::FIRST, Ring::Bells { entries: 4 })?;
             let world = World::start(link, &mut arena, Config::default())?;
             let window = world.allocate::<u32>(1)?;
             let link = world.link();
@@ -471,10 +471,10 @@ fn dynamic_accesses_cost_what_they_say() {
 fn memory_of_another_world_is_refused() {
     let report = Sim::new(Chip::quiet(1)).run(|core| -> Result<(), Error> {
         let (mut one, mut other) = ([0; 256], [0; 256]);
-        let link = Mapped::start(core.clone(), 1)?;
+        let link = Mapped::start(core.clone(), Session::FIRST)?;
         let one = World::start(link, &mut one, Config::default())?;
         let memory = one.reserve(64)?;
-        let link = Mapped::start(core, 2)?;
+        let link = Mapped::start(core, Session::FIRST.next())?;
         let other = World::start(link, &mut other, Config::default())?;
         let wrong = |refused: Error| assert_eq!(refused, Error::WrongWindow);
         let created = other.create_within::<u32, EpochSlots<'_>>(&memory, 0..64, 4, (), ANY);

@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
 use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent};
-use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, mapped};
+use flagpost_tests::{
+    AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, cases, mapped,
+};
 
 use crate::Arguments;
 use crate::rank::{Plan, go};
@@ -39,7 +41,7 @@ impl Platform for Native {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<HostLink, Refusal> {
         Mapped::start_native(machine.clone(), session, ring)
@@ -60,7 +62,7 @@ impl Platform for Locks {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
@@ -80,7 +82,7 @@ impl Platform for Software {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
@@ -98,7 +100,7 @@ impl Platform for Images {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)

@@ -17,7 +17,7 @@ mod machine;
 mod notify;
 mod windows;
 
-use flagpost::{Budget, Config, Error, MatchVector, MatchingList, Rank, Tag, VectorLink, World};
+use flagpost::{Session, Budget, Config, Error, MatchVector, MatchingList, Rank, Tag, VectorLink, World};
 use flagpost_hal::WithSoftwareLock;
 use flagpost_mapped::{Mapped, Ring};
 
@@ -60,6 +60,10 @@ fn index() -> usize {
 
 fn budget() -> Budget {
     Budget::microseconds(unknown(0, 15))
+}
+
+fn session() -> Session {
+    Session::new(any()).unwrap_or(Session::FIRST.next())
 }
 
 fn rank() -> Rank {
@@ -130,15 +134,15 @@ pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
     // SAFETY: the caller's promise.
     let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
     if any() != 0 {
-        return Mapped::start(Unknown, any()).is_ok_and(|link| everything(link, arena).is_ok());
+        return Mapped::start(Unknown, session()).is_ok_and(|link| everything(link, arena).is_ok());
     }
     if any() != 0 {
-        let link = Mapped::start_native(Unknown, any(), Some(ring()));
+        let link = Mapped::start_native(Unknown, session(), Some(ring()));
         return link.is_ok_and(|link| everything(link, arena).is_ok());
     }
     match WithSoftwareLock::<_>::new(Unknown) {
         Some(machine) => {
-            Mapped::start(machine, any()).is_ok_and(|link| everything(link, arena).is_ok())
+            Mapped::start(machine, session()).is_ok_and(|link| everything(link, arena).is_ok())
         }
         None => false,
     }

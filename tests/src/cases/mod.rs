@@ -42,7 +42,7 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Config, Error, Link, World};
+use flagpost::{Config, Error, Link, Session, World};
 use flagpost_link::Refusal;
 
 use crate::{Case, Context, Failure, MachinePlatform, Platform, Ring};
@@ -158,6 +158,12 @@ fn again<L: Link, T>(
     }
 }
 
+/// Session `number` of a case that has several worlds, besides the context's: 1 or 2.
+fn other(session: Session, number: u32) -> Session {
+    // Contexts count from 1, and far below these.
+    Session::new(session.get() ^ (number << 30)).unwrap_or(session.next())
+}
+
 /// Joins the case's world, with what the context lends.
 fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>, Failure> {
     join_as(context, context.session, None)
@@ -173,7 +179,7 @@ fn join_shared<'c, P: Platform>(
 /// [`join`], as another session than the context's, or with other rings.
 fn join_as<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
-    session: u32,
+    session: Session,
     ring: Option<Ring>,
 ) -> Result<World<'c, P::Link>, Failure> {
     let link = P::link(&context.machine, session, ring)?;

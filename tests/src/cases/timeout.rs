@@ -7,7 +7,7 @@ use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology,
 use flagpost_link::{Op, Place, Slot};
 
 use super::world::NO_ERROR;
-use super::{insist, join, join_shared};
+use super::{insist, join, join_shared, other};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// A slot that no collective of the kernel uses.
@@ -40,7 +40,7 @@ pub(super) fn timed_out(
 /// world.
 pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
-    let session = |number: u32| context.session.wrapping_add(number << 30);
+    let session = |number| other(context.session, number);
     let (second, third) = (session(1), session(2));
     let (me, late) = (machine.core().get(), Rank::new(1));
     let told = {

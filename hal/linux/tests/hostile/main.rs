@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flagpost::{Budget, Config, Error, Source, Tag, Validation, VectorLink, World};
+use flagpost::{Budget, Config, Error, Session, Source, Tag, Validation, VectorLink, World};
 use flagpost_hal::{Topology as _, UncachedMemory};
 use flagpost_linux::{
     Coherent, Emulated, Linked, Linux, Mode, RunError, SoftwareCoherent, machines_with,
@@ -209,7 +209,7 @@ impl Trial<'_> {
         Linux<M>: UncachedMemory,
     {
         let mut arena = vec![0; 16384];
-        let link = M::link(machine.clone(), 1)?;
+        let link = M::link(machine.clone(), Session::FIRST)?;
         let meeting = match self.plan.early {
             true => BUDGET_OF_START,
             false => Budget::UNLIMITED,

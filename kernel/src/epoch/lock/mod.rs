@@ -75,7 +75,7 @@
 //! the machine, a rank has that by chance.
 //!
 //! `tests/host/locks.rs` counts, in simulated time, how often others come first: of n ranks that
-//! lock again at once, n - 1 times at the most for a queued lock among such, 10 n times for an
+//! lock again at once, n - 1 times at the most for a queued lock among such, 16 n times for an
 //! exclusive one, 4 n times for a writer among readers. `hal/linux/tests/locks.rs` does the last on
 //! this machine.
 //!
