@@ -6,7 +6,8 @@ use flagpost_link::{Rank, Refusal};
 
 /// Why a call did not do what it was asked to.
 ///
-/// Unless a variant says otherwise, nothing has changed and the call may be repeated.
+/// Unless a variant says otherwise, nothing has changed and the call may be repeated. What its user
+/// must do is one of a few things: [`Error::remedy`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -193,6 +194,90 @@ pub enum Error {
     },
     /// The link refused for a reason that the kernel should have excluded.
     Link(Refusal),
+}
+
+/// What the user must do about an [`Error`]: [`Error::remedy`].
+///
+/// | remedy | errors |
+/// |---|---|
+/// | [`Continue`](Self::Continue) | `Timeout` |
+/// | [`Call`](Self::Call) | `OutOfRange`, `LengthsDiffer`, `FieldsAccumulated`, `NoSuchRank`, `DuplicateRank`, `NotInGroup`, `Asymmetric`, `BadList`, `BadRegions`, `CountZero`, `TagTooLarge`, `NoSuchCounter`, `BadBase`, `UnitZero`, `UnitUnaligned`, `WrongWindow`, `NotDirect`, `WrongLength`, `ElementTooLarge` |
+/// | [`Room`](Self::Room) | `ArenaFull`, `MemoryFull`, `TooManyPieces`, `TooManyLocks`, `TooManyRequests`, `QueueFull`, `TooManyWindows`, `TooManyAttached` |
+/// | [`Order`](Self::Order) | `EpochOpen`, `EpochAbandoned`, `Exposed`, `RequestActive`, `RequestInactive`, `Unmatched`, `MemoryInUse`, `NotAttached`, `CollectiveUnfinished` |
+/// | [`Peer`](Self::Peer) | `PeerLost`, `PeerLeft` |
+/// | [`Report`](Self::Report) | `Link`, but for a bad ring or session, which are the call's |
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Remedy {
+    /// Call again, on the handle if there is one: the budget ran out.
+    Continue,
+    /// Mend the call: an argument is wrong, or another rank's call is.
+    Call,
+    /// Make room: give the world more words, the machine more memory, or have less at a time.
+    Room,
+    /// Mend the order of calls: something else must be begun, or ended, before.
+    Order,
+    /// Do without the rank, or end: it is lost, or has left.
+    Peer,
+    /// Report it: the link broke its contract, which is a bug.
+    Report,
+}
+
+impl Error {
+    /// What the user must do.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::{Error, Rank, Remedy};
+    ///
+    /// let error = Error::NoSuchRank { rank: Rank::new(9), size: 8 };
+    /// assert_eq!(error.remedy(), Remedy::Call);
+    /// assert_eq!(Error::PeerLost(Rank::new(1)).remedy(), Remedy::Peer);
+    /// ```
+    pub const fn remedy(&self) -> Remedy {
+        match self {
+            Self::Timeout(_) => Remedy::Continue,
+            Self::OutOfRange { .. }
+            | Self::LengthsDiffer { .. }
+            | Self::FieldsAccumulated
+            | Self::NoSuchRank { .. }
+            | Self::DuplicateRank(_)
+            | Self::NotInGroup(_)
+            | Self::Asymmetric(_)
+            | Self::BadList { .. }
+            | Self::BadRegions { .. }
+            | Self::CountZero
+            | Self::TagTooLarge { .. }
+            | Self::NoSuchCounter { .. }
+            | Self::BadBase { .. }
+            | Self::UnitZero
+            | Self::UnitUnaligned { .. }
+            | Self::WrongWindow
+            | Self::NotDirect
+            | Self::WrongLength { .. }
+            | Self::ElementTooLarge { .. }
+            | Self::Link(Refusal::BadRing { .. } | Refusal::BadSession { .. }) => Remedy::Call,
+            Self::ArenaFull { .. }
+            | Self::MemoryFull { .. }
+            | Self::TooManyPieces { .. }
+            | Self::TooManyLocks { .. }
+            | Self::TooManyRequests { .. }
+            | Self::QueueFull { .. }
+            | Self::TooManyWindows { .. }
+            | Self::TooManyAttached { .. } => Remedy::Room,
+            Self::EpochOpen
+            | Self::EpochAbandoned
+            | Self::Exposed
+            | Self::RequestActive
+            | Self::RequestInactive
+            | Self::Unmatched { .. }
+            | Self::MemoryInUse
+            | Self::NotAttached
+            | Self::CollectiveUnfinished => Remedy::Order,
+            Self::PeerLost(_) | Self::PeerLeft(_) => Remedy::Peer,
+            Self::Link(_) => Remedy::Report,
+        }
+    }
 }
 
 impl From<Refusal> for Error {
@@ -513,6 +598,66 @@ mod tests {
 
     use super::*;
     use std::string::ToString as _;
+
+    /// Fails if a variant is in no row of the table, or in a row that its remedy is not.
+    #[test]
+    fn the_table_of_remedies_has_each_error_once() {
+        use std::collections::BTreeMap;
+        use std::format;
+        use std::string::String;
+
+        let source = include_str!("error.rs");
+        // Variants, and the names that an arm of the match has.
+        let names = |text: &str, mark: &str| {
+            let words = text.split(mark).skip(1);
+            let name = |rest: &str| {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+                String::from(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default())
+            };
+            words.map(name).collect::<std::vec::Vec<_>>()
+        };
+        let part = |from: &str, to: &str| {
+            let rest = source.split_once(from).expect("it is there").1;
+            rest.split_once(to).expect("it ends").0
+        };
+        let body = part("pub enum Error {", "\n}\n");
+        let lines = body.lines().filter(|line| {
+            let name = line.strip_prefix("    ").unwrap_or_default();
+            name.starts_with(|c: char| c.is_ascii_uppercase())
+        });
+        let variants = lines.map(|line| names(&format!("@{}", line.trim()), "@").remove(0));
+        let mut arms = BTreeMap::new();
+        let matched = part(
+            "match self {\n            Self::Timeout(_) => Remedy",
+            "\n    }\n",
+        );
+        let matched = format!("Self::Timeout(_) => Remedy{matched}");
+        let mut pending = String::new();
+        for line in matched.lines() {
+            pending.push_str(line);
+            if let Some(remedy) = line.split("=> Remedy::").nth(1) {
+                for name in names(&pending, "Self::") {
+                    arms.insert(name, String::from(remedy.trim_end_matches(',')));
+                }
+                pending.clear();
+            }
+        }
+        let mut rows = BTreeMap::new();
+        let table = part("/// | remedy | errors |", "#[derive");
+        for row in table.lines().skip(2) {
+            let remedy = names(row, "Self::").remove(0);
+            for name in row.split('`').skip(3).step_by(2) {
+                let again = rows.insert(String::from(name), remedy.clone());
+                assert_eq!(again, None, "{name} is in two rows");
+            }
+        }
+        for variant in variants {
+            let row = rows.remove(&variant);
+            assert_eq!(row.as_ref(), arms.get(&variant), "{variant}");
+            assert!(row.is_some(), "{variant} is in no row");
+        }
+        assert!(rows.is_empty(), "no errors: {rows:?}");
+    }
 
     #[test]
     fn a_timeout_names_ranks_or_says_that_nothing_records_them() {

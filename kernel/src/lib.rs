@@ -126,11 +126,19 @@ pub mod rma;
 mod window;
 mod world;
 
+/// What nearly every program needs: `use flagpost::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        Budget, Config, Counter, Error, Link, Rank, Rma, Session, Signal, Source, Tag, Window,
+        World, epoch::Assert, rma::Operation,
+    };
+}
+
 pub use budget::Budget;
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
-pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
+pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, Session, VectorLink};
-pub use group::Group;
+pub use group::{Group, Ranks};
 pub use making::{Made, Making};
 pub use notify::{
     Compare, CountRequest, Counter, Events, Limits, Notice, Request, Signal, Source, Status, Tag,

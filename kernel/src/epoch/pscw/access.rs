@@ -7,7 +7,7 @@ use flagpost_link::{Link, Rank, Refusal, point};
 
 use super::{Side, Strategy, no_post};
 use crate::{
-    Budget, Error, Group, Unfinished, Waiting, Window,
+    Budget, Error, Group, Ranks, Unfinished, Waiting, Window,
     rma::{Reach, Rma},
     window::Core,
 };
@@ -18,8 +18,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// The epoch ends with [`Access::complete`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::NoSuchRank`] (a group of a larger
-    /// world).
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
+    /// [`Error::DuplicateRank`].
     ///
     /// # Example
     /// ```
@@ -41,15 +41,15 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
+    pub fn start<'e>(&'e self, targets: impl Ranks<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
         called!(self.core.world);
-        targets.check(self.core.world.size())?;
+        let targets = targets.group(self.core.world.size())?;
         self.core.open(&self.core.access_open)?;
         Ok(Access {
             element: PhantomData,
             ending: Completing {
                 side: Side::of(self),
-                targets: *targets,
+                targets,
                 retired: 0,
                 told: 0,
                 ended: 0,

@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Refusal, order, point};
 
 use super::{Side, Strategy, access::Lost, transient};
-use crate::{Budget, Error, Group, Timeout, Unfinished, Waiting, Window, window::Lines};
+use crate::{Budget, Error, Group, Ranks, Timeout, Unfinished, Waiting, Window, window::Lines};
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they
@@ -21,8 +21,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// locks, if the strategy has any. The epoch ends with [`Exposure::wait`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger
-    /// world): no epoch was opened. [`Error::PeerLost`] naming an origin that is lost: the epoch is
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
+    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`] naming an origin that is lost: the epoch is
     /// abandoned. A survivor that still wants it takes [`post_within`](Window::post_within).
     ///
     /// # Example
@@ -45,7 +45,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn post<'e>(&'e self, origins: &Group<'e>) -> Result<Exposure<'e, 'w, L, S>, Error> {
+    pub fn post<'e>(&'e self, origins: impl Ranks<'e>) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
         self.post_within(origins, Budget::UNLIMITED)
             .map_err(Unfinished::last)
@@ -54,16 +54,21 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// [`post`](Window::post), as long as `budget` says.
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger
-    /// world): no epoch was opened. [`Error::Timeout`] naming the origin that could not be told,
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
+    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::Timeout`] naming the origin that could not be told,
     /// with a [`Posting`] to continue with.
     ///
     /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
     /// several, the first): the epoch is open, and [`Posting::go_on`] gives it immediately.
     /// [`Exposure::wait`] may wait for the lost one in vain.
     #[track_caller]
-    pub fn post_within<'e>(&'e self, origins: &Group<'e>, budget: Budget) -> Posted<'e, 'w, L, S> {
+    pub fn post_within<'e>(
+        &'e self,
+        origins: impl Ranks<'e>,
+        budget: Budget,
+    ) -> Posted<'e, 'w, L, S> {
         called!(self.core.world);
+        let origins = origins.group(self.core.world.size());
         self.post_lines(Ok(self.core.all()), origins, budget)
     }
 
@@ -73,7 +78,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
-    /// [`Error::NoSuchRank`]: no epoch was opened. [`Error::PeerLost`]: as of [`Window::post`].
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`]: as of [`Window::post`].
     ///
     /// # Example
     /// ```
@@ -96,7 +101,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     pub fn post_range<'e>(
         &'e self,
         range: Range<usize>,
-        origins: &Group<'e>,
+        origins: impl Ranks<'e>,
     ) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
         self.post_range_within(range, origins, Budget::UNLIMITED)
@@ -111,23 +116,25 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     pub fn post_range_within<'e>(
         &'e self,
         range: Range<usize>,
-        origins: &Group<'e>,
+        origins: impl Ranks<'e>,
         budget: Budget,
     ) -> Posted<'e, 'w, L, S> {
         called!(self.core.world);
+        let origins = origins.group(self.core.world.size());
         self.post_lines(self.lines(range), origins, budget)
     }
 
     fn post_lines<'e>(
         &'e self,
         lines: Result<Lines, Error>,
-        origins: &Group<'e>,
+        origins: Result<Group<'e>, Error>,
         budget: Budget,
     ) -> Posted<'e, 'w, L, S> {
         let posting = Posting {
             side: Side::of(self),
-            lines,
-            origins: *origins,
+            // What is wrong with the ranks is said in their place.
+            lines: origins.and(lines),
+            origins: origins.unwrap_or(Group::EMPTY),
             told: 0,
             lost: Lost::NOBODY,
             phase: Phase::New,
@@ -204,13 +211,12 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
 
     fn tell(&mut self) -> Result<(), Error> {
         let Side { core, sync } = self.side;
-        let (world, link) = (core.world, core.world.link());
+        let link = core.world.link();
         order!(
             "pscw.post.open<tell",
             {
                 if self.phase == Phase::New {
                     let lines = self.lines?;
-                    self.origins.check(world.size())?;
                     core.open(&core.exposure_open)?;
                     core.exposed.set(lines);
                     self.phase = Phase::Publish;
