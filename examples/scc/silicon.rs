@@ -45,8 +45,8 @@ mod image {
         arrived.start()?;
         window.put_notify(right[0], 0, &[scc.fpga().time()], Tag(7))?;
         arrived.wait()?;
-        let exposure = window.post(&world.group(&left)?)?;
-        let access = window.start(&world.group(&right)?)?;
+        let exposure = window.post(&left)?;
+        let access = window.start(&right)?;
         access.put(right[0], 1, &[u64::from(me.get())])?;
         access.complete()?;
         exposure.wait()?;

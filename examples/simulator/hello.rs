@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo run --example hello
 //! ```
-use flagpost::{Config, Error, Session, Source, Tag, World};
+use flagpost::prelude::*;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Sim, SimCore};
 

@@ -108,13 +108,14 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// # Example
     /// ```
-    /// use flagpost::{Config, Error, World};
+    /// use flagpost::{Config, Error, Session, World};
     /// use flagpost_mapped::Mapped;
     /// use flagpost_sim::{Sim, SimCore};
     ///
     /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
     ///     let mut words = [0; 128];
-    ///     let world = World::start(Mapped::start(core, Session::FIRST)?, &mut words, Config::default())?;
+    ///     let link = Mapped::start(core, Session::FIRST)?;
+    ///     let world = World::start(link, &mut words, Config::default())?;
     ///     assert!(world.rank().get() < world.size());
     ///     Ok::<(), Error>(())
     /// });
@@ -154,7 +155,7 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// # Example
     /// ```
-    /// use flagpost::{Config, Error, Link, World};
+    /// use flagpost::{Config, Error, Link, Session, World};
     /// use flagpost_mapped::Mapped;
     /// use flagpost_sim::{Sim, SimCore};
     ///
@@ -164,7 +165,8 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
     ///     let mut words = [0; 128];
-    ///     World::run(Mapped::start(core, Session::FIRST)?, &mut words, Config::default(), program)
+    ///     let link = Mapped::start(core, Session::FIRST)?;
+    ///     World::run(link, &mut words, Config::default(), program)
     /// });
     /// report.assert_done();
     /// ```

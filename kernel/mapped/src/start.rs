@@ -24,8 +24,8 @@ impl<M: Machine> Mapped<M> {
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
-    /// [`Refusal::BadSession`] for that of the last link in this memory, in which nothing has changed
-    /// then.
+    /// [`Refusal::BadSession`] for that of the last link in this memory, in which nothing has
+    /// changed then.
     pub fn start(machine: M, session: Session) -> Result<Self, Refusal> {
         let ring = Self::default_ring(&machine);
         Self::start_with_ring(machine, session, ring)

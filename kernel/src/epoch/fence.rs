@@ -250,7 +250,8 @@ impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
     /// Continues where the last attempt stopped.
     ///
     /// # Errors
-    /// As of [`Window::fence`].
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`],
+    /// [`Error::PeerLost`], [`Error::PeerLeft`].
     #[track_caller]
     pub fn go_on(self) -> Result<Fence<'e, 'w, T, L>, Error> {
         called!(self.turn.core.world);
@@ -261,7 +262,8 @@ impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
     /// [`go_on`](Self::go_on), as long as `budget` says.
     ///
     /// # Errors
-    /// As of [`Window::fence_within`], with the handle again.
+    /// Those of [`go_on`](Self::go_on); [`Error::Timeout`] naming the rank that was waited for. All
+    /// with the handle again.
     #[track_caller]
     pub fn go_on_within(mut self, budget: Budget) -> Fenced<'e, 'w, T, L> {
         called!(self.turn.core.world);

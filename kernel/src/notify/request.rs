@@ -234,13 +234,14 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Error, Tag};
+    /// use flagpost::{Budget, Error, Tag};
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.notify(peer, Tag(3))?;
     /// world.barrier()?;
-    /// let Err(late) = window.free() else { panic!("no request has matched the notification") };
+    /// let freed = window.free_within(Budget::UNLIMITED);
+    /// let Err(late) = freed else { panic!("no request has matched the notification") };
     /// assert_eq!(late.error, Error::Unmatched { count: 1 });
     /// let window = late.handle;
     /// assert_eq!(window.discard_notifications()?, 1);

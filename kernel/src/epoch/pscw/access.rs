@@ -28,9 +28,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = [world.rank().next(world.size())];
-    /// let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// // Only ranks of the group may be accessed.
     /// assert_eq!(access.put(world.rank(), 0, &[7]), Err(Error::NotInGroup(world.rank())));
@@ -108,10 +107,9 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
     /// # let peer = [world.rank().next(world.size())];
-    /// # let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
+    /// let exposure = window.post(&peer)?;
     /// world.barrier()?; // so the peer has posted, too
-    /// let access = window.start(&group)?;
+    /// let access = window.start(&peer)?;
     /// assert!(access.has_posted(peer[0])?);
     /// access.complete()?;
     /// exposure.wait()?;
@@ -181,9 +179,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(2)?;
     /// let peer = [world.rank().next(world.size())];
-    /// let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.put(peer[0], 1, &[8])?;
     /// access.complete()?; // both are in memory; the peer is told
@@ -233,7 +230,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     /// Continues where the last attempt stopped.
     ///
     /// # Errors
-    /// As of [`Access::complete`].
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]: [`Access::complete`] says what has been done then.
     #[track_caller]
     pub fn go_on(self) -> Result<(), Error> {
         called!(self.side.core.world);
@@ -244,7 +241,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     /// [`go_on`](Self::go_on), as long as `budget` says.
     ///
     /// # Errors
-    /// As of [`Access::complete_within`], with the handle again.
+    /// [`Error::Timeout`] naming the target that was waited for, [`Error::PeerLost`],
+    /// [`Error::PeerLeft`]: with the handle again.
     #[track_caller]
     pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.side.core.world);

@@ -22,8 +22,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
-    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`] naming an origin that is lost: the epoch is
-    /// abandoned. A survivor that still wants it takes [`post_within`](Window::post_within).
+    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`] naming an origin that is
+    /// lost: the epoch is abandoned. A survivor that still wants it takes
+    /// [`post_within`](Window::post_within).
     ///
     /// # Example
     /// ```
@@ -33,11 +34,11 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// let window = world.allocate::<u32>(1)?;
     /// let (origin, target) = ([Rank::new(0)], [Rank::new(1)]);
     /// if world.rank() == target[0] {
-    ///     let exposure = window.post(&world.group(&origin)?)?; // rank 0 may access my piece
+    ///     let exposure = window.post(&origin)?; // rank 0 may access my piece
     ///     exposure.wait()?; // until rank 0 has completed
     ///     assert_eq!(window.local().get(0)?, 7);
     /// } else {
-    ///     let access = window.start(&world.group(&target)?)?;
+    ///     let access = window.start(&target)?;
     ///     access.put(target[0], 0, &[7])?; // waits for the post
     ///     access.complete()?;
     /// }
@@ -55,8 +56,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
-    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::Timeout`] naming the origin that could not be told,
-    /// with a [`Posting`] to continue with.
+    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::Timeout`] naming the origin that
+    /// could not be told, with a [`Posting`] to continue with.
     ///
     /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
     /// several, the first): the epoch is open, and [`Posting::go_on`] gives it immediately.
@@ -78,7 +79,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
-    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`]: as of [`Window::post`].
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`]:
+    /// as of [`Window::post`].
     ///
     /// # Example
     /// ```
@@ -86,10 +88,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # use flagpost::Rma as _;
     /// let window = world.allocate::<u32>(64)?;
     /// let peer = [world.rank().next(world.size())];
-    /// let group = world.group(&peer)?;
-    /// let exposure = window.post_range(0..8, &group)?; // one line of 32 bytes
+    /// let exposure = window.post_range(0..8, &peer)?; // one line of 32 bytes
     /// window.local().set(8, 9)?; // the other lines stay the owner's
-    /// let access = window.start(&group)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.complete()?;
     /// exposure.wait()?;
@@ -176,7 +177,8 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     /// Continues where the last attempt stopped: tells the origins that have not been told yet.
     ///
     /// # Errors
-    /// As of [`Window::post`].
+    /// [`Error::PeerLost`] naming an origin that is lost: the epoch is abandoned. If all others
+    /// have been told before, there is none: the epoch is open.
     #[track_caller]
     pub fn go_on(self) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.side.core.world);
@@ -276,9 +278,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
     /// # let peer = [world.rank().next(world.size())];
-    /// # let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.complete()?;
     /// exposure.wait()?; // until the peer has completed, too
@@ -323,9 +324,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
     /// # let peer = [world.rank().next(world.size())];
-    /// # let group = world.group(&peer)?;
-    /// let mut exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let mut exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.complete()?;
     /// while !exposure.test()? {
