@@ -30,7 +30,7 @@
 use std::fmt;
 
 use flagpost::epoch::Assert;
-use flagpost::{Config as WorldConfig, Rank, Rma as _, Tag, Window, World};
+use flagpost::{Config as WorldConfig, Rank, Rma as _, Session, Tag, Window, World};
 use flagpost_hal::{CachedMemory as _, CoreId, Region, Topology as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{
@@ -332,7 +332,7 @@ impl Rounds {
     }
 
     fn in_world(&self, variant: Variant) -> Result<(), Failure> {
-        let link = Mapped::start(self.core.clone(), 1)?;
+        let link = Mapped::start(self.core.clone(), Session::FIRST)?;
         let mut arena = [0; 512];
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(self.bytes / 8)?;

@@ -17,7 +17,7 @@ use std::cell::RefCell;
 
 use flagpost::epoch::Strategy as Signalling;
 use flagpost::{
-    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, World,
+    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, Session, World,
 };
 use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::Mapped;
@@ -222,7 +222,7 @@ fn program(core: SimCore, setup: &Setup, samples: &RefCell<Samples>) -> Result<(
         return Ok(());
     }
     let mut arena = vec![0; 256 + 4 * usize::from(core.cores())];
-    let link = Mapped::start(core, 1)?;
+    let link = Mapped::start(core, Session::FIRST)?;
     let world = World::start(link, &mut arena, WorldConfig::default())?;
     let run = Run { setup, samples };
     match setup.strategy {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use flagpost::{Config as WorldConfig, Rma as _, World};
+use flagpost::{Config as WorldConfig, Rma as _, Session, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
 
@@ -65,7 +65,11 @@ pub fn run(cores: u16, epochs: u64, latencies: Latencies, oracles: Oracles) -> R
 
 fn program(core: SimCore, epochs: u64) -> Result<(), Failure> {
     let mut arena = vec![0; 128 + 4 * usize::from(flagpost_hal::Topology::cores(&core))];
-    let world = World::start(Mapped::start(core, 1)?, &mut arena, WorldConfig::default())?;
+    let world = World::start(
+        Mapped::start(core, Session::FIRST)?,
+        &mut arena,
+        WorldConfig::default(),
+    )?;
     let window = world.allocate::<u64>(2)?;
     let (me, size) = (world.rank(), world.size());
     let (next, previous) = ([me.next(size)], [me.prev(size)]);

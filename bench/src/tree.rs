@@ -17,7 +17,7 @@
 
 use std::fmt;
 
-use flagpost::{Config as WorldConfig, Rank, Source, Tag, World};
+use flagpost::{Config as WorldConfig, Rank, Session, Source, Tag, World};
 use flagpost_hal::{Clock as _, CoreId, Topology as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
@@ -145,7 +145,7 @@ impl<'c> Place<'c> {
     }
 
     fn notified(&self) -> Result<(), Failure> {
-        let link = Mapped::start(self.core.clone(), 1)?;
+        let link = Mapped::start(self.core.clone(), Session::FIRST)?;
         let mut arena = vec![0; 256 + 4 * usize::from(self.core.cores())];
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(ARITY.into())?;

@@ -7,7 +7,7 @@
 //! ```
 use std::process::ExitCode;
 
-use flagpost::{Error, Link, Rma as _, World};
+use flagpost::prelude::*;
 
 /// Cells per rank.
 const CELLS: usize = 1000;
@@ -22,9 +22,8 @@ fn halo<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     neighbours.dedup(); // of two ranks, one is on both sides
     let mut cells = first(me.index());
     for _ in 0..STEPS {
-        let group = world.group(&neighbours)?;
-        let exposure = window.post(&group)?;
-        let access = window.start(&group)?;
+        let exposure = window.post(&*neighbours)?;
+        let access = window.start(&*neighbours)?;
         access.put(left, 1, &cells[..1])?;
         access.put(right, 0, &cells[CELLS - 1..])?;
         access.complete()?;

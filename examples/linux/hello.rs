@@ -6,7 +6,7 @@
 //! ```
 use std::process::ExitCode;
 
-use flagpost::{Error, Link, Source, Tag, World};
+use flagpost::prelude::*;
 
 /// Every rank runs this.
 fn hello<L: Link>(world: &World<'_, L>) -> Result<(), Error> {

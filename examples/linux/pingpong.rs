@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use flagpost::{Error, Link, Rank, Tag, World};
+use flagpost::prelude::*;
 
 const ROUNDS: u64 = 20_000;
 

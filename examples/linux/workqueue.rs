@@ -7,8 +7,7 @@
 //! ```
 use std::process::ExitCode;
 
-use flagpost::rma::Operation;
-use flagpost::{Error, Link, Rank, Rma as _, World};
+use flagpost::prelude::*;
 
 /// Pieces of work,
 const PIECES: u32 = 200;

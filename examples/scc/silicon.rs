@@ -10,7 +10,7 @@ fn main() {}
 
 #[cfg(all(target_os = "none", target_arch = "x86"))]
 mod image {
-    use flagpost::{Config, Error, Rma as _, Source, Tag, World};
+    use flagpost::{Config, Error, Rma as _, Session, Source, Tag, World};
     use flagpost_hal::Topology;
     use flagpost_mapped::Mapped;
     use flagpost_scc::silicon::Silicon;
@@ -33,7 +33,11 @@ mod image {
     /// rung.
     fn ring(scc: &Scc<Silicon>) -> Result<(), Error> {
         let mut words = [0; 512];
-        let world = World::start(Mapped::start(*scc, 1)?, &mut words, Config::default())?;
+        let world = World::start(
+            Mapped::start(*scc, Session::FIRST)?,
+            &mut words,
+            Config::default(),
+        )?;
         let (me, size) = (world.rank(), world.size());
         let (left, right) = ([me.prev(size)], [me.next(size)]);
         let window = world.allocate::<u64>(2)?;
@@ -41,8 +45,8 @@ mod image {
         arrived.start()?;
         window.put_notify(right[0], 0, &[scc.fpga().time()], Tag(7))?;
         arrived.wait()?;
-        let exposure = window.post(&world.group(&left)?)?;
-        let access = window.start(&world.group(&right)?)?;
+        let exposure = window.post(&left)?;
+        let access = window.start(&right)?;
         access.put(right[0], 1, &[u64::from(me.get())])?;
         access.complete()?;
         exposure.wait()?;

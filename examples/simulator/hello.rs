@@ -3,14 +3,18 @@
 //! ```sh
 //! cargo run --example hello
 //! ```
-use flagpost::{Config, Error, Source, Tag, World};
+use flagpost::prelude::*;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Sim, SimCore};
 
 /// Every core runs this.
 fn hello(core: SimCore) -> Result<(), Error> {
-    let mut words = [0; 128]; // the world's working memory
-    let world = World::start(Mapped::start(core, 1)?, &mut words, Config::default())?;
+    let mut words = [0; Config::DEFAULT.words(4, 1)]; // for four cores and one window
+    let world = World::start(
+        Mapped::start(core, Session::FIRST)?,
+        &mut words,
+        Config::default(),
+    )?;
     let me = world.rank();
     let window = world.allocate::<u32>(1)?; // one element on each core
 

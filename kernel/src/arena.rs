@@ -57,8 +57,8 @@ pub(crate) struct RankSet<'a>(&'a [Cell<u32>]);
 
 impl<'a> RankSet<'a> {
     /// Words that a set of `ranks` ranks takes.
-    pub(crate) fn words(ranks: u16) -> usize {
-        usize::from(ranks).div_ceil(32)
+    pub(crate) const fn words(ranks: u16) -> usize {
+        (ranks as usize).div_ceil(32)
     }
 
     pub(crate) fn new(words: &'a [Cell<u32>]) -> Self {

@@ -2,41 +2,36 @@
 
 use flagpost_link::Link;
 
-/// How long a call may wait for one peer before it returns [`Timeout`](crate::Error::Timeout). A
-/// call that waits for several, one after the other, has it for each.
+/// How long a call may wait for one peer before it gives [`Timeout`](crate::Error::Timeout). A call
+/// that waits for several peers, one after the other, has the budget for each.
 ///
-/// A call that gives a handle goes on where its budget ran out. One that gives none begins anew
+/// A call has a budget only if it is asked for: by the calls whose names end with `_within`, and by
+/// [`World::within`](crate::World::within).
+///
+/// A call that gives a handle continues where its budget ran out. One that gives none begins anew
 /// when it is repeated, so that what it reads is not older than the call: over a network its budget
-/// must be longer than a round trip. [`Rma::rget`](crate::Rma::rget), requests and waits go on
+/// must be longer than a round trip. [`Rma::rget`](crate::Rma::rget), requests and waits continue
 /// instead; but for those on [attached memory](crate::DynamicWindow::at), which ask where it lies
 /// before they begin.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {
-    microseconds: Option<u64>,
+    /// `u64::MAX`: no end.
+    microseconds: u64,
 }
 
 impl Budget {
-    /// Waits for ever. A lost peer then hangs the caller.
-    pub const UNLIMITED: Self = Self { microseconds: None };
+    /// Waits until the call is done, or a rank is lost or has left.
+    pub const UNLIMITED: Self = Self::microseconds(u64::MAX);
 
     /// At most so many microseconds.
     pub const fn microseconds(microseconds: u64) -> Self {
-        Self {
-            microseconds: Some(microseconds),
-        }
+        Self { microseconds }
     }
 
     /// At most so many seconds.
     pub const fn seconds(seconds: u32) -> Self {
         Self::microseconds((seconds as u64).saturating_mul(1_000_000))
-    }
-}
-
-impl Default for Budget {
-    /// A minute: longer than any healthy peer takes.
-    fn default() -> Self {
-        Self::seconds(60)
     }
 }
 
@@ -58,9 +53,8 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     pub(crate) fn start<L: Link>(budget: Budget, link: &L) -> Self {
-        let ticks = budget
-            .microseconds
-            .map(|us| ticks(us, link.ticks_per_second()));
+        let limited = budget != Budget::UNLIMITED;
+        let ticks = limited.then(|| ticks(budget.microseconds, link.ticks_per_second()));
         Self {
             start: link.now(),
             ticks,

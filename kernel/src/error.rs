@@ -6,13 +6,15 @@ use flagpost_link::{Rank, Refusal};
 
 /// Why a call did not do what it was asked to.
 ///
-/// Unless a variant says otherwise, nothing has changed and the call may be repeated.
+/// Unless a variant says otherwise, nothing has changed and the call may be repeated. What its user
+/// must do is one of a few things: [`Error::remedy`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Error {
-    /// The budget ran out. Call again to go on, on the handle if there is one. (Not after
-    /// [`World::start`](crate::World::start): see there.)
+    /// The budget ran out. Only calls that were given one fail so: call again to continue, on the
+    /// handle if there is one. (Not after [`World::start_within`](crate::World::start_within): see
+    /// there.)
     Timeout(Timeout),
     /// The arena given to the world is too small.
     ArenaFull {
@@ -192,6 +194,90 @@ pub enum Error {
     },
     /// The link refused for a reason that the kernel should have excluded.
     Link(Refusal),
+}
+
+/// What the user must do about an [`Error`]: [`Error::remedy`].
+///
+/// | remedy | errors |
+/// |---|---|
+/// | [`Continue`](Self::Continue) | `Timeout` |
+/// | [`Call`](Self::Call) | `OutOfRange`, `LengthsDiffer`, `FieldsAccumulated`, `NoSuchRank`, `DuplicateRank`, `NotInGroup`, `Asymmetric`, `BadList`, `BadRegions`, `CountZero`, `TagTooLarge`, `NoSuchCounter`, `BadBase`, `UnitZero`, `UnitUnaligned`, `WrongWindow`, `NotDirect`, `WrongLength`, `ElementTooLarge` |
+/// | [`Room`](Self::Room) | `ArenaFull`, `MemoryFull`, `TooManyPieces`, `TooManyLocks`, `TooManyRequests`, `QueueFull`, `TooManyWindows`, `TooManyAttached` |
+/// | [`Order`](Self::Order) | `EpochOpen`, `EpochAbandoned`, `Exposed`, `RequestActive`, `RequestInactive`, `Unmatched`, `MemoryInUse`, `NotAttached`, `CollectiveUnfinished` |
+/// | [`Peer`](Self::Peer) | `PeerLost`, `PeerLeft` |
+/// | [`Report`](Self::Report) | `Link`, but for a bad ring or session, which are the call's |
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Remedy {
+    /// Call again, on the handle if there is one: the budget ran out.
+    Continue,
+    /// Mend the call: an argument is wrong, or another rank's call is.
+    Call,
+    /// Make room: give the world more words, the machine more memory, or have less at a time.
+    Room,
+    /// Mend the order of calls: something else must be begun, or ended, before.
+    Order,
+    /// Do without the rank, or end: it is lost, or has left.
+    Peer,
+    /// Report it: the link broke its contract, which is a bug.
+    Report,
+}
+
+impl Error {
+    /// What the user must do.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::{Error, Rank, Remedy};
+    ///
+    /// let error = Error::NoSuchRank { rank: Rank::new(9), size: 8 };
+    /// assert_eq!(error.remedy(), Remedy::Call);
+    /// assert_eq!(Error::PeerLost(Rank::new(1)).remedy(), Remedy::Peer);
+    /// ```
+    pub const fn remedy(&self) -> Remedy {
+        match self {
+            Self::Timeout(_) => Remedy::Continue,
+            Self::OutOfRange { .. }
+            | Self::LengthsDiffer { .. }
+            | Self::FieldsAccumulated
+            | Self::NoSuchRank { .. }
+            | Self::DuplicateRank(_)
+            | Self::NotInGroup(_)
+            | Self::Asymmetric(_)
+            | Self::BadList { .. }
+            | Self::BadRegions { .. }
+            | Self::CountZero
+            | Self::TagTooLarge { .. }
+            | Self::NoSuchCounter { .. }
+            | Self::BadBase { .. }
+            | Self::UnitZero
+            | Self::UnitUnaligned { .. }
+            | Self::WrongWindow
+            | Self::NotDirect
+            | Self::WrongLength { .. }
+            | Self::ElementTooLarge { .. }
+            | Self::Link(Refusal::BadRing { .. } | Refusal::BadSession { .. }) => Remedy::Call,
+            Self::ArenaFull { .. }
+            | Self::MemoryFull { .. }
+            | Self::TooManyPieces { .. }
+            | Self::TooManyLocks { .. }
+            | Self::TooManyRequests { .. }
+            | Self::QueueFull { .. }
+            | Self::TooManyWindows { .. }
+            | Self::TooManyAttached { .. } => Remedy::Room,
+            Self::EpochOpen
+            | Self::EpochAbandoned
+            | Self::Exposed
+            | Self::RequestActive
+            | Self::RequestInactive
+            | Self::Unmatched { .. }
+            | Self::MemoryInUse
+            | Self::NotAttached
+            | Self::CollectiveUnfinished => Remedy::Order,
+            Self::PeerLost(_) | Self::PeerLeft(_) => Remedy::Peer,
+            Self::Link(_) => Remedy::Report,
+        }
+    }
 }
 
 impl From<Refusal> for Error {
@@ -436,31 +522,32 @@ impl fmt::Display for Timeout {
 
 impl core::error::Error for Error {}
 
-/// A call that could not finish, with the handle to go on with.
+/// A call that could not finish, with the handle to continue with.
 ///
-/// `?` in a function that returns [`enum@Error`] drops the handle, which abandons its epoch; a
-/// [`Making`](crate::Making), the world's collective calls.
+/// `?` does not make it an [`enum@Error`]: that would drop the handle, which abandons an epoch. A
+/// program that wants that says so, by [`give_up`](Self::give_up).
 ///
-/// It is an [`Error`](core::error::Error). A box of errors (`Box<dyn Error>`) takes no borrows, and
-/// most handles borrow their window: there [`enum@Error`] goes into the box, without the handle.
+/// # Example
 /// ```
-/// use std::error::Error;
-/// use flagpost::{Link, Tag, World};
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Budget, Error, Rank};
 ///
-/// fn program<L: Link>(world: &World<'_, L>) -> Result<(), Box<dyn Error>> {
-///     let value: u32 = "7".parse()?;
-///     let window = world.allocate::<u32>(1).map_err(flagpost::Error::from)?;
-///     let next = world.rank().next(world.size());
-///     let mut arrived = window.expect(0..1, world.rank(), Tag(1), 1)?;
-///     arrived.start()?;
-///     window.put_notify(world.rank(), 0, &[value], Tag(1)).map_err(flagpost::Error::from)?;
-///     arrived.wait()?;
-///     let lock = window.lock_shared(next).map_err(flagpost::Error::from)?;
-///     lock.unlock().map_err(flagpost::Error::from)?;
-///     Ok(window.free().map_err(flagpost::Error::from)?)
-/// }
-/// # flagpost_guide::simulate(2, |world| Ok(program(world).expect("it ends well")));
+/// let (window, owner) = (world.allocate::<u32>(1)?, Rank::new(0));
+/// let lock = match window.lock_exclusive_within(owner, Budget::microseconds(20)) {
+///     Ok(lock) => lock,
+///     Err(late) => {
+///         assert!(matches!(late.error, Error::Timeout(_)));
+///         // Something else is done here.
+///         late.handle.go_on()? // waits until it is there
+///     }
+/// };
+/// lock.unlock()?;
+/// # Ok(())
+/// # });
 /// ```
+///
+/// It is an [`Error`](core::error::Error) of its own. A box of errors (`Box<dyn Error>`) takes no
+/// borrows, and most handles borrow their window: there [`enum@Error`] goes into the box.
 #[must_use = "dropping the handle abandons its epoch"]
 pub struct Unfinished<H> {
     /// Call the same method again on this.
@@ -484,16 +571,24 @@ impl<H> fmt::Display for Unfinished<H> {
         let error = self.error;
         write!(
             f,
-            "{error} (if there is a handle, the call goes on with it)"
+            "{error} (if there is a handle, the call continues with it)"
         )
     }
 }
 
 impl<H> core::error::Error for Unfinished<H> {}
 
-impl<H> From<Unfinished<H>> for Error {
-    fn from(unfinished: Unfinished<H>) -> Self {
-        unfinished.error
+impl<H> Unfinished<H> {
+    /// Drops the handle: what that means is said there.
+    pub fn give_up(self) -> Error {
+        self.error
+    }
+
+    /// The error of a call without a budget. It is final: a rank is lost or has left, or what was
+    /// called for is refused and has not begun. So the handle has nothing to continue.
+    #[inline]
+    pub(crate) fn last(self) -> Error {
+        self.error
     }
 }
 
@@ -503,6 +598,66 @@ mod tests {
 
     use super::*;
     use std::string::ToString as _;
+
+    /// Fails if a variant is in no row of the table, or in a row that its remedy is not.
+    #[test]
+    fn the_table_of_remedies_has_each_error_once() {
+        use std::collections::BTreeMap;
+        use std::format;
+        use std::string::String;
+
+        let source = include_str!("error.rs");
+        // Variants, and the names that an arm of the match has.
+        let names = |text: &str, mark: &str| {
+            let words = text.split(mark).skip(1);
+            let name = |rest: &str| {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+                String::from(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default())
+            };
+            words.map(name).collect::<std::vec::Vec<_>>()
+        };
+        let part = |from: &str, to: &str| {
+            let rest = source.split_once(from).expect("it is there").1;
+            rest.split_once(to).expect("it ends").0
+        };
+        let body = part("pub enum Error {", "\n}\n");
+        let lines = body.lines().filter(|line| {
+            let name = line.strip_prefix("    ").unwrap_or_default();
+            name.starts_with(|c: char| c.is_ascii_uppercase())
+        });
+        let variants = lines.map(|line| names(&format!("@{}", line.trim()), "@").remove(0));
+        let mut arms = BTreeMap::new();
+        let matched = part(
+            "match self {\n            Self::Timeout(_) => Remedy",
+            "\n    }\n",
+        );
+        let matched = format!("Self::Timeout(_) => Remedy{matched}");
+        let mut pending = String::new();
+        for line in matched.lines() {
+            pending.push_str(line);
+            if let Some(remedy) = line.split("=> Remedy::").nth(1) {
+                for name in names(&pending, "Self::") {
+                    arms.insert(name, String::from(remedy.trim_end_matches(',')));
+                }
+                pending.clear();
+            }
+        }
+        let mut rows = BTreeMap::new();
+        let table = part("/// | remedy | errors |", "#[derive");
+        for row in table.lines().skip(2) {
+            let remedy = names(row, "Self::").remove(0);
+            for name in row.split('`').skip(3).step_by(2) {
+                let again = rows.insert(String::from(name), remedy.clone());
+                assert_eq!(again, None, "{name} is in two rows");
+            }
+        }
+        for variant in variants {
+            let row = rows.remove(&variant);
+            assert_eq!(row.as_ref(), arms.get(&variant), "{variant}");
+            assert!(row.is_some(), "{variant} is in no row");
+        }
+        assert!(rows.is_empty(), "no errors: {rows:?}");
+    }
 
     #[test]
     fn a_timeout_names_ranks_or_says_that_nothing_records_them() {
@@ -560,14 +715,14 @@ mod tests {
             Ok(())
         }
         fn dropped(handle: &u8) -> Result<(), Box<dyn StdError + Send + Sync>> {
-            Ok(unfinished(handle).map_err(Error::from)?)
+            Ok(unfinished(handle).map_err(Unfinished::give_up)?)
         }
         let text = Error::CountZero.to_string();
         let told = owned().expect_err("it is not finished").to_string();
         let rest = told.strip_prefix(&text);
         assert_eq!(
             rest,
-            Some(" (if there is a handle, the call goes on with it)")
+            Some(" (if there is a handle, the call continues with it)")
         );
         assert_eq!(borrowed(&7).expect_err("nor is this").to_string(), told);
         assert_eq!(dropped(&7).expect_err("nor is this").to_string(), text);

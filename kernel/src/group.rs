@@ -13,7 +13,56 @@ pub struct Group<'g> {
     size: u16,
 }
 
+/// Ranks that an epoch is about: a [`Group`], or a slice, which is checked at the call.
+///
+/// A group is made once for many epochs. A slice takes what [`World::group`](crate::World::group)
+/// takes, each time: it is looked through once if its ranks ascend, else for each of its ranks.
+pub trait Ranks<'g>: Sealed {
+    /// Those of a world of `size`.
+    #[doc(hidden)]
+    fn group(self, size: u16) -> Result<Group<'g>, Error>;
+}
+
+use sealed::Sealed;
+
+/// Closed to other types.
+mod sealed {
+    use super::{Group, Rank};
+
+    pub trait Sealed {}
+
+    impl Sealed for &Group<'_> {}
+    impl Sealed for &[Rank] {}
+    impl<const N: usize> Sealed for &[Rank; N] {}
+}
+
+impl<'g> Ranks<'g> for &Group<'g> {
+    #[inline]
+    fn group(self, size: u16) -> Result<Group<'g>, Error> {
+        self.check(size)?;
+        Ok(*self)
+    }
+}
+
+impl<'g> Ranks<'g> for &'g [Rank] {
+    fn group(self, size: u16) -> Result<Group<'g>, Error> {
+        Group::new(self, size)
+    }
+}
+
+impl<'g, const N: usize> Ranks<'g> for &'g [Rank; N] {
+    fn group(self, size: u16) -> Result<Group<'g>, Error> {
+        Group::new(self, size)
+    }
+}
+
 impl<'g> Group<'g> {
+    /// No ranks.
+    pub(crate) const EMPTY: Self = Self {
+        ranks: &[],
+        size: 0,
+    };
+
     /// Checks and wraps `ranks`, in a world of `size`. Linear for ascending ranks, else quadratic.
     pub(crate) fn new(ranks: &'g [Rank], size: u16) -> Result<Self, Error> {
         let group = Self { ranks, size };

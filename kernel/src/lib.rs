@@ -25,7 +25,7 @@
 //! The function `ring` is the same on the simulator, on bare metal and on Linux.
 //!
 //! ```
-//! use flagpost::{Config, Error, Link, Rma as _, Source, Tag, World};
+//! use flagpost::prelude::*;
 //! use flagpost_mapped::Mapped;
 //! use flagpost_sim::Sim;
 //!
@@ -43,8 +43,8 @@
 //!     assert_eq!(window.local().get(0)?, 42);
 //!
 //!     // An epoch: the target opens its piece, the origin says when its accesses are done.
-//!     let exposure = window.post(&world.group(&left)?)?;
-//!     let access = window.start(&world.group(&right)?)?;
+//!     let exposure = window.post(&left)?;
+//!     let access = window.start(&right)?;
 //!     access.put(right[0], 1, &[u64::from(me.get())])?;
 //!     access.complete()?;
 //!     exposure.wait()?;
@@ -55,7 +55,8 @@
 //! let chip = flagpost_sim::Config { cores: 8, memory_size: 16 << 10, ..Default::default() };
 //! let report = Sim::new(chip).run(|core| {
 //!     let mut words = [0; 128]; // the world's working memory
-//!     ring(&World::start(Mapped::start(core, 1)?, &mut words, Config::default())?)
+//!     let link = Mapped::start(core, Session::FIRST)?;
+//!     ring(&World::start(link, &mut words, Config::default())?)
 //! });
 //! report.assert_done();
 //! ```
@@ -83,9 +84,10 @@
 //!   [unified](Model::Unified) model). Peers go past the caches. `post` and `Request::start` write
 //!   the owner's stores back; `Exposure::wait` and a matched request drop its stale lines. In
 //!   between, the owner's own stores there are refused ([`Error::Exposed`]).
-//! * **Blocking.** Calls that wait say so. They take the world's [`Budget`]; running out returns
-//!   [`Error::Timeout`] with the ranks that were missing; the call can be repeated, or its handle
-//!   ([`Unfinished`]) continues.
+//! * **Blocking.** Calls that wait say so. They wait until they are done, or a rank is lost or has
+//!   left: `?` is safe. With a [`Budget`] (calls whose names end with `_within`, and all in
+//!   [`World::within`]) they may give [`Error::Timeout`] with the ranks that were missing; then the
+//!   call can be repeated, or its handle ([`Unfinished`]) continues.
 //! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the
 //!   shared memory of the link.
 //! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for
@@ -126,11 +128,19 @@ pub mod rma;
 mod window;
 mod world;
 
+/// What nearly every program needs: `use flagpost::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        Budget, Config, Counter, Error, Link, Rank, Rma, Session, Signal, Source, Tag, Window,
+        World, epoch::Assert, rma::Operation,
+    };
+}
+
 pub use budget::Budget;
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
-pub use error::{Error, Missing, Timeout, Unfinished, Waiting};
-pub use flagpost_link::{Link, Rank, VectorLink};
-pub use group::Group;
+pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
+pub use flagpost_link::{Link, Rank, Session, VectorLink};
+pub use group::{Group, Ranks};
 pub use making::{Made, Making};
 pub use notify::{
     Compare, CountRequest, Counter, Events, Limits, Notice, Request, Signal, Source, Status, Tag,

@@ -11,16 +11,17 @@
 use flagpost_link::{Link, Rank, point};
 
 use crate::{
-    Error, Unfinished, World,
+    Budget, Error, Unfinished, World,
     collective::{Agreement, Call},
     rma::atomic::nothing,
 };
 
-/// What a call gives that makes something together with all other ranks: it, or why there is none.
+/// What a call with a budget gives that makes something together with all other ranks: it, or why
+/// there is none.
 ///
-/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`]) it goes on where it stopped. Without
-/// one it has failed on all ranks together, or has not begun on this one, since another collective
-/// call is [unfinished](Error::CollectiveUnfinished); and everything is as before.
+/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`]) it continues where it stopped.
+/// Without one it has failed on all ranks together, or has not begun on this one, since another
+/// collective call is [unfinished](Error::CollectiveUnfinished); and everything is as before.
 pub type Made<'w, L, M> = Result<M, Unfinished<Option<Making<'w, L, M>>>>;
 
 /// A window, or events, that not all ranks have come to make yet.
@@ -82,8 +83,9 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         prepare: impl FnOnce() -> Result<M, Error>,
         offer: impl FnOnce(&M) -> u64,
         ways: Ways<M>,
+        budget: Budget,
     ) -> Made<'w, L, M> {
-        Self::begin(world, prepare, ways, |part| {
+        Self::begin(world, prepare, ways, budget, |part| {
             let offer = part.map(offer);
             Hearing::Agreement(Agreement::new(world.rank(), offer))
         })
@@ -97,8 +99,9 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         row: impl FnOnce(&M) -> Row,
         note: fn(&M, Rank, &[u32]),
         ways: Ways<M>,
+        budget: Budget,
     ) -> Made<'w, L, M> {
-        Self::begin(world, prepare, ways, |part| Hearing::Rows {
+        Self::begin(world, prepare, ways, budget, |part| Hearing::Rows {
             mine: part.map_or(Row::default(), row),
             note,
             differs: None,
@@ -111,6 +114,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
         ways: Ways<M>,
+        budget: Budget,
         hearing: impl FnOnce(Option<&M>) -> Hearing<M>,
     ) -> Made<'w, L, M> {
         world.check_no_collective().map_err(nothing)?;
@@ -124,18 +128,30 @@ impl<'w, L: Link, M> Making<'w, L, M> {
             cleared: false,
             hearing,
         };
-        making.go_on()
+        making.go_on_within(budget)
     }
 
-    /// Goes on where the last attempt stopped.
+    /// Continues where the last attempt stopped, and waits for all ranks.
+    ///
+    /// # Errors
+    /// As the call that began it, but for [`Error::Timeout`].
+    #[track_caller]
+    pub fn go_on(self) -> Result<M, Error> {
+        called!(self.world);
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
     ///
     /// # Errors
     /// As the call that began it.
     #[track_caller]
-    pub fn go_on(mut self) -> Made<'w, L, M> {
+    pub fn go_on_within(mut self, budget: Budget) -> Made<'w, L, M> {
         called!(self.world);
         let (world, call) = (self.world, self.call);
-        let differs = match world.attempt(call, || self.hear()) {
+        let heard = world.within(budget, || world.attempt(call, || self.hear()));
+        let differs = match heard {
             Ok(differs) => differs,
             Err(error) => {
                 return Err(Unfinished {

@@ -23,6 +23,7 @@ use crate::{
     arena::Arena,
     budget::Deadline,
     collective::Collectives,
+    epoch::EpochSlots,
     notify::{Notification, immediate::unpack, queue::UnexpectedQueue},
     window::bit,
 };
@@ -40,16 +41,37 @@ pub struct Config {
     /// How many notifications that no request has matched yet are kept, up to 65,534; beyond that
     /// senders wait.
     pub unexpected: u16,
-    /// How long calls may wait, until [`World::set_budget`].
-    pub budget: Budget,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            unexpected: 64,
-            budget: Budget::default(),
-        }
+        Self::DEFAULT
+    }
+}
+
+impl Config {
+    /// The default, for constants: 64 notifications are kept.
+    pub const DEFAULT: Self = Self { unexpected: 64 };
+
+    /// How many words of working memory [`World::start`] and [`World::run`] need for so many ranks,
+    /// of which each has up to `windows` windows by [`World::allocate`] at a time.
+    ///
+    /// Windows of other kinds and strategies, events and counters take words of their own: add as
+    /// many as [`Error::ArenaFull`] says, or count such a window as several.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::Config;
+    ///
+    /// const WORDS: usize = Config::DEFAULT.words(8, 2);
+    /// let mut words = [0; WORDS];
+    /// assert_eq!(words.len(), 97); // 63 for notifications, and 17 per window
+    /// # words[0] = 1;
+    /// ```
+    pub const fn words(&self, ranks: u16, windows: usize) -> usize {
+        let of_queue = UnexpectedQueue::words(self.unexpected);
+        let of_windows = EpochSlots::words(ranks).saturating_mul(windows);
+        of_queue.saturating_add(of_windows)
     }
 }
 
@@ -57,6 +79,7 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct World<'a, L> {
     link: L,
+    /// Of calls that wait now.
     budget: Cell<Budget>,
     limits: Limits,
     pub(crate) arena: Arena<'a>,
@@ -81,18 +104,18 @@ impl<'a, L: Link> World<'a, L> {
     /// `2 p + ceil(p / 32)` (with the default strategy).
     ///
     /// # Errors
-    /// [`Error::ArenaFull`]; [`Error::Timeout`] naming a rank that has not started, upon which all
-    /// ranks must start again with new links of another session.
+    /// [`Error::ArenaFull`], [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
-    /// use flagpost::{Config, Error, World};
+    /// use flagpost::{Config, Error, Session, World};
     /// use flagpost_mapped::Mapped;
     /// use flagpost_sim::{Sim, SimCore};
     ///
     /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
     ///     let mut words = [0; 128];
-    ///     let world = World::start(Mapped::start(core, 1)?, &mut words, Config::default())?;
+    ///     let link = Mapped::start(core, Session::FIRST)?;
+    ///     let world = World::start(link, &mut words, Config::default())?;
     ///     assert!(world.rank().get() < world.size());
     ///     Ok::<(), Error>(())
     /// });
@@ -100,9 +123,27 @@ impl<'a, L: Link> World<'a, L> {
     /// ```
     #[track_caller]
     pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
-        let mut world = Self::new(link, arena, config);
+        Self::start_within(link, arena, config, Budget::UNLIMITED)
+    }
+
+    /// [`start`](Self::start), which waits for each rank as long as `budget` says. Later calls have
+    /// no budget.
+    ///
+    /// # Errors
+    /// [`Error::ArenaFull`], [`Error::PeerLost`]; [`Error::Timeout`] naming a rank that has not
+    /// started. After that all ranks must start again, with new links of another session.
+    #[track_caller]
+    pub fn start_within(
+        link: L,
+        arena: &'a mut [u32],
+        config: Config,
+        budget: Budget,
+    ) -> Result<Self, Error> {
+        let mut world = Self::new(link, arena);
         called!(world);
+        world.budget.set(budget);
         world.begin(config)?;
+        world.budget.set(Budget::UNLIMITED);
         Ok(world)
     }
 
@@ -114,7 +155,7 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// # Example
     /// ```
-    /// use flagpost::{Config, Error, Link, World};
+    /// use flagpost::{Config, Error, Link, Session, World};
     /// use flagpost_mapped::Mapped;
     /// use flagpost_sim::{Sim, SimCore};
     ///
@@ -124,7 +165,8 @@ impl<'a, L: Link> World<'a, L> {
     ///
     /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
     ///     let mut words = [0; 128];
-    ///     World::run(Mapped::start(core, 1)?, &mut words, Config::default(), program)
+    ///     let link = Mapped::start(core, Session::FIRST)?;
+    ///     World::run(link, &mut words, Config::default(), program)
     /// });
     /// report.assert_done();
     /// ```
@@ -135,7 +177,7 @@ impl<'a, L: Link> World<'a, L> {
         config: Config,
         program: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut world = Self::new(link, arena, config);
+        let mut world = Self::new(link, arena);
         called!(world);
         world.begin(config)?;
         program(&world)
@@ -143,11 +185,11 @@ impl<'a, L: Link> World<'a, L> {
 
     /// A world of which no other rank knows yet.
     #[inline(always)]
-    fn new(link: L, arena: &'a mut [u32], config: Config) -> Self {
+    fn new(link: L, arena: &'a mut [u32]) -> Self {
         Self {
             limits: Limits::new(link.size()),
             link,
-            budget: Cell::new(config.budget),
+            budget: Cell::new(Budget::UNLIMITED),
             arena: Arena::new(arena),
             queue: UnexpectedQueue::new(&[], 0, 0),
             collectives: Collectives::new(),
@@ -199,24 +241,38 @@ impl<'a, L: Link> World<'a, L> {
         self.limits
     }
 
-    /// Sets how long each later call may wait for each peer.
+    /// Makes `calls` with a budget, for each peer that they wait for.
+    ///
+    /// It is for calls without a handle: barriers and other collectives, puts and gets, flushes,
+    /// waits for requests, counters and events. One that runs out of it gives
+    /// [`Error::Timeout`], and is repeated to continue. Calls that have a handle take no notice,
+    /// and wait until they are done: they have a twin whose name ends with `_within`, which gives
+    /// the handle back.
     ///
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Budget, Error, Rank, Tag};
+    /// use flagpost::{Budget, Error, Rank, Waiting};
     ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let mut never = window.expect(0..0, Rank::new(1), Tag(1), 1)?;
-    /// never.start()?;
-    /// world.set_budget(Budget::microseconds(0)); // one look
-    /// let Err(Error::Timeout(late)) = never.wait() else { panic!("no rank sends this") };
-    /// assert!(late.missing.ranks().eq([Rank::new(1)])); // it is named
+    /// let first = Rank::new(0);
+    /// if world.rank() == first {
+    ///     let soon = world.within(Budget::microseconds(0), || world.barrier()); // polls once
+    ///     match soon {
+    ///         Ok(()) => return Ok(()),
+    ///         Err(Error::Timeout(late)) => assert_eq!(late.waiting, Waiting::Collective),
+    ///         Err(other) => return Err(other),
+    ///     }
+    /// }
+    /// world.barrier()?; // the same one
     /// # Ok(())
     /// # });
     /// ```
-    pub fn set_budget(&self, budget: Budget) {
-        self.budget.set(budget);
+    #[inline]
+    pub fn within<R>(&self, budget: Budget, calls: impl FnOnce() -> R) -> R {
+        let before = self.budget.replace(budget);
+        let result = calls();
+        self.budget.set(before);
+        result
     }
 
     /// A group of distinct `ranks`, which it borrows.

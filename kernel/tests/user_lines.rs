@@ -13,7 +13,7 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use flagpost::{Config, Error, Link, Rank, Rma, Tag, World, epoch::Assert};
+use flagpost::{Config, Error, Link, Rank, Rma, Session, Tag, World, epoch::Assert};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Sim, SimCore};
 
@@ -42,7 +42,11 @@ fn breaks(
     };
     let report = Sim::new(chip).run(|core| {
         let mut arena = [0; 1024];
-        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+        let world = World::start(
+            Mapped::start(core, Session::FIRST)?,
+            &mut arena,
+            Config::default(),
+        )?;
         program(&world, &expected)?;
         world.barrier()
     });

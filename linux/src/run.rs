@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use flagpost::{Config, Error, Link, World};
+use flagpost::{Budget, Config, Error, Link, Session, World};
 use flagpost_hal::{Topology as _, WithSoftwareLock};
 use flagpost_hal_linux::segment::Segment;
 use flagpost_hal_linux::{
@@ -18,7 +18,7 @@ use crate::job::{Job, JoinError};
 use crate::named;
 
 /// The session of a job's first world: its memory is zeros before.
-const SESSION: u32 = 1;
+const SESSION: Session = Session::FIRST;
 
 /// A mode, and the link over it.
 pub trait Linked: Mode {
@@ -29,7 +29,7 @@ pub trait Linked: Mode {
     ///
     /// # Errors
     /// The link's.
-    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal>;
+    fn link(machine: Linux<Self>, session: Session) -> Result<Self::Link, Refusal>;
 }
 
 /// The link of one host: words are changed by its atomic operations.
@@ -38,7 +38,7 @@ pub type HostLink = Mapped<Linux<Coherent>, Native>;
 impl Linked for Coherent {
     type Link = HostLink;
 
-    fn link(machine: Linux<Self>, session: u32) -> Result<HostLink, Refusal> {
+    fn link(machine: Linux<Self>, session: Session) -> Result<HostLink, Refusal> {
         Mapped::start_native(machine, session, None)
     }
 }
@@ -46,7 +46,7 @@ impl Linked for Coherent {
 impl Linked for SoftwareCoherent {
     type Link = Mapped<WithSoftwareLock<Linux<Self>>>;
 
-    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal> {
+    fn link(machine: Linux<Self>, session: Session) -> Result<Self::Link, Refusal> {
         let too_small = Refusal::NoMemory { missing: 4096 };
         Mapped::start(WithSoftwareLock::new(machine).ok_or(too_small)?, session)
     }
@@ -55,7 +55,7 @@ impl Linked for SoftwareCoherent {
 impl Linked for Emulated {
     type Link = Mapped<Linux<Self>>;
 
-    fn link(machine: Linux<Self>, session: u32) -> Result<Self::Link, Refusal> {
+    fn link(machine: Linux<Self>, session: Session) -> Result<Self::Link, Refusal> {
         Mapped::start(machine, session)
     }
 }
@@ -65,8 +65,11 @@ impl Linked for Emulated {
 pub struct Setup {
     /// The kernel's part.
     pub config: Config,
-    /// Words for the kernel's state beside [`Config::unexpected`], per window and rank: 16 windows
-    /// of the default strategy fit by default.
+    /// How long this rank waits for each other one to join: a minute by default. Later calls have
+    /// no budget.
+    pub meeting: Budget,
+    /// The working memory has room for so many windows ([`Config::words`]), and for some events
+    /// and counters: 16 by default.
     pub windows: usize,
 }
 
@@ -74,6 +77,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             config: Config::default(),
+            meeting: Budget::seconds(60),
             windows: 16,
         }
     }
@@ -81,9 +85,9 @@ impl Default for Setup {
 
 impl Setup {
     fn arena(&self, ranks: u16) -> Vec<u32> {
-        let ranks = usize::from(ranks);
-        let per_window = 64 + 4 * ranks;
-        vec![0; usize::from(self.config.unexpected) + 256 + self.windows * per_window]
+        // Other windows than allocated ones take more, up to twice as many per rank.
+        let more = 256 + 64 * self.windows;
+        vec![0; more + self.config.words(ranks, 2 * self.windows)]
     }
 }
 
@@ -125,7 +129,8 @@ fn with_world<M: Linked, T, E>(
         },
         why => RunError::Start(why),
     };
-    let world = World::start(link, &mut arena, setup.config).map_err(failed)?;
+    let world = World::start_within(link, &mut arena, setup.config, setup.meeting);
+    let world = world.map_err(failed)?;
     program(&world).map_err(RunError::Program)
 }
 

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use flagpost::{Budget, Config, Error, Rank, World};
+use flagpost::{Budget, Config, Error, Rank, Session, Unfinished, World};
 use flagpost_hal::{CoreId, Region, Topology as _, UncachedMemory as _};
 use flagpost_linux::{Coherent, Linked as _, Linux, RunError, machines_with};
 
@@ -39,7 +39,7 @@ fn rank(machine: &Linux<Coherent>) -> Result<(), Error> {
     let me = machine.core().get();
     let mut arena = vec![0; 4096];
     let world = World::start(
-        Coherent::link(machine.clone(), 1)?,
+        Coherent::link(machine.clone(), Session::FIRST)?,
         &mut arena,
         Config::default(),
     )?;
@@ -61,8 +61,10 @@ fn rank(machine: &Linux<Coherent>) -> Result<(), Error> {
     }
     assert!(machine.meet());
     if let Some(lock) = lock {
-        world.set_budget(BUDGET);
-        let ended = lock.unlock().map_err(|unfinished| unfinished.error);
+        let ended = world.within(BUDGET, || {
+            let late = lock.unlock_within(BUDGET);
+            late.map_err(Unfinished::give_up)
+        });
         assert!(matches!(ended, Err(Error::Timeout(_))), "{ended:?}");
     }
     assert!(machine.meet());

@@ -1,7 +1,7 @@
 //! Runs that end while handles are held: each destructor of a handle waits without a budget, and
 //! the end is reported all the same.
 
-use flagpost::{Budget, Config, Error, Link, Rank, Tag, Window, World};
+use flagpost::{Config, Error, Link, Rank, Session, Tag, Window, World};
 use flagpost_explore::Mock;
 use flagpost_link::Refusal;
 use flagpost_mapped::Mapped;
@@ -22,10 +22,10 @@ fn nothing_comes<L: Link>(window: &Words<'_, L>) -> Result<(), Error> {
 
 /// A queued lock and a wait for it.
 fn queued<L: Link>(window: &Words<'_, L>, me: Rank) -> Result<(), Error> {
-    let held = window.lock_queued(ZERO).map_err(|late| late.error)?;
+    let held = window.lock_queued(ZERO)?;
     nothing_comes(window)?;
     let _ = me;
-    held.unlock().map_err(|late| late.error)
+    held.unlock()
 }
 
 /// An exclusive lock and one of all pieces.
@@ -35,9 +35,7 @@ fn locked<L: Link>(window: &Words<'_, L>, me: Rank) -> Result<(), Error> {
         _ => window.lock_all(),
     };
     nothing_comes(window)?;
-    held.map_err(|late| late.error)?
-        .unlock()
-        .map_err(|late| late.error)
+    held?.unlock()
 }
 
 /// An epoch that was started, and one that was not posted.
@@ -67,12 +65,8 @@ fn stalls<L: Link>(
             ..Chip::default()
         };
         let report = Sim::new(chip).run(|core| -> Result<(), Error> {
-            let config = Config {
-                budget: Budget::UNLIMITED,
-                ..Config::default()
-            };
             let mut arena = [0; 512];
-            let world = World::start(link(core)?, &mut arena, config)?;
+            let world = World::start(link(core)?, &mut arena, Config::default())?;
             let window = world.allocate::<u32>(4)?;
             program(&window, world.rank())
         });
@@ -84,7 +78,7 @@ fn stalls<L: Link>(
 }
 
 fn mapped(core: SimCore) -> Result<Mapped<SimCore>, Refusal> {
-    Mapped::start(core, 1)
+    Mapped::start(core, Session::FIRST)
 }
 
 fn mock(core: SimCore) -> Result<Mock, Refusal> {

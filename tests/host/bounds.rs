@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flagpost::{Config as WorldConfig, Error, Rank, World};
+use flagpost::{Config as WorldConfig, Error, Rank, Session, World};
 use flagpost_explore::Mock;
 use flagpost_hal::Relax as _;
 use flagpost_link::{Link, Op, Place, Refusal};
@@ -101,7 +101,7 @@ fn entries_under_way_are_as_many_as_there_are_places() {
             ("shared", Ring::Shared { entries: bound }, true),
         ] {
             stays_bounded(what, chip(), bound, (shares, 8), |core| {
-                Mapped::start_with_ring(core, 1, ring)
+                Mapped::start_with_ring(core, Session::FIRST, ring)
             });
         }
         // Two lines each: rings in message buffers take these.
@@ -111,7 +111,7 @@ fn entries_under_way_are_as_many_as_there_are_places() {
             ..chip()
         };
         stays_bounded("lines", buffers, bound, (false, 43), |core| {
-            Mapped::start_with_ring(core, 1, lines)
+            Mapped::start_with_ring(core, Session::FIRST, lines)
         });
         let network = Config {
             memory_size: 64 << 10,

@@ -1,6 +1,6 @@
 //! The cases on a machine that keeps its caches in step: what links and the kernel do there only.
 
-use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, Tag, World};
+use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, Session, Tag, World};
 use flagpost_explore::{coherent, config_for, sizes};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Bounds, Config, Method, Profile, Sim, SimCore, sweep};
@@ -63,7 +63,7 @@ fn bursts_are_taken_in_order() {
     const SENT: [u64; 6] = [1, 2, 3, 1, 1, 4];
     let program = |core: SimCore| {
         let mut arena = [0; 512];
-        let link = Mapped::start(coherent::Coherent(core), 1)?;
+        let link = Mapped::start(coherent::Coherent(core), Session::FIRST)?;
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(1)?;
         let me = world.rank();
@@ -77,7 +77,7 @@ fn bursts_are_taken_in_order() {
                         sent += 1;
                         let data = [sent];
                         let put = window.put_notify(peer, 0, &data, Tag(1));
-                        put.map_err(|late| late.error)?;
+                        put?;
                     } else {
                         taken += 1;
                         told.start()?;
@@ -108,7 +108,7 @@ fn bursts_are_taken_in_order() {
 fn a_post_is_awaited_beside_another_one() {
     let program = |core: SimCore| {
         let mut arena = [0; 512];
-        let link = Mapped::start(coherent::Coherent(core), 1)?;
+        let link = Mapped::start(coherent::Coherent(core), Session::FIRST)?;
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let [origin, early, late] = [0, 1, 2].map(Rank::new);
         let window = world.allocate_with::<u32, MatchVector<'_>>(1, ())?;
@@ -117,12 +117,12 @@ fn a_post_is_awaited_beside_another_one() {
                 let targets = [target];
                 let access = window.start(&world.group(&targets)?)?;
                 access.await_posts()?;
-                access.complete().map_err(|late| late.error)?;
+                access.complete()?;
             }
         } else {
             let origins = [origin];
             let exposure = window.post(&world.group(&origins)?)?;
-            exposure.wait().map_err(|late| late.error)?;
+            exposure.wait()?;
         }
         Ok::<_, Error>(())
     };

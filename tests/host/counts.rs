@@ -5,10 +5,10 @@
 
 use std::mem::forget;
 
-use flagpost::epoch::{Assert, Locked};
+use flagpost::epoch::{Assert, Lock};
 use flagpost::{
-    Compare, Config, Counter, EpochSlots, Events, Link, Model, Rank, Rma as _, Signal, Tag, Window,
-    World,
+    Compare, Config, Counter, EpochSlots, Events, Link, Model, Rank, Rma as _, Session, Signal,
+    Tag, Window, World,
 };
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Native};
@@ -36,7 +36,7 @@ fn counters(cores: u16, model: Model, program: Program<'_>) -> Vec<Counters> {
 fn counters_on(chip: Chip, model: Model, program: Program<'_>) -> Vec<Counters> {
     let report = Sim::new(chip).run(|core| {
         let mut arena = [0; 256];
-        let link = Mapped::start(core, 1)?;
+        let link = Mapped::start(core, Session::FIRST)?;
         let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate_with::<u32, EpochSlots<'_>>(8 * WORDS, model)?;
         program(&world, &window)?;
@@ -190,7 +190,8 @@ fn atomics(program: Program<'_>) -> (u64, u64) {
 /// Locks and unlocks that find nobody in their way.
 #[test]
 fn uncontended_locks() {
-    type Call = for<'e, 'w> fn(&'e Words<'w>) -> Locked<'e, 'w, u32, Mapped<SimCore>>;
+    type Given<'e, 'w> = Result<Lock<'e, 'w, u32, Mapped<SimCore>>, flagpost::Error>;
+    type Call = for<'e, 'w> fn(&'e Words<'w>) -> Given<'e, 'w>;
     let counts = |call: Call, others: bool| {
         let is_last = |world: &World<'_, _>| world.rank().get() == 2;
         let with = |ends: bool| {
@@ -309,11 +310,14 @@ fn telling<L: Link>(start: fn(SimCore) -> Result<L, Refusal>, call: Call<'_, L>)
 }
 
 fn locked(call: Call<'_, Mapped<SimCore>>) -> [u64; 7] {
-    telling(|core| Mapped::start(core, 1), call)
+    telling(|core| Mapped::start(core, Session::FIRST), call)
 }
 
 fn native(call: Call<'_, Mapped<SimCore, Native>>) -> [u64; 7] {
-    telling(|core| Mapped::start_native(core, 1, None), call)
+    telling(
+        |core| Mapped::start_native(core, Session::FIRST, None),
+        call,
+    )
 }
 
 const PEER: Rank = Rank::new(0);

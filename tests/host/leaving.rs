@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use flagpost::{
     Budget, Config as WorldConfig, Counter, EpochSlots, Error, Link as _, MatchingList, Rank,
-    Rma as _, Source, Tag, World, epoch::Strategy, rma::Operation,
+    Rma as _, Session, Source, Tag, World, epoch::Strategy, rma::Operation,
 };
 use flagpost_hal::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
@@ -165,11 +165,8 @@ fn leave(cores: u16, program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error
                 core,
                 fates: Rc::clone(&fates),
             };
-            let config = WorldConfig {
-                budget: Budget::UNLIMITED,
-                ..WorldConfig::default()
-            };
-            let world = World::start(Mapped::start(known, 1)?, &mut arena, config)?;
+            let link = Mapped::start(known, Session::FIRST)?;
+            let world = World::start(link, &mut arena, WorldConfig::default())?;
             let done = program(&world);
             // What it has stored is in memory before anybody is told that it has left.
             world.link().machine().core.drain();
@@ -385,7 +382,7 @@ fn waits_for_a_rank_that_has_left_end_with_its_name() {
         let group = world.group(&ranks)?;
         let mut exposure = window.post(&group)?;
         left(exposure.test(), gone);
-        let Err(late) = exposure.wait() else {
+        let Err(late) = exposure.wait_within(Budget::UNLIMITED) else {
             panic!("it has left")
         };
         assert_eq!(late.error, Error::PeerLeft(gone));

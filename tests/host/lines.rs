@@ -212,7 +212,7 @@ fn traced(run: &str, range: Range<usize>, immediates: &[u32], unexpected: usize)
         ..WorldConfig::default()
     };
     let world = World::start(Given::new(immediates), &mut words, config).unwrap();
-    let window: Window<'_, u32, _> = world.allocate(64).map_err(Error::from).unwrap();
+    let window: Window<'_, u32, _> = world.allocate(64).unwrap();
     for (number, tag) in (0..unexpected).zip(immediates) {
         // Of the first window of a world of one, an immediate is its tag.
         let found = window.probe(Source::Any, Tag(*tag)).unwrap();

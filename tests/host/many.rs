@@ -2,8 +2,8 @@
 //! beyond what tables hold.
 
 use flagpost::{
-    Config as WorldConfig, Displacement, DynamicOptions, Error, Memory, Rank, Rma as _, Source,
-    Tag, Validation, World,
+    Config as WorldConfig, Displacement, DynamicOptions, Error, Memory, Rank, Rma as _, Session,
+    Source, Tag, Validation, World,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
@@ -18,7 +18,11 @@ fn runs(ranks: u16, program: impl Fn(&World<'_, Link>) -> Result<(), Error>) {
     };
     let report = Sim::new(chip).run(|core| -> Result<(), Error> {
         let mut arena = [0; 4096];
-        let world = World::start(Mapped::start(core, 1)?, &mut arena, WorldConfig::default())?;
+        let world = World::start(
+            Mapped::start(core, Session::FIRST)?,
+            &mut arena,
+            WorldConfig::default(),
+        )?;
         program(&world)
     });
     report.assert_done();

@@ -2,8 +2,8 @@
 //! or 64 bits, stores that an assertion does not allow, and one more than each table holds.
 
 use flagpost::{
-    Config as WorldConfig, Counter, Displacement, DynamicOptions, Error, Rank, Rma as _, Signal,
-    Tag, Validation, World,
+    Config as WorldConfig, Counter, Displacement, DynamicOptions, Error, Rank, Rma as _, Session,
+    Signal, Tag, Validation, World,
     epoch::Assert,
     rma::{Gather, Layout, Operation, Scatter},
 };
@@ -23,7 +23,7 @@ fn runs(cores: u16, program: impl Fn(&World<'_, Memory>) -> Result<(), Error>) {
         };
         let report = Sim::new(chip).run(|core| {
             let mut arena = vec![0; 2048 + 64 * usize::from(cores)];
-            let link = Mapped::start(core, 1)?;
+            let link = Mapped::start(core, Session::FIRST)?;
             program(&World::start(link, &mut arena, WorldConfig::default())?)
         });
         report.assert_done();
@@ -208,7 +208,7 @@ fn counters_and_events_do_not_run_over() {
                 )
             };
             assert!(full(window.set_num_notify(count).err()), "{count}");
-            let events = world.events(count).err().map(Error::from);
+            let events = world.events(count).err();
             assert!(full(events), "{count}");
         }
         window.set_num_notify(3)?;
@@ -221,11 +221,11 @@ fn counters_and_events_do_not_run_over() {
                 count: 3,
             };
             let (there, here) = (Some(refused(next)), Some(refused(world.rank())));
-            let told = window.notify(next, Counter(index)).err().map(Error::from);
+            let told = window.notify(next, Counter(index)).err();
             assert_eq!(told, there);
             let told = window.notify(next, Signal::add(index, 1)).err();
             assert_eq!(told.map(Error::from), there);
-            assert_eq!(events.post(next, index).err().map(Error::from), there);
+            assert_eq!(events.post(next, index).err(), there);
             assert_eq!(window.notify_value(index).err(), here);
             assert_eq!(window.set_notify_value(index, 1).err(), here);
             assert_eq!(window.reset_notify_value(index).err(), here);
@@ -275,7 +275,7 @@ fn one_more_than_a_table_holds_is_refused() {
             let full = Error::TooManyLocks { max: 8 };
             for _ in 0..2 {
                 let ninth = window.lock_exclusive(ninth).map(drop);
-                assert_eq!(ninth.err().map(Error::from), Some(full));
+                assert_eq!(ninth.err(), Some(full));
             }
             locks.swap_remove(3).unlock()?;
             locks.push(window.lock_exclusive(ninth)?);
@@ -316,10 +316,7 @@ fn one_more_than_a_table_holds_is_refused() {
         let (next, max) = (world.rank().next(world.size()), world.limits().tag);
         let refused = Some(Error::TagTooLarge { max });
         for tag in [max + 1, u32::MAX] {
-            assert_eq!(
-                window.notify(next, Tag(tag)).err().map(Error::from),
-                refused
-            );
+            assert_eq!(window.notify(next, Tag(tag)).err(), refused);
             assert_eq!(window.expect(0..0, next, Tag(tag), 1).err(), refused);
             assert_eq!(window.probe(next, Tag(tag)).err(), refused);
         }
@@ -349,7 +346,7 @@ fn one_rank_more_than_a_power_of_two() {
         };
         let report = Sim::new(chip).run(|core| {
             let mut arena = vec![0; 1024 + 64 * usize::from(cores)];
-            let link = Mapped::start(core, 1)?;
+            let link = Mapped::start(core, Session::FIRST)?;
             let world = World::start(link, &mut arena, WorldConfig::default())?;
             let (me, size) = (world.rank(), world.size());
             let window = world.allocate::<u32>(1)?;

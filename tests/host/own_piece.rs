@@ -2,7 +2,7 @@
 //! schedules; what each test must notice is said with it.
 
 use flagpost::{
-    Budget, Config, Counter, DynamicOptions, Error, Rank, Rma as _, Tag, Unfinished, Validation,
+    Budget, Config, Counter, DynamicOptions, Error, Rank, Rma as _, Session, Tag, Validation,
     World, epoch::Assert,
 };
 use flagpost_mapped::Mapped;
@@ -11,10 +11,6 @@ use flagpost_sim::{Config as Chip, SimCore, sweep};
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
 const TWO: Rank = Rank::new(2);
-
-fn error<H>(late: Unfinished<H>) -> Error {
-    late.error
-}
 
 fn runs(
     cores: u16,
@@ -29,7 +25,11 @@ fn runs(
     };
     let swept = sweep(0..seeds).case("own piece", chip, move |core: SimCore| {
         let mut arena = [0; 1024];
-        let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+        let world = World::start(
+            Mapped::start(core, Session::FIRST)?,
+            &mut arena,
+            Config::default(),
+        )?;
         program(&world)?;
         world.barrier()
     });
@@ -45,13 +45,13 @@ fn a_lock_of_all_is_one_of_the_own_piece() {
         assert_eq!(window.local().get(0)?, 0);
         world.barrier()?;
         let next = world.rank().next(world.size());
-        let lock = window.lock_exclusive(next).map_err(error)?;
+        let lock = window.lock_exclusive(next)?;
         lock.put(next, 0, &[9])?;
-        lock.unlock().map_err(error)?;
+        lock.unlock()?;
         world.barrier()?;
-        let lock = window.lock_all().map_err(error)?;
+        let lock = window.lock_all()?;
         assert_eq!(window.local().get(0)?, 9);
-        lock.unlock().map_err(error)
+        lock.unlock()
     });
 }
 
@@ -61,14 +61,14 @@ fn there_is_one_queued_lock_at_a_time() {
     runs(3, 20, |world| {
         let window = world.allocate::<u32>(1)?;
         if world.rank() == ZERO {
-            let first = window.lock_queued(ZERO).map_err(error)?;
-            let other = window.lock_exclusive(ONE).map_err(error)?;
-            other.unlock().map_err(error)?;
-            let second = window.lock_queued(TWO).map(drop).map_err(error);
+            let first = window.lock_queued(ZERO)?;
+            let other = window.lock_exclusive(ONE)?;
+            other.unlock()?;
+            let second = window.lock_queued(TWO).map(drop);
             assert_eq!(second, Err(Error::EpochOpen));
-            first.unlock().map_err(error)?;
-            let second = window.lock_queued(TWO).map_err(error)?;
-            second.unlock().map_err(error)?;
+            first.unlock()?;
+            let second = window.lock_queued(TWO)?;
+            second.unlock()?;
         }
         Ok(())
     });
@@ -82,15 +82,13 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
         let window = world.allocate::<u32>(1)?;
         for _ in 0..4 {
             // It runs out wherever another rank is at the same words.
-            world.set_budget(Budget::microseconds(0));
-            let lock = window.lock_queued(ZERO);
-            world.set_budget(Budget::UNLIMITED);
+            let lock = window.lock_queued_within(ZERO, Budget::microseconds(0));
             match lock {
-                Ok(lock) => lock.unlock().map_err(error)?,
-                Err(late) => late.handle.cancel().map_err(error)?,
+                Ok(lock) => lock.unlock()?,
+                Err(late) => late.handle.cancel()?,
             }
-            let lock = window.lock_queued(ZERO).map_err(error)?;
-            lock.unlock().map_err(error)?;
+            let lock = window.lock_queued(ZERO)?;
+            lock.unlock()?;
         }
         Ok(())
     });
@@ -106,15 +104,15 @@ fn detached_memory_is_left_alone() {
         window.detach(&memory)?;
         let all = [ZERO, ONE];
         let group = world.group(&all)?;
-        let exposure = window.window().post(&group).map_err(error)?;
+        let exposure = window.window().post(&group)?;
         memory.write(0, &[5_u32])?;
         let access = window.window().start(&group)?;
-        access.complete().map_err(error)?;
-        exposure.wait().map_err(error)?;
+        access.complete()?;
+        exposure.wait()?;
         let mut seen = [0_u32];
         memory.read(0, &mut seen)?;
         assert_eq!(seen, [5]);
-        window.free().map_err(error)
+        window.free()
     });
 }
 
@@ -151,7 +149,7 @@ fn with_one_region(
         Err(Error::TooManyAttached { max: 1 })
     );
     window.detach(&memories[0])?;
-    window.free().map_err(error)
+    window.free()
 }
 
 /// Fails if memory that is detached in an open exposure is not refreshed to its last line.
@@ -165,7 +163,7 @@ fn memory_that_is_detached_has_what_came_in_each_line() {
         let there = window.attach(&memory)?; // the same on both
         let both = [ZERO, ONE];
         let group = world.group(&both)?;
-        let exposure = window.window().post(&group).map_err(error)?;
+        let exposure = window.window().post(&group)?;
         let access = window.window().start(&group)?;
         let hear = |from| {
             let mut heard = told.expect(0..0, from, Tag(1), 1)?;
@@ -175,19 +173,19 @@ fn memory_that_is_detached_has_what_came_in_each_line() {
         if world.rank() == ZERO {
             hear(ONE)?;
             window.at(&access, there).put(ONE, 63, &[6_u32])?;
-            told.notify(ONE, Tag(1)).map_err(error)?;
+            told.notify(ONE, Tag(1))?;
         } else {
             let mut seen = [0_u32; 64];
             window.read(there, &mut seen)?; // into the cache
-            told.notify(ZERO, Tag(1)).map_err(error)?;
+            told.notify(ZERO, Tag(1))?;
             hear(ZERO)?;
             window.detach(&memory)?;
             memory.read(0, &mut seen)?;
             assert_eq!(seen[63], 6);
         }
         world.barrier()?;
-        access.complete().map_err(error)?;
-        exposure.wait().map_err(error)
+        access.complete()?;
+        exposure.wait()
     });
 }
 
@@ -206,12 +204,12 @@ fn an_old_name_is_not_that_of_what_is_kept() {
             let old = window.attach(&one)?;
             window.detach(&one)?;
             let new = window.attach(&other)?;
-            let all = window.window().lock_all().map_err(error)?;
+            let all = window.window().lock_all()?;
             let mut byte = [0_u8];
             window.at(&all, new).get(ZERO, 0, &mut byte)?;
             let gone = window.at(&all, old).get(ZERO, 0, &mut byte);
             assert_eq!(gone, Err(Error::NotAttached));
-            all.unlock().map_err(error)
+            all.unlock()
         };
         runs(1, 5, program);
     }
@@ -230,7 +228,7 @@ fn count_requests_refresh_all_their_lines() {
                 world.barrier()?;
                 let data = [round];
                 let put = window.put_notify(ONE, FAR, &data, Counter(0));
-                put.map_err(error)?;
+                put?;
                 world.barrier()?;
             } else {
                 let mut request = window.expect_count(0..FAR + 2, 0, round)?;

@@ -2,7 +2,7 @@
 //! chip that does nothing on its own account, but for one; what each test must notice is said with
 //! it.
 
-use flagpost::{Budget, Config, Error, Rank, Rma as _, Source, Tag, Unfinished, Window, World};
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Session, Source, Tag, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Profile, Schedule, Sim, SimCore, sweep};
 
@@ -20,10 +20,6 @@ const LONG: usize = 32;
 const WHILE: u32 = 100_000;
 
 type Words<'w> = Window<'w, u32, Mapped<SimCore>>;
-
-fn error<H>(late: Unfinished<H>) -> Error {
-    late.error
-}
 
 /// A chip whose message buffers have room for long payload.
 fn large() -> Chip {
@@ -44,9 +40,8 @@ fn timed(cores: u16, program: impl Fn(&SimCore, &World<'_, Mapped<SimCore>>) -> 
     };
     let report = Sim::new(chip).run(|core| -> Result<(), Error> {
         let mut arena = [0; 1024];
-        let link = Mapped::start(core.clone(), 1)?;
+        let link = Mapped::start(core.clone(), Session::FIRST)?;
         let world = World::start(link, &mut arena, Config::default())?;
-        world.set_budget(Budget::UNLIMITED);
         program(&core, &world)?;
         world.barrier()
     });
@@ -66,15 +61,15 @@ fn say<const N: usize>(
     index: usize,
     data: [u32; N],
 ) -> Result<(), Error> {
-    window.put_notify(to, index, &data, Tag(1)).map_err(error)
+    window.put_notify(to, index, &data, Tag(1))
 }
 
 /// What `rank`'s memory holds.
 fn look<const N: usize>(window: &Words<'_>, rank: Rank, index: usize) -> Result<[u32; N], Error> {
-    let lock = window.lock_shared(rank).map_err(error)?;
+    let lock = window.lock_shared(rank)?;
     let mut found = [0; N];
     lock.get(rank, index, &mut found)?;
-    lock.unlock().map_err(error)?;
+    lock.unlock()?;
     Ok(found)
 }
 
@@ -125,19 +120,22 @@ fn an_answer_waits_for_the_long_payload_of_others() {
         };
         let swept = sweep(0..60).case("answers", chip, |core: SimCore| {
             let mut arena = [0; 1024];
-            let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
-            world.set_budget(Budget::UNLIMITED);
+            let world = World::start(
+                Mapped::start(core, Session::FIRST)?,
+                &mut arena,
+                Config::default(),
+            )?;
             let window = world.allocate::<u32>(WORDS)?;
             for round in 1..=4 {
                 match world.rank() {
                     ZERO => {
-                        let all = window.lock_all().map_err(error)?;
+                        let all = window.lock_all()?;
                         say(&window, ONE, 0, [round; 60])?;
                         hear(&window, ONE, 1)?;
                         let mut word = [0];
                         all.get(ONE, 120, &mut word)?;
                         assert_eq!(word, [round]);
-                        all.unlock().map_err(error)?;
+                        all.unlock()?;
                     }
                     ONE => {
                         hear(&window, ZERO, 1)?;
@@ -187,12 +185,11 @@ fn payload_that_stops_over_other_leaves_the_rest() {
             if world.rank() == ZERO {
                 say(&window, ONE, 0, [round; WORDS])?;
                 hear(&window, ONE, 1)?;
-                world.set_budget(Budget::microseconds(0));
                 let newer = [round + 100; WORDS];
-                let stopped = window.put_notify(ONE, 0, &newer, Tag(2));
+                let put = window.rput_notify(ONE, 0, &newer, Tag(2))?;
+                let stopped = put.wait_within(Budget::microseconds(0));
                 assert!(stopped.is_err(), "the ring has room for all of it");
                 drop(stopped);
-                world.set_budget(Budget::UNLIMITED);
                 core.spend(2 * WHILE);
                 let found: [u32; WORDS] = look(&window, ONE, 0)?;
                 let is_new = |word: &&u32| **word == newer[0];
@@ -227,19 +224,18 @@ fn a_barrier_that_was_late_is_one_barrier() {
             ZERO => {
                 say(&window, TWO, 0, [7; LONG])?;
                 hear(&window, TWO, 1)?;
-                world.set_budget(Budget::microseconds(0));
                 let mut late = 0;
-                while let Err(error) = world.barrier() {
+                let barrier = || world.within(Budget::microseconds(0), || world.barrier());
+                while let Err(error) = barrier() {
                     assert!(matches!(error, Error::Timeout(_)), "{error}");
                     late += 1;
                     core.spend(WHILE / 100);
                 }
                 assert!(late > 1);
-                world.set_budget(Budget::UNLIMITED);
                 core.spend(10 * WHILE);
-                let lock = window.lock_exclusive(ONE).map_err(error)?;
+                let lock = window.lock_exclusive(ONE)?;
                 lock.put(ONE, 100, &[5])?;
-                lock.unlock().map_err(error)?;
+                lock.unlock()?;
             }
             ONE => world.barrier()?,
             _ => {
@@ -278,20 +274,20 @@ fn a_flush_covers_the_line_in_hand() {
                         core.spend(1 + delay);
                         let data = vec![6; theirs];
                         let put = window.put_notify(ZERO, mine, &data, Tag(1));
-                        put.map_err(|late| late.error)?;
+                        put?;
                     }
                     _ => {
                         let data = vec![7; mine];
                         let put = window.rput_notify(ZERO, 0, &data, Tag(1))?;
                         core.spend(WHILE / 5);
-                        put.wait().map_err(error)?;
+                        put.wait()?;
                         core.spend(WHILE);
-                        let lock = window.lock_all().map_err(error)?;
+                        let lock = window.lock_all()?;
                         lock.flush(ZERO)?;
                         let mut found = vec![0; mine];
                         lock.get(ZERO, 0, &mut found)?;
                         assert_eq!(found, data, "{mine} words, {theirs} beside, {delay}");
-                        lock.unlock().map_err(error)?;
+                        lock.unlock()?;
                     }
                 }
                 Ok(())

@@ -8,7 +8,7 @@ use flagpost_explore::Network;
 use flagpost_explore::programs::{generate, run, run_without_vectors};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Preset, Profile, Schedule, Sim};
-use flagpost_tests::Platform;
+use flagpost_tests::{Platform, Session};
 
 use crate::groups;
 
@@ -34,7 +34,7 @@ fn check(seed: u64) -> u64 {
             ..Config::default()
         };
         let report = Sim::new(config).reseed(seed).run(|core| {
-            let link = Mapped::start(core, 1).map_err(flagpost::Error::from)?;
+            let link = Mapped::start(core, Session::FIRST).map_err(flagpost::Error::from)?;
             run(&program, link)
         });
         assert!(report.is_done(), "{program}on {profile}: {report}");
@@ -52,7 +52,7 @@ fn on_network(seed: u64) -> u64 {
         ..Preset::Network.config()
     };
     let report = Sim::new(config).reseed(seed).run(|core| {
-        let link = Network::link(&core, 1, None).map_err(flagpost::Error::from)?;
+        let link = Network::link(&core, Session::FIRST, None).map_err(flagpost::Error::from)?;
         run_without_vectors(&program, link)
     });
     assert!(report.is_done(), "{program}on the network: {report}");

@@ -5,7 +5,7 @@
 //! it, on a chip that does nothing on its own account; barriers between the steps are in both.
 
 use flagpost::epoch::Strategy;
-use flagpost::{Config, EpochSlots, Error, MatchVector, MatchingList, Rank, World};
+use flagpost::{Config, EpochSlots, Error, MatchVector, MatchingList, Rank, Session, World};
 use flagpost_link::{Link, Place};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
@@ -119,7 +119,11 @@ fn costs<S: Signalled>(peers: u16, shape: Shape) -> Vec<[Cost; 2]> {
     let counted = |steps| {
         let report = Sim::new(quiet(peers + 1)).run(|core| {
             let mut arena = [0; 256];
-            let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+            let world = World::start(
+                Mapped::start(core, Session::FIRST)?,
+                &mut arena,
+                Config::default(),
+            )?;
             S::run(&world, peers, shape, steps)
         });
         report.assert_done();
@@ -196,7 +200,11 @@ fn posts_find_their_entries_again() {
     let locks = |epochs: u16| {
         let report = Sim::new(quiet(8)).run(|core| -> Result<(), Error> {
             let mut arena = [0; 256];
-            let world = World::start(Mapped::start(core, 1)?, &mut arena, Config::default())?;
+            let world = World::start(
+                Mapped::start(core, Session::FIRST)?,
+                &mut arena,
+                Config::default(),
+            )?;
             let window = world.allocate_with::<u64, MatchingList<'_>>(1, 3)?;
             let (origin, targets) = ([Rank::new(0)], [1, 4, 7].map(Rank::new));
             let (origins, group) = (world.group(&origin)?, world.group(&targets)?);
@@ -247,7 +255,7 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
         // What the world itself takes.
         let own = usize::from(config.unexpected) - 1;
         let mut arena = vec![0; own];
-        let session = 1;
+        let session = Session::FIRST;
         let link = Mapped::start(core.clone(), session)?;
         let words = {
             let world = World::start(link, &mut arena, config)?;
@@ -257,7 +265,7 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
             }
         };
         let mut arena = vec![0; own + words as usize];
-        let link = Mapped::start(core, session + 1)?;
+        let link = Mapped::start(core, session.next())?;
         let world = World::start(link, &mut arena, config)?;
         let begin = world.link().allocate(1, Place::Symmetric)?;
         S::make(&world, peers)?;

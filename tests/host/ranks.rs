@@ -4,8 +4,8 @@
 use std::cell::Cell;
 
 use flagpost::{
-    Config as WorldConfig, Counter, Error, Group, Link, Notice, Rank, Rma, Signal, Tag, World,
-    epoch::Assert, rma::Operation,
+    Config as WorldConfig, Counter, Error, Group, Link, Notice, Rank, Rma, Session, Signal, Tag,
+    World, epoch::Assert, rma::Operation,
 };
 use flagpost_explore::Mock;
 use flagpost_mapped::Mapped;
@@ -29,7 +29,7 @@ fn worlds(
     };
     let report = Sim::new(chip).run(|core| {
         let mut arena = [0; 512];
-        let link = Mapped::start(core, 1)?;
+        let link = Mapped::start(core, Session::FIRST)?;
         memory(&World::start(link, &mut arena, WorldConfig::default())?)
     });
     report.assert_done();

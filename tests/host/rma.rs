@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use bytemuck::Pod;
 use flagpost::epoch::pscw::Access;
 use flagpost::rma::{Gather, Layout, Operation, Scatter};
-use flagpost::{Config as WorldConfig, EpochSlots, Error, Link, Rank, Rma as _, World};
+use flagpost::{Config as WorldConfig, EpochSlots, Error, Link, Rank, Rma as _, Session, World};
 use flagpost_explore::{Chip, Setting, cases, config_for, native, sizes};
 use flagpost_hal::{Clock as _, Coherence as _};
 use flagpost_mapped::Mapped;
@@ -181,10 +181,10 @@ fn moved<L: Link, T: Pod>(
 #[test]
 fn calls_cost_what_is_documented() {
     fn locked(core: SimCore) -> Mapped<SimCore> {
-        Mapped::start(core, 1).unwrap()
+        Mapped::start(core, Session::FIRST).unwrap()
     }
     fn own(core: SimCore) -> Mapped<SimCore, flagpost_tests::Native> {
-        Mapped::start_native(core, 1, None).unwrap()
+        Mapped::start_native(core, Session::FIRST, None).unwrap()
     }
     macro_rules! cost {
         ($start:ident, $type:ty, $call:expr) => {
@@ -274,7 +274,7 @@ fn cycles(
     let result = Arc::clone(&taken);
     let report = Sim::new(timed()).run(move |core| {
         let clock = core.clone();
-        two(Mapped::start(core, 1)?, |access| {
+        two(Mapped::start(core, Session::FIRST)?, |access| {
             clock.drain();
             let start = clock.cycles();
             call(access)?;

@@ -7,7 +7,7 @@ use flagpost_explore::{self as explore, Port, config_for};
 use flagpost_hal::Topology;
 use flagpost_scc::Mapping;
 use flagpost_sim::{Config, Profile, SCC_BUFFER, SimCore, sweep};
-use flagpost_tests::{Args, Case, Context, Failure, cases};
+use flagpost_tests::{Args, Case, Context, Failure, Session, cases};
 
 use crate::groups;
 
@@ -25,7 +25,7 @@ fn program(case: &Case<Port>, core: SimCore, mapping: Mapping) -> Result<(), Fai
     let mut arena = vec![0; Context::<Port>::arena_words(core.cores())];
     (case.run)(&mut Context {
         machine: core.scc(mapping),
-        session: 0x5E55_0001,
+        session: Session::FIRST,
         args: Args::default(),
         arena: &mut arena,
         report: &mut |_, _| (),

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use flagpost::{Budget, Config, Error, Link as _, Rank, Tag, World};
+use flagpost::{Budget, Config, Error, Link as _, Rank, Session, Tag, World};
 use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
 use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::{Mapped, Ring};
@@ -184,10 +184,10 @@ fn one_place_for_two_rings() {
     };
     let report = Sim::new(config).run(|core| -> Result<(), Error> {
         let mut arena = [0; 1024];
-        let link = Mapped::start_with_ring(core, 1, Ring::Shared { entries: 2 })?;
+        let link = Mapped::start_with_ring(core, Session::FIRST, Ring::Shared { entries: 2 })?;
         let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
-        let send = |to| window.notify(to, Tag(1)).map_err(Error::from);
+        let send = |to| window.notify(to, Tag(1));
         let take = |count| {
             let mut all = window.expect(0..0, SENDER, Tag(1), count)?;
             all.start()?;
@@ -198,9 +198,11 @@ fn one_place_for_two_rings() {
             send(FULL)?;
             send(FULL)?;
             (0..8).try_for_each(|_| send(EMPTIED))?;
-            world.set_budget(Budget::microseconds(0));
-            assert!(matches!(send(FULL), Err(Error::Timeout(_))));
-            world.set_budget(Budget::UNLIMITED);
+            let put = window.rput_notify(FULL, 0, &[], Tag(1))?;
+            let late = put
+                .wait_within(Budget::microseconds(0))
+                .map_err(|late| late.error);
+            assert!(matches!(late, Err(Error::Timeout(_))));
             tried.store(true, Ordering::Relaxed);
         } else if world.rank() == EMPTIED {
             take(8)?;
@@ -249,13 +251,12 @@ fn budgets_last_as_long_as_they_say() {
     const JUMP: u64 = 1 << 42; // cycles
     fn waits(core: SimCore, budget: Budget) -> Result<(), Error> {
         let mut arena = [0; 128];
-        let link = Mapped::start(core, 1)?;
+        let link = Mapped::start(core, Session::FIRST)?;
         let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
-        world.set_budget(budget);
         let mut never = window.expect(0..0, Rank::new(0), Tag(0), 1)?;
         never.start()?;
-        match never.wait() {
+        match never.wait_within(budget) {
             Err(Error::Timeout(_)) => Ok(()),
             other => panic!("{other:?}"),
         }

@@ -1,6 +1,6 @@
 //! Links with small tables: what they take, that programs run with them, and what they refuse.
 
-use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Source, Tag, World};
+use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Source, Tag, World};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Native, Ring, UnderLock};
 use flagpost_sim::{Config, Sim, SimCore};
@@ -61,30 +61,32 @@ fn two_cores_run_with_small_tables() {
     assert!(size_of::<World<'_, Small>>() <= STATE);
     assert!(size_of::<World<'_, Mapped<SimCore>>>() > STATE);
     runs(2, true, |core| {
-        Small::<UnderLock>::start_sized(core, 1, None)
+        Small::<UnderLock>::start_sized(core, Session::FIRST, None)
     });
-    runs(2, true, |core| Small::<Native>::start_sized(core, 1, None));
+    runs(2, true, |core| {
+        Small::<Native>::start_sized(core, Session::FIRST, None)
+    });
 }
 
 #[test]
 fn more_cores_than_are_remembered_share_a_ring() {
     for cores in [3, 5, 8] {
         runs(cores, false, |core| {
-            Small::<UnderLock>::start_sized(core, 1, None)
+            Small::<UnderLock>::start_sized(core, Session::FIRST, None)
         });
         runs(cores, false, |core| {
-            Small::<Native>::start_sized(core, 1, None)
+            Small::<Native>::start_sized(core, Session::FIRST, None)
         });
     }
     // Nothing is left to share the only place.
     runs(2, false, |core| {
-        Mapped::<_, UnderLock, 1, 16>::start_sized(core, 1, None)
+        Mapped::<_, UnderLock, 1, 16>::start_sized(core, Session::FIRST, None)
     });
 }
 
 #[test]
 fn a_ring_per_pair_of_more_cores_is_refused_and_nothing_has_changed() {
-    let start = |core, ring| Small::<UnderLock>::start_sized(core, 1, Some(ring));
+    let start = |core, ring| Small::<UnderLock>::start_sized(core, Session::FIRST, Some(ring));
     let report = Sim::new(Config {
         cores: 3,
         ..Config::default()
@@ -110,7 +112,7 @@ fn more_pieces_than_are_remembered_are_refused() {
         ..Config::default()
     })
     .run(|core: SimCore| {
-        let link = Mapped::<_, UnderLock, 2, PIECES>::start_sized(core, 1, None)?;
+        let link = Mapped::<_, UnderLock, 2, PIECES>::start_sized(core, Session::FIRST, None)?;
         World::run(link, &mut [0; 256], WorldConfig::default(), |world| {
             let first = world.allocate::<u64>(1)?;
             let mut made = vec![world.allocate::<u64>(1)?];

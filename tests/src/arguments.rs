@@ -12,13 +12,6 @@ pub struct Argument {
     accepts: fn(value: &str, cores: u32) -> bool,
 }
 
-/// Microseconds that a call waits.
-pub const BUDGET: Argument = Argument {
-    name: "budget",
-    takes: "budget takes a number of microseconds",
-    accepts: |value, _| number(value).is_some(),
-};
-
 /// How windows are mapped.
 pub const MAPPING: Argument = Argument {
     name: "mapping",
@@ -53,7 +46,7 @@ pub const STENCIL_ITERATIONS: Argument = Argument {
 };
 
 /// All of them.
-pub const ARGUMENTS: [Argument; 5] = [BUDGET, MAPPING, STENCIL_M, STENCIL_N, STENCIL_ITERATIONS];
+pub const ARGUMENTS: [Argument; 4] = [MAPPING, STENCIL_M, STENCIL_N, STENCIL_ITERATIONS];
 
 /// Why the cases cannot use an argument.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -88,7 +81,6 @@ mod tests {
     #[test]
     fn values_are_checked() {
         for (name, value) in [
-            ("budget", "0"),
             ("mapping", "mpbt-wt"),
             ("stencil.m", "2"),
             ("stencil.m", "8192"),
@@ -98,7 +90,6 @@ mod tests {
             assert_eq!(check(name, value, 8), Ok(()), "{name}={value}");
         }
         for (name, value) in [
-            ("budget", "-1"),
             ("mapping", "none"),
             ("stencil.m", "1"),
             ("stencil.m", "8193"),

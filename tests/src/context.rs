@@ -1,6 +1,6 @@
 //! What a case gets, and what it gives back.
 
-use flagpost::{Link, VectorLink};
+use flagpost::{Link, Session, VectorLink};
 use flagpost_hal::{Address, Amo, CoreId, Machine};
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Ring};
@@ -24,7 +24,7 @@ pub trait Platform: Sized + 'static {
     /// The link's.
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal>;
 
@@ -56,7 +56,7 @@ pub type Bell<M> = (fn(&M, CoreId), fn(&M));
 /// The link's.
 pub fn mapped<M: Machine + Clone>(
     machine: &M,
-    session: u32,
+    session: Session,
     ring: Option<Ring>,
 ) -> Result<Mapped<M>, Refusal> {
     match ring {
@@ -72,9 +72,9 @@ pub type AtomicU32<M> = fn(&M, Address, Amo<u32>) -> u32;
 pub struct Context<'a, P: Platform> {
     /// This core's handle.
     pub machine: P::Machine,
-    /// A number that is the same on all cores and was not used before on this machine (not 0). It
+    /// The same on all cores, and not used before on this machine. It
     /// tells this run's start-up words from whatever memory holds.
-    pub session: u32,
+    pub session: Session,
     /// The run's arguments.
     pub args: Args<'a>,
     /// Scratch words for the world: at least [`Context::arena_words`].

@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use anyhow::{Result, bail};
 use corosensei::stack::{DefaultStack, Stack as _};
 use corosensei::{Coroutine, CoroutineResult};
-use flagpost::{Config, Error, Link, Rma as _, Source, Tag, World};
+use flagpost::{Config, Error, Link, Rma as _, Session, Source, Tag, World};
 use flagpost_link::Refusal;
 use flagpost_linux::{Coherent, HostLink, Linux, RunError, machines_with};
 use flagpost_mapped::{Mapped, Native};
@@ -56,8 +56,8 @@ fn main() -> ExitCode {
 
 /// Measures and prints.
 fn run() -> Result<()> {
-    let usual = most(|machine| HostLink::start_native(machine, 1, None))?;
-    let small = most(|machine| Small::start_sized(machine, 1, None))?;
+    let usual = most(|machine| HostLink::start_native(machine, Session::FIRST, None))?;
+    let small = most(|machine| Small::start_sized(machine, Session::FIRST, None))?;
     let row = |what: &str, of: fn(&Bytes) -> usize| {
         let [usual, small] = [&usual, &small].map(|bytes| of(bytes).to_string());
         vec![what.to_owned(), usual, small]

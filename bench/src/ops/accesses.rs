@@ -68,7 +68,7 @@ impl<'w> Stage<'_, 'w> {
                 let done = self.mark(true, || {
                     epoch.accumulate_layout(PEER, 0, stripes, from, sum)
                 });
-                done.map_err(|late| late.error)?;
+                done?;
             }
             "get_accumulate_layout" => {
                 let from = Gather::new(&self.data, stripes);
@@ -76,27 +76,27 @@ impl<'w> Stage<'_, 'w> {
                 let done = self.mark(true, || {
                     epoch.get_accumulate_layout((PEER, 0), stripes, from, sum, into)
                 });
-                done.map_err(|late| late.error)?;
+                done?;
             }
             "put" => self.mark(true, || epoch.put(PEER, 0, &data))?,
             "get" => self.mark(true, || epoch.get(PEER, 0, &mut data))?,
             "accumulate" => {
                 let done = self.mark(true, || epoch.accumulate(PEER, 0, &data, sum));
-                done.map_err(|late| late.error)?;
+                done?;
             }
             "get_accumulate" => {
                 let done = self.mark(true, || {
                     epoch.get_accumulate(PEER, 0, &self.data, sum, &mut data)
                 });
-                done.map_err(|late| late.error)?;
+                done?;
             }
             "fetch_and_op" => {
                 let done = self.mark(true, || epoch.fetch_and_op(PEER, 0, 1, sum));
-                done.map_err(|late| late.error)?;
+                done?;
             }
             "compare_and_swap" => {
                 let done = self.mark(true, || epoch.compare_and_swap(PEER, 0, 0, 1));
-                done.map_err(|late| late.error)?;
+                done?;
             }
             // A get that has begun: over this link it is done then.
             "test" => {

@@ -7,14 +7,14 @@
 
 use flagpost::{
     Budget, Error, Rma as _,
-    epoch::{Assert, Lock, Locked, Strategy},
+    epoch::{Assert, Lock, Strategy},
 };
 
 use super::{Chip, ELEMENTS, OWN, PEER, Stage};
 use crate::Failure;
 
 impl<'w> Stage<'_, 'w> {
-    fn ask(&self, kind: &str) -> Locked<'_, 'w, u64, Chip> {
+    fn ask(&self, kind: &str) -> Result<Lock<'_, 'w, u64, Chip>, Error> {
         match kind {
             "shared" => self.window.lock_shared(PEER),
             "queued" => self.window.lock_queued(PEER),
@@ -56,9 +56,12 @@ impl<'w> Stage<'_, 'w> {
             return Ok(lock.unlock()?);
         }
         world.barrier()?;
-        world.set_budget(Budget::microseconds(0));
-        let late = self.ask(kind).err().ok_or(Failure::Data)?;
-        world.set_budget(Budget::default());
+        let (window, budget) = (self.window, Budget::microseconds(0));
+        let asked = match kind {
+            "queued" => window.lock_queued_within(PEER, budget),
+            _ => window.lock_exclusive_within(PEER, budget),
+        };
+        let late = asked.err().ok_or(Failure::Data)?;
         self.mark(true, || late.handle.cancel())?;
         Ok(world.barrier()?)
     }

@@ -21,7 +21,9 @@ mod epochs;
 mod notify;
 mod windows;
 
-use flagpost::{Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Window, World};
+use flagpost::{
+    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Session, Window, World,
+};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore};
 
@@ -301,9 +303,14 @@ fn marks(call: &'static str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
         ..Config::default()
     };
     let mut report = Sim::new(config).run(|core| match call.split_once('.') {
-        Some(("locked", part)) => atomic::run(&core, Mapped::start(core.clone(), 1)?, part, bytes),
+        Some(("locked", part)) => atomic::run(
+            &core,
+            Mapped::start(core.clone(), Session::FIRST)?,
+            part,
+            bytes,
+        ),
         Some(("native", part)) => {
-            let link = Mapped::start_native(core.clone(), 1, None)?;
+            let link = Mapped::start_native(core.clone(), Session::FIRST, None)?;
             atomic::run(&core, link, part, bytes)
         }
         _ => program(&core, call, bytes),
@@ -318,7 +325,7 @@ fn marks(call: &'static str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
 }
 
 fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failure> {
-    let link = Mapped::start(core.clone(), 1)?;
+    let link = Mapped::start(core.clone(), Session::FIRST)?;
     let mut arena = [0; 512];
     let world = World::start(link, &mut arena, WorldConfig::default())?;
     let stripes = if call.ends_with("_layout") { 2 } else { 1 };

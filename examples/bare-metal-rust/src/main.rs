@@ -3,20 +3,19 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use flagpost::{Config, Error, Link, Rma as _, Source, Tag, World};
+use flagpost::prelude::*;
 use flagpost_mapped::Mapped;
 use flagpost_qemu::{Hart, Mapping};
 
 flagpost_qemu::entry!(main);
 
-/// The world's working memory, in words: 64 notifications, and a bit per core for each window.
-const ARENA: usize = 128;
+/// The world's working memory, in words: for one window of as many cores as the board may have.
+const ARENA: usize = Config::DEFAULT.words(512, 1);
 
 /// Runs on every core, at the same time. The machine ends when all have returned.
 fn main(hart: Hart) -> Result<(), Error> {
     let mut arena = [0; ARENA];
-    // 1: any number that the last run on this memory did not have
-    let link = Mapped::start(hart.scc(Mapping::Normal), 1)?;
+    let link = Mapped::start(hart.scc(Mapping::Normal), Session::FIRST)?; // QEMU clears memory
     let world = World::start(link, &mut arena, Config::default())?;
     ring(&world)
 }
@@ -38,8 +37,8 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 
     // An epoch: my left neighbour may access my piece; I access my right neighbour's.
     let (origins, targets) = ([left], [right]);
-    let exposure = window.post(&world.group(&origins)?)?;
-    let access = window.start(&world.group(&targets)?)?; // never waits
+    let exposure = window.post(&origins)?;
+    let access = window.start(&targets)?; // never waits
     access.put(right, 1, &[value])?; // waits for this target's post
     access.complete()?;
     exposure.wait()?;

@@ -43,5 +43,5 @@ mod vector;
 pub use flagpost_hal::Amo;
 pub use heap::{Full, Heap, PIECES};
 pub use link::Link;
-pub use types::{Key, Op, Pending, Place, Rank, Refusal, Slot, Width};
+pub use types::{Key, Op, Pending, Place, Rank, Refusal, Session, Slot, Width};
 pub use vector::VectorLink;

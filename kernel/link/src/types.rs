@@ -1,10 +1,57 @@
 //! The words that a link and its user share.
 
-use core::{cell::Cell, fmt, ops::Deref};
+use core::{cell::Cell, fmt, num::NonZeroU32, ops::Deref};
 
 use crate::Link;
 #[cfg(doc)]
 use flagpost_hal::Amo;
+
+/// Tells what a link stores in its memory from what an earlier one has left there.
+///
+/// All ranks of a world take the same session, and each new world in the same memory another one
+/// than the last. It is never 0, which memory that was cleared holds.
+///
+/// # Example
+/// ```
+/// use flagpost_link::Session;
+///
+/// // Memory that is cleared at power-up, as on most boards.
+/// let mut session = Session::FIRST;
+/// // A second world in that memory.
+/// session = session.next();
+/// assert_eq!(Some(session), Session::new(2));
+/// ```
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Session(NonZeroU32);
+
+impl Session {
+    /// The first one in memory that is cleared before.
+    pub const FIRST: Self = Self(NonZeroU32::MIN);
+
+    /// Session `number`, for memory that may hold anything: a number that no earlier run there had,
+    /// such as a count of boots. None for 0.
+    pub const fn new(number: u32) -> Option<Self> {
+        match NonZeroU32::new(number) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The session after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self.0.checked_add(1) {
+            Some(next) => Self(next),
+            None => Self::FIRST,
+        }
+    }
+}
 
 /// Number of a process (here: of a core) in the world, `0..size`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -221,11 +268,11 @@ pub enum Refusal {
         /// How many were asked for.
         entries: u32,
     },
-    /// A session is not 0, and not that of the last link in this rank's memory, which may still be
-    /// in use: start all ranks with another number.
+    /// The session is that of the last link in this rank's memory, which may still be in use: start
+    /// all ranks with [another](Session::next).
     BadSession {
         /// The one that was asked for.
-        session: u32,
+        session: Session,
     },
     /// There is no such rank.
     NoSuchRank(Rank),

@@ -23,19 +23,19 @@
 //! A machine whose atomics do not reach all cores cannot name [`Native`]:
 //! ```
 //! # use flagpost_hal::{Machine, NativeAtomics, Records};
-//! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
+//! # use {flagpost_link::{Refusal, Session}, flagpost_mapped::{Mapped, Native}};
 //! fn link<M>(machine: M) -> Result<Mapped<M, Native>, Refusal>
 //! where
 //!     M: Machine + NativeAtomics + Records,
 //! {
-//!     Mapped::start_native(machine, 1, None)
+//!     Mapped::start_native(machine, Session::FIRST, None)
 //! }
 //! ```
 //! ```compile_fail
 //! # use flagpost_hal::{Machine, NativeAtomics, Records};
-//! # use {flagpost_link::Refusal, flagpost_mapped::{Mapped, Native}};
+//! # use {flagpost_link::{Refusal, Session}, flagpost_mapped::{Mapped, Native}};
 //! fn link<M: Machine>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
-//!     Mapped::start_native(machine, 1, None)
+//!     Mapped::start_native(machine, Session::FIRST, None)
 //! }
 //! ```
 //!

@@ -5,12 +5,12 @@
 //! program calls it once on each core, and gives the link to its world:
 //!
 //! ```
-//! use flagpost_link::{Link as _, Refusal};
+//! use flagpost_link::{Link as _, Refusal, Session};
 //! use flagpost_mapped::Mapped;
 //! use flagpost_sim::{Config, Sim, SimCore};
 //!
 //! fn program(core: SimCore) -> Result<(), Refusal> {
-//!     let link = Mapped::start(core, 1)?; // 1: a number that no earlier run on this memory had
+//!     let link = Mapped::start(core, Session::FIRST)?; // memory is cleared before
 //!     assert!(link.rank().get() < link.size());
 //!     Ok(())
 //! }

@@ -45,7 +45,7 @@ use crate::{
 /// bytes, one of 2 and 16 takes 1,920. A peer is 64 bytes, and a piece 16.
 ///
 /// ```
-/// use flagpost_link::{Link as _, Refusal};
+/// use flagpost_link::{Link as _, Refusal, Session};
 /// use flagpost_mapped::{Mapped, UnderLock};
 /// use flagpost_sim::{Config, Sim, SimCore};
 ///
@@ -53,7 +53,7 @@ use crate::{
 /// type Small = Mapped<SimCore, UnderLock, 2, 16>;
 ///
 /// let report = Sim::new(Config { cores: 2, ..Config::default() }).run(|core| {
-///     let link = Small::start_sized(core, 1, None)?;
+///     let link = Small::start_sized(core, Session::FIRST, None)?;
 ///     assert_eq!(link.size(), 2);
 ///     Ok::<(), Refusal>(())
 /// });

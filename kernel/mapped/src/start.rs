@@ -3,7 +3,7 @@
 use core::{cell::Cell, marker::PhantomData};
 
 use flagpost_hal::{Machine, NativeAtomics, Records, Region};
-use flagpost_link::{Heap, Rank, Refusal, order, point};
+use flagpost_link::{Heap, Rank, Refusal, Session, order, point};
 
 use crate::{
     Atomics, Mapped, Native,
@@ -24,9 +24,9 @@ impl<M: Machine> Mapped<M> {
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
-    /// [`Refusal::BadSession`] for session 0, and for that of the last link in this memory, in
-    /// which nothing has changed then.
-    pub fn start(machine: M, session: u32) -> Result<Self, Refusal> {
+    /// [`Refusal::BadSession`] for that of the last link in this memory, in which nothing has
+    /// changed then.
+    pub fn start(machine: M, session: Session) -> Result<Self, Refusal> {
         let ring = Self::default_ring(&machine);
         Self::start_with_ring(machine, session, ring)
     }
@@ -38,7 +38,7 @@ impl<M: Machine> Mapped<M> {
     /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and
     /// for a ring per pair of more than 64 ranks, or with bells of more than 128 entries;
     /// [`Refusal::NoMemory`]; [`Refusal::BadSession`].
-    pub fn start_with_ring(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
+    pub fn start_with_ring(machine: M, session: Session, ring: Ring) -> Result<Self, Refusal> {
         Self::begin(machine, session, ring)
     }
 }
@@ -51,7 +51,7 @@ impl<M: Machine + NativeAtomics + Records> Mapped<M, Native> {
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
     /// [`Refusal::BadRing`] for a ring that [`start_with_ring`](Mapped::start_with_ring) refuses;
     /// [`Refusal::BadSession`].
-    pub fn start_native(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
+    pub fn start_native(machine: M, session: Session, ring: Option<Ring>) -> Result<Self, Refusal> {
         let ring = ring.unwrap_or(Self::default_ring(&machine));
         Self::begin(machine, session, ring)
     }
@@ -68,7 +68,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
     /// [`Refusal::BadRing`] for a ring that [`start_with_ring`](Mapped::start_with_ring) refuses,
     /// and for a ring per pair of more than `PEERS` ranks; [`Refusal::BadSession`].
-    pub fn start_sized(machine: M, session: u32, ring: Option<Ring>) -> Result<Self, Refusal> {
+    pub fn start_sized(machine: M, session: Session, ring: Option<Ring>) -> Result<Self, Refusal> {
         let () = const { assert!(PEERS > 0 && PEERS <= PAIRS, "PEERS: from 1 to 64") };
         let ring = ring.unwrap_or(Self::default_ring(&machine));
         Self::begin(machine, session, ring)
@@ -100,7 +100,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// See [`Mapped::start_with_ring`].
-    fn begin(machine: M, session: u32, ring: Ring) -> Result<Self, Refusal> {
+    fn begin(machine: M, session: Session, ring: Ring) -> Result<Self, Refusal> {
         let () = Self::LINE_FITS;
         ring.check(machine.cores(), PEERS)?;
         let ring = match ring {
@@ -127,7 +127,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
         // Peers of that session would take this rank for started, and may use what is cleared here.
         let ready = Region::memory(machine.core()).at(layout.ready);
-        if session == 0 || machine.load_u32(ready) == session {
+        if machine.load_u32(ready) == session.get() {
             return Err(Refusal::BadSession { session });
         }
         let cores = machine.cores();
@@ -150,7 +150,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             unordered: Cell::new(false),
             memory: Heap::new(free, memory, Self::ALIGN),
             buffer: Heap::new(layout.buffer_end, buffer, M::LINE as u32),
-            session,
+            session: session.get(),
         };
         link.take_turns();
         order!(
@@ -181,7 +181,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                     {
                         // DRAIN: before `ready`: no peer may find words of an earlier run.
                         point!("mapped.start.drain", link.machine.drain());
-                        link.machine.store_u32(ready, session);
+                        link.machine.store_u32(ready, link.session);
                     }
                 )
             )

@@ -31,9 +31,9 @@
 //! * A fence epoch is the window's only access and exposure epoch while it is open.
 //!
 //! # Bounds
-//! Waits take the world's budget, for each peer. A fence that runs out of it gives a [`Fencing`] to
-//! go on with, which repeats no step that was done. One that is dropped, as a [`Fence`] that is not
-//! ended, makes the window refuse further epochs.
+//! A fence that was given a budget and runs out of it gives a [`Fencing`] to continue with, which
+//! repeats no step that was done. One that is dropped, as a [`Fence`] that is not ended, makes the
+//! window refuse further epochs.
 //!
 //! # Source
 //! [foMPI] 2.3: complete everything, then a barrier. MPI-3 11.5.1 and 11.5.5 for the assertions.
@@ -50,7 +50,7 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
 use crate::{
-    Error, Unfinished, Window,
+    Budget, Error, Unfinished, Window,
     collective::Call,
     rma::{Reach, Rma},
     window::{Core, Lines},
@@ -76,8 +76,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Opens an epoch in which all ranks may access all pieces. Collective; waits for all ranks.
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`];
-    /// [`Error::Timeout`] naming the rank that was waited for. With a [`Fencing`] to go on with.
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`]: no epoch
+    /// was opened. [`Error::PeerLost`], [`Error::PeerLeft`]: the epoch is abandoned.
     ///
     /// # Example
     /// ```
@@ -93,7 +93,19 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn fence(&self, assert: Assert) -> Fenced<'_, 'w, T, L> {
+    pub fn fence(&self, assert: Assert) -> Result<Fence<'_, 'w, T, L>, Error> {
+        called!(self.core.world);
+        self.fence_within(assert, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`fence`](Window::fence), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`fence`](Window::fence); [`Error::Timeout`] naming the rank that was waited for.
+    /// All with a [`Fencing`] to continue with.
+    #[track_caller]
+    pub fn fence_within(&self, assert: Assert, budget: Budget) -> Fenced<'_, 'w, T, L> {
         called!(self.core.world);
         let fencing = Fencing {
             turn: Turn {
@@ -106,11 +118,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             },
             element: PhantomData,
         };
-        fencing.go_on()
+        fencing.go_on_within(budget)
     }
 }
 
-/// What a fence gives: the epoch behind it.
+/// What a fence with a budget gives: the epoch behind it.
 pub type Fenced<'e, 'w, T, L> = Result<Fence<'e, 'w, T, L>, Unfinished<Fencing<'e, 'w, T, L>>>;
 
 /// The next step of a fence.
@@ -235,16 +247,27 @@ pub struct Fencing<'e, 'w, T, L: Link> {
 }
 
 impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
-    /// Goes on where the last attempt stopped.
+    /// Continues where the last attempt stopped.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the rank that was waited for; [`Error::EpochOpen`],
-    /// [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`]. With a [`Fencing`] to go on
-    /// with.
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`],
+    /// [`Error::PeerLost`], [`Error::PeerLeft`].
     #[track_caller]
-    pub fn go_on(mut self) -> Fenced<'e, 'w, T, L> {
+    pub fn go_on(self) -> Result<Fence<'e, 'w, T, L>, Error> {
         called!(self.turn.core.world);
-        match self.turn.cross() {
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`go_on`](Self::go_on); [`Error::Timeout`] naming the rank that was waited for. All
+    /// with the handle again.
+    #[track_caller]
+    pub fn go_on_within(mut self, budget: Budget) -> Fenced<'e, 'w, T, L> {
+        called!(self.turn.core.world);
+        match self.turn.core.world.within(budget, || self.turn.cross()) {
             Ok(()) => Ok(Fence {
                 turn: self.turn,
                 element: PhantomData,
@@ -289,7 +312,8 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     /// Ends this epoch and opens the next. Collective; waits for all ranks.
     ///
     /// # Errors
-    /// [`Error::Timeout`], with a [`Fencing`] to go on with.
+    /// [`Error::PeerLost`], [`Error::PeerLeft`], and [`Error::CollectiveUnfinished`] (this rank has
+    /// begun another collective call, and has not gone on with it): the epoch is abandoned.
     ///
     /// # Example
     /// ```
@@ -309,24 +333,31 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn fence(self, assert: Assert) -> Fenced<'e, 'w, T, L> {
+    pub fn fence(self, assert: Assert) -> Result<Fence<'e, 'w, T, L>, Error> {
         called!(self.turn.core.world);
-        self.next(assert)
+        self.fence_within(assert, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
     }
 
-    fn next(self, assert: Assert) -> Fenced<'e, 'w, T, L> {
+    /// [`fence`](Fence::fence), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`fence`](Fence::fence), [`Error::Timeout`]: with a [`Fencing`] to continue with.
+    #[track_caller]
+    pub fn fence_within(self, assert: Assert, budget: Budget) -> Fenced<'e, 'w, T, L> {
+        called!(self.turn.core.world);
         let Self { mut turn, element } = self;
         turn.before = turn.assert;
         turn.assert = assert;
         turn.phase = Phase::Publish;
         let fencing = Fencing { turn, element };
-        fencing.go_on()
+        fencing.go_on_within(budget)
     }
 
     /// Ends this epoch, and opens none: a fence with [`Assert::NO_SUCCEED`], by all ranks.
     ///
     /// # Errors
-    /// [`Error::Timeout`], with an [`Ending`] to go on with.
+    /// Those of [`fence`](Fence::fence).
     ///
     /// # Example
     /// ```
@@ -343,9 +374,19 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn end(self) -> Result<(), Unfinished<Ending<'e, 'w, T, L>>> {
+    pub fn end(self) -> Result<(), Error> {
         called!(self.turn.core.world);
-        Ending::close(self.next(Assert::NO_SUCCEED))
+        self.end_within(Budget::UNLIMITED).map_err(Unfinished::last)
+    }
+
+    /// [`end`](Fence::end), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`fence`](Fence::fence), [`Error::Timeout`]: with an [`Ending`] to continue with.
+    #[track_caller]
+    pub fn end_within(self, budget: Budget) -> Result<(), Unfinished<Ending<'e, 'w, T, L>>> {
+        called!(self.turn.core.world);
+        Ending::close(self.fence_within(Assert::NO_SUCCEED, budget))
     }
 }
 
@@ -372,13 +413,24 @@ impl<'e, 'w, T: Pod, L: Link> Ending<'e, 'w, T, L> {
         }
     }
 
-    /// Goes on where the last attempt stopped.
+    /// Continues where the last attempt stopped.
     ///
     /// # Errors
-    /// [`Error::Timeout`], with the handle again.
+    /// Those of [`Fence::fence`].
     #[track_caller]
-    pub fn go_on(self) -> Result<(), Unfinished<Self>> {
+    pub fn go_on(self) -> Result<(), Error> {
         called!(self.fencing.turn.core.world);
-        Self::close(self.fencing.go_on())
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`Fence::fence`], [`Error::Timeout`]: with the handle again.
+    #[track_caller]
+    pub fn go_on_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.fencing.turn.core.world);
+        Self::close(self.fencing.go_on_within(budget))
     }
 }

@@ -25,11 +25,11 @@
 //! access.put(to, 0, &[1])
 //! # }
 //! ```
-//! None while it is ending: what `complete` gives back on a timeout can only go on.
+//! None while it is ending: what `complete_within` gives back on a timeout can only go on.
 //! ```compile_fail
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
-//! if let Err(late) = window.start(all)?.complete() {
+//! if let Err(late) = window.start(all)?.complete_within(Budget::seconds(1)) {
 //!     late.handle.put(to, 0, &[1])?;
 //! }
 //! # Ok(())
@@ -38,9 +38,25 @@
 //! ```
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
-//! if let Err(late) = window.start(all)?.complete() {
+//! if let Err(late) = window.start(all)?.complete_within(Budget::seconds(1)) {
 //!     late.handle.go_on()?;
 //! }
+//! # Ok(())
+//! # }
+//! ```
+//! `?` drops no handle: an unfinished call is no [`enum@Error`](crate::Error).
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! window.start(all)?.complete_within(Budget::seconds(1))?;
+//! # Ok(())
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
+//! let done = window.start(all)?.complete_within(Budget::seconds(1));
+//! done.map_err(Unfinished::give_up)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -50,14 +66,14 @@
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
 //! let exposure = window.post(all)?;
 //! exposure.wait()?;
-//! Ok(exposure.wait()?)
+//! exposure.wait()
 //! # }
 //! ```
 //! ```
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
 //! let exposure = window.post(all)?;
-//! Ok(exposure.wait()?)
+//! exposure.wait()
 //! # }
 //! ```
 //! A lock is given back once, and a fence epoch ends once.
@@ -66,7 +82,7 @@
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
 //! let lock = window.lock_shared(to)?;
 //! lock.unlock()?;
-//! Ok(lock.unlock()?)
+//! lock.unlock()
 //! # }
 //! ```
 //! ```
@@ -74,7 +90,7 @@
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank) -> Result<(), Error> {
 //! let lock = window.lock_shared(to)?;
 //! lock.put(to, 0, &[1])?;
-//! Ok(lock.unlock()?)
+//! lock.unlock()
 //! # }
 //! ```
 //! ```compile_fail
@@ -83,7 +99,7 @@
 //! let first = window.fence(Assert::NO_PRECEDE)?;
 //! let second = first.fence(Assert::empty())?;
 //! first.put(to, 0, &[1])?;
-//! Ok(second.end()?)
+//! second.end()
 //! # }
 //! ```
 //! ```
@@ -92,7 +108,7 @@
 //! let first = window.fence(Assert::NO_PRECEDE)?;
 //! let second = first.fence(Assert::empty())?;
 //! second.put(to, 0, &[1])?;
-//! Ok(second.end()?)
+//! second.end()
 //! # }
 //! ```
 //! A forgotten epoch is a warning (`must_use`), here made an error.
@@ -104,23 +120,23 @@
 //!     Ok(())
 //! }
 //! ```
-//! A window does not outlive its world, nor an epoch its group.
+//! A window does not outlive its world, nor an epoch its ranks.
 //! ```compile_fail
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
 //! let access = {
 //!     let ranks = [world.rank()];
-//!     window.start(&world.group(&ranks)?)?
+//!     window.start(&ranks)?
 //! };
-//! Ok(access.complete()?)
+//! access.complete()
 //! # }
 //! ```
 //! ```
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, world: &World<'_, L>) -> Result<(), Error> {
 //! let ranks = [world.rank()];
-//! let access = window.start(&world.group(&ranks)?)?;
-//! Ok(access.complete()?)
+//! let access = window.start(&ranks)?;
+//! access.complete()
 //! # }
 //! ```
 //! Elements are plain data: no references, no padding.

@@ -3,13 +3,13 @@
 //! # What there is
 //! | | blocks | request |
 //! |---|---|---|
-//! | nothing but telling | [`notify`](Window::notify) | |
+//! | nothing but telling | [`notify`](Window::notify) | `rput_notify` of no elements |
 //! | store | [`put_notify`](Window::put_notify) | [`rput_notify`](Window::rput_notify) |
 //! | load | [`get_notify`](Window::get_notify) | [`rget_notify`](Window::rget_notify) |
 //! | combine | [`accumulate_notify`](Window::accumulate_notify) | [`raccumulate_notify`](Window::raccumulate_notify) |
 //! | combine, and load what was | [`get_accumulate_notify`](Window::get_accumulate_notify) | [`rget_accumulate_notify`](Window::rget_accumulate_notify) |
-//! | the same, one element | [`fetch_and_op_notify`](Window::fetch_and_op_notify) | |
-//! | store one if it is as expected | [`compare_and_swap_notify`](Window::compare_and_swap_notify) | |
+//! | the same, one element | [`fetch_and_op_notify`](Window::fetch_and_op_notify) | [`rfetch_and_op_notify`](Window::rfetch_and_op_notify) |
+//! | store one if it is as expected | [`compare_and_swap_notify`](Window::compare_and_swap_notify) | [`rcompare_and_swap_notify`](Window::rcompare_and_swap_notify) |
 //!
 //! # What a notice tells
 //! | of | the target that finds it |
@@ -28,9 +28,10 @@
 //! The access as of [`Rma`](crate::Rma), at its cost; then what the [notice](super::notice) takes.
 //! A put with a tag is one message.
 //!
-//! # When a budget runs out
-//! The [`Unfinished`] has a handle if anything has, or may have, happened: it goes on where the
-//! call stopped, and neither accesses nor tells twice. Without a handle nothing has happened.
+//! # Budgets
+//! With a budget an access is made by its request: one that runs out of it continues where it
+//! stopped, and neither accesses nor tells twice ([`Request::wait_within`],
+//! [`Fetch::wait_within`]).
 
 #![allow(
     clippy::result_large_err,
@@ -45,25 +46,17 @@ use super::{
     notice::{Checked, Notice},
 };
 use crate::{
-    Error, Unfinished, Window,
-    rma::{
-        Element, Fetch, Integer, Operation, Request, all,
-        atomic::{Change, nothing},
-        prepare,
-    },
+    Budget, Error, Window,
+    rma::{Element, Fetch, Integer, Operation, Request, all, atomic::Change, prepare},
 };
-
-/// What a blocking call that could not finish gives: nothing, if nothing has happened.
-type Late<'r, 'w, L> = Unfinished<Option<Request<'r, 'w, L>>>;
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the
     /// [module](self) says.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]: without a handle,
-    /// and nothing was sent. [`Error::Timeout`]: without a handle if the ring stays full or its
-    /// lock taken, and nothing was sent; else with one, and [`Request::wait`] continues.
+    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]: nothing was sent.
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -80,7 +73,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn notify(&self, to: Rank, notice: impl Into<Notice>) -> Result<(), Late<'_, 'w, L>> {
+    pub fn notify(&self, to: Rank, notice: impl Into<Notice>) -> Result<(), Error> {
         called!(self.core.world);
         self.put_notify(to, 0, &[], notice)
     }
@@ -100,10 +93,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] if the ring stays full or its lock taken:
-    /// without a handle nothing was sent then. With a handle some of the data may be there, and
-    /// [`Request::wait`] goes on. Who drops it leaves the bytes undefined, and has told nothing of
-    /// them.
+    /// [`Error::NoSuchCounter`]: nothing was sent. [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -122,13 +112,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// ```
     #[inline(always)]
     #[track_caller]
-    pub fn put_notify<'r>(
-        &'r self,
+    pub fn put_notify(
+        &self,
         to: Rank,
         index: usize,
-        data: &'r [T],
+        data: &[T],
         notice: impl Into<Notice>,
-    ) -> Result<(), Late<'r, 'w, L>> {
+    ) -> Result<(), Error> {
         called!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
         // One message, at once, as a rule.
@@ -149,50 +139,27 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
 
     #[cold]
     #[inline(never)]
-    fn put_tagged<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        data: &'r [T],
-        tag: Tag,
-    ) -> Result<(), Late<'r, 'w, L>> {
+    fn put_tagged(&self, to: Rank, index: usize, data: &[T], tag: Tag) -> Result<(), Error> {
         self.put_notice(to, index, data, tag.into())
     }
 
     /// [`put_notify`](Self::put_notify) where it takes more than that, or something is wrong.
     #[inline(never)]
-    fn put_notice<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        data: &'r [T],
-        notice: Notice,
-    ) -> Result<(), Late<'r, 'w, L>> {
+    fn put_notice(&self, to: Rank, index: usize, data: &[T], notice: Notice) -> Result<(), Error> {
         let core = &self.core;
-        let notice = core.check_notice(to, notice).map_err(nothing)?;
+        let notice = core.check_notice(to, notice)?;
         if let Checked::Immediate { immediate, inline } = notice {
-            let place = core.place::<T>(to, index, data.len());
-            let place = place.map_err(nothing)?;
+            let place = core.place::<T>(to, index, data.len())?;
             let (world, bytes) = (core.world, bytemuck::cast_slice(data));
             let link = world.link();
             let op = Pending::new(link);
             let put = || link.put_immediate(to, place, bytes, immediate, inline, &op);
-            return match world.retry(put) {
-                Err(error) if op.is_under_way() => {
-                    let put = prepare::put::<T, T, L>(core, to, index, all(data), data.into());
-                    let handle = put.map_err(nothing)?.carrying(notice).going_on(op);
-                    Err(Unfinished {
-                        handle: Some(handle),
-                        error,
-                    })
-                }
-                other => other.map_err(nothing),
-            };
+            // What has begun to leave is not given up.
+            return world.within(Budget::UNLIMITED, || world.retry(put));
         }
-        prepare::put::<T, T, L>(core, to, index, all(data), data.into())
-            .map_err(nothing)?
+        prepare::put::<T, T, L>(core, to, index, all(data), data.into())?
             .telling(notice)
-            .finish()
+            .wait()
     }
 
     /// Begins a [`put_notify`](Self::put_notify). Does not block. The data have left when the
@@ -240,8 +207,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`]: without a handle, and nothing has happened. [`Error::Timeout`]:
-    /// with a handle; [`Request::wait`] continues.
+    /// [`Error::NoSuchCounter`]: nothing has happened. [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -263,17 +229,15 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn get_notify<'r>(
-        &'r self,
+    pub fn get_notify(
+        &self,
         from: Rank,
         index: usize,
-        into: &'r mut [T],
+        into: &mut [T],
         notice: impl Into<Notice>,
-    ) -> Result<(), Late<'r, 'w, L>> {
+    ) -> Result<(), Error> {
         called!(self.core.world);
-        self.prepare_get(from, index, into, notice.into())
-            .map_err(nothing)?
-            .finish()
+        self.prepare_get(from, index, into, notice.into())?.wait()
     }
 
     /// Begins a [`get_notify`](Self::get_notify). Does not block. The slice is filled, and `from`
@@ -311,8 +275,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
-    /// happened. [`Error::Timeout`]: with a handle; [`Request::wait`] continues.
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: nothing has happened.
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -331,21 +295,20 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn accumulate_notify<'r>(
-        &'r self,
+    pub fn accumulate_notify(
+        &self,
         to: Rank,
         index: usize,
-        data: &'r [T],
+        data: &[T],
         operation: Operation<T>,
         notice: impl Into<Notice>,
-    ) -> Result<(), Late<'r, 'w, L>>
+    ) -> Result<(), Error>
     where
         T: Element,
     {
         called!(self.core.world);
-        self.prepare_accumulate((to, index), data, operation, None, notice.into())
-            .map_err(nothing)?
-            .finish()
+        self.prepare_accumulate((to, index), data, operation, None, notice.into())?
+            .wait()
     }
 
     /// Begins an [`accumulate_notify`](Self::accumulate_notify). Does not block. The elements are
@@ -376,25 +339,23 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]: without a
-    /// handle, and nothing has happened. [`Error::Timeout`]: with a handle; [`Request::wait`]
-    /// continues.
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]: nothing has
+    /// happened. [`Error::PeerLost`].
     #[track_caller]
-    pub fn get_accumulate_notify<'r>(
-        &'r self,
+    pub fn get_accumulate_notify(
+        &self,
         at: (Rank, usize),
-        data: &'r [T],
+        data: &[T],
         operation: Operation<T>,
-        fetched: &'r mut [T],
+        fetched: &mut [T],
         notice: impl Into<Notice>,
-    ) -> Result<(), Late<'r, 'w, L>>
+    ) -> Result<(), Error>
     where
         T: Element,
     {
         called!(self.core.world);
-        self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())
-            .map_err(nothing)?
-            .finish()
+        self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())?
+            .wait()
     }
 
     /// Begins a [`get_accumulate_notify`](Self::get_accumulate_notify). Does not block. The
@@ -445,9 +406,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
-    /// happened. [`Error::Timeout`]: with a handle; [`Fetch::go_on`] notifies `to`, and gets the
-    /// answer.
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: nothing has happened.
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -472,13 +432,36 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         operand: T,
         operation: Operation<T>,
         notice: impl Into<Notice>,
-    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    ) -> Result<T, Error>
     where
         T: Element,
     {
         called!(self.core.world);
-        let change = Change::Combine(operation.combine(), operand);
-        self.fetch_notify(to, index, change, notice.into())
+        self.prepare_fetch(to, index, Change::new(operand, operation), notice.into())?
+            .wait()
+    }
+
+    /// Begins a [`fetch_and_op_notify`](Self::fetch_and_op_notify). Does not block. The element is
+    /// changed, and `to` is told, when the request is done.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
+    #[track_caller]
+    pub fn rfetch_and_op_notify(
+        &self,
+        to: Rank,
+        index: usize,
+        operand: T,
+        operation: Operation<T>,
+        notice: impl Into<Notice>,
+    ) -> Result<Fetch<'_, 'w, T, L>, Error>
+    where
+        T: Element,
+    {
+        called!(self.core.world);
+        self.prepare_fetch(to, index, Change::new(operand, operation), notice.into())?
+            .begin()
     }
 
     /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, tells `to` either
@@ -486,9 +469,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: without a handle, and nothing has
-    /// happened. [`Error::Timeout`]: with a handle; [`Fetch::go_on`] notifies `to`, and gets the
-    /// answer.
+    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: nothing has happened.
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -513,29 +495,50 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         expected: T,
         new: T,
         notice: impl Into<Notice>,
-    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    ) -> Result<T, Error>
     where
         T: Integer,
     {
         called!(self.core.world);
         let change = Change::CompareSwap { expected, new };
-        self.fetch_notify(to, index, change, notice.into())
+        self.prepare_fetch(to, index, change, notice.into())?.wait()
     }
 
-    fn fetch_notify(
+    /// Begins a [`compare_and_swap_notify`](Self::compare_and_swap_notify). Does not block. The
+    /// element is compared, and `to` is told, when the request is done.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
+    /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
+    #[track_caller]
+    pub fn rcompare_and_swap_notify(
+        &self,
+        to: Rank,
+        index: usize,
+        expected: T,
+        new: T,
+        notice: impl Into<Notice>,
+    ) -> Result<Fetch<'_, 'w, T, L>, Error>
+    where
+        T: Integer,
+    {
+        called!(self.core.world);
+        let change = Change::CompareSwap { expected, new };
+        self.prepare_fetch(to, index, change, notice.into())?
+            .begin()
+    }
+
+    fn prepare_fetch(
         &self,
         to: Rank,
         index: usize,
         change: Change<T>,
         notice: Notice,
-    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    ) -> Result<Fetch<'_, 'w, T, L>, Error>
     where
         T: Element,
     {
-        let notice = self.core.check_notice(to, notice).map_err(nothing)?;
-        prepare::fetch(&self.core, to, index, change)
-            .map_err(nothing)?
-            .telling(notice)
-            .begin()
+        let notice = self.core.check_notice(to, notice)?;
+        Ok(prepare::fetch(&self.core, to, index, change)?.telling(notice))
     }
 }

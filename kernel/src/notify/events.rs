@@ -64,7 +64,7 @@ use super::{
     threshold::CountRequest,
 };
 use crate::{
-    Error, Made, Making, Unfinished, Window, World,
+    Budget, Error, Made, Making, Unfinished, Window, World,
     collective::Call,
     making::Ways,
     rma::{Request, all, atomic::nothing, prepare},
@@ -94,9 +94,8 @@ impl<'w, L: Link> World<'w, L> {
     ///
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`], [`Error::TooManyPieces`]
-    /// where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`]
-    /// naming a rank that has not come, or did not let this one tell it, and [`Error::PeerLost`]:
-    /// with a [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// where the cause is, [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::PeerLost`].
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     ///
     /// # Example
     /// ```
@@ -107,7 +106,19 @@ impl<'w, L: Link> World<'w, L> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn events(&'w self, count: u32) -> Made<'w, L, Events<'w, L>> {
+    pub fn events(&'w self, count: u32) -> Result<Events<'w, L>, Error> {
+        called!(self);
+        self.events_within(count, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`World::events`], as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`World::events`]; [`Error::Timeout`] naming a rank that has not come, or did not
+    /// let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue with.
+    #[track_caller]
+    pub fn events_within(&'w self, count: u32, budget: Budget) -> Made<'w, L, Events<'w, L>> {
         called!(self);
         let prepare = || self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
@@ -120,7 +131,7 @@ impl<'w, L: Link> World<'w, L> {
             clear: Events::clear,
             discard: Events::discard,
         };
-        Making::same(self, prepare, offer, ways)
+        Making::same(self, prepare, offer, ways, budget)
     }
 
     /// This rank's part. Takes nothing if it fails.
@@ -161,8 +172,7 @@ impl<'w, L: Link> Events<'w, L> {
     /// Posts event `index` of `to`. What this rank did before is in memory when the post is seen.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`]; [`Error::Timeout`] while the target's lock
-    /// is taken or a network does not answer, [`Error::PeerLost`]: with a handle to go on with.
+    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`], [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -175,7 +185,24 @@ impl<'w, L: Link> Events<'w, L> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn post(&self, to: Rank, index: u32) -> Result<(), Unfinished<Option<EventPost<'_, L>>>> {
+    pub fn post(&self, to: Rank, index: u32) -> Result<(), Error> {
+        called!(self.world);
+        self.post_within(to, index, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`post`](Self::post), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`]; [`Error::Timeout`] while the target's lock
+    /// is taken or a network does not answer, [`Error::PeerLost`]: with a handle to continue with.
+    #[track_caller]
+    pub fn post_within(
+        &self,
+        to: Rank,
+        index: u32,
+        budget: Budget,
+    ) -> Result<(), Unfinished<Option<EventPost<'_, L>>>> {
         called!(self.world);
         let place = self.place(to, index).map_err(nothing)?;
         let post = EventPost {
@@ -183,7 +210,7 @@ impl<'w, L: Link> Events<'w, L> {
             telling: Telling::new(to, post(place), place, &[]),
             op: Pending::new(self.world.link()),
         };
-        post.go_on().map_err(|late| Unfinished {
+        post.go_on_within(budget).map_err(|late| Unfinished {
             handle: Some(late.handle),
             error: late.error,
         })
@@ -260,15 +287,27 @@ impl<'w, L: Link> Events<'w, L> {
     /// Dropping them instead keeps their memory taken.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming a rank that has not come, with the events, to try again.
+    /// [`Error::PeerLost`], [`Error::CollectiveUnfinished`]. The events are dropped then.
     #[track_caller]
-    pub fn free(self) -> Result<(), Unfinished<Self>> {
+    pub fn free(self) -> Result<(), Error> {
+        called!(self.world);
+        self.free_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`free`](Self::free), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming a rank that has not come, [`Error::PeerLost`],
+    /// [`Error::CollectiveUnfinished`]. All with the events, to try again.
+    #[track_caller]
+    pub fn free_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.world);
         // ORDER: nobody reuses memory that somebody still posts to.
         let (world, call) = (self.world, Call::FreeEvents(self.key));
         let left = point!(
             "events.free.barrier",
-            world.attempt(call, || world.order_and_gather());
+            world.within(budget, || world.attempt(call, || world.order_and_gather()));
             else Ok(())
         );
         match left {
@@ -340,16 +379,28 @@ pub struct EventPost<'e, L: Link> {
 }
 
 impl<L: Link> EventPost<'_, L> {
-    /// Goes on.
+    /// Continues until the event is posted.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`].
+    #[track_caller]
+    pub fn go_on(self) -> Result<(), Error> {
+        called!(self.world);
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
     ///
     /// # Errors
     /// [`Error::Timeout`] while the target's lock is taken or a network does not answer,
     /// [`Error::PeerLost`]: with the handle again.
     #[track_caller]
-    pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+    pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.world);
         let (world, telling, op) = (self.world, &mut self.telling, &self.op);
-        match world.retry(|| telling.attempt(world.link(), op)) {
+        let told = world.within(budget, || world.retry(|| telling.attempt(world.link(), op)));
+        match told {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -367,7 +418,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::NoSuchCounter`],
     /// [`Error::WrongWindow`] (the events are another world's): nothing has happened.
-    /// [`Error::Timeout`], [`Error::PeerLost`]: with a handle to go on with.
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -390,16 +441,44 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         data: &'r [T],
         events: &'r Events<'_, L>,
         event: u32,
-    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>> {
+    ) -> Result<(), Error> {
         called!(self.core.world);
+        self.prepare_event(to, index, data, events, event)?.wait()
+    }
+
+    /// Begins a [`put_event`](Self::put_event). Does not block. The data have left, and the event
+    /// is posted, when the request is done.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::NoSuchCounter`],
+    /// [`Error::WrongWindow`], [`Error::PeerLost`].
+    #[track_caller]
+    pub fn rput_event<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        events: &'r Events<'_, L>,
+        event: u32,
+    ) -> Result<Request<'r, 'w, L>, Error> {
+        called!(self.core.world);
+        self.prepare_event(to, index, data, events, event)?.begin()
+    }
+
+    fn prepare_event<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        data: &'r [T],
+        events: &'r Events<'_, L>,
+        event: u32,
+    ) -> Result<Request<'r, 'w, L>, Error> {
         let place = self
             .same_world(events)
             .and_then(|()| events.place(to, event));
-        let notice = post(place.map_err(nothing)?);
-        prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())
-            .map_err(nothing)?
-            .telling(notice)
-            .finish()
+        let notice = post(place?);
+        let put = prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())?;
+        Ok(put.telling(notice))
     }
 
     /// A request that completes when there are `until` posts of own event `event`, and takes them:
@@ -486,7 +565,7 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`] (of the range, or of `to`'s piece): nothing has
-    /// happened. [`Error::Timeout`], [`Error::PeerLost`]: with a handle to go on with.
+    /// happened. [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -502,24 +581,42 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn put<'r>(
+    pub fn put(&self, to: Rank, at: usize, data: &[T]) -> Result<(), Error> {
+        called!(self.window.core.world);
+        let index = self.index(at, data.len())?;
+        self.window
+            .put_event(to, index, data, self.events, self.event)
+    }
+
+    /// Begins a [`put`](Self::put). Does not block. The data have left, and the event is posted,
+    /// when the request is done.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::PeerLost`].
+    #[track_caller]
+    pub fn rput<'r>(
         &'r self,
         to: Rank,
         at: usize,
         data: &'r [T],
-    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>> {
+    ) -> Result<Request<'r, 'w, L>, Error> {
         called!(self.window.core.world);
+        let index = self.index(at, data.len())?;
+        self.window
+            .rput_event(to, index, data, self.events, self.event)
+    }
+
+    /// Where `count` elements from the `at`-th one of the range on lie in the window.
+    fn index(&self, at: usize, count: usize) -> Result<usize, Error> {
         let len = self.range.end.saturating_sub(self.range.start);
-        let end = at.saturating_add(data.len());
+        let end = at.saturating_add(count);
         if end > len {
-            return Err(nothing(Error::OutOfRange {
+            return Err(Error::OutOfRange {
                 end: end as u64,
                 len: len as u64,
-            }));
+            });
         }
-        let index = self.range.start.saturating_add(at);
-        self.window
-            .put_event(to, index, data, self.events, self.event)
+        Ok(self.range.start.saturating_add(at))
     }
 
     /// Waits for `until` posts and takes them: then the data that came with them can be read in the

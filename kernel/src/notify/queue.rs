@@ -41,12 +41,12 @@ const _: () =
 
 impl<'a> UnexpectedQueue<'a> {
     /// How many words a queue needs that keeps `unexpected` immediates and has a spare place.
-    pub(crate) fn words(unexpected: u16) -> usize {
+    pub(crate) const fn words(unexpected: u16) -> usize {
         Self::places(unexpected).saturating_sub(BESIDE)
     }
 
-    fn places(unexpected: u16) -> usize {
-        usize::from(unexpected.saturating_add(1))
+    const fn places(unexpected: u16) -> usize {
+        unexpected.saturating_add(1) as usize
     }
 
     /// A queue of so many `words` as [`UnexpectedQueue::words`] says.

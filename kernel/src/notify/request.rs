@@ -17,7 +17,7 @@ use super::{
     immediate::{unpack, wildcards},
 };
 use crate::{
-    Error, Missing, Timeout, Waiting, Window, World,
+    Budget, Error, Missing, Timeout, Waiting, Window, World,
     window::{Core, Lines},
 };
 
@@ -234,13 +234,14 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Error, Tag};
+    /// use flagpost::{Budget, Error, Tag};
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.notify(peer, Tag(3))?;
     /// world.barrier()?;
-    /// let Err(late) = window.free() else { panic!("no request has matched the notification") };
+    /// let freed = window.free_within(Budget::UNLIMITED);
+    /// let Err(late) = freed else { panic!("no request has matched the notification") };
     /// assert_eq!(late.error, Error::Unmatched { count: 1 });
     /// let window = late.handle;
     /// assert_eq!(window.discard_notifications()?, 1);
@@ -447,8 +448,7 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// # Errors
     /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must
-    /// match first; [`Error::Timeout`] with how many notifications are missing, and from whom
-    /// unless from anybody. The request stays started.
+    /// match first; [`Error::PeerLost`], [`Error::PeerLeft`]. The request stays started.
     ///
     /// # Example
     /// ```
@@ -473,6 +473,32 @@ impl<'r, L: Link> Request<'r, L> {
             Some(status) => Ok(status),
             None => self.wait_long(),
         }
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`wait`](Self::wait); [`Error::Timeout`] with how many notifications are missing,
+    /// and from which rank, unless any rank's would do. The request stays started.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Error, Rank, Tag};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let mut never = window.expect(0..0, Rank::new(1), Tag(1), 1)?;
+    /// never.start()?;
+    /// let late = never.wait_within(Budget::microseconds(0)); // polls once
+    /// let Err(Error::Timeout(late)) = late else { panic!("no rank sends this") };
+    /// assert!(late.missing.ranks().eq([Rank::new(1)])); // it is named
+    /// # Ok(())
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn wait_within(&mut self, budget: Budget) -> Result<Status, Error> {
+        called!(self.world);
+        self.world.within(budget, || self.wait_long())
     }
 
     #[inline(never)]

@@ -11,7 +11,7 @@ use flagpost_link::{Link, order, point};
 use super::awaited::{Awaited, late};
 use super::several::one_world;
 use crate::{
-    Error, Unfinished, Window, World,
+    Budget, Error, Unfinished, Window, World,
     window::{Core, Lines},
 };
 
@@ -195,8 +195,8 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// Waits until the request is complete.
     ///
     /// # Errors
-    /// [`Error::RequestInactive`]; [`Error::Timeout`] with how many notifications are missing, and
-    /// no rank, as any may tell the cell. The request stays started.
+    /// [`Error::RequestInactive`], [`Error::PeerLost`], [`Error::PeerLeft`]. The request stays
+    /// started.
     ///
     /// # Example
     /// ```
@@ -217,6 +217,21 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     #[track_caller]
     pub fn wait(&mut self) -> Result<u32, Error> {
         called!(self.core.world);
+        self.complete()
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`wait`](Self::wait); [`Error::Timeout`] with how many notifications are missing,
+    /// and no rank, as any may tell the cell. The request stays started.
+    #[track_caller]
+    pub fn wait_within(&mut self, budget: Budget) -> Result<u32, Error> {
+        called!(self.core.world);
+        self.core.world.within(budget, || self.complete())
+    }
+
+    fn complete(&mut self) -> Result<u32, Error> {
         let world = self.core.world;
         let left = Cell::new(0);
         world.wait(

@@ -8,17 +8,17 @@ use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width, order};
 
 use super::{
     accumulate::{change, copy},
-    operation::{CELL, Combine, cell},
+    operation::{CELL, Combine, Element, Operation, cell},
     transfer::Remote,
 };
 use crate::{
-    Error, Unfinished,
+    Budget, Error, Unfinished,
     notify::notice::{Checked, Telling},
 };
 
-/// An operation on one element that has not been answered.
+/// An operation on one element that may not have been answered.
 ///
-/// It may have been done. Dropping it leaves that so, and loses the answer.
+/// Dropping it loses the answer: the operation may have been done, or not.
 #[derive(Debug)]
 #[must_use = "dropping this loses the answer of an operation that may have been done"]
 pub struct Fetch<'r, 'w, T, L: Link> {
@@ -37,6 +37,13 @@ pub struct Fetch<'r, 'w, T, L: Link> {
 pub(crate) enum Change<T> {
     Combine(Combine, T),
     CompareSwap { expected: T, new: T },
+}
+
+impl<T: Element> Change<T> {
+    /// Combines with `operand`.
+    pub(crate) fn new(operand: T, operation: Operation<T>) -> Self {
+        Self::Combine(operation.combine(), operand)
+    }
 }
 
 impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
@@ -68,12 +75,21 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with this handle again, [`Error::PeerLost`].
+    /// [`Error::PeerLost`].
     #[track_caller]
-    pub fn go_on(mut self) -> Result<T, Unfinished<Self>> {
+    pub fn wait(mut self) -> Result<T, Error> {
         called!(self.remote.core.world);
-        let world = self.remote.core.world;
-        match world.retry(|| self.attempt()) {
+        self.attempt_within(Budget::UNLIMITED)
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the peer, [`Error::PeerLost`]: with the request, to continue with.
+    #[track_caller]
+    pub fn wait_within(mut self, budget: Budget) -> Result<T, Unfinished<Self>> {
+        called!(self.remote.core.world);
+        match self.attempt_within(budget) {
             Ok(value) => Ok(value),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -82,12 +98,17 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
         }
     }
 
-    /// [`go_on`](Self::go_on), as the first attempt of a call.
-    pub(crate) fn begin(self) -> Result<T, Unfinished<Option<Self>>> {
-        self.go_on().map_err(|late| Unfinished {
-            handle: Some(late.handle),
-            error: late.error,
-        })
+    /// Begins, as far as that goes without waiting.
+    pub(crate) fn begin(mut self) -> Result<Self, Error> {
+        match self.attempt() {
+            Err(refusal) if !refusal.is_transient() => Err(refusal.into()),
+            _ => Ok(self),
+        }
+    }
+
+    fn attempt_within(&mut self, budget: Budget) -> Result<T, Error> {
+        let world = self.remote.core.world;
+        world.within(budget, || world.retry(|| self.attempt()))
     }
 
     fn attempt(&mut self) -> Result<T, Refusal> {

@@ -9,10 +9,10 @@
 //! |---|---|---|---|
 //! | store | [`put`](Rma::put) | [`rput`](Rma::rput) | [`put_layout`](Rma::put_layout) |
 //! | load | [`get`](Rma::get) | [`rget`](Rma::rget) | [`get_layout`](Rma::get_layout) |
-//! | combine | [`accumulate`](Rma::accumulate) | [`raccumulate`](Rma::raccumulate) | [`accumulate_layout`](Rma::accumulate_layout) |
-//! | combine, and load what was | [`get_accumulate`](Rma::get_accumulate) | [`rget_accumulate`](Rma::rget_accumulate) | [`get_accumulate_layout`](Rma::get_accumulate_layout) |
-//! | the same, one element | [`fetch_and_op`](Rma::fetch_and_op) | | |
-//! | store one if it is as expected | [`compare_and_swap`](Rma::compare_and_swap) | | |
+//! | combine | [`accumulate`](Rma::accumulate) | [`raccumulate`](Rma::raccumulate) | [`accumulate_layout`](Rma::accumulate_layout), [`raccumulate_layout`](Rma::raccumulate_layout) |
+//! | combine, and load what was | [`get_accumulate`](Rma::get_accumulate) | [`rget_accumulate`](Rma::rget_accumulate) | [`get_accumulate_layout`](Rma::get_accumulate_layout), [`rget_accumulate_layout`](Rma::rget_accumulate_layout) |
+//! | the same, one element | [`fetch_and_op`](Rma::fetch_and_op) | [`rfetch_and_op`](Rma::rfetch_and_op) | |
+//! | store one if it is as expected | [`compare_and_swap`](Rma::compare_and_swap) | [`rcompare_and_swap`](Rma::rcompare_and_swap) | |
 //!
 //! How elements are changed: [`accumulate`]; when a request is done: [`request`]; what lies where:
 //! [`layout`].
@@ -38,10 +38,11 @@
 //!
 //! A lock is taken and given back: two accesses to a register. Retries come on top.
 //!
-//! # When a budget runs out
-//! Puts and gets can simply be called again. What combines may have been done in part, or to its
-//! only element: the [`Unfinished`] has a handle then, which goes on where it stopped and does
-//! nothing twice. Without a handle nothing has happened.
+//! # Budgets
+//! Puts and gets take that of [`World::within`](crate::World::within), and can simply be called
+//! again when it runs out. What combines may have been done in part then, or to its only element:
+//! with a budget it is called by its request, which continues where it stopped and does nothing
+//! twice ([`Request::wait_within`], [`Fetch::wait_within`]).
 
 #![allow(
     clippy::result_large_err,
@@ -51,7 +52,7 @@
 use bytemuck::Pod;
 use flagpost_link::{Amo, Link, Rank};
 
-use crate::{Error, Unfinished};
+use crate::Error;
 
 pub mod accumulate;
 pub(crate) mod atomic;
@@ -61,7 +62,7 @@ pub(crate) mod prepare;
 pub mod request;
 mod transfer;
 
-use self::atomic::{Change, nothing};
+use self::atomic::Change;
 pub use self::{
     atomic::Fetch,
     layout::{BUFFER, Block, Gather, Layout, Scatter},
@@ -142,15 +143,13 @@ fn amo_at_once<'w, T: Pod, L: Link + 'w>(
 /// What takes more, or is wrong.
 #[cold]
 #[inline(never)]
-fn fetch<'r, 'w, T: Element, L: Link>(
-    epoch: &'r (impl Reach<'w, L> + ?Sized),
+fn fetch<'w, T: Element, L: Link + 'w>(
+    epoch: &(impl Reach<'w, L> + ?Sized),
     to: Rank,
     index: usize,
     change: Change<T>,
-) -> Result<T, Unfinished<Option<Fetch<'r, 'w, T, L>>>> {
-    prepare::fetch(epoch, to, index, change)
-        .map_err(nothing)?
-        .begin()
+) -> Result<T, Error> {
+    prepare::fetch(epoch, to, index, change)?.wait()
 }
 
 /// The operations of an access epoch on elements `T`.
@@ -267,8 +266,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         data: Gather<'_, U>,
     ) -> Result<(), Error> {
         called!(self.core().world);
-        prepare::put::<T, U, L>(self, to, index, layout, data)?.wait()?;
-        Ok(())
+        prepare::put::<T, U, L>(self, to, index, layout, data)?.wait()
     }
 
     /// [`get`](Self::get) from and to any places.
@@ -286,8 +284,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         into: Scatter<'_, U>,
     ) -> Result<(), Error> {
         called!(self.core().world);
-        prepare::get::<T, U, L>(self, from, index, layout, into)?.wait()?;
-        Ok(())
+        prepare::get::<T, U, L>(self, from, index, layout, into)?.wait()
     }
 
     /// Combines the elements from `index` of `to`'s piece with `data`.
@@ -295,10 +292,8 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// Waits for the locks of `to`, if the link has any, or for answers.
     ///
     /// # Errors
-    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
-    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
-    /// admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; some elements may have
-    /// been changed, and [`Request::wait`] continues with the others.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`]: nothing has happened. [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -316,13 +311,13 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # });
     /// ```
     #[track_caller]
-    fn accumulate<'r>(
-        &'r self,
+    fn accumulate(
+        &self,
         to: Rank,
         index: usize,
-        data: &'r [T],
+        data: &[T],
         operation: Operation<T>,
-    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+    ) -> Result<(), Error>
     where
         T: Element,
     {
@@ -333,27 +328,23 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// [`accumulate`](Self::accumulate) to and from any places.
     ///
     /// # Errors
-    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
-    /// [`Error::OutOfRange`] (also of `data`), [`Error::UnitUnaligned`], [`Error::LengthsDiffer`],
-    /// [`Error::FieldsAccumulated`]; [`Error::Timeout`] if the epoch does not admit `to` in time.
-    /// With a handle: [`Error::Timeout`] naming `to`; some elements may have been changed, and
-    /// [`Request::wait`] continues with the others.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`] (also of `data`),
+    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`]: nothing
+    /// has happened. [`Error::PeerLost`].
     #[track_caller]
-    fn accumulate_layout<'r>(
-        &'r self,
+    fn accumulate_layout(
+        &self,
         to: Rank,
         index: usize,
-        layout: Layout<'r>,
-        data: Gather<'r, T>,
+        layout: Layout<'_>,
+        data: Gather<'_, T>,
         operation: Operation<T>,
-    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+    ) -> Result<(), Error>
     where
         T: Element,
     {
         called!(self.core().world);
-        prepare::accumulate(self, (to, index), layout, data, operation, None)
-            .map_err(nothing)?
-            .finish()
+        prepare::accumulate(self, (to, index), layout, data, operation, None)?.wait()
     }
 
     /// [`accumulate`](Self::accumulate), and what the elements held before goes to `fetched`.
@@ -362,11 +353,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// each as a whole.
     ///
     /// # Errors
-    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
-    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`];
-    /// [`Error::Timeout`] if the epoch does not admit `to` in time. With a handle:
-    /// [`Error::Timeout`] naming `to`; some elements may have been changed, and [`Request::wait`]
-    /// continues with the others.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]: nothing has happened.
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -385,14 +374,14 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// # });
     /// ```
     #[track_caller]
-    fn get_accumulate<'r>(
-        &'r self,
+    fn get_accumulate(
+        &self,
         to: Rank,
         index: usize,
-        data: &'r [T],
+        data: &[T],
         operation: Operation<T>,
-        fetched: &'r mut [T],
-    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+        fetched: &mut [T],
+    ) -> Result<(), Error>
     where
         T: Element,
     {
@@ -405,37 +394,31 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// on.
     ///
     /// # Errors
-    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
-    /// [`Error::OutOfRange`] (also of `data` and `fetched`), [`Error::UnitUnaligned`],
-    /// [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`]; [`Error::Timeout`] if the epoch does
-    /// not admit `to` in time. With a handle: [`Error::Timeout`] naming `to`; some elements may
-    /// have been changed, and [`Request::wait`] continues with the others.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`] (also of `data` and
+    /// `fetched`), [`Error::UnitUnaligned`], [`Error::LengthsDiffer`],
+    /// [`Error::FieldsAccumulated`]: nothing has happened. [`Error::PeerLost`].
     #[track_caller]
-    fn get_accumulate_layout<'r>(
-        &'r self,
+    fn get_accumulate_layout(
+        &self,
         at: (Rank, usize),
-        layout: Layout<'r>,
-        data: Gather<'r, T>,
+        layout: Layout<'_>,
+        data: Gather<'_, T>,
         operation: Operation<T>,
-        fetched: Scatter<'r, T>,
-    ) -> Result<(), Unfinished<Option<Request<'r, 'w, L>>>>
+        fetched: Scatter<'_, T>,
+    ) -> Result<(), Error>
     where
         T: Element,
     {
         called!(self.core().world);
-        prepare::accumulate(self, at, layout, data, operation, Some(fetched))
-            .map_err(nothing)?
-            .finish()
+        prepare::accumulate(self, at, layout, data, operation, Some(fetched))?.wait()
     }
 
     /// Combines element `index` of `to`'s piece with `operand`, and gives what it held before.
     ///
     /// # Errors
-    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
-    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
-    /// admit `to` in time; [`Error::PeerLost`] in one of 64 calls, if a rank is lost. With a
-    /// handle: [`Error::Timeout`] naming `to`; the operation may have been done, and
-    /// [`Fetch::go_on`] gets the answer.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`]: nothing has happened. [`Error::PeerLost`], where that rank is lost
+    /// or there is no answer, and else in one of 64 calls.
     ///
     /// # Example
     /// ```
@@ -461,7 +444,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         index: usize,
         operand: T,
         operation: Operation<T>,
-    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    ) -> Result<T, Error>
     where
         T: Element,
     {
@@ -478,11 +461,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// held before.
     ///
     /// # Errors
-    /// Without a handle, and nothing has happened: [`Error::NoSuchRank`], [`Error::NotInGroup`],
-    /// [`Error::OutOfRange`], [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not
-    /// admit `to` in time; [`Error::PeerLost`] in one of 64 calls, if a rank is lost. With a
-    /// handle: [`Error::Timeout`] naming `to`; the operation may have been done, and
-    /// [`Fetch::go_on`] gets the answer.
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`]: nothing has happened. [`Error::PeerLost`], where that rank is lost
+    /// or there is no answer, and else in one of 64 calls.
     ///
     /// # Example
     /// ```
@@ -502,13 +483,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     /// ```
     #[inline]
     #[track_caller]
-    fn compare_and_swap(
-        &self,
-        to: Rank,
-        index: usize,
-        expected: T,
-        new: T,
-    ) -> Result<T, Unfinished<Option<Fetch<'_, 'w, T, L>>>>
+    fn compare_and_swap(&self, to: Rank, index: usize, expected: T, new: T) -> Result<T, Error>
     where
         T: Integer,
     {
@@ -588,6 +563,68 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         prepare::get::<T, T, L>(self, from, index, layout, into.into())?.begin()
     }
 
+    /// Begins a [`fetch_and_op`](Self::fetch_and_op). Blocks only until the epoch admits `to`.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not admit `to` in time;
+    /// [`Error::PeerLost`], where that rank is lost, and else in one of 64 calls.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Rma as _, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let me = world.rank();
+    /// let lock = window.lock_shared(me)?;
+    /// let request = lock.rfetch_and_op(me, 0, 5, Operation::SUM)?;
+    /// let before = match request.wait_within(Budget::microseconds(20)) {
+    ///     Ok(before) => before,
+    ///     Err(late) => late.handle.wait()?, // the same operation
+    /// };
+    /// lock.unlock()?;
+    /// assert_eq!(before, 0);
+    /// # Ok(())
+    /// # });
+    /// ```
+    #[track_caller]
+    fn rfetch_and_op(
+        &self,
+        to: Rank,
+        index: usize,
+        operand: T,
+        operation: Operation<T>,
+    ) -> Result<Fetch<'_, 'w, T, L>, Error>
+    where
+        T: Element,
+    {
+        called!(self.core().world);
+        prepare::fetch(self, to, index, Change::new(operand, operation))?.begin()
+    }
+
+    /// Begins a [`compare_and_swap`](Self::compare_and_swap). Blocks only until the epoch admits
+    /// `to`.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
+    /// [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not admit `to` in time;
+    /// [`Error::PeerLost`], where that rank is lost, and else in one of 64 calls.
+    #[track_caller]
+    fn rcompare_and_swap(
+        &self,
+        to: Rank,
+        index: usize,
+        expected: T,
+        new: T,
+    ) -> Result<Fetch<'_, 'w, T, L>, Error>
+    where
+        T: Integer,
+    {
+        called!(self.core().world);
+        prepare::fetch(self, to, index, Change::CompareSwap { expected, new })?.begin()
+    }
+
     /// Begins an [`accumulate`](Self::accumulate). Blocks only until the epoch admits `to`.
     ///
     /// # Errors
@@ -605,8 +642,29 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         T: Element,
     {
         called!(self.core().world);
-        let layout = all(data);
-        prepare::accumulate(self, (to, index), layout, data.into(), operation, None)?.begin()
+        self.raccumulate_layout(to, index, all(data), data.into(), operation)
+    }
+
+    /// Begins an [`accumulate_layout`](Self::accumulate_layout). Blocks only until the epoch admits
+    /// `to`.
+    ///
+    /// # Errors
+    /// Those of [`accumulate_layout`](Self::accumulate_layout); [`Error::Timeout`] if the epoch
+    /// does not admit `to` in time.
+    #[track_caller]
+    fn raccumulate_layout<'r>(
+        &'r self,
+        to: Rank,
+        index: usize,
+        layout: Layout<'r>,
+        data: Gather<'r, T>,
+        operation: Operation<T>,
+    ) -> Result<Request<'r, 'w, L>, Error>
+    where
+        T: Element,
+    {
+        called!(self.core().world);
+        prepare::accumulate(self, (to, index), layout, data, operation, None)?.begin()
     }
 
     /// Begins a [`get_accumulate`](Self::get_accumulate). Blocks only until the epoch admits `to`.
@@ -629,7 +687,28 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     {
         called!(self.core().world);
         let layout = all(fetched);
-        let fetched = Some(fetched.into());
-        prepare::accumulate(self, (to, index), layout, data.into(), operation, fetched)?.begin()
+        self.rget_accumulate_layout((to, index), layout, data.into(), operation, fetched.into())
+    }
+
+    /// Begins a [`get_accumulate_layout`](Self::get_accumulate_layout). Blocks only until the epoch
+    /// admits the target.
+    ///
+    /// # Errors
+    /// Those of [`get_accumulate_layout`](Self::get_accumulate_layout); [`Error::Timeout`] if the
+    /// epoch does not admit the target in time.
+    #[track_caller]
+    fn rget_accumulate_layout<'r>(
+        &'r self,
+        at: (Rank, usize),
+        layout: Layout<'r>,
+        data: Gather<'r, T>,
+        operation: Operation<T>,
+        fetched: Scatter<'r, T>,
+    ) -> Result<Request<'r, 'w, L>, Error>
+    where
+        T: Element,
+    {
+        called!(self.core().world);
+        prepare::accumulate(self, at, layout, data, operation, Some(fetched))?.begin()
     }
 }

@@ -31,7 +31,7 @@
 //! let request = access.rget(to, 0, &mut into)?;
 //! let early = into[0];
 //! request.wait()?;
-//! # Ok(access.complete()?)
+//! # access.complete()
 //! # }
 //! ```
 //! ```
@@ -42,7 +42,7 @@
 //! let request = access.rget(to, 0, &mut into)?;
 //! request.wait()?;
 //! let value = into[0];
-//! # Ok(access.complete()?)
+//! # access.complete()
 //! # }
 //! ```
 //! Ending an epoch before its requests:
@@ -52,7 +52,7 @@
 //! let access = window.start(all)?;
 //! let request = access.rput(to, 0, &[1])?;
 //! access.complete()?;
-//! Ok(request.wait()?)
+//! request.wait()
 //! # }
 //! ```
 //! ```
@@ -61,7 +61,7 @@
 //! let access = window.start(all)?;
 //! let request = access.rput(to, 0, &[1])?;
 //! request.wait()?;
-//! Ok(access.complete()?)
+//! access.complete()
 //! # }
 //! ```
 
@@ -74,7 +74,7 @@ use super::{
     transfer::{Remote, Sides, Work, step},
 };
 use crate::{
-    Error, Missing, Timeout, Unfinished, Waiting,
+    Budget, Error, Missing, Timeout, Unfinished, Waiting,
     notify::notice::{Checked, Telling},
 };
 
@@ -136,12 +136,6 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         };
         self.telling = Some(self.about(notice, data));
         self.done = true;
-        self
-    }
-
-    /// What it [carries](Self::carrying) has begun to leave as `op`.
-    pub(crate) fn going_on(mut self, op: Pending<'w, L>) -> Self {
-        self.op = op;
         self
     }
 
@@ -213,7 +207,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// Waits until it is done.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the peer, with the request to go on with; [`Error::PeerLost`].
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -232,10 +226,38 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
+    pub fn wait(mut self) -> Result<(), Error> {
         called!(self.remote.core.world);
-        let world = self.remote.core.world;
-        match world.retry(|| self.attempt()) {
+        self.attempt_within(Budget::UNLIMITED)
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the peer, [`Error::PeerLost`]: with the request, to continue with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Rma as _, epoch::Assert, rma::Operation};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(1)?;
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
+    /// let request = epoch.raccumulate(next, 0, &[7], Operation::SUM)?;
+    /// if let Err(late) = request.wait_within(Budget::microseconds(20)) {
+    ///     // Something else is done here.
+    ///     late.handle.wait()?;
+    /// }
+    /// epoch.end()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.remote.core.world);
+        match self.attempt_within(budget) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -248,6 +270,11 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     pub fn has_begun(&self) -> bool {
         let told = self.telling.as_ref().is_some_and(Telling::is_done);
         self.moved || self.op.is_under_way() || told
+    }
+
+    fn attempt_within(&mut self, budget: Budget) -> Result<(), Error> {
+        let world = self.remote.core.world;
+        world.within(budget, || world.retry(|| self.attempt()))
     }
 
     fn attempt(&mut self) -> Result<(), Refusal> {
@@ -275,14 +302,6 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
             self.done = !more;
         }
         Ok(())
-    }
-
-    /// [`wait`](Self::wait), for calls that give a request only if it is not done.
-    pub(crate) fn finish(self) -> Result<(), Unfinished<Option<Self>>> {
-        self.wait().map_err(|late| Unfinished {
-            handle: Some(late.handle),
-            error: late.error,
-        })
     }
 }
 

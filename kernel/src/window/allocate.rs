@@ -10,7 +10,7 @@ use flagpost_link::{Key, Link, Place, point};
 
 use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
-    Error, Made, Making, Model, Unfinished, World,
+    Budget, Error, Made, Making, Model, Unfinished, World,
     collective::Call,
     epoch::{EpochSlots, Strategy},
     making::Ways,
@@ -27,9 +27,8 @@ impl<'w, L: Link> World<'w, L> {
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
-    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
-    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
-    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::PeerLost`].
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     ///
     /// # Example
     /// ```
@@ -40,7 +39,7 @@ impl<'w, L: Link> World<'w, L> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn allocate<T: Pod>(&'w self, len: usize) -> Made<'w, L, Window<'w, T, L>> {
+    pub fn allocate<T: Pod>(&'w self, len: usize) -> Result<Window<'w, T, L>, Error> {
         called!(self);
         self.allocate_with::<T, EpochSlots<'w>>(len, ())
     }
@@ -52,9 +51,8 @@ impl<'w, L: Link> World<'w, L> {
     /// # Errors
     /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
-    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
-    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
-    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::PeerLost`].
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     ///
     /// # Example
     /// ```
@@ -75,12 +73,30 @@ impl<'w, L: Link> World<'w, L> {
         &'w self,
         len: usize,
         options: impl Into<Options<S::Options>>,
+    ) -> Result<Window<'w, T, L, S>, Error> {
+        called!(self);
+        self.allocate_within::<T, S>(len, options, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`World::allocate_with`], as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`World::allocate_with`]; [`Error::Timeout`] naming a rank that has not come, or
+    /// did not let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue
+    /// with.
+    #[track_caller]
+    pub fn allocate_within<T: Pod, S: Strategy<'w, L>>(
+        &'w self,
+        len: usize,
+        options: impl Into<Options<S::Options>>,
+        budget: Budget,
     ) -> Made<'w, L, Window<'w, T, L, S>> {
         called!(self);
         let Options { strategy, model } = options.into();
         let prepare = || self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
         let offer = |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.bytes);
-        Making::same(self, prepare, offer, Window::WAYS)
+        Making::same(self, prepare, offer, Window::WAYS, budget)
     }
 
     /// This rank's part of making a window. Takes nothing if it fails.
@@ -237,13 +253,15 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::Exposed`] while a request of the window is started; [`Error::EpochOpen`] while this
-    /// rank holds a lock of it; [`Error::EpochAbandoned`]; [`Error::Timeout`] naming a rank that
-    /// has not come. [`Error::Unmatched`] if notifications of it have come to this rank that no
+    /// rank holds a lock of it; [`Error::EpochAbandoned`]; [`Error::PeerLost`].
+    /// [`Error::Unmatched`] if notifications of it have come to this rank that no
     /// request has matched (all that were sent before the barrier are seen): match them with
     /// requests of this window, or [discard](Window::discard_notifications) them; other ranks'
     /// windows are free then, and until this one is, the ranks cannot make another
     /// ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked through,
-    /// since other windows' notifications fill the queue. All with the window, to try again.
+    /// since other windows' notifications fill the queue.
+    ///
+    /// The window is dropped then. [`free_within`](Self::free_within) gives it back, to try again.
     ///
     /// # Example
     /// ```
@@ -257,9 +275,22 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn free(self) -> Result<(), Unfinished<Self>> {
+    pub fn free(self) -> Result<(), Error> {
         called!(self.core.world);
-        match self.leave() {
+        self.free_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`free`](Self::free), as long as `budget` says; with the window again if that fails, also
+    /// for reasons that the program can mend.
+    ///
+    /// # Errors
+    /// Those of [`free`](Self::free); [`Error::Timeout`] naming a rank that has not come. All with
+    /// the window, to try again.
+    #[track_caller]
+    pub fn free_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.core.world);
+        match self.core.world.within(budget, || self.leave()) {
             Ok(()) => {
                 self.discard();
                 Ok(())

@@ -12,7 +12,7 @@ use flagpost_link::{Link, Place, Rank, point};
 
 use super::{Core, Memory, Options, Piece, Pieces, Window, allocate::bit, cell, core::TABLE};
 use crate::{
-    Error, Made, Making, World,
+    Budget, Error, Made, Making, Unfinished, World,
     epoch::{EpochSlots, Strategy},
 };
 
@@ -34,10 +34,8 @@ impl<'w, L: Link> World<'w, L> {
     /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
     /// [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
-    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::Timeout`] naming a rank that
-    /// has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a [`Making`] to
-    /// go on with. [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no
-    /// window.
+    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::PeerLost`].
+    /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
     ///
     /// [foMPI]: crate#sources
     ///
@@ -57,7 +55,7 @@ impl<'w, L: Link> World<'w, L> {
         memory: &'w Memory<'w, L>,
         range: Range<usize>,
         unit: usize,
-    ) -> Made<'w, L, Window<'w, T, L>> {
+    ) -> Result<Window<'w, T, L>, Error> {
         called!(self);
         self.create_with::<T, EpochSlots<'w>>(memory, range, unit, ())
     }
@@ -69,10 +67,8 @@ impl<'w, L: Link> World<'w, L> {
     /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
     /// [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
-    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
-    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
-    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken, and the memory
-    /// is in no window.
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::PeerLost`].
+    /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
     #[track_caller]
     pub fn create_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
@@ -80,6 +76,25 @@ impl<'w, L: Link> World<'w, L> {
         range: Range<usize>,
         unit: usize,
         options: impl Into<Options<S::Options>>,
+    ) -> Result<Window<'w, T, L, S>, Error> {
+        called!(self);
+        self.create_within::<T, S>(memory, range, unit, options, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`World::create_with`], as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`World::create_with`]; [`Error::Timeout`] naming a rank that has not come, or did
+    /// not let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue with.
+    #[track_caller]
+    pub fn create_within<T: Pod, S: Strategy<'w, L>>(
+        &'w self,
+        memory: &'w Memory<'w, L>,
+        range: Range<usize>,
+        unit: usize,
+        options: impl Into<Options<S::Options>>,
+        budget: Budget,
     ) -> Made<'w, L, Window<'w, T, L, S>> {
         called!(self);
         let options = options.into();
@@ -103,7 +118,7 @@ impl<'w, L: Link> World<'w, L> {
         let note = |window: &Window<'w, T, L, S>, rank: Rank, place: &[u32]| {
             window.core.note(rank, place);
         };
-        Making::rows(self, prepare, row, note, Window::WAYS)
+        Making::rows(self, prepare, row, note, Window::WAYS, budget)
     }
 
     /// This rank's part. Takes nothing if it fails.

@@ -36,7 +36,7 @@ impl<'w, L: Link> World<'w, L> {
     /// let mut read = [0_u32];
     /// memory.read(36, &mut read)?;
     /// assert_eq!((memory.len(), read), (64, [8]));
-    /// memory.release()?;
+    /// memory.release().expect("it is in no window");
     /// # Ok(())
     /// # });
     /// ```

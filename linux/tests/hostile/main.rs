@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flagpost::{Budget, Config, Error, Source, Tag, Validation, VectorLink, World};
+use flagpost::{Budget, Config, Error, Session, Source, Tag, Validation, VectorLink, World};
 use flagpost_hal::{Topology as _, UncachedMemory};
 use flagpost_linux::{
     Coherent, Emulated, Linked, Linux, Mode, RunError, SoftwareCoherent, machines_with,
@@ -209,18 +209,19 @@ impl Trial<'_> {
         Linux<M>: UncachedMemory,
     {
         let mut arena = vec![0; 16384];
-        let link = M::link(machine.clone(), 1)?;
-        let mut config = Config::default();
-        if self.plan.early {
-            config.budget = BUDGET_OF_START;
-        }
-        let world = World::start(link, &mut arena, config)?;
+        let link = M::link(machine.clone(), Session::FIRST)?;
+        let meeting = match self.plan.early {
+            true => BUDGET_OF_START,
+            false => Budget::UNLIMITED,
+        };
+        let world = World::start_within(link, &mut arena, Config::default(), meeting)?;
         let memory = [world.reserve(256)?, world.reserve(256)?];
         let validation = match self.seed % 2 {
             0 => Validation::Counter,
             _ => Validation::Invalidation,
         };
-        let stage = Stage::new(&world, memory.each_ref(), validation)?;
+        let stage = || Stage::new(&world, memory.each_ref(), validation, meeting);
+        let stage = world.within(meeting, stage)?;
         if !self.plan.early {
             assert!(machine.meet());
         }
@@ -234,12 +235,11 @@ impl Trial<'_> {
             }
             return Ok(());
         }
-        world.set_budget(BUDGET);
         let mut request = stage.slots.expect(0..4, Source::Any, Tag(1), 1)?;
         for _ in 0..OPERATIONS {
             let (kind, before) = (chance.below(KINDS), processor_time());
             // Wrong data and errors are the attacker's to cause.
-            let ended = operate(&stage, &mut request, kind, chance);
+            let ended = world.within(BUDGET, || operate(&stage, &mut request, kind, chance));
             let spent = processor_time().saturating_sub(before);
             assert!(spent < MOST, "operation {kind} has worked for {spent:?}");
             self.tally.ended.fetch_add(1, SeqCst);

@@ -2,12 +2,12 @@
 
 use flagpost::rma::Operation;
 use flagpost::{
-    Compare, Counter, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Events,
-    MatchVector, MatchingList, Memory, Rank, Request, Rma as _, Source, Tag, TagFilter, Validation,
-    VectorLink, Window, World,
+    Budget, Compare, Counter, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error,
+    Events, MatchVector, MatchingList, Memory, Rank, Request, Rma as _, Source, Tag, TagFilter,
+    Unfinished, Validation, VectorLink, Window, World,
 };
 
-use crate::Chance;
+use crate::{BUDGET, Chance};
 
 /// How many kinds of operations there are.
 pub(crate) const KINDS: u32 = 26;
@@ -33,30 +33,37 @@ impl<'w, L: VectorLink> Stage<'w, L> {
         world: &'w World<'w, L>,
         memory: [&'w Memory<'w, L>; 2],
         validation: Validation,
+        meeting: Budget,
     ) -> Result<Self, Error> {
-        let mut counted = world.allocate(20)?;
+        let mut counted = ends(world.allocate_within(20, (), meeting))?;
         counted.set_num_notify(2)?;
-        let dynamic = world.dynamic(DynamicOptions {
+        let options = DynamicOptions {
             regions: 2,
             validation,
             ..DynamicOptions::default()
-        })?;
+        };
+        let dynamic = ends(world.dynamic_within(options, (), meeting))?;
         let attached = dynamic.attach(memory[0])?;
         Ok(Self {
             world,
-            slots: world.allocate(20)?,
-            vector: world.allocate_with(20, ())?,
-            list: world.allocate_with(20, 4)?,
+            slots: ends(world.allocate_within(20, (), meeting))?,
+            vector: ends(world.allocate_within(20, (), meeting))?,
+            list: ends(world.allocate_within(20, 4, meeting))?,
             counted,
-            created: world.create(memory[1], 0..256, 8)?,
-            events: world.events(2)?,
+            created: ends(world.create_within(memory[1], 0..256, 8, (), meeting))?,
+            events: ends(world.events_within(2, meeting))?,
             dynamic,
             attached,
         })
     }
 }
 
-/// One operation, whatever comes of it.
+/// What a call gives that does not continue.
+fn ends<T, H>(call: Result<T, Unfinished<H>>) -> Result<T, Error> {
+    call.map_err(Unfinished::give_up)
+}
+
+/// One operation, whatever comes of it; in the scope of [`BUDGET`].
 pub(crate) fn operate<L: VectorLink>(
     stage: &Stage<'_, L>,
     request: &mut Request<'_, L>,
@@ -70,7 +77,10 @@ pub(crate) fn operate<L: VectorLink>(
     let group = [peer];
     let group = stage.world.group(&group)?;
     match kind {
-        0 => slots.put_notify(peer, index, &[1; 4], Tag(1))?,
+        0 => {
+            let put = slots.rput_notify(peer, index, &[1; 4], Tag(1))?;
+            ends(put.wait_within(BUDGET))?;
+        }
         1 => {
             request.start()?;
         }
@@ -81,47 +91,56 @@ pub(crate) fn operate<L: VectorLink>(
             request.wait()?;
         }
         4 => {
-            let lock = slots.lock_exclusive(peer)?;
+            let lock = ends(slots.lock_exclusive_within(peer, BUDGET))?;
             lock.put(peer, index, &[1, 2])?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         5 => {
-            let lock = slots.lock_queued(peer)?;
-            lock.fetch_and_op(peer, index, 3, Operation::SUM)?;
-            lock.unlock()?;
+            let lock = ends(slots.lock_queued_within(peer, BUDGET))?;
+            ends(
+                lock.rfetch_and_op(peer, index, 3, Operation::SUM)?
+                    .wait_within(BUDGET),
+            )?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         6 => {
-            let lock = slots.lock_all()?;
-            lock.compare_and_swap(peer, index, 0, 1)?;
+            let lock = ends(slots.lock_all_within(BUDGET))?;
+            ends(
+                lock.rcompare_and_swap(peer, index, 0, 1)?
+                    .wait_within(BUDGET),
+            )?;
             lock.accumulate(peer, index, &[1; 9], Operation::MAX)?;
             lock.flush(peer)?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         7 => {
             let epoch = slots.start(&group)?;
             epoch.put(peer, index, &[1])?;
-            epoch.complete()?;
+            ends(epoch.complete_within(BUDGET))?;
         }
-        8 => slots.post(&group)?.wait()?,
+        8 => ends(ends(slots.post_within(&group, BUDGET))?.wait_within(BUDGET))?,
         9 => {
             let epoch = stage.vector.start(&group)?;
             epoch.put(peer, index, &[1])?;
-            epoch.complete()?;
+            ends(epoch.complete_within(BUDGET))?;
         }
-        10 => stage.vector.post(&group)?.wait()?,
+        10 => ends(ends(stage.vector.post_within(&group, BUDGET))?.wait_within(BUDGET))?,
         11 => {
             let epoch = stage.list.start(&group)?;
             epoch.get(peer, index, &mut [0; 3])?;
-            epoch.complete()?;
+            ends(epoch.complete_within(BUDGET))?;
         }
-        12 => stage.list.post(&group)?.wait()?,
+        12 => ends(ends(stage.list.post_within(&group, BUDGET))?.wait_within(BUDGET))?,
         13 => stage.world.barrier()?,
         14 => {
             let mut data = [index as u64; 5];
             stage.world.allreduce(&mut data, u64::wrapping_add)?;
             stage.world.broadcast(peer, &mut data)?;
         }
-        15 => counted.put_notify(peer, index, &[1], Counter(0))?,
+        15 => {
+            let put = counted.rput_notify(peer, index, &[1], Counter(0))?;
+            ends(put.wait_within(BUDGET))?;
+        }
         16 => {
             counted.signal_wait_until(0..1, 0, Compare::Ge, 1)?;
         }
@@ -130,48 +149,60 @@ pub(crate) fn operate<L: VectorLink>(
             counted.probe(Source::Any, TagFilter::Any)?;
         }
         18 => {
-            let lock = dynamic.window().lock_shared(peer)?;
+            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
             let memory = dynamic.at(&lock, attached);
             memory.get(peer, index, &mut [0_u64; 2])?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         19 => {
-            let lock = dynamic.window().lock_shared(peer)?;
+            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
             let memory = dynamic.at(&lock, attached);
             memory.put(peer, index, &[7_u64; 5])?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         20 => {
-            let lock = dynamic.window().lock_shared(peer)?;
+            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
             let memory = dynamic.at::<u64, _>(&lock, attached);
-            memory.fetch_and_op(peer, index, 3, Operation::SUM)?;
+            ends(
+                memory
+                    .rfetch_and_op(peer, index, 3, Operation::SUM)?
+                    .wait_within(BUDGET),
+            )?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         21 => {
-            let lock = dynamic.window().lock_shared(peer)?;
+            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
             let memory = dynamic.at::<u32, _>(&lock, attached);
-            memory.compare_and_swap(peer, index, 0, 3)?;
+            ends(
+                memory
+                    .rcompare_and_swap(peer, index, 0, 3)?
+                    .wait_within(BUDGET),
+            )?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         22 => {
             // Nothing is there, most likely.
-            let lock = dynamic.window().lock_shared(peer)?;
+            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
             let memory = dynamic.at(&lock, Displacement::new(chance.next().into()));
             memory.get(peer, 0, &mut [0_u64; 2])?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         23 => {
-            let lock = created.lock_shared(peer)?;
+            let lock = ends(created.lock_shared_within(peer, BUDGET))?;
             lock.get(peer, index, &mut [0; 3])?;
-            lock.fetch_and_op(peer, index, 3, Operation::SUM)?;
+            ends(
+                lock.rfetch_and_op(peer, index, 3, Operation::SUM)?
+                    .wait_within(BUDGET),
+            )?;
             lock.accumulate(peer, index, &[3; 2], Operation::SUM)?;
-            lock.unlock()?;
+            ends(lock.unlock_within(BUDGET))?;
         }
         24 => {
-            created.put_notify(peer, index, &[3; 3], Tag(1))?;
-            stage.events.post(peer, 0)?;
+            let put = created.rput_notify(peer, index, &[3; 3], Tag(1))?;
+            ends(put.wait_within(BUDGET))?;
+            ends(stage.events.post_within(peer, 0, BUDGET))?;
             stage.events.query(0)?;
         }
         _ => {

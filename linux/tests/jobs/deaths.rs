@@ -75,7 +75,7 @@ fn play(
         }
         match phase {
             "exposed" => {
-                let _exposure = window.post(&others).map_err(|left| left.error)?;
+                let _exposure = window.post(&others)?;
                 for rank in &left {
                     window.put_notify(*rank, 0, &[1], told)?;
                 }
@@ -86,7 +86,7 @@ fn play(
                 die();
             }
             "lock" => {
-                let _lock = window.lock_exclusive(left[0]).map_err(|left| left.error)?;
+                let _lock = window.lock_exclusive(left[0])?;
                 for rank in &left {
                     window.put_notify(*rank, 0, &[1], told)?;
                 }
@@ -106,17 +106,17 @@ fn play(
         // It has exposed its piece once, and does not do so again.
         "exposed" => {
             notified.wait()?;
-            window.start(&only)?.complete().map_err(|left| left.error)?;
-            window.start(&only)?.complete().map_err(|left| left.error)
+            window.start(&only)?.complete()?;
+            window.start(&only)?.complete()
         }
         "started" => {
-            let exposure = window.post(&only).map_err(|left| left.error)?;
-            exposure.wait().map(|_| ()).map_err(|left| left.error)
+            let exposure = window.post(&only)?;
+            exposure.wait().map(|_| ())
         }
         "lock" => {
             notified.wait()?;
             let locked = window.lock_exclusive(left[0]);
-            locked.map(|_| ()).map_err(|left| left.error)
+            locked.map(|_| ())
         }
         _ => notified.wait().map(|_| ()),
     };

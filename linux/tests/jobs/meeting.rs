@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode, Stdio};
 
-use flagpost::{Budget, Config};
+use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
 
 use super::{PART, ended, other, words};
@@ -13,13 +13,8 @@ const SECONDS: &str = "FLAGPOST_TEST_SECONDS";
 pub(super) fn rank() -> ExitCode {
     let seconds = std::env::var(SECONDS).ok();
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
-    let budget = seconds.map_or(Budget::UNLIMITED, Budget::seconds);
-    let config = Config {
-        budget,
-        ..Config::default()
-    };
     let setup = Setup {
-        config,
+        meeting: seconds.map_or(Budget::UNLIMITED, Budget::seconds),
         ..Setup::default()
     };
     run_with::<Coherent, _>(setup, |world| {

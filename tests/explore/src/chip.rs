@@ -13,7 +13,7 @@ use flagpost_sim::{
     Bounds, Config, Explored, Method, Preset, Profile, Report, SccBus, Sim, SimCore, Sweep,
 };
 use flagpost_tests::{
-    Bell, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, link_cases, mapped,
+    Bell, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, link_cases, mapped,
 };
 
 use crate::network::Network;
@@ -28,7 +28,7 @@ impl<const LINE: usize> Platform for NoRegisters<LINE> {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
@@ -55,7 +55,7 @@ impl Platform for Port {
 
     fn link(
         machine: &Scc<SccBus>,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)

@@ -11,7 +11,7 @@ use flagpost_hal::{
     Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::SimCore;
-use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};
+use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, Session, link_cases};
 
 use crate::run_case;
 
@@ -22,7 +22,11 @@ impl Platform for CoherentSimulator {
     type Machine = Coherent;
     type Link = Mapped<Coherent, Native>;
 
-    fn link(machine: &Coherent, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
+    fn link(
+        machine: &Coherent,
+        session: Session,
+        ring: Option<Ring>,
+    ) -> Result<Self::Link, Refusal> {
         Mapped::start_native(machine.clone(), session, ring)
     }
 

@@ -37,7 +37,9 @@ use flagpost_hal::{
     Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
-use flagpost_tests::{AtomicU32, Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped};
+use flagpost_tests::{
+    AtomicU32, Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped,
+};
 use smallvec::SmallVec;
 
 /// The simulator with late loads, as the cases see it.
@@ -47,7 +49,7 @@ impl Platform for LateSimulator {
     type Machine = Late;
     type Link = Mapped<Late>;
 
-    fn link(machine: &Late, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
+    fn link(machine: &Late, session: Session, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }
 

@@ -29,6 +29,7 @@ use flagpost_hal::Topology;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{
     Args, AtomicU32, Bell, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring,
+    Session,
     mapped,
 };
 
@@ -48,7 +49,7 @@ impl<const LINE: usize> Platform for Simulator<LINE> {
 
     fn link(
         machine: &SimCore<LINE>,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
@@ -85,7 +86,7 @@ fn run_case<P: Platform<Machine: Topology>>(
     let run = |machine, arena: &mut [u32]| {
         (case.run)(&mut Context {
             machine,
-            session: 0x5E55_0001,
+            session: Session::FIRST,
             args: Args::default(),
             arena,
             report: &mut |_, _| (),

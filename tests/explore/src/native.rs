@@ -2,7 +2,7 @@
 //! link can run.
 
 use flagpost_sim::SimCore;
-use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, link_cases};
+use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, Session, link_cases};
 
 use crate::run_case;
 
@@ -13,7 +13,11 @@ impl Platform for NativeSimulator {
     type Machine = SimCore;
     type Link = Mapped<SimCore, Native>;
 
-    fn link(machine: &SimCore, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
+    fn link(
+        machine: &SimCore,
+        session: Session,
+        ring: Option<Ring>,
+    ) -> Result<Self::Link, Refusal> {
         Mapped::start_native(machine.clone(), session, ring)
     }
 

@@ -2,7 +2,7 @@
 
 use flagpost_network::Networked;
 use flagpost_sim::{Nic, SimCore};
-use flagpost_tests::{Platform, Refusal, Ring};
+use flagpost_tests::{Platform, Refusal, Ring, Session};
 
 /// The kernel's link over the simulated network.
 pub type Mock = Networked<Nic>;
@@ -14,7 +14,7 @@ impl Platform for Network {
     type Machine = SimCore;
     type Link = Mock;
 
-    fn link(machine: &SimCore, _session: u32, ring: Option<Ring>) -> Result<Mock, Refusal> {
+    fn link(machine: &SimCore, _session: Session, ring: Option<Ring>) -> Result<Mock, Refusal> {
         let nic = Nic::open(machine.clone());
         match ring {
             Some(ring) => Mock::start_with_queue(nic, ring.entries()),

@@ -4,7 +4,7 @@
 //! Most end with a call of [`simulate`].
 #![forbid(unsafe_code)]
 
-use flagpost::{Config, Error, World};
+use flagpost::{Config, Error, Session, World};
 use flagpost_hal::{Coherence, Region, Relax, Topology, UncachedMemory, Watch};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Profile, Report, Sim, SimCore};
@@ -65,7 +65,7 @@ fn reports(
         };
         Sim::new(chip).run(|core| {
             let mut words = [0; WORDS];
-            let link = Mapped::start(core, 1)?;
+            let link = Mapped::start(core, Session::FIRST)?;
             program(&World::start(link, &mut words, Config::default())?)
         })
     })

@@ -2,7 +2,7 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{
-    Budget, Config, Error, Link, MatchVector, MatchingList, Rank, Rma as _, Tag, Window, World,
+    Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Window, World,
 };
 use flagpost_hal::{
     Address, Amo, Clock, Coherence, Machine, NativeAtomics, Relax, UncachedMemory, Watch,
@@ -162,13 +162,11 @@ fn told_twice(core: &Core, remedy: bool) -> Outcome {
 /// Joins the world, allocates a window, and ends the set-up.
 pub fn in_world<M: Machine>(
     machine: M,
-    budget: Budget,
     go: impl FnOnce(),
     run: impl FnOnce(&World<'_, Mapped<M>>, &Window<'_, u32, Mapped<M>>) -> Outcome,
 ) -> Outcome {
     joined(machine, |world| {
         let window = world.allocate(2).map_err(|_| "no window")?;
-        world.set_budget(budget);
         go();
         run(world, &window)
     })
@@ -180,20 +178,23 @@ pub fn joined<M: Machine>(
     run: impl for<'w> FnOnce(&'w World<'w, Mapped<M>>) -> Outcome,
 ) -> Outcome {
     let mut arena = [0; 64];
-    let config = Config {
-        unexpected: 4,
-        budget: Budget::UNLIMITED,
-    };
-    let link = Mapped::start_with_ring(machine, 0x5E55_0001, Ring::Shared { entries: 2 })
+    let config = Config { unexpected: 4 };
+    let link = Mapped::start_with_ring(machine, Session::FIRST, Ring::Shared { entries: 2 })
         .map_err(|_| "no link")?;
     let world = World::start(link, &mut arena, config).map_err(|_| "no world")?;
     run(&world)
 }
 
+/// The budget of calls that are late when the search says so.
+pub const SECOND: Budget = Budget::seconds(1);
+
 /// Repeats `call` while its budget runs out.
-pub fn again<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, &'static str> {
+pub fn again<M: Machine, T>(
+    world: &World<'_, Mapped<M>>,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, &'static str> {
     loop {
-        match call() {
+        match world.within(SECOND, &mut call) {
             Ok(done) => return Ok(done),
             Err(Error::Timeout(_)) => {}
             Err(_) => return Err("a call failed"),
@@ -217,9 +218,9 @@ pub fn unless_late<T, H>(
 
 /// Epochs of origin 0 and target 1. Remedy: a call that was late is gone on with, on its handle;
 /// else the handle is dropped and the call made again.
-fn late_epochs<'w, L: Link, S: Strategy<'w, L>>(
-    world: &World<'_, L>,
-    window: &Window<'w, u32, L, S>,
+fn late_epochs<'w, M: Machine, S: Strategy<'w, Mapped<M>>>(
+    world: &World<'_, Mapped<M>>,
+    window: &Window<'w, u32, Mapped<M>, S>,
     epochs: u32,
     remedy: bool,
 ) -> Outcome {
@@ -229,22 +230,22 @@ fn late_epochs<'w, L: Link, S: Strategy<'w, L>>(
     let (origins, targets) = (group(&origins)?, group(&targets)?);
     for epoch in 1..=epochs {
         if world.rank() == target {
-            let mut posting = window.post(&origins);
+            let mut posting = window.post_within(&origins, SECOND);
             let mut exposure = loop {
                 match unless_late(posting)? {
                     Ok(exposure) => break exposure,
-                    Err(handle) if remedy => posting = handle.go_on(),
+                    Err(handle) if remedy => posting = handle.go_on_within(SECOND),
                     Err(handle) => {
                         drop(handle);
-                        posting = window.post(&origins);
+                        posting = window.post_within(&origins, SECOND);
                     }
                 }
             };
-            while let Err(handle) = unless_late(exposure.wait())? {
+            while let Err(handle) = unless_late(exposure.wait_within(SECOND))? {
                 if !remedy {
                     drop(handle);
                     // Whoever has no handle can only begin another epoch.
-                    let _ = unless_late(window.post(&origins))?;
+                    let _ = unless_late(window.post_within(&origins, SECOND))?;
                     return Err("an abandoned window was used");
                 }
                 exposure = handle;
@@ -252,15 +253,15 @@ fn late_epochs<'w, L: Link, S: Strategy<'w, L>>(
             check(window.local().get(0) == Ok(epoch), "old data")?;
         } else {
             let access = window.start(&targets).map_err(|_| "epoch abandoned")?;
-            again(|| access.put(target, 0, &[epoch]))?;
-            let mut completing = access.complete();
+            again(world, || access.put(target, 0, &[epoch]))?;
+            let mut completing = access.complete_within(SECOND);
             while let Err(handle) = unless_late(completing)? {
                 if !remedy {
                     drop(handle);
                     let _ = window.start(&targets).map_err(|_| "epoch abandoned")?;
                     return Err("an abandoned window was used");
                 }
-                completing = handle.go_on();
+                completing = handle.go_on_within(SECOND);
             }
         }
     }
@@ -270,7 +271,6 @@ fn late_epochs<'w, L: Link, S: Strategy<'w, L>>(
 fn late_slots(core: &Core, epochs: u32, remedy: bool) -> Outcome {
     in_world(
         core.clone(),
-        Budget::seconds(1),
         || go(core),
         |world, window| late_epochs(world, window, epochs, remedy),
     )
@@ -280,7 +280,6 @@ fn late_vector(core: &Core, epochs: u32, remedy: bool) -> Outcome {
     joined(core.clone(), |world| {
         let window = world.allocate_with::<_, MatchVector<'_>>(2, ());
         let window = window.map_err(|_| "no window")?;
-        world.set_budget(Budget::seconds(1));
         go(core);
         late_epochs(world, &window, epochs, remedy)
     })
@@ -290,7 +289,6 @@ fn late_list(core: &Core, epochs: u32, remedy: bool) -> Outcome {
     joined(core.clone(), |world| {
         let window = world.allocate_with::<_, MatchingList<'_>>(2, 1);
         let window = window.map_err(|_| "no window")?;
-        world.set_budget(Budget::seconds(1));
         go(core);
         late_epochs(world, &window, epochs, remedy)
     })
@@ -300,15 +298,17 @@ fn late_list(core: &Core, epochs: u32, remedy: bool) -> Outcome {
 /// cancels its request and starts anew, which forgets what was matched.
 fn late_notifications(core: &Core, remedy: bool) -> Outcome {
     let [origin, target] = [0, 1].map(Rank::new);
-    let budget = Budget::seconds(1);
     in_world(
         core.clone(),
-        budget,
         || go(core),
         |world, window| {
             if world.rank() == origin {
                 for number in 1..=2 {
-                    again(|| Ok(window.put_notify(target, number - 1, &[7], Tag(1))?))?;
+                    let put = window.rput_notify(target, number - 1, &[7], Tag(1));
+                    let mut put = put.map_err(|_| "a call failed")?;
+                    while let Err(rest) = unless_late(put.wait_within(SECOND))? {
+                        put = rest;
+                    }
                 }
             } else {
                 let mut request = window
@@ -316,7 +316,7 @@ fn late_notifications(core: &Core, remedy: bool) -> Outcome {
                     .map_err(|_| "no request")?;
                 request.start().map_err(|_| "not started")?;
                 loop {
-                    match request.wait() {
+                    match request.wait_within(SECOND) {
                         Ok(_) => break,
                         Err(Error::Timeout(_)) if remedy => {}
                         Err(Error::Timeout(_)) => {
@@ -329,7 +329,7 @@ fn late_notifications(core: &Core, remedy: bool) -> Outcome {
                 let right = window.local().get(0) == Ok(7) && window.local().get(1) == Ok(7);
                 check(right, "old data")?;
             }
-            again(|| world.barrier())
+            again(world, || world.barrier())
         },
     )
 }

@@ -10,12 +10,13 @@
 use flagpost::epoch::{Assert, Fence, Lock};
 use flagpost::rma::Operation;
 use flagpost::{
-    Budget, Displacement, DynamicOptions, Error, Made, Rank, Rma as _, Unfinished, Window, World,
+    Displacement, DynamicOptions, EpochSlots, Error, Made, Rank, Rma as _, Unfinished, Window,
+    World,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Profile, SimCore};
 
-use super::budgets::{again, joined, unless_late};
+use super::budgets::{SECOND, again, joined, unless_late};
 use crate::hazards::bench::*;
 
 type Shared<'w> = Window<'w, u32, Mapped<SimCore<8>>>;
@@ -121,7 +122,10 @@ pub const ALL: &[Hazard] = &[
         expiry,
         |core, remedy| {
             makes(core, |world| {
-                made(remedy, || world.allocate::<u32>(2)).map(drop)
+                made(remedy, || {
+                    world.allocate_within::<u32, EpochSlots<'_>>(2, (), SECOND)
+                })
+                .map(drop)
             })
         },
         &["a call failed"],
@@ -130,7 +134,11 @@ pub const ALL: &[Hazard] = &[
         "21j kernel: events that are late are made anew",
         expiries(1),
         expiry,
-        |core, remedy| makes(core, |world| made(remedy, || world.events(2)).map(drop)),
+        |core, remedy| {
+            makes(core, |world| {
+                made(remedy, || world.events_within(2, SECOND)).map(drop)
+            })
+        },
         &["a call failed"],
     ),
     late(
@@ -144,7 +152,10 @@ pub const ALL: &[Hazard] = &[
                 ..DynamicOptions::default()
             };
             makes(core, |world| {
-                made(remedy, || world.dynamic(options)).map(drop)
+                made(remedy, || {
+                    world.dynamic_within::<EpochSlots<'_>>(options, (), SECOND)
+                })
+                .map(drop)
             })
         },
         &["a call failed"],
@@ -156,9 +167,9 @@ pub const ALL: &[Hazard] = &[
         |core, remedy| {
             joined(core.clone(), |world| {
                 let memory = world.reserve(8).map_err(|_| "no memory")?;
-                world.set_budget(Budget::seconds(1));
                 go(core);
-                let windows: Shared<'_> = made(remedy, || world.create(&memory, 0..8, 4))?;
+                let windows: Shared<'_> =
+                    made(remedy, || world.create_within(&memory, 0..8, 4, (), SECOND))?;
                 check(windows.len() == 2, "wrong length")
             })
         },
@@ -179,7 +190,11 @@ pub const LONG: &[Hazard] = &[
         "21f kernel: a lock that is late is dropped",
         expiries(1),
         expiry,
-        |core, remedy| locks(core, [remedy, true], |window| window.lock_exclusive(ZERO)),
+        |core, remedy| {
+            locks(core, [remedy, true], |window| {
+                window.lock_exclusive_within(ZERO, SECOND)
+            })
+        },
         &["an addition is missing"],
     ),
     late(
@@ -203,21 +218,33 @@ pub const LONG: &[Hazard] = &[
         "21f kernel: a lock that is late is dropped, in the queue",
         expiries(1),
         expiry,
-        |core, remedy| locks(core, [remedy, true], |window| window.lock_queued(ZERO)),
+        |core, remedy| {
+            locks(core, [remedy, true], |window| {
+                window.lock_queued_within(ZERO, SECOND)
+            })
+        },
         &["an addition is missing"],
     ),
     late(
         "21f kernel: an unlock that is late is dropped",
         REFUSED,
         refused,
-        |core, remedy| locks(core, [true, remedy], |window| window.lock_exclusive(ZERO)),
+        |core, remedy| {
+            locks(core, [true, remedy], |window| {
+                window.lock_exclusive_within(ZERO, SECOND)
+            })
+        },
         &["epoch abandoned"],
     ),
     late(
         "21f kernel: an unlock that is late is dropped, in the queue",
         expiries(1),
         expiry,
-        |core, remedy| locks(core, [true, remedy], |window| window.lock_queued(ZERO)),
+        |core, remedy| {
+            locks(core, [true, remedy], |window| {
+                window.lock_queued_within(ZERO, SECOND)
+            })
+        },
         &["epoch abandoned"],
     ),
     late(
@@ -252,7 +279,6 @@ fn in_window(
 ) -> Outcome {
     joined(core.clone(), |world| {
         let window = world.allocate(words).map_err(|_| "no window")?;
-        world.set_budget(Budget::seconds(1));
         go(core);
         run(world, &window)
     })
@@ -268,11 +294,13 @@ type Ask =
 fn locks(core: &SimCore<8>, [remedy, at_unlock]: [bool; 2], ask: Ask) -> Outcome {
     in_window(core, 1, |world, window| {
         let locked = |change: &dyn Fn(&Held<'_, '_>) -> Outcome| {
-            let Some(lock) = finish(ask(window), remedy, |late| late.go_on())? else {
+            let Some(lock) = finish(ask(window), remedy, |late| late.go_on_within(SECOND))? else {
                 return Ok(());
             };
             change(&lock)?;
-            finish(lock.unlock(), at_unlock, |late| late.go_on())?;
+            finish(lock.unlock_within(SECOND), at_unlock, |late| {
+                late.go_on_within(SECOND)
+            })?;
             Ok(())
         };
         let got = |lock: &Held<'_, '_>| {
@@ -284,7 +312,7 @@ fn locks(core: &SimCore<8>, [remedy, at_unlock]: [bool; 2], ask: Ask) -> Outcome
             let sum = got(lock)? + 1;
             lock.put(ZERO, 0, &[sum]).map_err(|_| "no put")
         })?;
-        again(|| world.barrier())?;
+        again(world, || world.barrier())?;
         if world.rank() == ONE {
             locked(&|lock| check(got(lock)? == 2, "an addition is missing"))?;
         }
@@ -296,17 +324,28 @@ fn locks(core: &SimCore<8>, [remedy, at_unlock]: [bool; 2], ask: Ask) -> Outcome
 fn fences(core: &SimCore<8>, remedy: bool) -> Outcome {
     in_window(core, 1, |world, window| {
         let none = Assert::empty();
-        let begun = finish(window.fence(none), remedy, |late| late.go_on())?;
+        let begun = finish(window.fence_within(none, SECOND), remedy, |late| {
+            late.go_on_within(SECOND)
+        })?;
         let epoch: Fence<'_, '_, u32, _> = match begun {
             Some(epoch) => epoch,
             // Whoever has no handle can only begin anew.
-            None => finish(window.fence(none), remedy, |late| late.go_on())?.ok_or("twice late")?,
+            None => finish(window.fence_within(none, SECOND), remedy, |late| {
+                late.go_on_within(SECOND)
+            })?
+            .ok_or("twice late")?,
         };
         if world.rank() == ZERO {
             epoch.put(ONE, 0, &[7]).map_err(|_| "no put")?;
         }
-        if finish(epoch.end(), remedy, |late| late.go_on())?.is_none() {
-            finish(window.fence(none), remedy, |late| late.go_on())?;
+        if finish(epoch.end_within(SECOND), remedy, |late| {
+            late.go_on_within(SECOND)
+        })?
+        .is_none()
+        {
+            finish(window.fence_within(none, SECOND), remedy, |late| {
+                late.go_on_within(SECOND)
+            })?;
             return Ok(());
         }
         if world.rank() == ONE {
@@ -319,10 +358,9 @@ fn fences(core: &SimCore<8>, remedy: bool) -> Outcome {
 /// What all ranks make, and what they do together behind it.
 fn makes(core: &SimCore<8>, make: impl FnOnce(&Living<'_>) -> Outcome) -> Outcome {
     joined(core.clone(), |world| {
-        world.set_budget(Budget::seconds(1));
         go(core);
         make(world)?;
-        again(|| world.barrier())
+        again(world, || world.barrier())
     })
 }
 
@@ -334,7 +372,7 @@ fn made<'w, M>(
     loop {
         match unless_late(call)? {
             Ok(made) => return Ok(made),
-            Err(Some(making)) if remedy => call = making.go_on(),
+            Err(Some(making)) if remedy => call = making.go_on_within(SECOND),
             Err(_) => call = make(),
         }
     }
@@ -361,26 +399,27 @@ fn detaches(core: &SimCore<8>, remedy: bool) -> Outcome {
         };
         let reached = |lock: &Lock<'_, '_, u8, Mapped<SimCore<8>>>| {
             let words = window.at::<u32, _>(lock, Displacement::new(there[0]));
-            again(|| match words.get(ONE, 0, &mut [0]) {
+            again(world, || match words.get(ONE, 0, &mut [0]) {
                 Ok(()) => Ok(true),
                 Err(Error::NotAttached) => Ok(false),
                 Err(other) => Err(other),
             })
         };
-        world.set_budget(Budget::seconds(1));
         go(core);
         if let Some(lock) = &lock {
             reached(lock)?;
         } else if remedy {
-            again(|| window.detach(&memory))?;
+            again(world, || window.detach(&memory))?;
         } else {
             // As if it had come to an end.
-            let _ = window.detach(&memory);
+            let _ = world.within(SECOND, || window.detach(&memory));
         }
-        again(|| world.barrier())?;
+        again(world, || world.barrier())?;
         if let Some(lock) = lock {
             check(!reached(&lock)?, "detached memory was reached")?;
-            finish(lock.unlock(), true, |late| late.go_on())?;
+            finish(lock.unlock_within(SECOND), true, |late| {
+                late.go_on_within(SECOND)
+            })?;
         }
         Ok(())
     })
@@ -400,17 +439,16 @@ const fn brought(round: u32, rank: u32) -> [u32; 2] {
 /// Twice the same call, one behind the other.
 fn twice(core: &SimCore<8>, remedy: bool, call: Collective, expected: Expected) -> Outcome {
     joined(core.clone(), |world| {
-        world.set_budget(Budget::seconds(1));
         go(core);
         let me = world.rank().get().into();
         for round in 1..=2 {
             let mut words = brought(round, me);
-            let mut call = || call(world, round, &mut words);
+            let call = || call(world, round, &mut words);
             if remedy {
-                again(call)?;
+                again(world, call)?;
             } else {
                 // As if it had come to an end.
-                let _ = call();
+                let _ = world.within(SECOND, call);
             }
             check(words == expected(round, me), "wrong words")?;
         }
@@ -422,32 +460,31 @@ fn twice(core: &SimCore<8>, remedy: bool, call: Collective, expected: Expected) 
 fn accumulates(core: &SimCore<8>, remedy: bool) -> Outcome {
     const WORDS: usize = 9;
     in_window(core, WORDS, |world, window| {
-        let all = window.lock_all();
-        let all = finish(all, true, |late| late.go_on())?.ok_or("no lock")?;
+        let all = window.lock_all_within(SECOND);
+        let all = finish(all, true, |late| late.go_on_within(SECOND))?.ok_or("no lock")?;
         let ones = [1; WORDS];
-        let mut adding = all.accumulate(ZERO, 0, &ones, Operation::SUM);
-        while let Err(late) = adding {
-            match (late.error, late.handle) {
-                (Error::Timeout(_), Some(handle)) if remedy => {
-                    adding = handle.wait().map_err(|late| Unfinished {
-                        handle: Some(late.handle),
-                        error: late.error,
-                    });
-                }
-                (Error::Timeout(_), _) => {
-                    adding = all.accumulate(ZERO, 0, &ones, Operation::SUM);
-                }
-                _ => return Err("a call failed"),
-            }
+        let begin = || {
+            let adding = all.raccumulate(ZERO, 0, &ones, Operation::SUM);
+            adding.map_err(|_| "a call failed")
+        };
+        let mut adding = begin()?;
+        while let Err(rest) = unless_late(adding.wait_within(SECOND))? {
+            adding = if remedy { rest } else { begin()? };
         }
-        finish(all.unlock(), true, |late| late.go_on())?;
-        again(|| world.barrier())?;
+        finish(all.unlock_within(SECOND), true, |late| {
+            late.go_on_within(SECOND)
+        })?;
+        again(world, || world.barrier())?;
         if world.rank() == ONE {
-            let lock = finish(window.lock_shared(ZERO), true, |late| late.go_on())?;
+            let lock = finish(window.lock_shared_within(ZERO, SECOND), true, |late| {
+                late.go_on_within(SECOND)
+            })?;
             let lock = lock.ok_or("no lock")?;
             let mut found = [0; WORDS];
             lock.get(ZERO, 0, &mut found).map_err(|_| "no get")?;
-            finish(lock.unlock(), true, |late| late.go_on())?;
+            finish(lock.unlock_within(SECOND), true, |late| {
+                late.go_on_within(SECOND)
+            })?;
             check(found == [2; WORDS], "added twice")?;
         }
         Ok(())

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use flagpost::{
-    Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request, Source,
-    Status, Tag, TagFilter, Window, World, notify::test_any,
+    Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request,
+    Session, Source, Status, Tag, TagFilter, Unfinished, Window, World, notify::test_any,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
@@ -67,13 +67,16 @@ fn send<L: Link>(
     what: &Send,
     number: u32,
     put: &mut Regions,
+    budget: Budget,
 ) -> Result<(), Error> {
     let window = &windows[what.window];
     let me = window.world().rank();
     let mut data = [0; REGION];
     data[..what.len].fill(number);
     let index = me.index() * REGION + what.first;
-    window.put_notify(RECEIVER, index, &data[..what.len], Tag(what.tag))?;
+    let sending = window.rput_notify(RECEIVER, index, &data[..what.len], Tag(what.tag))?;
+    let sent = sending.wait_within(budget);
+    sent.map_err(Unfinished::give_up)?;
     put[what.window][what.first..what.first + what.len].fill(number);
     Ok(())
 }
@@ -248,13 +251,11 @@ fn receive<'w, L: Link>(
         let Some(own) = receiver.call(&mut requests, call)? else {
             continue;
         };
-        world.set_budget(Budget::microseconds(0));
-        match send(windows, &own, number, &mut put) {
+        match send(windows, &own, number, &mut put, Budget::microseconds(0)) {
             Ok(()) => sent += 1,
             Err(Error::Timeout(_)) => {}
             Err(error) => return Err(error),
         }
-        world.set_budget(Budget::UNLIMITED);
         receiver.feed();
         receiver.model.absorb();
     }
@@ -283,11 +284,10 @@ fn receive<'w, L: Link>(
 /// One rank's part.
 fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result<(), Error> {
     let log = Log::default();
-    let link = Mapped::start_with_ring(core, 1, program.ring)?;
+    let link = Mapped::start_with_ring(core, Session::FIRST, program.ring)?;
     let link = Recorded { link, log: &log };
     let config = WorldConfig {
         unexpected: program.unexpected,
-        budget: Budget::UNLIMITED,
     };
     let mut words = [0; 128];
     let world = World::start(link, &mut words, config)?;
@@ -303,7 +303,7 @@ fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result
     } else {
         let sends = &program.sends[world.rank().index() - 1];
         for (number, what) in (1..).zip(sends) {
-            send(&windows, what, number, &mut put)?;
+            send(&windows, what, number, &mut put, Budget::UNLIMITED)?;
         }
     }
     // What each rank has put last is there.

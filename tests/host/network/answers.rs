@@ -1,13 +1,12 @@
 //! Answers that the link keeps, since somebody may ask for them.
 
 use flagpost::{
-    Budget, Counter, Displacement, DynamicOptions, Error, Link as _, Rma as _, World,
-    rma::Operation,
+    Counter, Displacement, DynamicOptions, Error, Link as _, Rma as _, World, rma::Operation,
 };
 use flagpost_explore::Mock;
 use flagpost_sim::Wire;
 
-use crate::network::{error, peers, runs};
+use crate::network::{NONE, peers, runs};
 
 /// Calls that run out of their budget before the answer has come, again and again. Fails if each of
 /// them leaves its answer with the link, which would keep it for ever.
@@ -20,21 +19,21 @@ fn answers_that_nobody_asks_for_are_not_kept() {
         let memory = world.reserve(32)?;
         let (here, mut there) = (dynamic.attach(&memory)?, [0; 3]);
         world.allgather_with(here.get(), |rank, raw| there[rank.index()] = raw)?;
-        let all = dynamic.window().lock_all().map_err(error)?;
+        let all = dynamic.window().lock_all()?;
         let [peer, _] = peers(world);
         let at = Displacement::new(there[peer.index()]);
-        world.set_budget(Budget::microseconds(0));
         for _ in 0..50 {
-            assert!(matches!(window.notify_value(0), Err(Error::Timeout(_))));
-            let got = dynamic.at(&all, at).get(peer, 0, &mut [0_u8]);
+            let value = world.within(NONE, || window.notify_value(0));
+            assert!(matches!(value, Err(Error::Timeout(_))));
+            let got = || dynamic.at(&all, at).get(peer, 0, &mut [0_u8]);
+            let got = world.within(NONE, got);
             assert!(matches!(got, Err(Error::Timeout(_))));
         }
-        world.set_budget(Budget::UNLIMITED);
         assert_eq!(world.link().unanswered(), 0);
-        all.unlock().map_err(error)?;
+        all.unlock()?;
         world.barrier()?;
         dynamic.detach(&memory)?;
-        dynamic.free().map_err(error)?;
+        dynamic.free()?;
         world.barrier()
     });
 }
@@ -69,18 +68,20 @@ fn handles_that_are_dropped_leave_no_answer() {
         window.set_num_notify(2)?;
         window.set_notify_value(1, 1)?;
         let events = world.events(1)?;
-        let all = window.lock_all().map_err(error)?;
+        let all = window.lock_all()?;
         let [peer, _] = peers(world);
         let (data, mut into) = ([1], [0; 2]);
         let sum = Operation::SUM;
-        world.set_budget(Budget::microseconds(0));
         for _ in 0..2 {
-            drops(world, || all.fetch_and_op(peer, 0, 1, sum).err());
-            drops(world, || all.compare_and_swap(peer, 0, 1, 2).err());
-            drops(world, || all.accumulate(peer, 0, &data, sum).err());
+            drops(world, || all.rfetch_and_op(peer, 0, 1, sum));
+            drops(world, || all.rcompare_and_swap(peer, 0, 1, 2));
+            drops(world, || {
+                all.raccumulate(peer, 0, &data, sum)
+                    .map(|add| add.wait_within(NONE))
+            });
             drops(world, || all.raccumulate(peer, 0, &data, sum));
-            drops(world, || window.notify(peer, Counter(0)).err());
-            drops(world, || events.post(peer, 0).err());
+            drops(world, || window.rput_notify(peer, 0, &[], Counter(0)));
+            drops(world, || events.post_within(peer, 0, NONE).err());
             drops(world, || {
                 let mut request = window.expect_count(0..0, 1, 1)?;
                 request.start()?;
@@ -106,10 +107,9 @@ fn handles_that_are_dropped_leave_no_answer() {
                 break;
             }
         }
-        while all.get(peer, 0, &mut into).is_ok() {}
+        while world.within(NONE, || all.get(peer, 0, &mut into)).is_ok() {}
         assert_eq!(world.link().unanswered(), 0);
-        world.set_budget(Budget::UNLIMITED);
-        all.unlock().map_err(error)?;
+        all.unlock()?;
         world.barrier()
     });
 }
@@ -124,24 +124,21 @@ fn what_is_given_back_leaves_no_answer() {
         let dynamic = world.dynamic(DynamicOptions::default())?;
         let memory = world.reserve(32)?;
         let late = |call: &dyn Fn() -> bool| {
-            world.set_budget(Budget::microseconds(0));
-            assert!(call());
-            world.set_budget(Budget::UNLIMITED);
+            assert!(world.within(NONE, call));
             assert_ne!(world.link().unanswered(), 0);
         };
         late(&|| dynamic.attach(&memory).is_err());
-        dynamic.free().map_err(error)?;
+        dynamic.free()?;
         assert_eq!(world.link().unanswered(), 0);
         late(&|| window.reset_notify_value(0).is_err());
         window.set_num_notify(2)?;
         assert_eq!(world.link().unanswered(), 0);
         late(&|| window.reset_notify_value(1).is_err());
-        window.free().map_err(error)?;
+        window.free()?;
         assert_eq!(world.link().unanswered(), 0);
         let window = world.allocate::<u32>(1)?;
-        world.set_budget(Budget::microseconds(0));
-        drops(world, || window.lock_exclusive(world.rank()));
-        world.set_budget(Budget::UNLIMITED);
+        let lock = || window.lock_exclusive_within(world.rank(), NONE);
+        world.within(NONE, || drops(world, lock));
         world.barrier()
     });
 }

@@ -1,12 +1,10 @@
 //! Attach and detach, where budgets are shorter than the way of an answer.
 
-use flagpost::{
-    Budget, Displacement, DynamicOptions, DynamicWindow, Error, Rma as _, Validation, World,
-};
+use flagpost::{Displacement, DynamicOptions, DynamicWindow, Error, Rma as _, Validation, World};
 use flagpost_explore::Mock;
 use flagpost_sim::Wire;
 
-use crate::network::{error, in_the_end, peers, runs};
+use crate::network::{NONE, in_the_end, peers, runs};
 
 /// A budget of nothing runs out at each step that takes an answer; repeated calls go on there, and
 /// do nothing twice.
@@ -18,17 +16,14 @@ fn attaches_by_steps(world: &World<'_, Mock>, validation: Validation) -> Result<
     let window = world.dynamic(options)?;
     let memory = world.reserve(32)?;
     memory.write(0, &[7_u8])?;
-    world.set_budget(Budget::microseconds(0));
     let mut late = 0;
     let here = in_the_end(world, &mut late, || window.attach(&memory))?;
     // Its key, its name.
     assert!(late >= 2);
-    world.set_budget(Budget::UNLIMITED);
     let mut there = [0; 3];
     world.allgather_with(here.get(), |rank, raw| there[rank.index()] = raw)?;
     reads(&window, &there, Ok(7))?;
     world.barrier()?;
-    world.set_budget(Budget::microseconds(0));
     late = 0;
     in_the_end(world, &mut late, || window.detach(&memory))?;
     let steps = match validation {
@@ -38,10 +33,9 @@ fn attaches_by_steps(world: &World<'_, Mock>, validation: Validation) -> Result<
         Validation::Invalidation => 4,
     };
     assert!(late >= steps);
-    world.set_budget(Budget::UNLIMITED);
     world.barrier()?;
     reads(&window, &there, Err(Error::NotAttached))?;
-    window.free().map_err(error)
+    window.free()
 }
 
 /// Each reads a byte of both peers', `there`, and finds what is wanted.
@@ -60,8 +54,8 @@ fn reads(
         let found = window.at(&access, at).get(peer, 0, &mut byte);
         assert_eq!(found.map(|()| byte[0]), wanted);
     }
-    access.complete().map_err(error)?;
-    exposure.wait().map_err(error)
+    access.complete()?;
+    exposure.wait()
 }
 
 /// Fails if a step is done again or left out, or a reader is forgotten that was not told.
@@ -91,14 +85,13 @@ fn leaves_for_another(
     first.write(0, &[10_u8])?;
     second.write(0, &[20_u8])?;
     let mut late = 0;
-    world.set_budget(Budget::microseconds(0));
     for _ in 0..calls {
-        assert!(matches!(window.attach(first), Err(Error::Timeout(_))));
+        let late = world.within(NONE, || window.attach(first));
+        assert!(matches!(late, Err(Error::Timeout(_))));
     }
     let here = [second, first].map(|memory| {
         in_the_end(world, &mut late, || window.attach(memory)).map(Displacement::get)
     });
-    world.set_budget(Budget::UNLIMITED);
     let mut there = [[0; 3]; 2];
     for (here, there) in here.into_iter().zip(&mut there) {
         world.allgather_with(here?, |rank, raw| there[rank.index()] = raw)?;
@@ -106,18 +99,17 @@ fn leaves_for_another(
     reads(&window, &there[0], Ok(20))?;
     reads(&window, &there[1], Ok(10))?;
     world.barrier()?;
-    world.set_budget(Budget::microseconds(0));
     for _ in 0..calls {
-        assert!(matches!(window.detach(first), Err(Error::Timeout(_))));
+        let late = world.within(NONE, || window.detach(first));
+        assert!(matches!(late, Err(Error::Timeout(_))));
     }
     in_the_end(world, &mut late, || window.detach(second))?;
     in_the_end(world, &mut late, || window.detach(first))?;
-    world.set_budget(Budget::UNLIMITED);
     world.barrier()?;
     for there in there {
         reads(&window, &there, Err(Error::NotAttached))?;
     }
-    window.free().map_err(error)
+    window.free()
 }
 
 /// Fails if a step that one of them had begun, or had done, is taken for the other's.

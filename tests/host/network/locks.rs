@@ -6,7 +6,7 @@ use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, World, epoch::Lock
 use flagpost_explore::Mock;
 use flagpost_sim::Wire;
 
-use crate::network::{REFUSES, by_steps, error, peers, runs};
+use crate::network::{NONE, REFUSES, by_steps, peers, runs};
 
 /// A lock whose release runs out of its budget at each step is given back once: another exclusive
 /// one still keeps everybody from locking all.
@@ -17,29 +17,27 @@ fn an_unlock_goes_on_where_its_budget_ran_out() {
     runs(300, Wire::default(), |world| {
         let window = world.allocate::<u32>(1)?;
         if world.rank().get() == 0 {
-            let first = window.lock_exclusive(ONE).map_err(error)?;
-            let second = window.lock_exclusive(TWO).map_err(error)?;
-            world.set_budget(Budget::microseconds(0));
-            let (mut late, mut rest) = (0, first.unlock());
+            let first = window.lock_exclusive(ONE)?;
+            let second = window.lock_exclusive(TWO)?;
+            let (mut late, mut rest) = (0, first.unlock_within(NONE));
             while let Err(unfinished) = rest {
                 assert!(matches!(unfinished.error, Error::Timeout(_)));
                 late += 1;
                 world.link().relax();
-                rest = unfinished.handle.go_on();
+                rest = unfinished.handle.go_on_within(NONE);
             }
             assert!(late >= 1);
-            world.set_budget(Budget::UNLIMITED);
             world.barrier()?;
             second.put(TWO, 0, &[5])?;
-            second.unlock().map_err(error)?;
+            second.unlock()?;
         } else {
             world.barrier()?;
-            let all = window.lock_all().map_err(error)?;
+            let all = window.lock_all()?;
             let mut found = [0];
             all.get(TWO, 0, &mut found)?;
             // Whoever comes before the release finds nothing yet.
             assert_eq!(found, [5]);
-            all.unlock().map_err(error)?;
+            all.unlock()?;
         }
         world.barrier()
     });
@@ -54,23 +52,21 @@ fn a_lock_on_its_way_is_one_of_the_ranks() {
     runs(300, Wire::default(), |world| {
         let window = world.allocate::<u32>(1)?;
         if world.rank().get() == 0 {
-            let first = window.lock_exclusive(ONE).map_err(error)?;
-            world.set_budget(Budget::microseconds(0));
-            let second = window.lock_exclusive(TWO);
-            world.set_budget(Budget::UNLIMITED);
+            let first = window.lock_exclusive(ONE)?;
+            let second = window.lock_exclusive_within(TWO, NONE);
             assert!(second.is_err());
-            first.unlock().map_err(error)?;
-            let second = second.or_else(|late| late.handle.go_on()).map_err(error)?;
+            first.unlock()?;
+            let second = second.or_else(|late| late.handle.go_on())?;
             world.barrier()?;
             second.put(TWO, 0, &[5])?;
-            second.unlock().map_err(error)?;
+            second.unlock()?;
         } else {
             world.barrier()?;
-            let all = window.lock_all().map_err(error)?;
+            let all = window.lock_all()?;
             let mut found = [0];
             all.get(TWO, 0, &mut found)?;
             assert_eq!(found, [5]);
-            all.unlock().map_err(error)?;
+            all.unlock()?;
         }
         world.barrier()
     });
@@ -99,17 +95,15 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
             return world.barrier();
         }
         for _ in 0..4 {
-            world.set_budget(Budget::microseconds(1));
-            let lock = window.lock_queued(BUSY);
-            world.set_budget(Budget::UNLIMITED);
+            let lock = window.lock_queued_within(BUSY, Budget::microseconds(1));
             match lock {
-                Ok(lock) => lock.unlock().map_err(error)?,
-                Err(late) => late.handle.cancel().map_err(error)?,
+                Ok(lock) => lock.unlock()?,
+                Err(late) => late.handle.cancel()?,
             }
-            let lock = window.lock_queued(BUSY).map_err(error)?;
-            lock.unlock().map_err(error)?;
+            let lock = window.lock_queued(BUSY)?;
+            lock.unlock()?;
         }
-        window.notify(BUSY, Tag(1)).map_err(error)?;
+        window.notify(BUSY, Tag(1))?;
         world.barrier()
     });
 }
@@ -129,42 +123,48 @@ fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
     const TURNS: u32 = 300;
     let window = world.allocate::<u32>(1)?;
     let ask = || match how {
-        How::Queued => window.lock_queued(TWO),
-        How::Exclusive => window.lock_exclusive(TWO),
-        How::Shared => window.lock_shared(TWO),
-        How::All => window.lock_all(),
+        How::Queued => window.lock_queued_within(TWO, NONE),
+        How::Exclusive => window.lock_exclusive_within(TWO, NONE),
+        How::Shared => window.lock_shared_within(TWO, NONE),
+        How::All => window.lock_all_within(NONE),
     };
     let has = || match how {
-        How::Queued => window.lock_queued(TWO),
-        _ => window.lock_exclusive(TWO),
+        How::Queued => window.lock_queued_within(TWO, NONE),
+        _ => window.lock_exclusive_within(TWO, NONE),
     };
     match world.rank().get() {
         0 => {
             world.barrier()?;
             world.barrier()?;
-            let lock = by_steps(world, ask, |rest| rest.go_on())?;
-            by_steps(world, || lock.unlock(), |rest| rest.go_on())?;
+            let lock = by_steps(world, ask, |rest| rest.go_on_within(NONE))?;
+            by_steps(
+                world,
+                || lock.unlock_within(NONE),
+                |rest| rest.go_on_within(NONE),
+            )?;
         }
         1 => {
-            let lock = by_steps(world, has, |rest| rest.go_on())?;
+            let lock = by_steps(world, has, |rest| rest.go_on_within(NONE))?;
             world.barrier()?;
             world.barrier()?;
             (0..TURNS).for_each(|_| world.link().relax());
-            by_steps(world, || lock.unlock(), |rest| rest.go_on())?;
+            by_steps(
+                world,
+                || lock.unlock_within(NONE),
+                |rest| rest.go_on_within(NONE),
+            )?;
         }
         _ => {
             world.barrier()?;
-            world.set_budget(Budget::microseconds(0));
             let mut asked = ask();
             for _ in 0..TURNS {
                 asked = asked.or_else(|late| {
                     world.link().relax();
-                    late.handle.go_on()
+                    late.handle.go_on_within(NONE)
                 });
             }
-            world.set_budget(Budget::UNLIMITED);
             let late = asked.expect_err("it is rank 1's");
-            late.handle.cancel().map_err(error)?;
+            late.handle.cancel()?;
             world.barrier()?;
         }
     }
@@ -192,12 +192,13 @@ fn no_step_of_a_lock_is_left_out_where_it_was_refused() {
     for wire in [REFUSES, Wire::default()] {
         runs(60, wire, |world| {
             let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
-            let others = other.lock_all().map_err(error)?;
+            let others = other.lock_all()?;
             let turn = Cell::new(0_u32);
             let disturb = || {
                 turn.set(turn.get() + 1);
                 if turn.get().is_multiple_of(3) {
-                    let _ = others.put(peers(world)[0], 0, &[turn.get()]);
+                    let put = || others.put(peers(world)[0], 0, &[turn.get()]);
+                    let _ = world.within(NONE, put);
                 }
             };
             let get = |lock: &Lock<'_, '_, u32, Mock>| {
@@ -205,34 +206,34 @@ fn no_step_of_a_lock_is_left_out_where_it_was_refused() {
                 lock.get(TWO, 0, &mut found).map(|()| found[0])
             };
             for _ in 0..ROUNDS {
-                let begin = || window.lock_exclusive(TWO);
+                let begin = || window.lock_exclusive_within(TWO, NONE);
                 let one = by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on()
+                    rest.go_on_within(NONE)
                 })?;
                 one.put(TWO, 0, &[get(&one)? + 1])?;
-                let begin = || one.unlock();
+                let begin = || one.unlock_within(NONE);
                 by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on()
+                    rest.go_on_within(NONE)
                 })?;
-                let begin = || window.lock_all();
+                let begin = || window.lock_all_within(NONE);
                 let all = by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on()
+                    rest.go_on_within(NONE)
                 })?;
                 assert_eq!(get(&all)?, get(&all)?);
-                let begin = || all.unlock();
+                let begin = || all.unlock_within(NONE);
                 by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on()
+                    rest.go_on_within(NONE)
                 })?;
             }
             world.barrier()?;
-            let all = window.lock_all().map_err(error)?;
+            let all = window.lock_all()?;
             assert_eq!(get(&all)?, 3 * ROUNDS);
-            all.unlock().map_err(error)?;
-            others.unlock().map_err(error)?;
+            all.unlock()?;
+            others.unlock()?;
             world.barrier()
         });
     }

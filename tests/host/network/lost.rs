@@ -1,16 +1,16 @@
 //! A peer that falls silent.
 
 use flagpost::{
-    EpochSlots, Error, Link as _, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy,
-    rma::wait_any,
+    Budget, EpochSlots, Error, Link as _, MatchingList, Rank, Rma as _, Tag, World,
+    epoch::Strategy, rma::wait_any,
 };
 use flagpost_explore::Mock;
 use flagpost_link::{Amo, Op, Place, Refusal, Width};
 use flagpost_network::Networked;
 use flagpost_sim::Wire;
 
+use crate::network::runs;
 use crate::network::tap::{Seen, Tap, tapped};
-use crate::network::{error, runs};
 
 /// Rank 1 falls silent. Whoever has something under way to it, or begins something, is told; all
 /// else goes on.
@@ -39,7 +39,7 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
     // Until the first failure is known, operations may be accepted.
     let lost = loop {
         if let Err(late) = window.put_notify(LOST, 0, &[1], Tag(1)) {
-            break late.error;
+            break late;
         }
     };
     assert_eq!(lost, Error::PeerLost(LOST));
@@ -82,14 +82,14 @@ fn locks_the_lost(world: &World<'_, Mock>, is_known: bool) -> Result<(), Error> 
     let [first, lost, third] = [0, 1, 2].map(Rank::new);
     let window = world.allocate::<u32>(1)?;
     if world.rank() == first {
-        let lock = window.lock_exclusive(lost).map_err(error)?;
+        let lock = window.lock_exclusive(lost)?;
         window.notify(lost, Tag(1))?;
         while is_known && lock.put(lost, 0, &[1]).is_ok() {
             world.link().relax();
         }
         // Else it may be given back before the target falls silent.
         match lock.unlock() {
-            Err(late) => assert_eq!(late.error, Error::PeerLost(lost)),
+            Err(late) => assert_eq!(late, Error::PeerLost(lost)),
             Ok(()) => assert!(!is_known),
         }
         return Ok(window.notify(third, Tag(1))?);
@@ -101,7 +101,7 @@ fn locks_the_lost(world: &World<'_, Mock>, is_known: bool) -> Result<(), Error> 
         world.link().fabric().drop_out();
         return Ok(());
     }
-    window.lock_all().map_err(error)?.unlock().map_err(error)
+    window.lock_all()?.unlock()
 }
 
 /// Two ranks are lost: each one's flush tells of it once, in any order and behind fences, which
@@ -119,7 +119,7 @@ fn each_lost_rank_is_told_of() {
             link.fabric().drop_out();
             return Ok(());
         }
-        let lock = window.lock_all().map_err(error)?;
+        let lock = window.lock_all()?;
         for target in [one, two] {
             window.notify(target, Tag(1))?;
             while lock.put(target, 0, &[1]).is_ok() {
@@ -201,7 +201,7 @@ fn completes_without<'w, S: Strategy<'w, Mock>>(
         let fence = settled(world.link(), || world.link().fence());
         assert_eq!(fence, Err(Refusal::PeerLost(lost)));
     }
-    match access.complete() {
+    match access.complete_within(Budget::UNLIMITED) {
         // The epoch has ended: there is nothing left to do, and nothing to abandon.
         Err(late) => {
             assert_eq!(late.error, Error::PeerLost(lost));
@@ -215,7 +215,7 @@ fn completes_without<'w, S: Strategy<'w, Mock>>(
     access.put(third, 0, &[2])?;
     match access.complete() {
         // That it was told is what came to nothing.
-        Err(late) if known == Known::No => assert_eq!(late.error, Error::PeerLost(lost)),
+        Err(late) if known == Known::No => assert_eq!(late, Error::PeerLost(lost)),
         other => other?,
     }
     Ok(())
@@ -250,7 +250,7 @@ fn posts_without<'w, S: Strategy<'w, Mock>>(
         return Ok(window.notify(target, Tag(2))?);
     }
     while window.put_notify(lost, 0, &[1], Tag(1)).is_ok() {}
-    let Err(late) = window.post(&world.group(&both)?) else {
+    let Err(late) = window.post_within(&world.group(&both)?, Budget::UNLIMITED) else {
         panic!("an origin is lost");
     };
     assert_eq!(late.error, Error::PeerLost(lost));
@@ -278,7 +278,7 @@ fn a_target_that_never_posts_ends_the_epoch() {
         let targets = world.group(&targets)?;
         let access = window.start(&targets)?;
         seen.lost.set(Some((LOST, 0)));
-        let Err(late) = access.complete() else {
+        let Err(late) = access.complete_within(Budget::UNLIMITED) else {
             panic!("it has not posted");
         };
         assert_eq!(late.error, Error::PeerLost(LOST));
@@ -316,7 +316,7 @@ fn a_flush_tells_of_a_lost_target() {
                 world.link().fabric().drop_out();
                 return Ok(());
             }
-            let lock = window.lock_shared(lost).map_err(error)?;
+            let lock = window.lock_shared(lost)?;
             window.notify(lost, Tag(1))?;
             let told = loop {
                 // Nothing else is under way: the flush is the first that can know.
@@ -332,7 +332,7 @@ fn a_flush_tells_of_a_lost_target() {
                 }
             };
             assert_eq!(told, Error::PeerLost(lost));
-            let unlocked = lock.unlock().map_err(error);
+            let unlocked = lock.unlock();
             assert_eq!(unlocked, Err(Error::PeerLost(lost)));
             Ok(())
         });
@@ -386,7 +386,7 @@ fn any_request_but_that_of_a_lost_peer() {
             told.wait()?;
             return Ok(());
         }
-        let all = window.lock_all().map_err(error)?;
+        let all = window.lock_all()?;
         let (mut one, mut other) = ([0], [0]);
         let begun = (all.rget(LOST, 0, &mut one), all.rget(THIRD, 0, &mut other));
         // Else the loss was known before it began.

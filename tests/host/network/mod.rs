@@ -26,10 +26,6 @@ const REFUSES: Wire = Wire {
     deliveries: 192,
 };
 
-fn error<H>(late: Unfinished<H>) -> Error {
-    late.error
-}
-
 /// Runs `program` on three ranks.
 fn runs(
     seeds: u64,
@@ -66,14 +62,17 @@ fn peers(world: &World<'_, Mock>) -> [Rank; 2] {
     [1, 2].map(|distance| world.rank().ahead(distance, 3))
 }
 
-/// Calls until it is done, and counts how often the budget ran out.
+/// A budget that is shorter than any answer takes.
+const NONE: Budget = Budget::microseconds(0);
+
+/// Calls until it is done, and counts how often the budget of nothing ran out.
 fn in_the_end<T>(
     world: &World<'_, Mock>,
     late: &mut u32,
     mut call: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
     loop {
-        match call() {
+        match world.within(NONE, &mut call) {
             Err(Error::Timeout(_)) => *late += 1,
             other => return other,
         }
@@ -81,7 +80,7 @@ fn in_the_end<T>(
     }
 }
 
-/// Begins, and goes on without a budget until it is done.
+/// Begins, and goes on until it is done: both with a budget of nothing.
 fn by_steps<T, H>(
     world: &World<'_, Mock>,
     begin: impl FnOnce() -> Result<T, Unfinished<H>>,
@@ -89,12 +88,10 @@ fn by_steps<T, H>(
 ) -> Result<T, Error> {
     /// More calls than any answers take.
     const PATIENCE: u32 = 10_000;
-    world.set_budget(Budget::microseconds(0));
     let mut rest = begin();
     for _ in 0..PATIENCE {
         match rest {
             Ok(done) => {
-                world.set_budget(Budget::UNLIMITED);
                 return Ok(done);
             }
             Err(late) => {

@@ -7,7 +7,7 @@ use flagpost::{
 use flagpost_explore::Mock;
 use flagpost_sim::Wire;
 
-use crate::network::{REFUSES, error, in_the_end, peers, runs, runs_with_queue};
+use crate::network::{REFUSES, in_the_end, peers, runs, runs_with_queue};
 
 /// Each is told something by both peers, and frees the window; the network refuses to give room
 /// back while the barrier's last signal is under way. Fails if that is taken for nothing having
@@ -18,16 +18,16 @@ fn a_network_that_refuses_hides_no_notification() {
         for _ in 0..3 {
             let window = world.allocate::<u32>(1)?;
             for peer in peers(world) {
-                window.notify(peer, Tag(1)).map_err(error)?;
+                window.notify(peer, Tag(1))?;
             }
-            let unmatched = match window.free() {
+            let unmatched = match window.free_within(Budget::UNLIMITED) {
                 Ok(()) => panic!("nothing had arrived"),
                 Err(unmatched) => unmatched,
             };
             assert_eq!(unmatched.error, Error::Unmatched { count: 2 });
             let window = unmatched.handle;
             assert_eq!(window.discard_notifications()?, 2);
-            window.free().map_err(error)?;
+            window.free()?;
         }
         world.barrier()
     });
@@ -45,7 +45,7 @@ fn tell_all(world: &World<'_, Mock>, rounds: u32, at_a_time: u16) -> Result<(), 
         }
         for _ in 0..at_a_time {
             for peer in peers {
-                window.notify(peer, Tag(1)).map_err(error)?;
+                window.notify(peer, Tag(1))?;
             }
         }
         for request in &mut requests {
@@ -94,18 +94,16 @@ fn what_was_refused_is_begun_again() {
                 let place = usize::from(me == peer.ahead(1, 3)) * RUN;
                 access.put_layout(peer, place, run, Gather::new(&data, every_other))?;
             }
-            access.complete().map_err(error)?;
-            exposure.wait().map_err(error)?;
+            access.complete()?;
+            exposure.wait()?;
             for i in 0..2 * RUN {
                 assert_eq!(window.local().get(i)?, (i % RUN) as u8 + round);
             }
         }
-        world.set_budget(Budget::microseconds(0));
         let (mut late, mut into) = (0, [0; 3]);
         let from = [1, 2, 3].map(|number| number + 10 * me.get());
         in_the_end(world, &mut late, || world.alltoall(&from, &mut into))?;
         assert_eq!(into, [1, 11, 21].map(|number| number + me.get()));
-        world.set_budget(Budget::UNLIMITED);
         world.barrier()
     });
 }
@@ -120,10 +118,10 @@ fn a_full_queue_holds_up_no_access() {
     const TOLD: usize = 64;
     runs(60, Wire::default(), |world| {
         let window = world.allocate::<u32>(1)?;
-        let (me, all) = (world.rank().get(), window.lock_all().map_err(error)?);
+        let (me, all) = (world.rank().get(), window.lock_all()?);
         if me == 1 {
             for _ in 0..TOLD {
-                window.notify(Rank::new(0), Tag(1)).map_err(error)?;
+                window.notify(Rank::new(0), Tag(1))?;
             }
         }
         world.barrier()?;
@@ -138,10 +136,10 @@ fn a_full_queue_holds_up_no_access() {
                 .into_iter()
                 .rev()
             {
-                request?.wait().map_err(error)?;
+                request?.wait()?;
             }
         }
-        all.unlock().map_err(error)?;
+        all.unlock()?;
         world.barrier()?;
         if me == 0 {
             let mut request = window.expect(0..0, ONE, Tag(1), TOLD as u16)?;

@@ -7,15 +7,15 @@
 )]
 
 use flagpost::{
-    Budget, Compare, Counter, EpochSlots, Error, Link as _, MatchingList, Model, Options, Rank,
-    Rma as _, Signal, Unfinished, Window, World,
+    Compare, Counter, EpochSlots, Error, Link as _, MatchingList, Model, Options, Rank, Rma as _,
+    Signal, Unfinished, Window, World,
     epoch::{Assert, Strategy},
     rma::{Layout, Operation, Scatter},
 };
 use flagpost_explore::Mock;
 use flagpost_sim::Wire;
 
-use crate::network::{REFUSES, by_steps, error, in_the_end, peers, runs};
+use crate::network::{NONE, REFUSES, by_steps, in_the_end, peers, runs};
 
 const SEEDS: u64 = 60;
 const ROUNDS: u32 = 3;
@@ -28,12 +28,9 @@ fn refused(program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync
     }
 }
 
-/// [`in_the_end`], with a budget of nothing.
+/// [`in_the_end`], however often it is late.
 fn late<T>(world: &World<'_, Mock>, call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    world.set_budget(Budget::microseconds(0));
-    let done = in_the_end(world, &mut 0, call);
-    world.set_budget(Budget::UNLIMITED);
-    done
+    in_the_end(world, &mut 0, call)
 }
 
 /// Each puts to both peers, epoch after epoch.
@@ -44,13 +41,25 @@ fn exchanges<'w, S: Strategy<'w, Mock>>(
     let (me, peers) = (world.rank(), peers(world));
     let group = world.group(&peers)?;
     for round in 1..=ROUNDS {
-        let exposure = by_steps(world, || window.post(&group), |rest| rest.go_on())?;
+        let exposure = by_steps(
+            world,
+            || window.post_within(&group, NONE),
+            |rest| rest.go_on_within(NONE),
+        )?;
         let access = window.start(&group)?;
         for peer in peers {
             late(world, || access.put(peer, me.index(), &[round]))?;
         }
-        by_steps(world, || access.complete(), |rest| rest.go_on())?;
-        by_steps(world, || exposure.wait(), |rest| rest.wait())?;
+        by_steps(
+            world,
+            || access.complete_within(NONE),
+            |rest| rest.go_on_within(NONE),
+        )?;
+        by_steps(
+            world,
+            || exposure.wait_within(NONE),
+            |rest| rest.wait_within(NONE),
+        )?;
         for peer in peers {
             assert_eq!(window.local().get(peer.index())?, round);
         }
@@ -85,22 +94,24 @@ fn a_post_behind_own_puts_awaits_its_origins() {
         let (next, prev) = ([world.rank().next(3)], [world.rank().prev(3)]);
         let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
         for round in 1..=2 * ROUNDS {
-            let lock = other.lock_shared(next[0]).map_err(error)?;
+            let lock = other.lock_shared(next[0])?;
             lock.put(next[0], 0, &[round])?;
-            let mut exposure = by_steps(world, || window.post(&origins), |rest| rest.go_on())?;
+            let mut exposure = by_steps(
+                world,
+                || window.post_within(&origins, NONE),
+                |rest| rest.go_on_within(NONE),
+            )?;
             let access = window.start(&targets)?;
             access.put(next[0], 0, &[round])?;
-            access.complete().map_err(error)?;
+            access.complete()?;
             if round % 2 == 0 {
-                world.set_budget(Budget::microseconds(0));
                 while !exposure.test()? {
                     world.link().relax();
                 }
-                world.set_budget(Budget::UNLIMITED);
             }
-            exposure.wait().map_err(error)?;
+            exposure.wait()?;
             assert_eq!(window.local().get(0)?, round);
-            lock.unlock().map_err(error)?;
+            lock.unlock()?;
         }
         world.barrier()
     });
@@ -113,15 +124,27 @@ fn a_fence_meets_all() {
         let (me, peers) = (world.rank(), peers(world));
         let nothing = Assert::empty();
         for round in 1..=ROUNDS {
-            let puts = by_steps(world, || window.fence(nothing), |rest| rest.go_on())?;
+            let puts = by_steps(
+                world,
+                || window.fence_within(nothing, NONE),
+                |rest| rest.go_on_within(NONE),
+            )?;
             for peer in peers {
                 late(world, || puts.put(peer, me.index(), &[round]))?;
             }
-            let looks = by_steps(world, || puts.fence(nothing), |rest| rest.go_on())?;
+            let looks = by_steps(
+                world,
+                || puts.fence_within(nothing, NONE),
+                |rest| rest.go_on_within(NONE),
+            )?;
             for peer in peers {
                 assert_eq!(window.local().get(peer.index())?, round);
             }
-            by_steps(world, || looks.end(), |rest| rest.go_on())?;
+            by_steps(
+                world,
+                || looks.end_within(NONE),
+                |rest| rest.go_on_within(NONE),
+            )?;
         }
         world.barrier()
     });
@@ -164,28 +187,6 @@ fn collectives_hear_from_each_rank_once() {
     });
 }
 
-/// [`by_steps`] for a call that has a handle only if something has happened.
-fn by_steps_once_begun<T, H>(
-    world: &World<'_, Mock>,
-    mut begin: impl FnMut() -> Result<T, Unfinished<Option<H>>>,
-    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
-) -> Result<T, Error> {
-    let begun = late(world, || match begin() {
-        Err(Unfinished {
-            handle: None,
-            error,
-        }) => Err(error),
-        begun => Ok(begun),
-    })?;
-    let begin = || {
-        begun.map_err(|Unfinished { handle, error }| Unfinished {
-            handle: handle.expect("it has begun"),
-            error,
-        })
-    };
-    by_steps(world, begin, go_on)
-}
-
 #[test]
 fn notified_accesses_are_done_and_told_once() {
     const SUM: usize = 3;
@@ -198,13 +199,32 @@ fn notified_accesses_are_done_and_told_once() {
         for round in 1..=ROUNDS {
             let (data, mut into) = ([round], [0]);
             for peer in peers {
-                let add = || window.accumulate_notify(peer, SUM, &one, sum, Counter(0));
-                by_steps_once_begun(world, add, |rest| rest.wait())?;
-                let add = || window.fetch_and_op_notify(peer, SUM, 1, sum, Counter(0));
-                by_steps_once_begun(world, add, |rest| rest.go_on())?;
-                by_steps_once_begun(world, || events.post(peer, 0), |rest| rest.go_on())?;
-                let put = || window.put_notify(peer, me, &data, Counter(0));
-                by_steps_once_begun(world, put, |rest| rest.wait())?;
+                let add = window.raccumulate_notify(peer, SUM, &one, sum, Counter(0))?;
+                by_steps(
+                    world,
+                    || add.wait_within(NONE),
+                    |rest| rest.wait_within(NONE),
+                )?;
+                let add = window.rfetch_and_op_notify(peer, SUM, 1, sum, Counter(0))?;
+                by_steps(
+                    world,
+                    || add.wait_within(NONE),
+                    |rest| rest.wait_within(NONE),
+                )?;
+                let post = || {
+                    let posted = events.post_within(peer, 0, NONE);
+                    posted.map_err(|Unfinished { handle, error }| Unfinished {
+                        handle: handle.expect("the event is there"),
+                        error,
+                    })
+                };
+                by_steps(world, post, |rest| rest.go_on_within(NONE))?;
+                let put = window.rput_notify(peer, me, &data, Counter(0))?;
+                by_steps(
+                    world,
+                    || put.wait_within(NONE),
+                    |rest| rest.wait_within(NONE),
+                )?;
             }
             // By two peers.
             let mut count = window.expect_count(0..4, 0, 6)?;
@@ -217,7 +237,11 @@ fn notified_accesses_are_done_and_told_once() {
             late(world, || world.barrier())?;
             for peer in peers {
                 let get = window.rget_notify(peer, me, &mut into, Counter(0))?;
-                by_steps(world, || get.wait(), |rest| rest.wait())?;
+                by_steps(
+                    world,
+                    || get.wait_within(NONE),
+                    |rest| rest.wait_within(NONE),
+                )?;
                 assert_eq!(into, data);
             }
             late(world, || world.barrier())?;
@@ -226,8 +250,16 @@ fn notified_accesses_are_done_and_told_once() {
             assert_eq!(events.query(0)?, 0);
             late(world, || world.barrier())?;
         }
-        by_steps(world, || window.free(), |rest| rest.free())?;
-        by_steps(world, || events.free(), |rest| rest.free())
+        by_steps(
+            world,
+            || window.free_within(NONE),
+            |rest| rest.free_within(NONE),
+        )?;
+        by_steps(
+            world,
+            || events.free_within(NONE),
+            |rest| rest.free_within(NONE),
+        )
     });
 }
 
@@ -237,7 +269,7 @@ fn a_notice_comes_behind_all_that_was_put() {
     runs(SEEDS, Wire::default(), |world| {
         let mut window = world.allocate_with::<u32, EpochSlots<'_>>(3 * PUTS, Model::Unified)?;
         window.set_num_notify(3)?;
-        let all = window.lock_all().map_err(error)?;
+        let all = window.lock_all()?;
         let (me, peers) = (world.rank(), peers(world));
         let places = |rank: Rank| PUTS * rank.index()..PUTS * (rank.index() + 1);
         for round in 1..=ROUNDS {
@@ -246,8 +278,12 @@ fn a_notice_comes_behind_all_that_was_put() {
                     late(world, || all.put(peer, place, &[round]))?;
                 }
                 let notice = Signal::set(me.get().into(), round);
-                let tell = || window.notify(peer, notice);
-                by_steps_once_begun(world, tell, |rest| rest.wait())?;
+                let tell = window.rput_notify(peer, 0, &[], notice)?;
+                by_steps(
+                    world,
+                    || tell.wait_within(NONE),
+                    |rest| rest.wait_within(NONE),
+                )?;
             }
             for peer in peers {
                 window.signal_wait_until(0..0, peer.get().into(), Compare::Eq, round)?;
@@ -257,7 +293,7 @@ fn a_notice_comes_behind_all_that_was_put() {
             }
             world.barrier()?;
         }
-        all.unlock().map_err(error)?;
+        all.unlock()?;
         world.barrier()
     });
 }
@@ -275,15 +311,27 @@ fn each_piece_of_an_access_is_done_once() {
             stride: 2,
         };
         let (data, mut into, mut old) = ([1; LEN], [0; LEN], [0; LEN]);
-        let all = window.lock_all().map_err(error)?;
+        let all = window.lock_all()?;
         for round in 1..=ROUNDS {
             let add = all.raccumulate(peer, 0, &data, Operation::SUM)?;
-            by_steps(world, || add.wait(), |rest| rest.wait())?;
+            by_steps(
+                world,
+                || add.wait_within(NONE),
+                |rest| rest.wait_within(NONE),
+            )?;
             let get = all.rget(peer, 0, &mut into)?;
-            by_steps(world, || get.wait(), |rest| rest.wait())?;
+            by_steps(
+                world,
+                || get.wait_within(NONE),
+                |rest| rest.wait_within(NONE),
+            )?;
             assert_eq!(into, [2 * round - 1; LEN]);
             let add = all.rget_accumulate(peer, 0, &data, Operation::SUM, &mut old)?;
-            by_steps(world, || add.wait(), |rest| rest.wait())?;
+            by_steps(
+                world,
+                || add.wait_within(NONE),
+                |rest| rest.wait_within(NONE),
+            )?;
             assert_eq!(old, into);
             // Packed: an element of the origin's at a time.
             let scatter = Scatter::new(&mut old, every_other);
@@ -293,7 +341,7 @@ fn each_piece_of_an_access_is_done_once() {
                 core::array::from_fn(|i| 2 * round - u32::from(i % 2 == 1))
             );
         }
-        all.unlock().map_err(error)?;
+        all.unlock()?;
         world.barrier()
     });
 }
@@ -306,8 +354,7 @@ fn a_change_of_a_counter_is_left_for_another() {
         window.set_num_notify(2)?;
         for round in 1..=ROUNDS {
             window.set_notify_value(0, round)?;
-            world.set_budget(Budget::microseconds(0));
-            assert!(window.reset_notify_value(0).is_err());
+            assert!(world.within(NONE, || window.reset_notify_value(0)).is_err());
             late(world, || window.set_notify_value(1, round))?;
             assert_eq!(
                 [window.notify_value(0)?, window.notify_value(1)?],

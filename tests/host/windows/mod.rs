@@ -13,8 +13,9 @@ use std::sync::OnceLock;
 use flagpost::epoch;
 use flagpost::rma::{Gather, Layout, wait_any};
 use flagpost::{
-    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Group, Link as _, Made,
-    MatchVector, MatchingList, Rank, Rma as _, Tag, Unfinished, Validation, Waiting, Window, World,
+    Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Group,
+    Link as _, Made, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Unfinished,
+    Validation, Waiting, Window, World,
 };
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
@@ -34,7 +35,7 @@ fn run(
     };
     let report = Sim::new(chip).run(|core| {
         let mut arena = vec![0; arena];
-        let link = Mapped::start(core, 1)?;
+        let link = Mapped::start(core, Session::FIRST)?;
         let world = World::start(link, &mut arena, Config::default())?;
         program(&world)?;
         world.barrier()
@@ -56,6 +57,9 @@ fn takes(ranks: u16, words: usize, make: &dyn Fn(&Worlds<'_>) -> Result<(), Erro
         Ok(())
     });
 }
+
+/// With a budget a call gives its handle back.
+const ANY: Budget = Budget::UNLIMITED;
 
 /// Why nothing was made: on all ranks together.
 fn refused<L, M>(made: Made<'_, L, M>) -> Error {
@@ -97,6 +101,17 @@ fn memory_per_rank_and_window() {
             });
         }
     }
+    // As many as the configuration says.
+    for (ranks, windows) in [(1, 1), (2, 3), (33, 2), (48, 1)] {
+        let words = Config::DEFAULT.words(ranks, windows) - own_words();
+        takes(ranks, words, &|world| {
+            let mut all = Vec::new();
+            for _ in 0..windows {
+                all.push(world.allocate::<u64>(1)?);
+            }
+            Ok(())
+        });
+    }
     // Beside that, what does not grow with the number of ranks.
     assert!(size_of::<Window<'_, u64, Mapped<SimCore>>>() <= 584);
     assert!(size_of::<DynamicWindow<'_, Mapped<SimCore>>>() <= 712);
@@ -122,7 +137,7 @@ fn shared_memory_per_rank() {
             before - largest(),
             64 + (16 + 16 * 16 + 8_usize).next_multiple_of(32)
         );
-        dynamic.free().map_err(|late| late.error)?;
+        dynamic.free()?;
         assert_eq!(before, largest());
         Ok(())
     });
@@ -202,16 +217,28 @@ fn there_are_64_windows() {
                     kept: 1,
                     ..DynamicOptions::default()
                 };
-                assert_eq!(refused(world.allocate::<u8>(0)), full);
-                assert_eq!(refused(world.create::<u8>(&memory, 0..8, 1)), full);
-                assert_eq!(refused(world.dynamic(few)), full);
+                assert_eq!(
+                    refused(world.allocate_within::<u8, EpochSlots<'_>>(0, (), ANY)),
+                    full
+                );
+                assert_eq!(
+                    refused(world.create_within::<u8, EpochSlots<'_>>(&memory, 0..8, 1, (), ANY)),
+                    full
+                );
+                assert_eq!(
+                    refused(world.dynamic_within::<EpochSlots<'_>>(few, (), ANY)),
+                    full
+                );
             }
             assert_eq!(left(), before);
             memory.write(0, &[1_u8])?; // it is in no window
             // The place of one that goes is had again, by one that works.
             windows.swap_remove(5).free()?;
             let last = world.allocate::<u32>(1)?;
-            assert_eq!(refused(world.allocate::<u8>(0)), full);
+            assert_eq!(
+                refused(world.allocate_within::<u8, EpochSlots<'_>>(0, (), ANY)),
+                full
+            );
             last.put_notify(world.rank().next(ranks), 0, &[3], Tag(1))?;
             let mut request = last.expect(0..1, world.rank().prev(ranks), Tag(1), 1)?;
             request.start()?;
@@ -221,16 +248,10 @@ fn there_are_64_windows() {
             for window in windows {
                 window.free()?;
             }
-            Ok(memory.release()?)
+            memory.release().map_err(Unfinished::give_up)
         });
     }
 }
-
-/// Waits for ever, until a rank says otherwise.
-const PATIENT: Config = Config {
-    unexpected: 64,
-    budget: Budget::UNLIMITED,
-};
 
 /// Two ranks whose rings share what a sender remembers of them: one is full, whatever it knows of
 /// the other.
@@ -248,15 +269,15 @@ fn rings_are_full_each_for_itself() {
         let ring = Ring::Shared {
             entries: ENTRIES.into(),
         };
-        let link = Mapped::start_with_ring(core, 1, ring)?;
-        let world = World::start(link, &mut arena, PATIENT)?;
+        let link = Mapped::start_with_ring(core, Session::FIRST, ring)?;
+        let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
         // A rank takes its notifications whenever it waits: `full` waits for its slot alone, past
         // the world.
         let (link, slot) = (world.link(), world.link().allocate_slots(1)?);
         world.barrier()?;
         if world.rank() == sender {
-            let tell = |to| window.put_notify(to, 0, &[], Tag(1)).map_err(Error::from);
+            let tell = |to| window.put_notify(to, 0, &[], Tag(1));
             for _ in 0..ENTRIES {
                 tell(takes)?;
             }
@@ -265,14 +286,15 @@ fn rings_are_full_each_for_itself() {
                 tell(full)?;
             }
             tell(takes)?;
-            world.set_budget(Budget::microseconds(100));
-            let late = tell(full);
+            let put = window.rput_notify(full, 0, &[], Tag(1))?;
+            let late = put
+                .wait_within(Budget::microseconds(100))
+                .map_err(|late| late.error);
             let Err(Error::Timeout(late)) = late else {
                 panic!("{late:?}");
             };
             assert_eq!(late.waiting, Waiting::RingSpace);
             assert!(late.missing.ranks().eq([full]));
-            world.set_budget(PATIENT.budget);
             link.signal(full, slot, 1)?;
             tell(full)?;
         } else if world.rank() == takes {
@@ -304,8 +326,8 @@ fn one_producer_does_not_keep_another_waiting() {
         };
         let report = Sim::new(chip).run(|core| {
             let mut arena = vec![0; 256];
-            let link = Mapped::start_with_ring(core, 1, Ring::Bells { entries: 4 })?;
-            let world = World::start(link, &mut arena, PATIENT)?;
+            let link = Mapped::start_with_ring(core, Session::FIRST, Ring::Bells { entries: 4 })?;
+            let world = World::start(link, &mut arena, Config::default())?;
             let window = world.allocate::<u32>(1)?;
             let link = world.link();
             let [put, taken, go, gone] = [(); 4].map(|()| link.allocate_slots(1));
@@ -370,7 +392,7 @@ fn thousands_of_windows() {
             if number % 5 == 1 {
                 let memory = world.reserve(100 + number % 64)?;
                 world.create::<u32>(&memory, 32..96, 4)?.free()?;
-                memory.release()?;
+                memory.release().map_err(Unfinished::give_up)?;
             } else if number % 5 == 3 {
                 world
                     .dynamic(DynamicOptions {
@@ -449,13 +471,14 @@ fn dynamic_accesses_cost_what_they_say() {
 fn memory_of_another_world_is_refused() {
     let report = Sim::new(Chip::quiet(1)).run(|core| -> Result<(), Error> {
         let (mut one, mut other) = ([0; 256], [0; 256]);
-        let link = Mapped::start(core.clone(), 1)?;
+        let link = Mapped::start(core.clone(), Session::FIRST)?;
         let one = World::start(link, &mut one, Config::default())?;
         let memory = one.reserve(64)?;
-        let link = Mapped::start(core, 2)?;
+        let link = Mapped::start(core, Session::FIRST.next())?;
         let other = World::start(link, &mut other, Config::default())?;
         let wrong = |refused: Error| assert_eq!(refused, Error::WrongWindow);
-        wrong(refused(other.create::<u32>(&memory, 0..64, 4)));
+        let created = other.create_within::<u32, EpochSlots<'_>>(&memory, 0..64, 4, (), ANY);
+        wrong(refused(created));
         let dynamic = other.dynamic(DynamicOptions::default())?;
         wrong(dynamic.attach(&memory).map(|_| ()).unwrap_err());
         wrong(dynamic.detach(&memory).unwrap_err());
@@ -512,7 +535,7 @@ fn refuses_the_last_of_three<'w, S: epoch::Strategy<'w, Mapped<SimCore>>>(
     let world = window.world();
     let (rank, size) = (Rank::new(2), 2);
     let unknown = Some(Error::NoSuchRank { rank, size });
-    assert_eq!(window.post(larger).err().map(|late| late.error), unknown);
+    assert_eq!(window.post(larger).err(), unknown);
     assert_eq!(window.start(larger).err(), unknown);
     let own = [world.rank()];
     let group = world.group(&own)?;
@@ -529,12 +552,11 @@ fn what_is_wrong_is_refused_before_the_target_has_posted() {
         if world.rank().get() == 0 {
             let targets = [Rank::new(1)];
             let access = window.start(&world.group(&targets)?)?;
-            world.set_budget(Budget::microseconds(0));
             let (two, one) = (Layout::Contiguous { count: 2 }, Gather::from(&[1_u32][..]));
             let (target, origin) = (8, 4);
-            let refused = access.put_layout(targets[0], 0, two, one);
+            let put = || access.put_layout(targets[0], 0, two, one);
+            let refused = world.within(Budget::microseconds(0), put);
             assert_eq!(refused, Err(Error::LengthsDiffer { target, origin }));
-            world.set_budget(Budget::UNLIMITED);
             std::mem::forget(access);
         }
         Ok(())

@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
 use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent};
-use flagpost_tests::{AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, cases, mapped};
+use flagpost_tests::{
+    AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, cases, mapped,
+};
 
 use crate::arguments::Arguments;
 use crate::rank::{Plan, go};
@@ -32,7 +34,7 @@ impl Platform for Native {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<HostLink, Refusal> {
         Mapped::start_native(machine.clone(), session, ring)
@@ -53,7 +55,7 @@ impl Platform for Locks {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
@@ -73,7 +75,7 @@ impl Platform for Software {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
@@ -91,7 +93,7 @@ impl Platform for Images {
 
     fn link(
         machine: &Self::Machine,
-        session: u32,
+        session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)

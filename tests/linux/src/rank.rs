@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use flagpost_hal::{Coherence, Region, Topology as _, UncachedMemory};
 use flagpost_linux::{Linux, Mode};
-use flagpost_tests::{Args, Case, Context, Failure, Platform};
+use flagpost_tests::{Args, Case, Context, Failure, Platform, Session};
 
 use crate::arguments::Arguments;
 
@@ -64,11 +64,13 @@ where
         if reports {
             skipped.iter().for_each(|case| skip(case));
         }
-        for (session, case) in (1..).zip(&admitted) {
+        let mut session = Session::FIRST;
+        for case in &admitted {
             match one(&linux, case, session, &machine, &reset)? {
                 true => tally.passed += 1,
                 false => tally.failed += 1,
             }
+            session = session.next();
         }
         if reports {
             println!(
@@ -100,7 +102,7 @@ fn skip<P: Platform>(case: &Case<P>) {
 fn one<P: Platform, M: Mode>(
     linux: &Linux<M>,
     case: &Case<P>,
-    session: u32,
+    session: Session,
     machine: impl Fn(&Linux<M>) -> P::Machine,
     reset: impl Fn(&Linux<M>),
 ) -> Result<bool, &'static str>
@@ -109,7 +111,7 @@ where
 {
     let meet = || linux.meet().then_some(()).ok_or("a rank is lost");
     let rank = linux.core();
-    let garbage = mix([session, rank.get().into(), !0]);
+    let garbage = mix([session.get(), rank.get().into(), !0]);
     meet()?;
     reset(linux);
     let line: Vec<u8> = (0..32)

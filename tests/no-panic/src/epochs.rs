@@ -2,32 +2,36 @@
 
 use flagpost::epoch::{Assert, Strategy};
 use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
-use flagpost::{Error, Group, Link, Rma, Window};
+use flagpost::{Error, Group, Link, Rma, Unfinished, Window};
 
-use crate::{any, index, rank, unknown};
+use crate::{any, budget, index, rank, unknown};
 
 pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
     window: &Window<'w, u64, L, S>,
     group: &Group<'_>,
 ) -> Result<(), Error> {
-    let mut exposure = match window.post(group) {
+    let mut exposure = match window.post_within(group, budget()) {
         Ok(exposure) => exposure,
         Err(late) => late.handle.go_on()?,
     };
     let access = window.start(group)?;
     access.has_posted(rank())?;
-    access.await_posts()?;
+    window.world().within(budget(), || access.await_posts())?;
     let mut data = [0; 9];
     combined(&access)?;
     anywhere(&access)?;
     access.get(rank(), index(), &mut data)?;
     access.put(rank(), index(), &data)?;
-    if let Err(late) = access.complete() {
+    if let Err(late) = access.complete_within(budget()) {
         late.handle.go_on()?;
     }
-    if !exposure.test()? {
-        exposure.wait()?;
+    if !exposure.test()?
+        && let Err(late) = exposure.wait_within(budget())
+    {
+        late.handle.wait()?;
     }
+    window.start(group)?.complete()?;
+    window.post(group)?.wait()?;
     window.local().copy_in(index(), &data)?;
     window.local().copy_out(index(), &mut data)?;
     unknown(data[0] as u32, 0);
@@ -37,10 +41,10 @@ pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
 pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     for how in 0..any() {
         let locked = match how {
-            0 => window.lock_shared(rank()),
-            1 => window.lock_exclusive(rank()),
-            2 => window.lock_queued(rank()),
-            _ => window.lock_all(),
+            0 => window.lock_shared_within(rank(), budget()),
+            1 => window.lock_exclusive_within(rank(), budget()),
+            2 => window.lock_queued_within(rank(), budget()),
+            _ => window.lock_all_within(budget()),
         };
         let lock = match locked {
             Ok(lock) => lock,
@@ -50,7 +54,9 @@ pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error>
                         unknown(rank.get().into(), timeout.missing.count());
                     }
                 }
-                late.handle.cancel()?;
+                if let Err(rest) = late.handle.cancel_within(budget()) {
+                    rest.handle.go_on_within(budget()).map_err(Unfinished::give_up)?;
+                }
                 continue;
             }
             Err(late) => late.handle.go_on()?,
@@ -60,27 +66,32 @@ pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error>
         lock.flush_all()?;
         lock.flush_local(rank())?;
         lock.flush_local_all()?;
-        if let Err(late) = lock.unlock() {
+        if let Err(late) = lock.unlock_within(budget()) {
             late.handle.go_on()?;
         }
     }
+    window.lock_shared(rank())?.unlock()?;
+    window.lock_exclusive(rank())?.unlock()?;
+    window.lock_queued(rank())?.unlock()?;
+    window.lock_all()?.unlock()?;
     window.sync()
 }
 
 pub(crate) fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     let assert = Assert::from_bits_retain(any() as u8);
-    let epoch = match window.fence(assert) {
+    let epoch = match window.fence_within(assert, budget()) {
         Ok(epoch) => epoch,
         Err(late) => late.handle.go_on()?,
     };
     epoch.put(rank(), index(), &[1])?;
-    if let Err(late) = epoch.fence(assert)?.end() {
+    if let Err(late) = epoch.fence(assert)?.end_within(budget()) {
         late.handle.go_on()?;
     }
     let origins = [rank()];
     let origins = window.world().group(&origins)?;
+    window.fence(assert)?.end()?;
     let exposure = window.post_range(index()..index(), &origins)?;
-    Ok(exposure.wait()?)
+    exposure.wait()
 }
 
 /// Everything that changes what is there.
@@ -100,11 +111,10 @@ pub(crate) fn combined<'w, T: Integer, L: Link + 'w>(
     ];
     let mut words = [T::zeroed(); 9];
     for operation in operations {
-        if let Err(late) = access.accumulate(rank(), index(), &words, operation) {
-            match late.handle {
-                Some(request) => request.wait()?,
-                None => return Err(late.error),
-            }
+        access.accumulate(rank(), index(), &words, operation)?;
+        let request = access.raccumulate(rank(), index(), &words, operation)?;
+        if let Err(late) = request.wait_within(budget()) {
+            late.handle.wait()?;
         }
     }
     let [any_operation, ..] = operations;
@@ -120,17 +130,18 @@ pub(crate) fn combined<'w, T: Integer, L: Link + 'w>(
     while let Some(done) = wait_any(&mut requests)? {
         unknown(done as u32, requests[0].has_begun().into());
     }
-    let fetched = match access.fetch_and_op(rank(), index(), data[0], any_operation) {
+    access.fetch_and_op(rank(), index(), data[0], any_operation)?;
+    let fetch = access.rfetch_and_op(rank(), index(), data[0], any_operation)?;
+    let fetched = match fetch.wait_within(budget()) {
         Ok(fetched) => fetched,
-        Err(late) => match late.handle {
-            Some(fetch) => {
-                unknown(fetch.has_begun().into(), 0);
-                fetch.go_on()?
-            }
-            None => return Err(late.error),
-        },
+        Err(late) => {
+            unknown(late.handle.has_begun().into(), 0);
+            late.handle.wait()?
+        }
     };
     access.compare_and_swap(rank(), index(), fetched, data[0])?;
+    let swap = access.rcompare_and_swap(rank(), index(), fetched, data[0])?;
+    swap.wait()?;
     Ok(())
 }
 
@@ -164,5 +175,6 @@ pub(crate) fn anywhere<'w, T: Element, L: Link + 'w>(
     let into = Scatter::new(&mut into, layout());
     let at = (rank(), index());
     access.get_accumulate_layout(at, layout(), from(), Operation::SUM, into)?;
-    Ok(())
+    let add = access.raccumulate_layout(rank(), index(), layout(), from(), Operation::SUM)?;
+    add.wait()
 }

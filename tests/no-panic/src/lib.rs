@@ -17,7 +17,7 @@ mod machine;
 mod notify;
 mod windows;
 
-use flagpost::{Budget, Config, Error, MatchVector, MatchingList, Rank, Tag, VectorLink, World};
+use flagpost::{Session, Budget, Config, Error, MatchVector, MatchingList, Rank, Tag, VectorLink, World};
 use flagpost_hal::WithSoftwareLock;
 use flagpost_mapped::{Mapped, Ring};
 
@@ -58,6 +58,14 @@ fn index() -> usize {
     unknown(0, 13) as usize
 }
 
+fn budget() -> Budget {
+    Budget::microseconds(unknown(0, 15))
+}
+
+fn session() -> Session {
+    Session::new(any()).unwrap_or(Session::FIRST.next())
+}
+
 fn rank() -> Rank {
     Rank::new(any() as u16)
 }
@@ -66,10 +74,9 @@ fn rank() -> Rank {
 fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let config = Config {
         unexpected: any() as u16,
-        ..Config::default()
     };
-    let world = World::start(link, arena, config)?;
-    world.barrier()?;
+    let world = World::start_within(link, arena, config, budget())?;
+    world.within(budget(), || world.barrier())?;
     let mut sum = 0_u64;
     world.allgather_with([unknown(0, 0); 3], |_, element| {
         sum = sum.wrapping_add(element[0])
@@ -84,7 +91,6 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let group = world.group(&ranks)?;
     let words = world.allocate::<u64>(index())?;
     epochs(&words, &group)?;
-    world.set_budget(Budget::microseconds(unknown(0, 15)));
     let (size, limits) = (world.size(), world.limits());
     unknown(
         rank().next(size).get().into(),
@@ -128,15 +134,15 @@ pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
     // SAFETY: the caller's promise.
     let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
     if any() != 0 {
-        return Mapped::start(Unknown, any()).is_ok_and(|link| everything(link, arena).is_ok());
+        return Mapped::start(Unknown, session()).is_ok_and(|link| everything(link, arena).is_ok());
     }
     if any() != 0 {
-        let link = Mapped::start_native(Unknown, any(), Some(ring()));
+        let link = Mapped::start_native(Unknown, session(), Some(ring()));
         return link.is_ok_and(|link| everything(link, arena).is_ok());
     }
     match WithSoftwareLock::<_>::new(Unknown) {
         Some(machine) => {
-            Mapped::start(machine, any()).is_ok_and(|link| everything(link, arena).is_ok())
+            Mapped::start(machine, session()).is_ok_and(|link| everything(link, arena).is_ok())
         }
         None => false,
     }

@@ -3,11 +3,11 @@
 use flagpost::notify::{test_any_count, wait_all_count, wait_any_count};
 use flagpost::rma::Operation;
 use flagpost::{
-    Compare, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter, Window,
-    World, notify,
+    Compare, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter,
+    Unfinished, Window, World, notify,
 };
 
-use crate::{any, index, rank, unknown};
+use crate::{any, budget, index, rank, unknown};
 
 pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
@@ -18,7 +18,7 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     one.start()?;
     other.start()?;
     if other.test()?.is_none() {
-        let status = one.wait()?;
+        let status = one.wait_within(budget())?;
         unknown(status.source.get().into(), status.tag.0);
     }
     let mut both = [one, other];
@@ -51,30 +51,29 @@ pub(crate) fn told<L: Link>(
     let (notice, at, mut old) = (notice.into(), (rank(), index()), [0; 9]);
     let sum = Operation::SUM;
     window.notify(rank(), notice)?;
-    if let Err(late) = window.put_notify(rank(), index(), &[1; 3], notice)
-        && let Some(handle) = late.handle
-    {
-        handle.wait()?;
-    }
+    window.put_notify(rank(), index(), &[1; 3], notice)?;
     window.get_notify(rank(), index(), &mut old, notice)?;
     window.accumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
     window.get_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
     let former = window.fetch_and_op_notify(rank(), index(), 1, sum, notice)?;
-    if let Err(late) = window.compare_and_swap_notify(rank(), index(), former, 1, notice)
-        && let Some(handle) = late.handle
-    {
-        handle.go_on()?;
+    window.compare_and_swap_notify(rank(), index(), former, 1, notice)?;
+    let swap = window.rcompare_and_swap_notify(rank(), index(), former, 1, notice)?;
+    if let Err(late) = swap.wait_within(budget()) {
+        late.handle.wait()?;
     }
-    window
-        .rput_notify(rank(), index(), &[1; 3], notice)?
-        .wait()?;
+    let add = window.rfetch_and_op_notify(rank(), index(), 1, sum, notice)?;
+    add.wait()?;
+    let put = window.rput_notify(rank(), index(), &[1; 3], notice)?;
+    if let Err(late) = put.wait_within(budget()) {
+        late.handle.wait()?;
+    }
     window
         .rget_notify(rank(), index(), &mut old, notice)?
         .wait()?;
     let request = window.raccumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
     request.wait()?;
     let request = window.rget_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
-    Ok(request.wait()?)
+    request.wait()
 }
 
 pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
@@ -96,13 +95,14 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     value ^= window.num_notify(rank())?;
     value ^= window.signal_fetch(any())?;
     value ^= window.signal_wait_until(index()..index(), any(), compare, any())?;
-    if let Err(late) = events.post(rank(), any())
+    events.post(rank(), any())?;
+    if let Err(late) = events.post_within(rank(), any(), budget())
         && let Some(post) = late.handle
     {
         post.go_on()?;
     }
     value ^= events.query(any())?;
-    events.wait(any(), any())?;
+    world.within(budget(), || events.wait(any(), any()))?;
     let bound = events.bind(&window, index()..index(), any())?;
     bound.put(rank(), index(), &[1; 9])?;
     bound.wait(any())?;
@@ -124,17 +124,17 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     wait_all_count(&mut requests)?;
     let [mut one, other, _] = requests;
     one.test()?;
-    one.wait()?;
+    one.wait_within(budget())?;
     one.cancel()?;
-    other.free()?;
+    other.free().map_err(Unfinished::give_up)?;
     unknown(
         value ^ bound.query()?,
         events.len() ^ u32::from(events.is_empty()),
     );
-    if let Err(late) = events.free() {
+    if let Err(late) = events.free_within(budget()) {
         late.handle.free()?;
     }
-    if let Err(late) = window.free() {
+    if let Err(late) = window.free_within(budget()) {
         late.handle.free()?;
     }
     Ok(())

@@ -1,12 +1,12 @@
 //! Windows of all kinds, and collective calls.
 
 use flagpost::{
-    Displacement, DynamicOptions, Error, Group, Link, MatchingList, Model, Options, Rma as _, Tag,
+    Displacement, DynamicOptions, Error, Group, Link, MatchingList, Model, Options, Rma as _, Tag, Unfinished,
     Validation, World,
 };
 
 use crate::{
-    any,
+    any, budget,
     epochs::{anywhere, combined},
     index, rank, unknown,
 };
@@ -26,7 +26,7 @@ pub(crate) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (range, unit) = (index()..index(), index());
     let listed = world.create_with::<u64, MatchingList<'_>>(&memory, range, unit, options)?;
     listed.set_inline(any() == 0);
-    if let Err(late) = listed.free() {
+    if let Err(late) = listed.free_within(budget()) {
         late.handle.free()?;
     }
     let window = world.create::<u64>(&memory, index()..index(), index())?;
@@ -41,11 +41,11 @@ pub(crate) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let peer = window.peer(rank())?;
     peer.set(index(), peer.get(index())?)?;
     unknown(window.kind() as u32, window.is_empty().into());
-    if let Err(late) = window.free() {
+    if let Err(late) = window.free_within(budget()) {
         late.handle.free()?;
     }
     unknown(memory.is_empty().into(), memory.len() as u32);
-    memory.release()?;
+    memory.release().map_err(Unfinished::give_up)?;
     unknown(sizes[0] as u32, data[0] as u32);
     Ok(())
 }
@@ -62,10 +62,16 @@ pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Resul
     let published = world.dynamic_with::<MatchingList<'_>>(options, any() as u16)?;
     published.window().post(group)?.wait()?;
     published.window().start(group)?.complete()?;
-    if let Err(late) = published.free() {
+    if let Err(late) = published.free_within(budget()) {
         late.handle.free()?;
     }
-    let mut window = world.dynamic(options)?;
+    let mut window = match world.dynamic_within(options, (), budget()) {
+        Ok(window) => window,
+        Err(late) => match late.handle {
+            Some(making) => making.go_on()?,
+            None => return Err(late.error),
+        },
+    };
     unknown(window.validation() as u32, 0);
     window.set_num_notify(any())?;
     let memory = world.reserve(index())?;
@@ -84,7 +90,7 @@ pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Resul
     access.complete()?;
     exposure.wait()?;
     window.detach(&memory)?;
-    if let Err(late) = window.free() {
+    if let Err(late) = window.free_within(budget()) {
         late.handle.free()?;
     }
     unknown(data[0] as u32, here.get() as u32);

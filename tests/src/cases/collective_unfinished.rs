@@ -6,7 +6,8 @@
 )]
 
 use flagpost::{
-    Budget, DynamicOptions, Error, Link, Making, Memory, Rank, Unfinished, Window, World,
+    Budget, DynamicOptions, EpochSlots, Error, Link, Making, Memory, Rank, Unfinished, Window,
+    World,
     epoch::{Assert, Fencing},
 };
 
@@ -73,13 +74,17 @@ fn others_are_refused<'w, L: Link>(
         check("untouched", data == [5, 6], true)?;
     }
     let fenced = window.fence(NONE).map(drop);
-    refuses("fence", fenced.map_err(Error::from), refusal)?;
+    refuses("fence", fenced, refusal)?;
     refuses("counters", window.set_num_notify(REFUSED), refusal)?;
     let room = largest(world)?;
-    not_begun("window", world.allocate::<u32>(16))?;
-    not_begun("created", world.create::<u32>(memory, 0..MEMORY, 4))?;
-    not_begun("dynamic", world.dynamic(DynamicOptions::default()))?;
-    not_begun("events", world.events(64))?;
+    let window = world.allocate_within::<u32, EpochSlots<'_>>(16, (), SHORT);
+    not_begun("window", window)?;
+    let created = world.create_within::<u32, EpochSlots<'_>>(memory, 0..MEMORY, 4, (), SHORT);
+    not_begun("created", created)?;
+    let options = DynamicOptions::default();
+    let dynamic = world.dynamic_within::<EpochSlots<'_>>(options, (), SHORT);
+    not_begun("dynamic", dynamic)?;
+    not_begun("events", world.events_within(64, SHORT))?;
     check("room", largest(world)? as u64, room as u64)?;
     // It is in no window.
     Ok(memory.write(0, &[1_u8])?)
@@ -108,7 +113,7 @@ fn not_begun<M, H>(
 fn words<L: Link>(world: &World<'_, L>) -> Result<u32, Failure> {
     /// More than any arena has.
     const MANY: u32 = 1 << 20;
-    match world.events(MANY).map(drop).map_err(Error::from) {
+    match world.events(MANY).map(drop) {
         Err(Error::ArenaFull { missing_words }) => Ok(MANY - missing_words),
         Err(other) => Err(other.into()),
         Ok(()) => Err(NO_ERROR),
@@ -120,7 +125,6 @@ fn takes_nothing<L: Link>(
     world: &World<'_, L>,
     case: for<'w> fn(&'w World<'w, L>, &'w Memory<'w, L>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    world.set_budget(Budget::UNLIMITED);
     let memory = world.reserve(MEMORY)?;
     let (before, room) = (words(world)?, largest(world)?);
     case(world, &memory)?;
@@ -134,23 +138,21 @@ fn begun_early<'w, L: Link>(
     told: &mut Window<'w, u64, L>,
     memory: &'w Memory<'w, L>,
     except: Option<usize>,
-    attempt: &mut dyn FnMut() -> Result<(), Error>,
+    attempt: &mut dyn FnMut(Budget) -> Result<(), Error>,
 ) -> Result<(), Failure> {
     let world = told.world();
     let (me, first, last) = (world.rank(), Rank::new(0), Rank::new(world.size() - 1));
     if me == first {
-        world.set_budget(SHORT);
-        let Err(Error::Timeout(_)) = attempt() else {
+        let Err(Error::Timeout(_)) = attempt(SHORT) else {
             return Err(NO_ERROR);
         };
         others_are_refused(told, memory, except)?;
-        world.set_budget(Budget::UNLIMITED);
         go(told, last)?;
     }
     if me == last {
         await_go(told, first)?;
     }
-    Ok(attempt()?)
+    Ok(attempt(Budget::UNLIMITED)?)
 }
 
 pub(super) fn other_calls<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
@@ -165,8 +167,8 @@ fn other_calls_of<'w, L: Link>(
     let mut told = world.allocate::<u64>(1)?;
     for number in 0..CALLS {
         let mut data = [u32::from(me.get()), 1];
-        begun_early(&mut told, memory, Some(number), &mut || {
-            call(world, number, &mut data)
+        begun_early(&mut told, memory, Some(number), &mut |budget| {
+            world.within(budget, || call(world, number, &mut data))
         })?;
         if number >= ALLREDUCE {
             check("sum", data[0], size * (size - 1) / 2)?;
@@ -200,40 +202,40 @@ fn handles_of<'w, L: Link>(
 ) -> Result<(), Failure> {
     let mut told = world.allocate::<u64>(1)?;
     let (mut window, mut left) = (None, None);
-    begun_early(&mut told, memory, None, &mut || {
+    begun_early(&mut told, memory, None, &mut |budget| {
         let made = match left.take().flatten() {
-            Some(making) => Making::go_on(making),
-            None => world.allocate::<u32>(1),
+            Some(making) => Making::go_on_within(making, budget),
+            None => world.allocate_within::<u32, EpochSlots<'_>>(1, (), budget),
         };
         kept(made, &mut window, &mut left)
     })?;
     let window = window.ok_or(NO_ERROR)?;
     {
         let (mut epoch, mut left) = (None, None);
-        begun_early(&mut told, memory, None, &mut || {
+        begun_early(&mut told, memory, None, &mut |budget| {
             let fenced = match left.take() {
-                Some(fencing) => Fencing::go_on(fencing),
-                None => window.fence(NONE),
+                Some(fencing) => Fencing::go_on_within(fencing, budget),
+                None => window.fence_within(NONE, budget),
             };
             kept(fenced, &mut epoch, &mut left)
         })?;
         epoch.ok_or(NO_ERROR)?.end()?;
     }
     let mut left = Some(window);
-    begun_early(&mut told, memory, None, &mut || match left.take() {
-        Some(window) => kept(window.free(), &mut None, &mut left),
+    begun_early(&mut told, memory, None, &mut |budget| match left.take() {
+        Some(window) => kept(window.free_within(budget), &mut None, &mut left),
         None => Ok(()),
     })?;
     let (mut events, mut left) = (None, None);
-    begun_early(&mut told, memory, None, &mut || {
+    begun_early(&mut told, memory, None, &mut |budget| {
         let made = match left.take().flatten() {
-            Some(making) => Making::go_on(making),
-            None => world.events(1),
+            Some(making) => Making::go_on_within(making, budget),
+            None => world.events_within(1, budget),
         };
         kept(made, &mut events, &mut left)
     })?;
-    begun_early(&mut told, memory, None, &mut || match events.take() {
-        Some(old) => kept(old.free(), &mut None, &mut events),
+    begun_early(&mut told, memory, None, &mut |budget| match events.take() {
+        Some(old) => kept(old.free_within(budget), &mut None, &mut events),
         None => Ok(()),
     })?;
     // What was refused while they were under way has taken nothing, and opened nothing.

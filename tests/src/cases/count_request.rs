@@ -2,8 +2,8 @@
 //! that run out.
 
 use flagpost::{
-    Budget, Compare, Counter, Error, Link, Rank, Signal, Source, Tag, TagFilter, Unfinished,
-    Waiting, World,
+    Compare, Counter, Error, Link, Rank, Signal, Source, Tag, TagFilter, Unfinished, Waiting,
+    World,
     notify::{test_any_count, wait_all_count, wait_any_count},
 };
 
@@ -292,11 +292,9 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// Budgets that run out lose nothing: calls are repeated, requests stay started.
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let mut window = world.allocate::<u64>(2)?;
-    world.set_budget(Budget::UNLIMITED);
     match world.rank().get() {
         0 => {
-            world.set_budget(SHORT);
-            let Err(error) = window.set_num_notify(2) else {
+            let Err(error) = world.within(SHORT, || window.set_num_notify(2)) else {
                 return Err(NO_ERROR);
             };
             let Error::Timeout(timeout) = error else {
@@ -304,7 +302,6 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             };
             check("named", timeout.missing.count(), 1_u32)?;
             check("not yet", window.num_notify(SECOND)?, 0_u32)?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, SECOND)?;
             // The number of the first call counts.
             window.set_num_notify(7)?;
@@ -321,25 +318,26 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let mut three = window.expect_count(1..2, 0, 3)?;
             three.start()?;
             await_go(&window, SECOND)?;
-            world.set_budget(SHORT);
-            let Err(error) = three.wait() else {
+            let Err(error) = three.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
-            let Err(error) = wait_any_count(core::slice::from_mut(&mut three)) else {
+            let one = core::slice::from_mut(&mut three);
+            let Err(error) = world.within(SHORT, || wait_any_count(one)) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
-            let Err(error) = wait_all_count(core::slice::from_mut(&mut three)) else {
+            let one = core::slice::from_mut(&mut three);
+            let Err(error) = world.within(SHORT, || wait_all_count(one)) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let ge = Compare::Ge;
-            let Err(error) = window.signal_wait_until(1..2, 0, ge, 3) else {
+            let signal = || window.signal_wait_until(1..2, 0, ge, 3);
+            let Err(error) = world.within(SHORT, signal) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 1, &[])?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, SECOND)?;
             check("three", three.wait()?, 3_u32)?;
             check("data", window.local().get(1)?, 9_u64)?;

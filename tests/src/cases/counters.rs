@@ -1,8 +1,8 @@
 //! Notification counters.
 
 use flagpost::{
-    Compare, Counter, EpochSlots, Error, Link, Model, Rank, Signal, Unfinished, Window, World,
-    rma::Operation,
+    Budget, Compare, Counter, EpochSlots, Error, Link, Model, Rank, Signal, Unfinished, Window,
+    World, rma::Operation,
 };
 
 use super::world::{NO_ERROR, refused};
@@ -16,10 +16,6 @@ fn number(rank: Rank) -> u32 {
 }
 
 /// An error without its handle.
-fn plain<T, H>(result: Result<T, Unfinished<H>>) -> Result<T, Error> {
-    result.map_err(Error::from)
-}
-
 /// A token goes round, told by a counter; all that tells, one after the other.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
@@ -121,16 +117,16 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         for index in [count, count + 1, u32::MAX] {
             let beyond = none(to, index, count);
             let put = window.put_notify(to, 0, &[7, 7], Counter(index));
-            refused("put", plain(put), beyond)?;
+            refused("put", put, beyond)?;
             let put = window.rput_notify(to, 0, &[7, 7], Signal::set(index, 1));
             refused("request", put.map(|_| ()), beyond)?;
             let mut into = [3];
             let get = window.get_notify(to, 0, &mut into, Counter(index));
-            refused("get", plain(get), beyond)?;
+            refused("get", get, beyond)?;
             check("not read", into[0], 3_u64)?;
             let sum = window.accumulate_notify(to, 0, &[7], Operation::SUM, Counter(index));
-            refused("accumulate", plain(sum), beyond)?;
-            refused("notify", plain(window.notify(to, Counter(index))), beyond)?;
+            refused("accumulate", sum, beyond)?;
+            refused("notify", window.notify(to, Counter(index)), beyond)?;
         }
         if count > 0 {
             window.notify(to, Counter(count - 1))?;
@@ -174,7 +170,7 @@ pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         index: 0,
         count: 0,
     };
-    refused("gone", plain(window.notify(next, Counter(0))), gone)
+    refused("gone", window.notify(next, Counter(0)), gone)
 }
 
 /// One rank cannot have what it asks for: nobody gets anything, and all keep what they had.
@@ -255,7 +251,7 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let Err(Unfinished {
         handle: window,
         error,
-    }) = window.free()
+    }) = window.free_within(Budget::UNLIMITED)
     else {
         return Err(NO_ERROR);
     };

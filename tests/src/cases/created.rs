@@ -8,8 +8,8 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{
-    EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Source, Tag, TagFilter,
-    Unfinished, World, rma::Operation,
+    Budget, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Source, Tag,
+    TagFilter, Unfinished, World, rma::Operation,
 };
 use flagpost_link::{Op, Place};
 
@@ -98,7 +98,7 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for _ in 0..sent {
         other.put_notify(me.next(size), 0, &[], Tag(2))?;
     }
-    let Err(Unfinished { handle, error }) = window.free() else {
+    let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("full", error == Error::QueueFull { capacity: 64 }, true)?;
@@ -281,13 +281,13 @@ pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
     let unaligned = Error::UnitUnaligned { unit: 6, size: 4 };
     let sum = |index| {
         let done = lock.accumulate(next, index, &[5], Operation::SUM);
-        done.map_err(|late| late.error)
+        done
     };
     refuses("sum", sum(1), unaligned)?;
     let fetched = lock.fetch_and_op(next, 3, 5, Operation::SUM);
-    refuses("fetch", fetched.map_err(|late| late.error), unaligned)?;
+    refuses("fetch", fetched, unaligned)?;
     let swapped = lock.compare_and_swap(next, 1, 0, 5);
-    refuses("swap", swapped.map_err(|late| late.error), unaligned)?;
+    refuses("swap", swapped, unaligned)?;
     lock.put(next, 1, &[7])?;
     sum(2)?;
     sum(2)?;
@@ -373,8 +373,8 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
         refuses("one fails", create(0..8, usize::from(!odd)), error)?;
         let named = Rank::new(u16::from(odd));
         let different = match odd {
-            true => world.create::<u64>(&memory, 0..8, 4).err().map(Error::from),
-            false => create(0..8, 4).err().map(Error::from),
+            true => world.create::<u64>(&memory, 0..8, 4).err(),
+            false => create(0..8, 4).err(),
         };
         let asymmetric = Some(Error::Asymmetric(named));
         check("elements differ", different == asymmetric, true)?;
@@ -399,7 +399,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     refuses("beyond", window.local().set(25, 1), beyond)?;
     let mut pending = window.expect(0..1, Source::Any, Tag(1), 1)?;
     pending.start()?;
-    let Err(Unfinished { error, .. }) = window.free() else {
+    let Err(Unfinished { error, .. }) = window.free_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("request is started", error == Error::Exposed, true)?;

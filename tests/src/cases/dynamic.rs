@@ -9,6 +9,7 @@ use flagpost::{
 use super::{
     again,
     small::RING,
+    timeout::NONE,
     world::{NO_ERROR, refused as refuses},
 };
 use crate::{Context, Failure, Platform, context::check};
@@ -60,8 +61,6 @@ pub(super) fn detach_late<L: Link>(
     world: &World<'_, L>,
     validation: Validation,
 ) -> Result<(), Failure> {
-    const NONE: Budget = Budget::microseconds(0);
-    world.set_budget(Budget::UNLIMITED);
     let window = world.dynamic(options(validation))?;
     let memories = [world.reserve(32)?, world.reserve(32)?];
     let mut old = None;
@@ -70,13 +69,11 @@ pub(super) fn detach_late<L: Link>(
         let other = &memories[1 - round as usize % 2];
         memory.write(0, &[round; 8])?;
         other.write(0, &[99; 8])?;
-        world.set_budget(NONE);
         // It may have gone half of the way, or all of it.
-        if let Some(_there) = unless_late(window.attach(other))? {
+        if let Some(_there) = unless_late(world.within(NONE, || window.attach(other)))? {
             again(world, || window.detach(other))?;
         }
         let here = again(world, || window.attach(memory))?;
-        world.set_budget(Budget::UNLIMITED);
         let there = next_of(world, here)?;
         epoch(&window, |access, next| {
             let mut seen = [0_u32];
@@ -89,14 +86,12 @@ pub(super) fn detach_late<L: Link>(
             refuses("detached", gone, Error::NotAttached)
         })?;
         world.barrier()?;
-        world.set_budget(NONE);
-        if unless_late(window.detach(memory))?.is_none() {
+        if unless_late(world.within(NONE, || window.detach(memory)))?.is_none() {
             refuses("half done", window.attach(memory), Error::MemoryInUse)?;
             again(world, || window.attach(other))?;
             again(world, || window.detach(other))?;
             again(world, || window.detach(memory))?;
         }
-        world.set_budget(Budget::UNLIMITED);
         refuses("done", window.detach(memory), Error::NotAttached)?;
         world.barrier()?;
         epoch(&window, |access, next| {
@@ -434,7 +429,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     exposure.wait()?;
     window.read(here.plus(24), &mut bytes)?;
     check("put", bytes == [3; 8], true)?;
-    let Err(Unfinished { handle, error }) = window.free() else {
+    let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("still attached", error == Error::MemoryInUse, true)?;
@@ -584,7 +579,7 @@ pub(super) fn with<'w, L: Link, S: Strategy<'w, L>>(
         for memory in &memories {
             window.detach(memory)?;
         }
-        window.free().map_err(|late| late.error)?;
+        window.free()?;
         for memory in memories {
             let mut seen = [0_u32];
             memory.read(end(&memory) as usize + 4, &mut seen)?;

@@ -1,8 +1,8 @@
 //! Events.
 
 use flagpost::{
-    Budget, Counter, EpochSlots, Error, Events, Link, Model, Rank, Rma as _, Unfinished, Waiting,
-    Window, World, rma::Request,
+    Counter, EpochSlots, Error, Events, Link, Model, Rank, Rma as _, Waiting, Window, World,
+    rma::Request,
 };
 
 use super::{
@@ -15,10 +15,6 @@ use crate::{Context, Failure, MachinePlatform, context::check};
 
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
-
-fn plain<T, H>(result: Result<T, Unfinished<H>>) -> Result<T, Error> {
-    result.map_err(Error::from)
-}
 
 /// Data and event in one call, by a binding of both: a token goes round, and its reader says that
 /// it has read.
@@ -157,12 +153,12 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         index: 2,
         count: 2,
     };
-    refused("stranger", plain(events.post(stranger, 0)), unknown)?;
-    refused("post", plain(events.post(next, 2)), none(next))?;
+    refused("stranger", events.post(stranger, 0), unknown)?;
+    refused("post", events.post(next, 2), none(next))?;
     refused("query", events.query(2), none(me))?;
     refused("wait", events.wait(2, 1), none(me))?;
     refused("nothing", events.wait(0, 0), Error::CountZero)?;
-    let put = |to, index, event| plain(window.put_event(to, index, &[9, 9], &events, event));
+    let put = |to, index, event| window.put_event(to, index, &[9, 9], &events, event);
     let beyond = Error::OutOfRange { end: 9, len: 8 };
     refused("put to a stranger", put(stranger, 0, 0), unknown)?;
     refused("put and no event", put(next, 0, 2), none(next))?;
@@ -173,7 +169,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refused("request", request.map(|_| ()), none(me))?;
     let bound = events.bind(&window, 2..5, 1)?;
     let behind = Error::OutOfRange { end: 4, len: 3 };
-    refused("put behind", plain(bound.put(next, 2, &[9, 9])), behind)?;
+    refused("put behind", bound.put(next, 2, &[9, 9]), behind)?;
     refused("nothing", bound.wait(0), Error::CountZero)?;
     refused("nothing", bound.expect(0).map(|_| ()), Error::CountZero)?;
     world.barrier()?;
@@ -200,7 +196,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let last = Rank::new(size - 1);
     for number in [u32::MAX, u32::MAX / 8, 1 << 24] {
         let asked = if me == last { number } else { 3 };
-        match world.events(asked).map_err(Error::from) {
+        match world.events(asked) {
             Err(Error::MemoryFull { .. } | Error::ArenaFull { .. }) if me == last => {}
             Err(Error::Asymmetric(rank)) if me != last => {
                 check("named", rank.get(), last.get())?;
@@ -211,7 +207,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     if size > 1 {
         let asked = 3 + u32::from(me == last);
-        match world.events(asked).map_err(Error::from) {
+        match world.events(asked) {
             Err(Error::Asymmetric(_)) => {}
             Err(other) => return Err(other.into()),
             Ok(_) => return Err(NO_ERROR),
@@ -242,30 +238,27 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(2)?;
     let events = world.events(1)?;
-    world.set_budget(Budget::UNLIMITED);
     match world.rank().get() {
         0 => {
             let bound = events.bind(&window, 1..2, 0)?;
             await_go(&window, SECOND)?;
-            world.set_budget(SHORT);
             for _ in 0..2 {
-                let Err(error) = events.wait(0, 3) else {
+                let Err(error) = world.within(SHORT, || events.wait(0, 3)) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(error, Waiting::Notification, 2, &[])?;
-                let Err(error) = bound.wait(4) else {
+                let Err(error) = world.within(SHORT, || bound.wait(4)) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(error, Waiting::Notification, 3, &[])?;
             }
             let mut request = bound.expect(3)?;
             request.start()?;
-            let Err(error) = request.wait() else {
+            let Err(error) = request.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             check("still there", events.query(0)?, 1_u32)?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, SECOND)?;
             request.wait()?;
             check("data", window.local().get(1)?, 9_u64)?;
@@ -285,9 +278,8 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     // Rank 0 has to wait for the others: it can try again.
     let mut events = Some(events);
     if world.rank() == FIRST {
-        world.set_budget(SHORT);
         while let Some(left) = events.take() {
-            match left.free() {
+            match left.free_within(SHORT) {
                 Ok(()) => break,
                 Err(late) => {
                     let Error::Timeout(_) = late.error else {
@@ -296,7 +288,6 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     events = Some(late.handle);
                 }
             }
-            world.set_budget(Budget::UNLIMITED);
         }
     }
     if let Some(events) = events {
@@ -312,34 +303,35 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
     let mut window = world.allocate::<u32>(4)?;
     window.set_num_notify(1)?;
     let events = world.events(1)?;
-    world.set_budget(Budget::UNLIMITED);
     if world.rank() == FIRST {
         let held = take(&machine, SECOND);
-        world.set_budget(SHORT);
-        let late = events.post(SECOND, 0);
-        go_on(&world, held, late, flagpost::notify::EventPost::go_on)?;
+        let late = events.post_within(SECOND, 0, SHORT);
+        go_on(held, late, |post| match post {
+            Some(post) => post.go_on(),
+            None => Err(Error::RequestInactive),
+        })?;
         let held = take(&machine, SECOND);
-        world.set_budget(SHORT);
-        let late = window.put_event(SECOND, 0, &[7], &events, 0);
-        go_on(&world, held, late, Request::wait)?;
+        let late = window
+            .rput_event(SECOND, 0, &[7], &events, 0)?
+            .wait_within(SHORT);
+        go_on(held, late, Request::wait)?;
         let held = take(&machine, SECOND);
-        world.set_budget(SHORT);
-        let late = window.notify(SECOND, Counter(0));
-        go_on(&world, held, late, Request::wait)?;
+        let late = window
+            .rput_notify(SECOND, 0, &[], Counter(0))?
+            .wait_within(SHORT);
+        go_on(held, late, Request::wait)?;
         // The own lock: the same call again goes on.
         let held = take(&machine, FIRST);
-        world.set_budget(SHORT);
-        let Err(late) = window.set_notify_value(0, 5) else {
+        let Err(late) = world.within(SHORT, || window.set_notify_value(0, 5)) else {
             return Err(NO_ERROR);
         };
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;
-        let Err(late) = window.reset_notify_value(0) else {
+        let Err(late) = world.within(SHORT, || window.reset_notify_value(0)) else {
             return Err(NO_ERROR);
         };
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;
         check("nothing was done", window.notify_value(0)?, 0_u32)?;
         drop(held);
-        world.set_budget(Budget::UNLIMITED);
         window.set_notify_value(0, 5)?;
         check("swapped once", window.reset_notify_value(0)?, 5_u32)?;
     }

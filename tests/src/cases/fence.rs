@@ -234,7 +234,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let Err(late) = window.fence(NONE) else {
             return Err(NO_ERROR);
         };
-        check("error", late.error == error, true)
+        check("error", late == error, true)
     };
     let exposure = window.post(&group)?;
     opens(Error::EpochOpen)?;
@@ -251,8 +251,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let Err(locking) = window.lock_shared(me) else {
         return Err(NO_ERROR);
     };
-    check("lock", locking.error == Error::EpochOpen, true)?;
-    drop(locking);
+    check("lock", locking == Error::EpochOpen, true)?;
     let unknown = Error::NoSuchRank { rank: nobody, size };
     refuses("nobody", epoch.put(nobody, 0, &[1]), unknown)?;
     let end = Error::OutOfRange { end: 3, len: 2 };
@@ -263,7 +262,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let Err(late) = broken.fence(NONE) else {
         return Err(NO_ERROR);
     };
-    check("abandoned", late.error == Error::EpochAbandoned, true)
+    check("abandoned", late == Error::EpochAbandoned, true)
 }
 
 /// Rank 0 comes early to each of three fences.
@@ -276,14 +275,12 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         match error {
             Error::Timeout(timeout) if timeout.waiting == Waiting::Collective => {
                 check("named", timeout.missing.ranks().eq([last]), true)?;
-                world.set_budget(Budget::UNLIMITED);
                 Ok(window.put_notify(last, 0, &[], Tag(1))?)
             }
             other => Err(other.into()),
         }
     };
     let on_time = || -> Result<(), Failure> {
-        world.set_budget(Budget::UNLIMITED);
         if me == last {
             let mut told = window.expect(0..0, first, Tag(1), 1)?;
             told.start()?;
@@ -295,22 +292,19 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.local().set(1, value(me, 0))?;
     let early = me == first;
     if early {
-        world.set_budget(SHORT);
-        let Err(stopped) = window.fence(NONE) else {
+        let Err(stopped) = window.fence_within(NONE, SHORT) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;
         refuses("own store", window.local().set(1, 0), Error::Exposed)?;
         let epoch = stopped.handle.go_on()?;
         epoch.put(next, 0, &[1])?;
-        world.set_budget(SHORT);
-        let Err(stopped) = epoch.fence(NONE) else {
+        let Err(stopped) = epoch.fence_within(NONE, SHORT) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;
         let epoch = stopped.handle.go_on()?;
-        world.set_budget(SHORT);
-        let Err(stopped) = epoch.end() else {
+        let Err(stopped) = epoch.end_within(SHORT) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;

@@ -1,6 +1,9 @@
 //! Passive target: pieces that are locked, and what their owners and others see.
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World, epoch::Locked};
+use flagpost::{
+    Budget, Error, Link, Rank, Rma as _, Tag, Window, World,
+    epoch::{Lock, Locked},
+};
 
 use super::insist;
 use super::world::{NO_ERROR, refused as refuses};
@@ -9,7 +12,7 @@ use crate::{Failure, context::check};
 type Words<'w, L> = Window<'w, u32, L>;
 
 /// One of the calls that lock.
-pub(super) type Call<L> = for<'e, 'w> fn(&'e Words<'w, L>, Rank) -> Locked<'e, 'w, u32, L>;
+pub(super) type Call<L> = for<'e, 'w> fn(&'e Words<'w, L>, Rank, Budget) -> Locked<'e, 'w, u32, L>;
 
 /// Names a call, whatever the link.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -30,18 +33,37 @@ impl How {
         self,
         window: &'e Words<'w, L>,
         target: Rank,
+    ) -> Result<Lock<'e, 'w, u32, L>, Error> {
+        match self {
+            Self::Shared => window.lock_shared(target),
+            Self::Exclusive => window.lock_exclusive(target),
+            Self::Queued => window.lock_queued(target),
+            Self::All => window.lock_all(),
+        }
+    }
+
+    pub(super) fn lock_within<'e, 'w, L: Link>(
+        self,
+        window: &'e Words<'w, L>,
+        target: Rank,
+        budget: Budget,
     ) -> Locked<'e, 'w, u32, L> {
         let call: Call<L> = match self {
-            Self::Shared => |window, target| window.lock_shared(target),
-            Self::Exclusive => |window, target| window.lock_exclusive(target),
-            Self::Queued => |window, target| window.lock_queued(target),
-            Self::All => |window, _| window.lock_all(),
+            Self::Shared => |window, target, budget| window.lock_shared_within(target, budget),
+            Self::Exclusive => {
+                |window, target, budget| window.lock_exclusive_within(target, budget)
+            }
+            Self::Queued => |window, target, budget| window.lock_queued_within(target, budget),
+            Self::All => |window, _, budget| window.lock_all_within(budget),
         };
-        call(window, target)
+        call(window, target, budget)
     }
 }
 
 const FIRST: Rank = Rank::new(0);
+
+/// For calls that are refused: with a budget they give their handle back.
+const ANY: Budget = Budget::UNLIMITED;
 
 /// A word far from the first: in a line of its own.
 const FAR: usize = 64;
@@ -318,10 +340,10 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let nobody = Rank::new(size);
     let unknown = Error::NoSuchRank { rank: nobody, size };
     for how in [How::Shared, How::Exclusive, How::Queued] {
-        fails(how.lock(&window, nobody), unknown)?;
+        fails(how.lock_within(&window, nobody, ANY), unknown)?;
         let lock = how.lock(&window, me)?;
         for again in [How::Shared, How::Exclusive, How::Queued, How::All] {
-            fails(again.lock(&window, me), Error::EpochOpen)?;
+            fails(again.lock_within(&window, me, ANY), Error::EpochOpen)?;
         }
         let group = [me];
         refuses(
@@ -343,9 +365,9 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     let all = window.lock_all()?;
     let other = me.next(size);
-    fails(window.lock_all(), Error::EpochOpen)?;
-    fails(window.lock_shared(me), Error::EpochOpen)?;
-    fails(window.lock_exclusive(other), Error::EpochOpen)?;
+    fails(window.lock_all_within(ANY), Error::EpochOpen)?;
+    fails(window.lock_shared_within(me, ANY), Error::EpochOpen)?;
+    fails(window.lock_exclusive_within(other, ANY), Error::EpochOpen)?;
     refuses("nobody", all.put(nobody, 0, &[1]), unknown)?;
     refuses("nobody", all.flush(nobody), unknown)?;
     let last = Rank::new(u16::MAX);
@@ -358,9 +380,9 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let exposure = window.post(&world.group(&group)?)?;
     refuses("sync", window.sync(), Error::Exposed)?;
     let access = window.start(&world.group(&group)?)?;
-    fails(window.lock_shared(me), Error::EpochOpen)?;
-    fails(window.lock_exclusive(other), Error::EpochOpen)?;
-    fails(window.lock_all(), Error::EpochOpen)?;
+    fails(window.lock_shared_within(me, ANY), Error::EpochOpen)?;
+    fails(window.lock_exclusive_within(other, ANY), Error::EpochOpen)?;
+    fails(window.lock_all_within(ANY), Error::EpochOpen)?;
     access.complete()?;
     exposure.wait()?;
     // Posted and locked at the same time.
@@ -377,7 +399,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     // Dropped while it is held: nobody else hangs, but this rank has made a mistake.
     let broken = world.allocate::<u32>(1)?;
     drop(broken.lock_exclusive(FIRST)?);
-    fails(broken.lock_all(), Error::EpochAbandoned)
+    fails(broken.lock_all_within(ANY), Error::EpochAbandoned)
 }
 
 /// As many locks as a rank can have: one more is an error, and changes nothing.
@@ -391,12 +413,12 @@ pub(super) fn too_many<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             *lock = Some(window.lock_shared(target)?);
         }
         for how in [How::Shared, How::Exclusive, How::Queued] {
-            let Err(late) = how.lock(&window, ninth) else {
+            let Err(late) = how.lock_within(&window, ninth, ANY) else {
                 return Err(NO_ERROR);
             };
             let full = Error::TooManyLocks { max: MAX as u8 };
             check("ninth", late.error == full, true)?;
-            let Err(again) = late.handle.go_on() else {
+            let Err(again) = late.handle.go_on_within(ANY) else {
                 return Err(NO_ERROR);
             };
             check("again", again.error == full, true)?;

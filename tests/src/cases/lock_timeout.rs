@@ -69,7 +69,6 @@ fn late_for<'e, 'w, L: Link>(
 pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(2)?;
     let me = world.rank();
-    world.set_budget(Budget::UNLIMITED);
     for how in [How::Shared, How::Exclusive, How::Queued] {
         if me == FIRST {
             let lock = window.lock_exclusive(SECOND)?;
@@ -84,12 +83,10 @@ pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, SECOND)?;
         } else if me == SECOND {
             await_go(&window, FIRST)?;
-            world.set_budget(SHORT);
-            late_of(how.lock(&window, SECOND), FIRST)?.cancel()?;
-            drop(late_of(how.lock(&window, SECOND), FIRST)?);
-            let waiting = late_of(how.lock(&window, SECOND), FIRST)?;
-            let waiting = late_of(waiting.go_on(), FIRST)?;
-            world.set_budget(Budget::UNLIMITED);
+            late_of(how.lock_within(&window, SECOND, SHORT), FIRST)?.cancel()?;
+            drop(late_of(how.lock_within(&window, SECOND, SHORT), FIRST)?);
+            let waiting = late_of(how.lock_within(&window, SECOND, SHORT), FIRST)?;
+            let waiting = late_of(waiting.go_on_within(SHORT), FIRST)?;
             go(&window, FIRST)?;
             let lock = waiting.go_on()?;
             let mut word = [0];
@@ -107,7 +104,6 @@ pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(2)?;
     let me = world.rank();
-    world.set_budget(Budget::UNLIMITED);
     let pairs = [
         (How::All, How::Exclusive, Some(FIRST)),
         (How::All, How::Queued, Some(FIRST)),
@@ -127,17 +123,14 @@ pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, SECOND)?;
         } else if me == SECOND {
             await_go(&window, FIRST)?;
-            world.set_budget(SHORT);
-            late(wants.lock(&window, FIRST), named)?.cancel()?;
-            drop(late(wants.lock(&window, FIRST), named)?);
-            let waiting = late(wants.lock(&window, FIRST), named)?;
+            late(wants.lock_within(&window, FIRST, SHORT), named)?.cancel()?;
+            drop(late(wants.lock_within(&window, FIRST, SHORT), named)?);
+            let waiting = late(wants.lock_within(&window, FIRST, SHORT), named)?;
             // One at a time.
             let Err(second) = window.lock_shared(SECOND) else {
                 return Err(NO_ERROR);
             };
-            check("waits already", second.error == Error::EpochOpen, true)?;
-            drop(second);
-            world.set_budget(Budget::UNLIMITED);
+            check("waits already", second == Error::EpochOpen, true)?;
             go(&window, FIRST)?;
             waiting.go_on()?.unlock()?;
             go(&window, FIRST)?;
@@ -152,7 +145,6 @@ pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(2)?;
     let other = world.allocate::<u32>(1)?;
-    world.set_budget(Budget::UNLIMITED);
     let pairs = [
         (How::Shared, How::Exclusive),
         (How::Shared, How::Queued),
@@ -161,12 +153,7 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     ];
     for (round, (reads, writes)) in (1..).zip(pairs) {
         let named = (reads == How::Shared).then_some(FIRST);
-        let short = |how: How, named| {
-            world.set_budget(SHORT);
-            let waiting = late(how.lock(&window, FIRST), named);
-            world.set_budget(Budget::UNLIMITED);
-            waiting
-        };
+        let short = |how: How, named| late(how.lock_within(&window, FIRST, SHORT), named);
         match world.rank().get() {
             0 => {
                 let lock = reads.lock(&window, FIRST)?;
@@ -191,9 +178,7 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             2 => {
                 await_go(&window, SECOND)?;
                 let waiting = short(reads, named)?;
-                world.set_budget(SHORT);
-                let again = late(waiting.go_on(), named)?;
-                world.set_budget(Budget::UNLIMITED);
+                let again = late(waiting.go_on_within(SHORT), named)?;
                 go(&window, SECOND)?;
                 await_go(&window, SECOND)?;
                 again.go_on()?.unlock()?;
@@ -227,7 +212,6 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// Rank 1 leaves the queue between ranks 0 and 2, and comes again.
 pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(2)?;
-    world.set_budget(Budget::UNLIMITED);
     let increment = |lock: flagpost::epoch::Lock<'_, '_, u32, L>| -> Result<(), Failure> {
         let mut word = [0];
         lock.get(FIRST, 0, &mut word)?;
@@ -255,17 +239,13 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             1 => {
                 await_go(&window, FIRST)?;
-                world.set_budget(SHORT);
-                let waiting = late_behind(window.lock_queued(FIRST), FIRST)?;
-                let waiting = late_behind(waiting.go_on(), FIRST)?;
-                world.set_budget(Budget::UNLIMITED);
+                let waiting = late_behind(window.lock_queued_within(FIRST, SHORT), FIRST)?;
+                let waiting = late_behind(waiting.go_on_within(SHORT), FIRST)?;
                 go(&window, THIRD)?;
                 await_go(&window, FIRST)?;
                 waiting.cancel()?;
                 // Its turn was not passed over yet.
-                world.set_budget(SHORT);
-                late(window.lock_queued(FIRST), Some(FIRST))?.cancel()?;
-                world.set_budget(Budget::UNLIMITED);
+                late(window.lock_queued_within(FIRST, SHORT), Some(FIRST))?.cancel()?;
                 go(&window, FIRST)?;
                 increment(window.lock_queued(FIRST)?)?;
                 go(&window, FIRST)?;
@@ -273,9 +253,7 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             2 => {
                 await_go(&window, SECOND)?;
-                world.set_budget(SHORT);
-                let waiting = late_behind(window.lock_queued(FIRST), SECOND)?;
-                world.set_budget(Budget::UNLIMITED);
+                let waiting = late_behind(window.lock_queued_within(FIRST, SHORT), SECOND)?;
                 go(&window, FIRST)?;
                 increment(waiting.go_on()?)?;
                 go(&window, FIRST)?;
@@ -290,7 +268,6 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// A lock that is dropped while it is held lets others in.
 pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(2)?;
-    world.set_budget(Budget::UNLIMITED);
     match world.rank().get() {
         0 => {
             let lock = window.lock_exclusive(SECOND)?;
@@ -301,9 +278,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         1 => {
             await_go(&window, FIRST)?;
-            world.set_budget(SHORT);
-            let waiting = late_of(window.lock_exclusive(SECOND), FIRST)?;
-            world.set_budget(Budget::UNLIMITED);
+            let waiting = late_of(window.lock_exclusive_within(SECOND, SHORT), FIRST)?;
             go(&window, FIRST)?;
             let lock = waiting.go_on()?;
             let mut word = [0];

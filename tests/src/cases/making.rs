@@ -6,11 +6,11 @@
 )]
 
 use flagpost::{
-    Budget, DynamicOptions, Error, Link, Made, MatchingList, Rank, Rma as _, Tag, Unfinished,
+    DynamicOptions, EpochSlots, Error, Link, Made, MatchingList, Rank, Rma as _, Tag, Unfinished,
     Window, World,
 };
 
-use super::{created::largest, world::refused as refuses};
+use super::{created::largest, timeout::NONE, world::refused as refuses};
 use crate::{Failure, context::check};
 
 /// Each is made by going on until it is there. Peers use it at once: nothing of it is prepared a
@@ -19,23 +19,28 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let memory = world.reserve(64)?;
     for round in 1..=2 {
         memory.write(0, &[0_u32; 16])?;
-        let window = made(world, || world.allocate::<u32>(4))?;
+        let window = made(world, || {
+            world.allocate_within::<_, EpochSlots<'_>>(4, (), NONE)
+        })?;
         used_at_once(window, round)?;
-        let window = made(world, || world.create::<u32>(&memory, 0..64, 4))?;
+        let window = made(world, || {
+            world.create_within::<_, EpochSlots<'_>>(&memory, 0..64, 4, (), NONE)
+        })?;
         used_at_once(window, round)?;
         let options = DynamicOptions {
             regions: 2,
             kept: 2,
             ..DynamicOptions::default()
         };
-        made(world, || world.dynamic(options))?.free()?;
-        let events = made(world, || world.events(2))?;
+        let dynamic = || world.dynamic_within::<EpochSlots<'_>>(options, (), NONE);
+        made(world, dynamic)?.free()?;
+        let events = made(world, || world.events_within(2, NONE))?;
         events.post(world.rank().next(world.size()), 1)?;
         events.wait(1, 1)?;
         check("no other", events.query(1)?, 0_u32)?;
         events.free()?;
     }
-    Ok(memory.release()?)
+    Ok(memory.release().map_err(Unfinished::give_up)?)
 }
 
 /// The ranks do not ask for the same, or one cannot have it: all are told in the end, and nothing
@@ -48,28 +53,39 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let memory = world.reserve(64)?;
     let room = largest(world)?;
     for _ in 0..2 {
-        let window = made(world, || world.allocate::<u32>(if odd { 4 } else { 40 }));
+        let len = if odd { 4 } else { 40 };
+        let window = made(world, || {
+            world.allocate_within::<u32, EpochSlots<'_>>(len, (), NONE)
+        });
         refuses("lengths differ", window, differs)?;
         let unit = if odd { 0 } else { 4 };
-        let window = made(world, || world.create::<u32>(&memory, 0..64, unit));
+        let window = made(world, || {
+            world.create_within::<u32, EpochSlots<'_>>(&memory, 0..64, unit, (), NONE)
+        });
         let zero = if odd { Error::UnitZero } else { differs };
         refuses("unit 0", window, zero)?;
         let window = made(world, || {
-            world.dynamic(DynamicOptions {
+            let options = DynamicOptions {
                 regions: 1 + u16::from(odd),
                 kept: 2,
                 ..DynamicOptions::default()
-            })
+            };
+            world.dynamic_within::<EpochSlots<'_>>(options, (), NONE)
         });
         refuses("regions differ", window, differs)?;
-        let events = made(world, || world.events(2 + u32::from(odd)));
+        let events = made(world, || world.events_within(2 + u32::from(odd), NONE));
         refuses("numbers differ", events, differs)?;
         check("room", largest(world)? as u64, room as u64)?;
         // Its memory is in no window.
         memory.write(0, &[1_u8])?;
     }
-    used_at_once(made(world, || world.allocate::<u32>(4))?, 7)?;
-    Ok(memory.release()?)
+    used_at_once(
+        made(world, || {
+            world.allocate_within::<_, EpochSlots<'_>>(4, (), NONE)
+        })?,
+        7,
+    )?;
+    Ok(memory.release().map_err(Unfinished::give_up)?)
 }
 
 /// Rank 0 makes windows while what it has sent to rank 1, which has answered, may not be in its
@@ -97,9 +113,16 @@ pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 window.notify(zero, Tag(1))?;
             }
         }
-        used_at_once(made(world, || world.allocate::<u32>(4))?, round)?;
-        made(world, || world.events(1))?.free()?;
-        let list = made(world, || world.allocate_with::<u32, MatchingList<'_>>(1, 2))?;
+        used_at_once(
+            made(world, || {
+                world.allocate_within::<_, EpochSlots<'_>>(4, (), NONE)
+            })?,
+            round,
+        )?;
+        made(world, || world.events_within(1, NONE))?.free()?;
+        let list = made(world, || {
+            world.allocate_within::<u32, MatchingList<'_>>(1, 2, NONE)
+        })?;
         list.free()?;
         if world.rank() == one {
             check("payload", window.local().get(len - 1)?, round)?;
@@ -114,7 +137,6 @@ fn made<'w, L: Link + 'w, M>(
     world: &World<'_, L>,
     make: impl FnOnce() -> Made<'w, L, M>,
 ) -> Result<M, Error> {
-    world.set_budget(Budget::microseconds(0));
     let mut call = make();
     let made = loop {
         call = match call {
@@ -123,13 +145,12 @@ fn made<'w, L: Link + 'w, M>(
                 error: Error::Timeout(_),
             }) => {
                 world.link().relax();
-                making.go_on()
+                making.go_on_within(NONE)
             }
             other => break other,
         };
     };
-    world.set_budget(Budget::UNLIMITED);
-    made.map_err(Error::from)
+    made.map_err(Unfinished::give_up)
 }
 
 fn used_at_once<L: Link>(window: Window<'_, u32, L>, round: u32) -> Result<(), Failure> {

@@ -5,7 +5,7 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
-use flagpost::{Budget, Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
+use flagpost::{Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
 
 use super::timeout::{SHORT, await_go, go, timed_out};
 use super::world::{NO_ERROR, refused};
@@ -64,7 +64,6 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let only_origin = [origin];
     let origins = world.group(&only_origin)?;
     let window = world.allocate_with::<u64, MatchingList<'_>>(1, 1)?;
-    world.set_budget(Budget::UNLIMITED);
     match world.rank().get() {
         0 => {
             await_go(&window, late)?;
@@ -76,12 +75,10 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             let targets = [late];
             let access = window.start(&world.group(&targets)?)?;
-            world.set_budget(SHORT);
-            let Err(closed) = access.put(late, 0, &[6]) else {
+            let Err(closed) = world.within(SHORT, || access.put(late, 0, &[6])) else {
                 return Err(NO_ERROR);
             };
             timed_out(closed, Waiting::Post, 1, &[late])?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, late)?;
             access.put(late, 0, &[6])?;
             Ok(access.complete()?)
@@ -94,19 +91,17 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         2 => {
             await_go(&window, early)?;
-            world.set_budget(SHORT);
-            let mut posting = window.post(&origins);
+            let mut posting = window.post_within(&origins, SHORT);
             for _ in 0..2 {
                 let Err(full) = posting else {
                     return Err(NO_ERROR);
                 };
                 timed_out(full.error, Waiting::ListSpace, 1, &[origin])?;
-                posting = full.handle.go_on();
+                posting = full.handle.go_on_within(SHORT);
             }
             let Err(full) = posting else {
                 return Err(NO_ERROR);
             };
-            world.set_budget(Budget::UNLIMITED);
             go(&window, origin)?;
             full.handle.go_on()?.wait()?;
             check("put", window.local().get(0)?, 5_u64)?;

@@ -42,10 +42,9 @@ mod world;
 
 use core::marker::PhantomData;
 
-use flagpost::{Budget, Config, Error, Link, World};
+use flagpost::{Config, Error, Link, Session, World};
 use flagpost_link::Refusal;
 
-use crate::arguments::BUDGET;
 use crate::{Case, Context, Failure, MachinePlatform, Platform, Ring};
 
 /// The cases that any link can run.
@@ -151,21 +150,26 @@ fn insist<L: Link, T>(
     }
 }
 
-/// Repeats `call` while it times out.
+/// Repeats `call` with a budget of nothing, while it times out.
 fn again<L: Link, T>(
     world: &World<'_, L>,
     mut call: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Failure> {
     loop {
-        match call() {
+        match world.within(timeout::NONE, &mut call) {
             Err(Error::Timeout(_)) => world.link().relax(),
             other => return Ok(other?),
         }
     }
 }
 
-/// Joins the case's world, with what the context lends. Argument `budget`: how many microseconds
-/// its calls wait.
+/// Session `number` of a case that has several worlds, besides the context's: 1 or 2.
+fn other(session: Session, number: u32) -> Session {
+    // Contexts count from 1, and far below these.
+    Session::new(session.get() ^ (number << 30)).unwrap_or(session.next())
+}
+
+/// Joins the case's world, with what the context lends.
 fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>, Failure> {
     join_as(context, context.session, None)
 }
@@ -180,16 +184,11 @@ fn join_shared<'c, P: Platform>(
 /// [`join`], as another session than the context's, or with other rings.
 fn join_as<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
-    session: u32,
+    session: Session,
     ring: Option<Ring>,
 ) -> Result<World<'c, P::Link>, Failure> {
-    let mut config = Config::default();
-    if context.args.text("budget").is_some() {
-        let budget = context.args.of(&BUDGET, 1, 0)?;
-        config.budget = Budget::microseconds(budget.into());
-    }
     let link = P::link(&context.machine, session, ring)?;
-    let world = World::start(link, context.arena, config)?;
+    let world = World::start(link, context.arena, Config::default())?;
     P::go(&context.machine);
     Ok(world)
 }

@@ -1,6 +1,6 @@
 //! Memory models: windows that their owners do not cache, and exposures of a part of a piece.
 
-use flagpost::{EpochSlots, Error, Link, Model, Rma as _, Tag, World};
+use flagpost::{Budget, EpochSlots, Error, Link, Model, Rma as _, Tag, World};
 
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Failure, context::check};
@@ -106,11 +106,11 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let all = [world.rank()];
     let group = world.group(&all)?;
     let beyond = Error::OutOfRange { end: 5, len: 4 };
-    let Err(late) = window.post_range(3..5, &group) else {
+    let Err(late) = window.post_range_within(3..5, &group, Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("error", late.error == beyond, true)?;
-    let Err(again) = late.handle.go_on() else {
+    let Err(again) = late.handle.go_on_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("again", again.error == beyond, true)?;

@@ -1,8 +1,8 @@
 //! All notified accesses, and how their targets are told.
 
 use flagpost::{
-    Budget, Counter, EpochSlots, Error, Link, Model, Notice, Rank, Request, Rma as _, Signal,
-    Source, Status, Tag, TagFilter, Unfinished, Waiting, Window, World,
+    Counter, EpochSlots, Error, Link, Model, Notice, Rank, Request, Rma as _, Signal, Source,
+    Status, Tag, TagFilter, Unfinished, Waiting, Window, World,
     rma::{Fetch, Operation},
 };
 use flagpost_link::{Op, Slot};
@@ -343,44 +343,42 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ATTEMPTS: u16 = 1000;
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(4)?;
-    world.set_budget(Budget::UNLIMITED);
     let link = world.link();
     let (key, _) = link.scratch();
     match world.rank().get() {
         0 => {
-            world.set_budget(SHORT);
             let mut sent = 0_u16;
             loop {
                 if sent == ATTEMPTS {
                     return Err(NO_ERROR);
                 }
-                match window.notify(target, Tag(2)) {
+                let told = window.rput_notify(target, 0, &[], Tag(2))?;
+                match told.wait_within(SHORT) {
                     Ok(()) => sent += 1,
-                    Err(Unfinished { handle: None, .. }) => break,
+                    Err(Unfinished { handle, .. }) if !handle.has_begun() => break,
                     Err(late) => return Err(late.into()),
                 }
             }
             let mut old = [7];
-            let result = window.accumulate_notify(target, 0, &[5], Operation::SUM, Tag(3));
-            let sum = unfinished(result, target)?;
-            let result = window.get_notify(target, 1, &mut old, Tag(3));
-            let get = unfinished(result, target)?;
-            let result = window.fetch_and_op_notify(target, 2, 6, Operation::SUM, Tag(3));
-            let Err(Unfinished { handle, error }) = result else {
+            let result = window.raccumulate_notify(target, 0, &[5], Operation::SUM, Tag(3));
+            let sum = unfinished(result?, target)?;
+            let result = window.rget_notify(target, 1, &mut old, Tag(3));
+            let get = unfinished(result?, target)?;
+            let result = window.rfetch_and_op_notify(target, 2, 6, Operation::SUM, Tag(3))?;
+            let Err(Unfinished { handle, error }) = result.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::RingSpace, 1, &[target])?;
-            let fetch: Fetch<'_, '_, _, _> = handle.ok_or(NO_ERROR)?;
+            let fetch: Fetch<'_, '_, _, _> = handle;
             check("fetch has begun", fetch.has_begun(), true)?;
             let mut put = window.rput_notify(target, 3, &[8], Tag(3))?;
             check("nothing is put", put.has_begun() || put.test()?, false)?;
-            let late = put.wait();
+            let late = put.wait_within(SHORT);
             let Err(Unfinished { handle: put, error }) = late else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::RingSpace, 1, &[target])?;
 
-            world.set_budget(Budget::UNLIMITED);
             insist(link, || {
                 link.put(target, key, 0, &u64::from(sent).to_le_bytes())
             })?;
@@ -388,7 +386,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             insist(link, || link.signal(target, SPARE, 1))?;
             sum.wait()?;
             get.wait()?;
-            check("fetched", fetch.go_on()?, 0_u64)?;
+            check("fetched", fetch.wait()?, 0_u64)?;
             put.wait()?;
             check("got", old[0], 0_u64)?;
         }
@@ -416,16 +414,15 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// What is left of an access whose budget ran out while `target` had no room.
 fn unfinished<'r, 'w, L: Link>(
-    result: Result<(), Unfinished<Option<flagpost::rma::Request<'r, 'w, L>>>>,
+    request: flagpost::rma::Request<'r, 'w, L>,
     target: Rank,
 ) -> Result<flagpost::rma::Request<'r, 'w, L>, Failure> {
-    let Err(Unfinished { handle, error }) = result else {
+    let Err(Unfinished { handle, error }) = request.wait_within(SHORT) else {
         return Err(NO_ERROR);
     };
     timed_out(error, Waiting::RingSpace, 1, &[target])?;
-    let request = handle.ok_or(NO_ERROR)?;
-    check("it has begun", request.has_begun(), true)?;
-    Ok(request)
+    check("it has begun", handle.has_begun(), true)?;
+    Ok(handle)
 }
 
 /// Programs small enough for every schedule. Windows of three words, as of the other small cases.

@@ -4,7 +4,8 @@
 //! the others.
 
 use flagpost::{
-    EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished, World, rma,
+    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished,
+    World, rma,
 };
 
 use super::notify_inline::{ROUNDS, check_all, start};
@@ -35,7 +36,7 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         if world.rank() == SENDER {
             window.put_notify(TARGET, 0, &[5; LEN], Tag(1))?;
         }
-        if let Err(Unfinished { handle, error }) = window.free() {
+        if let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) {
             check("it is told", matches!(error, Error::Unmatched { .. }), true)?;
             handle.discard_notifications()?;
             handle.free()?;

@@ -192,24 +192,24 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u32>(1)?;
-    world.set_budget(Budget::UNLIMITED);
     if world.rank() == target {
         let mut both = [
             window.expect(0..1, sender, Tag(1), 2)?,
             window.expect(0..0, sender, Tag(2), 1)?,
         ];
         both.iter_mut().try_for_each(Request::start)?;
-        world.set_budget(SHORT);
-        let late = wait_any(&mut both).err().ok_or(NO_ERROR)?;
+        let late = world.within(SHORT, || wait_any(&mut both)).err();
+        let late = late.ok_or(NO_ERROR)?;
         timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
-        let late = wait_all(&mut both).err().ok_or(NO_ERROR)?;
+        let late = world.within(SHORT, || wait_all(&mut both)).err();
+        let late = late.ok_or(NO_ERROR)?;
         timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
         let mut any = [window.expect(0..0, Source::Any, Tag(3), 1)?];
         any.iter_mut().try_for_each(Request::start)?;
-        let late = wait_any(&mut any).err().ok_or(NO_ERROR)?;
+        let late = world.within(SHORT, || wait_any(&mut any)).err();
+        let late = late.ok_or(NO_ERROR)?;
         timed_out(late, Waiting::Notification, 1, &[])?;
         any.iter_mut().try_for_each(Request::cancel)?;
-        world.set_budget(Budget::UNLIMITED);
         world.barrier()?;
         wait_all(&mut both)?;
         check("put", window.local().get(0)?, 3_u32)?;
@@ -232,7 +232,7 @@ pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
 ) -> Result<(), Failure> {
     let mut window = window;
     for _ in 0..2 {
-        let Err(Unfinished { handle, error }) = window.free() else {
+        let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
             return Err(NO_ERROR);
         };
         let expected = Error::Unmatched { count: unmatched };
@@ -254,7 +254,7 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         window.notify(next, Tag(number))?;
     }
     other.notify(next, Tag(1))?;
-    let Err(Unfinished { handle, error }) = window.free() else {
+    let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     match error {

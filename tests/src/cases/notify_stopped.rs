@@ -1,11 +1,12 @@
 //! Payload that is longer than an entry of the ring, and whose producer stops in the middle: its
 //! budget runs out, or it gives up.
 
-use flagpost::{Budget, Error, Link, Rma as _, Source, Tag, TagFilter, Unfinished, World};
+use flagpost::{Error, Link, Rma as _, Source, Tag, TagFilter, Unfinished, World};
 
 use super::{
     notify_inline::{ROUNDS, check_all},
     notify_long::{SENDER, TARGET},
+    timeout::NONE,
 };
 use crate::{Failure, context::check};
 
@@ -16,10 +17,8 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const OTHERS: usize = 10;
     let (sender, target) = (SENDER, TARGET);
     let window = world.allocate::<u32>(3 + WORDS + OTHERS)?;
-    world.set_budget(Budget::UNLIMITED);
     for round in 1..=2 * ROUNDS {
         if world.rank() == sender {
-            world.set_budget(Budget::microseconds(0));
             let data = [round; WORDS];
             let late = |error| match error {
                 Error::Timeout(_) => {
@@ -32,35 +31,24 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 let others = [round; OTHERS];
                 let len = if round % 3 == 0 { 0 } else { OTHERS };
                 let others = others.get(..len).unwrap_or(&[]);
-                while let Err(Unfinished { error, .. }) =
-                    window.put_notify(target, 3 + WORDS, others, Tag(2))
-                {
+                let put = || window.rput_notify(target, 3 + WORDS, others, Tag(2));
+                while let Err(Unfinished { error, .. }) = put()?.wait_within(NONE) {
                     late(error)?;
                 }
                 Ok::<_, Failure>(())
             };
             let mut interrupts = round % 3 != 2;
-            let mut result = window.put_notify(target, 3, &data, Tag(1));
-            while let Err(Unfinished { handle, error }) = result {
+            let mut rest = window.rput_notify(target, 3, &data, Tag(1))?;
+            while let Err(Unfinished { handle, error }) = rest.wait_within(NONE) {
                 late(error)?;
-                result = match handle {
-                    Some(rest) => {
-                        if core::mem::take(&mut interrupts) {
-                            tell()?;
-                        }
-                        rest.wait()
-                            .map_err(|Unfinished { handle, error }| Unfinished {
-                                handle: Some(handle),
-                                error,
-                            })
-                    }
-                    None => window.put_notify(target, 3, &data, Tag(1)),
-                };
+                if handle.has_begun() && core::mem::take(&mut interrupts) {
+                    tell()?;
+                }
+                rest = handle;
             }
             if round % 3 == 2 || interrupts {
                 tell()?;
             }
-            world.set_budget(Budget::UNLIMITED);
         } else if world.rank() == target {
             let all = 3..3 + WORDS + OTHERS;
             for (range, tag) in [(3..3 + WORDS, Tag(1)), (all.clone(), Tag(2))] {
@@ -83,25 +71,23 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 600;
     let (sender, target) = (SENDER, TARGET);
-    world.set_budget(Budget::UNLIMITED);
     for round in 1..=2 * ROUNDS {
         let window = world.allocate::<u32>(3 + WORDS)?;
         let flushes = round % 2 == 0;
         if world.rank() == sender {
-            world.set_budget(Budget::microseconds(0));
-            while let Err(Unfinished { handle, error }) =
-                window.put_notify(target, 3, &[round; WORDS], Tag(1))
-            {
-                match (handle, error) {
-                    (Some(rest), Error::Timeout(_)) => {
-                        drop(rest);
-                        break;
-                    }
-                    (None, Error::Timeout(_)) => world.link().relax(),
-                    (_, other) => return Err(other.into()),
+            let data = [round; WORDS];
+            let mut put = window.rput_notify(target, 3, &data, Tag(1))?;
+            while let Err(Unfinished { handle, error }) = put.wait_within(NONE) {
+                let Error::Timeout(_) = error else {
+                    return Err(error.into());
+                };
+                if handle.has_begun() {
+                    drop(handle);
+                    break;
                 }
+                world.link().relax();
+                put = handle;
             }
-            world.set_budget(Budget::UNLIMITED);
             if flushes {
                 let lock = window.lock_all()?;
                 lock.flush(target)?;
@@ -135,13 +121,13 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WORDS: usize = 600;
     let window = world.allocate::<u32>(WORDS)?;
-    world.set_budget(Budget::UNLIMITED);
     for round in 1..=2 * ROUNDS {
         let over = round + 100;
         if world.rank() == SENDER {
             window.put_notify(TARGET, 0, &[round; WORDS], Tag(1))?;
-            world.set_budget(Budget::microseconds(0));
-            match window.put_notify(TARGET, 0, &[over; WORDS], Tag(2)) {
+            let data = [over; WORDS];
+            let put = window.rput_notify(TARGET, 0, &data, Tag(2))?;
+            match put.wait_within(NONE) {
                 Ok(())
                 | Err(Unfinished {
                     error: Error::Timeout(_),
@@ -149,7 +135,6 @@ pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
                 }) => {}
                 Err(Unfinished { error, .. }) => return Err(error.into()),
             }
-            world.set_budget(Budget::UNLIMITED);
             let lock = window.lock_all()?;
             let mut found = [0; WORDS];
             lock.flush(TARGET)?;

@@ -1,11 +1,11 @@
 //! Budgets of epochs that run out, with each strategy: who is missing is named, and the handle goes
 //! on where it stopped.
 
-use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, Waiting, World, epoch::Strategy};
+use flagpost::{Error, Link, Rank, Rma as _, Tag, Waiting, World, epoch::Strategy};
 use flagpost_hal::{Relax, TestAndSet};
 
 use super::again;
-use super::timeout::{SHORT, await_go, go, take, timed_out};
+use super::timeout::{NONE, SHORT, await_go, go, take, timed_out};
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
 
@@ -21,31 +21,26 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
     match world.rank().get() {
         0 => {
             let access = window.start(&targets)?;
-            world.set_budget(SHORT);
-            let Err(late) = access.put(target, 0, &[1]) else {
+            let Err(late) = world.within(SHORT, || access.put(target, 0, &[1])) else {
                 return Err(NO_ERROR);
             };
             timed_out(late, Waiting::Post, 1, &[target])?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, target)?;
             access.put(target, 0, &[2])?;
             access.complete()?;
 
             // Nothing was accessed in the second epoch: its complete is what waits.
             let access = window.start(&targets)?;
-            world.set_budget(SHORT);
-            let Err(late) = access.complete() else {
+            let Err(late) = access.complete_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Post, 1, &[target])?;
             let still_open = window.start(&targets).err();
             check("still open", still_open == Some(Error::EpochOpen), true)?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, target)?;
             late.handle.go_on()?;
         }
         1 => {
-            world.set_budget(Budget::UNLIMITED);
             for _ in 0..2 {
                 await_go(&window, origin)?;
                 window.post(&origins)?.wait()?;
@@ -67,22 +62,19 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
     let (only_origin, both) = ([origin], [early, late]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
     let window = world.allocate_with::<u64, S>(1, options)?;
-    world.set_budget(Budget::UNLIMITED);
     for epoch in 1..=2_u64 {
         match world.rank().get() {
             0 => {
                 let access = window.start(&targets)?;
                 access.put(early, 0, &[epoch])?;
-                world.set_budget(SHORT);
-                let Err(closed) = access.put(late, 0, &[epoch]) else {
+                let Err(closed) = world.within(SHORT, || access.put(late, 0, &[epoch])) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(closed, Waiting::Post, 1, &[late])?;
-                let Err(stopped) = access.complete() else {
+                let Err(stopped) = access.complete_within(SHORT) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(stopped.error, Waiting::Post, 1, &[late])?;
-                world.set_budget(Budget::UNLIMITED);
                 go(&window, late)?;
                 stopped.handle.go_on()?;
             }
@@ -112,7 +104,6 @@ pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
     let (only_origin, only_target) = ([origin], [target]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
     let window = world.allocate_with::<u64, S>(1, options)?;
-    world.set_budget(Budget::UNLIMITED);
     if me == origin {
         let mut all = window.expect(0..0, target, Tag(1), many)?;
         let access = window.start(&targets)?;
@@ -145,20 +136,17 @@ pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
     match world.rank().get() {
         0 => {
             let exposure = window.post(&origins)?;
-            world.set_budget(SHORT);
-            let Err(late) = exposure.wait() else {
+            let Err(late) = exposure.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Completion, 1, &[origin])?;
             let still_open = window.local().set(0, 1).err();
             check("still exposed", still_open == Some(Error::Exposed), true)?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, origin)?;
             late.handle.wait()?;
             check("put", window.local().get(1)?, 7_u64)
         }
         1 => {
-            world.set_budget(Budget::UNLIMITED);
             await_go(&window, target)?;
             let access = window.start(&targets)?;
             access.put(target, 1, &[7])?;
@@ -179,19 +167,16 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
     let (only_target, both) = ([target], [early, late]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&both)?);
     let window = world.allocate_with::<u64, S>(3, options)?;
-    world.set_budget(Budget::UNLIMITED);
     for epoch in 1..=2_u64 {
         match world.rank().get() {
             0 => {
                 let exposure = window.post(&origins)?;
                 await_go(&window, early)?;
-                world.set_budget(SHORT);
-                let Err(open) = exposure.wait() else {
+                let Err(open) = exposure.wait_within(SHORT) else {
                     return Err(NO_ERROR);
                 };
                 let named = if told_apart { &both[1..] } else { &both[..] };
                 timed_out(open.error, Waiting::Completion, 1, named)?;
-                world.set_budget(Budget::UNLIMITED);
                 go(&window, late)?;
                 open.handle.wait()?;
                 for origin in both {
@@ -226,25 +211,20 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
     let only_target = [target];
     let (targets, origins) = (world.group(&only_target)?, world.group(&all)?);
     let window = world.allocate_with::<u64, S>(4, options)?;
-    world.set_budget(Budget::UNLIMITED);
     for epoch in 1..=2_u64 {
         if world.rank() == target {
             let exposure = window.post(&origins)?;
-            world.set_budget(SHORT);
-            let Err(open) = exposure.wait() else {
+            let Err(open) = exposure.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(open.error, Waiting::Completion, 3, &all)?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, all[0])?;
             await_go(&window, all[0])?;
-            world.set_budget(SHORT);
-            let Err(open) = open.handle.wait() else {
+            let Err(open) = open.handle.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             let named = if told_apart { &all[1..] } else { &all };
             timed_out(open.error, Waiting::Completion, 2, named)?;
-            world.set_budget(Budget::UNLIMITED);
             for origin in &all[1..] {
                 go(&window, *origin)?;
             }
@@ -286,21 +266,20 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
     }
     let all = world.group(&buffer[..usize::from(size)])?;
     for epoch in 1..=2_u64 {
-        world.set_budget(Budget::microseconds(0));
         let value = |rank: Rank| u64::from(rank.get()) * 10 + epoch;
         again(world, || {
             world.allgather_with(value(me), |rank, element| {
                 assert_eq!(element, value(rank));
             })
         })?;
-        let mut posting = window.post(&all);
+        let mut posting = window.post_within(&all, NONE);
         let mut exposure = loop {
             match posting {
                 Ok(exposure) => break exposure,
                 Err(late) => {
                     check_timeout(late.error)?;
                     world.link().relax();
-                    posting = late.handle.go_on();
+                    posting = late.handle.go_on_within(NONE);
                 }
             }
         };
@@ -308,13 +287,13 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
         for &target in all.ranks() {
             again(world, || access.put(target, me.index(), &[value(me)]))?;
         }
-        let mut completing = access.complete();
+        let mut completing = access.complete_within(NONE);
         while let Err(late) = completing {
             check_timeout(late.error)?;
             world.link().relax();
-            completing = late.handle.go_on();
+            completing = late.handle.go_on_within(NONE);
         }
-        while let Err(late) = exposure.wait() {
+        while let Err(late) = exposure.wait_within(NONE) {
             check_timeout(late.error)?;
             world.link().relax();
             exposure = late.handle;
@@ -324,7 +303,6 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
         }
         again(world, || world.barrier())?;
     }
-    world.set_budget(Budget::UNLIMITED);
     Ok(world.barrier()?)
 }
 
@@ -343,12 +321,10 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
     match world.rank().get() {
         0 => {
             let held = take(machine, late);
-            world.set_budget(SHORT);
-            let Err(stopped) = window.post(&both) else {
+            let Err(stopped) = window.post_within(&both, SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
-            world.set_budget(Budget::UNLIMITED);
             await_go(&window, early)?;
             drop(held);
             stopped.handle.go_on()?.wait()?;
@@ -360,25 +336,21 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
             check("early's second put", window.local().get(1)?, 11_u64)
         }
         1 => {
-            world.set_budget(Budget::UNLIMITED);
             let access = window.start(&targets)?;
             access.put(target, 1, &[10])?;
             access.complete()?;
             go(&window, target)?;
             await_go(&window, target)?;
             let access = window.start(&targets)?;
-            world.set_budget(SHORT);
-            let Err(closed) = access.put(target, 1, &[11]) else {
+            let Err(closed) = world.within(SHORT, || access.put(target, 1, &[11])) else {
                 return Err(NO_ERROR);
             };
             timed_out(closed, Waiting::Post, 1, &[target])?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, target)?;
             access.put(target, 1, &[11])?;
             Ok(access.complete()?)
         }
         2 => {
-            world.set_budget(Budget::UNLIMITED);
             let access = window.start(&targets)?;
             access.put(target, 2, &[20])?;
             Ok(access.complete()?)
@@ -400,7 +372,6 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
     let (only_early, only_origin) = ([early], [origin]);
     let (targets, origins) = (world.group(&targets)?, world.group(&origins)?);
     let (only_early, only_origin) = (world.group(&only_early)?, world.group(&only_origin)?);
-    world.set_budget(Budget::UNLIMITED);
     match world.rank().get() {
         0 => {
             world.barrier()?; // all posts are made
@@ -408,13 +379,11 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
             access.put(early, 0, &[10])?;
             access.put(late, 0, &[20])?;
             let held = take(machine, late);
-            world.set_budget(SHORT);
-            let Err(stopped) = access.complete() else {
+            let Err(stopped) = access.complete_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
             drop(held);
-            world.set_budget(Budget::UNLIMITED);
             stopped.handle.go_on()?;
             go(&window, early)
         }
@@ -422,13 +391,11 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
             let exposure = window.post(&origins)?;
             world.barrier()?;
             await_go(&window, origin)?;
-            world.set_budget(SHORT);
-            let Err(open) = exposure.wait() else {
+            let Err(open) = exposure.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             // Which of the two it is, a counter does not tell.
             timed_out(open.error, Waiting::Completion, 1, origins.ranks())?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, late)?;
             open.handle.wait()?;
             check("origin's put", window.local().get(0)?, 10_u64)?;
@@ -461,14 +428,13 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
     let signals = world.allocate::<u64>(1)?;
     match world.rank().get() {
         0 => {
-            world.set_budget(SHORT);
             let exposure = window.post(&world.group(&only_never)?)?;
-            let Err(late) = exposure.wait() else {
+            let Err(late) = exposure.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Completion, 1, &only_never)?;
             let access = window.start(&targets)?;
-            let Err(late_access) = access.complete() else {
+            let Err(late_access) = access.complete_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             // Nobody but one of them is waited for.
@@ -480,29 +446,25 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
             drop(late_access);
             refused("start", window.start(&targets), Error::EpochAbandoned)?;
             drop(late);
-            world.set_budget(Budget::UNLIMITED);
             go(&signals, early)?;
         }
         1 => {
-            world.set_budget(Budget::UNLIMITED);
             let exposure = window.post(&origins)?;
             await_go(&signals, origin)?;
-            world.set_budget(SHORT);
-            let Err(late) = exposure.wait() else {
+            let Err(late) = exposure.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Completion, 1, &only_origin)?;
             drop(late);
             match window.post(&origins) {
                 Err(again) => {
-                    check("abandoned", again.error == Error::EpochAbandoned, true)?;
+                    check("abandoned", again == Error::EpochAbandoned, true)?;
                 }
                 Ok(_) => return Err(NO_ERROR),
             }
         }
         _ => {}
     }
-    world.set_budget(Budget::UNLIMITED);
     world.barrier()?;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);

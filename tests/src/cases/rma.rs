@@ -376,7 +376,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let mut into = [7, 7];
         macro_rules! refused {
             ($($call:ident($to:expr, $index:expr, $($rest:expr),*): $error:expr;)*) => {$(
-                let failed = access.$call($to, $index, $($rest),*).err().map(Error::from);
+                let failed = access.$call($to, $index, $($rest),*).err();
                 refused(stringify!($call), failed, $error)?;
             )*};
         }
@@ -406,7 +406,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             len: 4,
         };
         let far = access.accumulate(to, usize::MAX, &two, Operation::SUM);
-        let far = far.err().map(Error::from);
+        let far = far.err();
         check("a sum that overflows", far.is_some(), true)?;
         if usize::BITS == u64::BITS {
             refused("index", far, wrapping)?;
@@ -417,7 +417,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     // A rank that the epoch is not about.
     let access_to_nobody = window.start(&world.group(&[])?)?;
     let outside = access_to_nobody.accumulate(me, 0, &[1], Operation::SUM);
-    let outside = outside.err().map(Error::from);
+    let outside = outside.err();
     refused("not in the group", outside, Error::NotInGroup(me))?;
     access_to_nobody.complete()?;
     for index in 0..4 {

@@ -399,7 +399,7 @@ pub(super) fn misuse<L: Link>(
         check("get", get == Some(expected), true)?;
         check("got", into == [7; 4], true)?;
         let combined = access.accumulate_layout(to, 0, layout, from, Operation::SUM);
-        let combined = combined.err().map(Error::from);
+        let combined = combined.err();
         let in_bytes = layout == of(&fields);
         let expected = if in_bytes {
             Error::FieldsAccumulated

@@ -6,8 +6,8 @@
 )]
 
 use flagpost::{
-    Budget, Error, Link, Rank, Rma as _, Unfinished, Waiting, World,
-    rma::{Operation, Request, wait_any},
+    Error, Link, Rank, Rma as _, Unfinished, Waiting, World,
+    rma::{Fetch, Operation, Request, wait_any},
 };
 use flagpost_hal::{Held, Relax, TestAndSet};
 use flagpost_link::{Amo, Op, Place, Width};
@@ -15,7 +15,7 @@ use flagpost_link::{Amo, Op, Place, Width};
 use super::{
     join,
     rma::{at, next},
-    timeout::{SHORT, take, timed_out},
+    timeout::{NONE, SHORT, take, timed_out},
     world::NO_ERROR,
 };
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -95,23 +95,22 @@ pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
             // Both targets have posted, and nobody waits for anything but locks and answers.
             access.get(target, 0, &mut [0])?;
             small.get(target, 0, &mut [0])?;
-            world.set_budget(Budget::microseconds(0));
-            finish(world, access.accumulate(target, 0, &one, Operation::SUM))?;
+            finish(world, access.raccumulate(target, 0, &one, Operation::SUM)?)?;
             finish(
                 world,
-                small.accumulate(target, 0, &small_one, Operation::SUM),
+                small.raccumulate(target, 0, &small_one, Operation::SUM)?,
             )?;
             let mut fetched = [0; LEN];
-            let both = access.get_accumulate(target, 0, &one, Operation::SUM, &mut fetched);
-            finish(world, both)?;
+            let both = access.rget_accumulate(target, 0, &one, Operation::SUM, &mut fetched);
+            finish(world, both?)?;
             check("fetched", fetched.iter().all(|old| *old > 0), true)?;
-            let mut drawn = access.fetch_and_op(target, LEN - 1, 1, Operation::SUM);
+            let drawn = access.rfetch_and_op(target, LEN - 1, 1, Operation::SUM)?;
+            let mut drawn = drawn.wait_within(NONE);
             while let Err(late) = drawn {
                 expired(late.error)?;
                 world.link().relax();
-                drawn = late.handle.ok_or(NO_ERROR)?.go_on().map_err(some);
+                drawn = late.handle.wait_within(NONE);
             }
-            world.set_budget(Budget::UNLIMITED);
             Ok(())
         })
     })?;
@@ -127,24 +126,13 @@ pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// Goes on until it is done.
-fn finish<L: Link>(
-    world: &World<'_, L>,
-    mut call: Result<(), Unfinished<Option<Request<'_, '_, L>>>>,
-) -> Result<(), Failure> {
-    while let Err(late) = call {
+fn finish<L: Link>(world: &World<'_, L>, mut request: Request<'_, '_, L>) -> Result<(), Failure> {
+    while let Err(late) = request.wait_within(NONE) {
         expired(late.error)?;
         world.link().relax();
-        call = late.handle.ok_or(NO_ERROR)?.wait().map_err(some);
+        request = late.handle;
     }
     Ok(())
-}
-
-/// What a call gives that a handle's has given.
-fn some<H>(late: Unfinished<H>) -> Unfinished<Option<H>> {
-    Unfinished {
-        handle: Some(late.handle),
-        error: late.error,
-    }
 }
 
 fn expired(error: Error) -> Result<(), Failure> {
@@ -159,7 +147,6 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
     let machine = context.machine.clone();
     let world = join(context)?;
     let window = world.allocate::<u32>(20)?;
-    world.set_budget(Budget::UNLIMITED);
     let (me, target) = (world.rank(), Rank::new(1));
     let (data, mut fetched) = ([2; 20], [9; 20]);
     at(&window, target, |access| {
@@ -169,38 +156,36 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         access.get(target, 0, &mut [0])?;
         for call in 0..5 {
             let held = take(&machine, target);
-            world.set_budget(SHORT);
             match call {
                 0 => {
-                    let late = access.accumulate(target, 0, &data, Operation::SUM);
-                    go_on(&world, held, late, Request::wait)?;
+                    let request = access.raccumulate(target, 0, &data, Operation::SUM)?;
+                    go_on(held, request.wait_within(SHORT), Request::wait)?;
                 }
                 1 => {
-                    let late =
-                        access.get_accumulate(target, 0, &data, Operation::SUM, &mut fetched);
-                    go_on(&world, held, late, Request::wait)?;
+                    let request =
+                        access.rget_accumulate(target, 0, &data, Operation::SUM, &mut fetched)?;
+                    go_on(held, request.wait_within(SHORT), Request::wait)?;
                 }
                 2 => {
-                    let late = access.fetch_and_op(target, 0, 5, Operation::PROD);
-                    let found = go_on(&world, held, late, |fetch| fetch.go_on())?;
+                    let request = access.rfetch_and_op(target, 0, 5, Operation::PROD)?;
+                    let found = go_on(held, request.wait_within(SHORT), Fetch::wait)?;
                     check("fetched one", found, 4_u32)?;
                 }
                 3 => {
-                    let late = access.compare_and_swap(target, 0, 20, 7);
-                    let found = go_on(&world, held, late, |fetch| fetch.go_on())?;
+                    let request = access.rcompare_and_swap(target, 0, 20, 7)?;
+                    let found = go_on(held, request.wait_within(SHORT), Fetch::wait)?;
                     check("swapped", found, 20_u32)?;
                 }
                 _ => {
                     let mut requests = [access.raccumulate(target, 0, &data, Operation::SUM)?];
                     check("begun", requests[0].has_begun(), false)?;
                     check("done", requests[0].test()?, false)?;
-                    let late = wait_any(&mut requests);
+                    let late = world.within(SHORT, || wait_any(&mut requests));
                     drop(held);
                     let Err(late) = late else {
                         return Err(NO_ERROR);
                     };
                     timed_out(late, Waiting::Lock, 1, &[target])?;
-                    world.set_budget(Budget::UNLIMITED);
                     check("the only one", wait_any(&mut requests)? == Some(0), true)?;
                     check("has begun", requests[0].has_begun(), true)?;
                 }
@@ -218,22 +203,17 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
 }
 
 /// Checks that `late` has timed out at the lock that is `held`, frees it, and goes on.
-pub(super) fn go_on<L: Link, T, H, M: TestAndSet + Relax>(
-    world: &World<'_, L>,
+pub(super) fn go_on<T, H, M: TestAndSet + Relax>(
     held: Held<'_, M>,
-    late: Result<T, Unfinished<Option<H>>>,
-    finish: impl FnOnce(H) -> Result<T, Unfinished<H>>,
+    late: Result<T, Unfinished<H>>,
+    finish: impl FnOnce(H) -> Result<T, Error>,
 ) -> Result<T, Failure> {
     drop(held);
-    world.set_budget(Budget::UNLIMITED);
     let Err(late) = late else {
         return Err(NO_ERROR);
     };
     timed_out(late.error, Waiting::Lock, 1, &[Rank::new(1)])?;
-    match late.handle {
-        Some(handle) => Ok(finish(handle)?),
-        None => Err(NO_ERROR),
-    }
+    Ok(finish(late.handle)?)
 }
 
 /// Each operation on a cell, and all ranks at once.

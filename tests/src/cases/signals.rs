@@ -151,7 +151,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             count: 0,
         };
         let put = window.put_notify(last, 0, &[5], Signal::set(0, 1));
-        super::world::refused("put", put.map_err(Error::from), none)?;
+        super::world::refused("put", put, none)?;
     }
     world.barrier()?;
     window.sync()?;

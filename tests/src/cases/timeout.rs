@@ -7,13 +7,16 @@ use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology,
 use flagpost_link::{Op, Place, Slot};
 
 use super::world::NO_ERROR;
-use super::{insist, join, join_shared};
+use super::{insist, join, join_shared, other};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// A slot that no collective of the kernel uses.
 const SPARE: Slot = Slot(31);
 
 pub(super) const SHORT: Budget = Budget::microseconds(20);
+
+/// One poll.
+pub(super) const NONE: Budget = Budget::microseconds(0);
 
 /// Checks a timeout: what was waited for, how many are missing, and who is named.
 pub(super) fn timed_out(
@@ -37,7 +40,7 @@ pub(super) fn timed_out(
 /// world.
 pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
-    let session = |number: u32| context.session.wrapping_add(number << 30);
+    let session = |number| other(context.session, number);
     let (second, third) = (session(1), session(2));
     let (me, late) = (machine.core().get(), Rank::new(1));
     let told = {
@@ -56,23 +59,16 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
     };
     if me == 0 {
         let link = P::link(&machine, second, None)?;
-        let config = Config {
-            budget: SHORT,
-            ..Config::default()
-        };
-        let Err(error) = World::start(link, context.arena, config) else {
+        let config = Config::default();
+        let Err(error) = World::start_within(link, context.arena, config, SHORT) else {
             return Err(NO_ERROR);
         };
         timed_out(error, Waiting::StartUp, 1, &[late])?;
         machine.store_u32(told, 1);
         machine.drain();
     }
-    let config = Config {
-        budget: Budget::UNLIMITED,
-        ..Config::default()
-    };
     let link = P::link(&machine, third, None)?;
-    Ok(World::start(link, context.arena, config)?.barrier()?)
+    Ok(World::start(link, context.arena, Config::default())?.barrier()?)
 }
 
 /// Tells `to` to go on, and waits to be told.
@@ -98,20 +94,16 @@ pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         0 => {
             let mut request = window.expect(1..2, there, Tag(4), 20)?;
             request.start()?;
-            world.set_budget(Budget::UNLIMITED);
             await_go(&window, there)?; // behind the first
-            world.set_budget(SHORT);
-            let Err(late) = request.wait() else {
+            let Err(late) = request.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(late, Waiting::Notification, 19, &[there])?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, there)?;
             request.wait()?;
             check("put", window.local().get(1)?, 9_u64)
         }
         1 => {
-            world.set_budget(Budget::UNLIMITED);
             window.put_notify(here, 1, &[8], Tag(4))?;
             go(&window, here)?;
             await_go(&window, here)?;
@@ -131,18 +123,15 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, first) = (world.rank(), Rank::new(0));
     for _ in 0..2 {
         if me == first {
-            world.set_budget(SHORT);
-            let Err(late) = world.barrier() else {
+            let Err(late) = world.within(SHORT, || world.barrier()) else {
                 return Err(NO_ERROR);
             };
             let from = Rank::new(world.size() - 1);
             timed_out(late, Waiting::Collective, 1, &[from])?;
-            world.set_budget(Budget::UNLIMITED);
             go(&window, from)?;
             if world.size() > 2 {
-                world.set_budget(SHORT);
                 let second = loop {
-                    match world.barrier() {
+                    match world.within(SHORT, || world.barrier()) {
                         Ok(()) => return Err(NO_ERROR),
                         Err(Error::Timeout(late)) if late.missing.ranks().eq([from]) => {}
                         Err(late) => break late,
@@ -150,13 +139,11 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 };
                 let from = Rank::new(world.size() - 2);
                 timed_out(second, Waiting::Collective, 1, &[from])?;
-                world.set_budget(Budget::UNLIMITED);
             }
             for rank in 1..from.get() {
                 go(&window, Rank::new(rank))?;
             }
         } else {
-            world.set_budget(Budget::UNLIMITED);
             await_go(&window, first)?;
         }
         world.barrier()?;
@@ -172,20 +159,23 @@ pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (key, _) = world.link().scratch();
     match world.rank().get() {
         0 => {
-            world.set_budget(SHORT);
             let mut sent = 0;
             let late = loop {
                 if sent == ATTEMPTS {
                     return Err(NO_ERROR);
                 }
-                match window.put_notify(target, 0, &[sent + 1], Tag(2)) {
+                let data = [sent + 1];
+                let put = window.rput_notify(target, 0, &data, Tag(2))?;
+                match put.wait_within(SHORT) {
                     Ok(()) => sent += 1,
-                    Err(late) => break late.error,
+                    Err(late) => {
+                        check("nothing was sent", late.handle.has_begun(), false)?;
+                        break late.error;
+                    }
                 }
             };
             timed_out(late, Waiting::RingSpace, 1, &[target])?;
             // Past the ring: tells how many were sent, which also says "go on".
-            world.set_budget(Budget::UNLIMITED);
             let link = world.link();
             insist(link, || link.put(target, key, 0, &sent.to_le_bytes()))?;
             insist(link, || link.fence())?;
@@ -201,7 +191,6 @@ pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             get?;
             let sent = u64::from_le_bytes(bytes);
             let mut request = window.expect(0..1, sender, Tag(2), 1)?;
-            world.set_budget(Budget::UNLIMITED);
             for _ in 0..=sent {
                 request.start()?;
                 request.wait()?;
@@ -230,17 +219,15 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
     let (me, target) = (world.rank(), Rank::new(1));
     if me.get() == 0 {
         let held = take(&machine, target);
-        world.set_budget(SHORT);
-        let late = window.put_notify(target, 0, &[1], Tag(1));
+        let put = window.rput_notify(target, 0, &[1], Tag(1))?;
+        let late = put.wait_within(SHORT);
         drop(held);
         let Err(late) = late else {
             return Err(NO_ERROR);
         };
         timed_out(late.error, Waiting::Lock, 1, &[target])?;
-        world.set_budget(Budget::UNLIMITED);
         go(&window, target)?;
     } else if me == target {
-        world.set_budget(Budget::UNLIMITED);
         await_go(&window, Rank::new(0))?;
         check("nothing was sent before", window.local().get(0)?, 0_u64)?;
     }

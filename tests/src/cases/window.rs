@@ -94,12 +94,12 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     // More memory than there is: on all ranks together, and the next window is as if nothing had
     // been.
-    match world.allocate::<u64>(usize::MAX / 2).map_err(Error::from) {
+    match world.allocate::<u64>(usize::MAX / 2) {
         Err(Error::MemoryFull { .. }) => {}
         Err(other) => return Err(other.into()),
         Ok(_) => return Err(NO_ERROR),
     }
-    match world.allocate::<u8>(1 << 30).map_err(Error::from) {
+    match world.allocate::<u8>(1 << 30) {
         Err(Error::MemoryFull { missing_bytes }) => {
             check("says how much", missing_bytes > 1 << 20, true)?;
         }
@@ -118,7 +118,7 @@ pub(super) fn asymmetric<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refuses("lengths differ", result, Error::Asymmetric(named))?;
 
     let result = world.allocate::<u8>(if odd { 1 << 30 } else { 4 });
-    match result.map_err(Error::from) {
+    match result {
         Err(Error::MemoryFull { .. }) if odd => {}
         Err(Error::Asymmetric(rank)) if !odd => check("who failed", rank.get(), 0_u16)?,
         Err(other) => return Err(other.into()),

@@ -4,7 +4,7 @@ use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
 use flagpost_link::Refusal;
 
-use super::{insist, join, join_as};
+use super::{insist, join, join_as, other};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// Stands for a call that should have failed and did not.
@@ -34,10 +34,10 @@ pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A second world in the same memory finds nothing of the first: no signal, no notification. It is
-/// refused, and the first one goes on, if its session is 0 or the first one's.
+/// refused, and the first one goes on, if its session is the first one's.
 pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let (machine, session) = (context.machine.clone(), context.session);
-    let bad = |session| {
+    let again = || {
         let link = P::link(&machine, session, None);
         let refusal = Refusal::BadSession { session };
         refused("session", link, refusal.into())
@@ -48,8 +48,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
         for tag in 0..3 {
             window.put_notify(first.rank().next(first.size()), 0, &[tag], Tag(tag))?;
         }
-        bad(session)?;
-        bad(0)?;
+        again()?;
         let mut sent = window.expect(0..1, Source::Any, TagFilter::Any, 3)?;
         sent.start()?;
         sent.wait()?;
@@ -58,7 +57,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
         }
         first.barrier()?;
     }
-    let session = session.wrapping_add(1 << 31);
+    let session = other(session, 1);
     let second = join_as(context, session, None)?;
     let window = second.allocate::<u32>(1)?;
     let mut any = window.expect(0..1, Source::Any, TagFilter::Any, 1)?;
@@ -129,7 +128,7 @@ pub(super) fn dirty_restart<P: MachinePlatform>(
         window.local().copy_in(0, &[u64::MAX; 8])?;
         first.barrier()?;
     }
-    let session = context.session.wrapping_add(1 << 31);
+    let session = other(context.session, 1);
     let second = join_as(context, session, None)?;
     let (me, size) = (second.rank(), second.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);

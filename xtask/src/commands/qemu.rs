@@ -276,7 +276,7 @@ mod tests {
             ("stencil.m=8193", "on 8 cores, stencil.m takes"),
             (
                 "stencil.k=1",
-                "no argument is called stencil.k; there are budget, ",
+                "no argument is called stencil.k; there are mapping, ",
             ),
             ("mutant=pscw.wait.wait", "no argument is called mutant"),
         ] {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use flagpost::rma::Operation;
-use flagpost::{Error, Link, Rank, Request, Rma as _, Source, Tag, Unfinished, Window, World};
+use flagpost::{Error, Link, Rank, Request, Rma as _, Source, Tag, Window, World};
 
 use super::raw::Raw;
 
@@ -171,10 +171,6 @@ impl<'a, 'w, L: Link> Stage<'a, 'w, L> {
     }
 }
 
-fn error<H>(unfinished: Unfinished<H>) -> Error {
-    unfinished.error
-}
-
 /// Two flags, in lines of their own: what a message each way takes at least that does not come back
 /// through the line it came in.
 fn flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
@@ -236,10 +232,10 @@ fn epochs<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64, origin: usize) -> Resu
     let group = stage.world.group(&only)?;
     for _ in 0..rounds {
         if stage.me == origin {
-            stage.window.start(&group)?.complete().map_err(error)?;
+            stage.window.start(&group)?.complete()?;
         } else {
-            let exposure = stage.window.post(&group).map_err(error)?;
-            exposure.wait().map_err(error)?;
+            let exposure = stage.window.post(&group)?;
+            exposure.wait()?;
         }
     }
     Ok(())
@@ -260,10 +256,9 @@ fn fetch_and_op<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<()
     }
     let lock = stage.words.lock_shared(ONE)?;
     for _ in 0..rounds {
-        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)
-            .map_err(error)?;
+        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)?;
     }
-    lock.unlock().map_err(error)
+    lock.unlock()
 }
 
 fn fetch_and_op_long<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
@@ -272,10 +267,9 @@ fn fetch_and_op_long<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Resu
     }
     let lock = stage.window.lock_shared(ONE)?;
     for _ in 0..rounds {
-        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)
-            .map_err(error)?;
+        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)?;
     }
-    lock.unlock().map_err(error)
+    lock.unlock()
 }
 
 fn compare_and_swap<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
@@ -283,16 +277,14 @@ fn compare_and_swap<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Resul
         return Ok(());
     }
     let lock = stage.words.lock_shared(ONE)?;
-    let mut old = lock
-        .fetch_and_op(ONE, 0, 0, Operation::SUM)
-        .map_err(error)?;
+    let mut old = lock.fetch_and_op(ONE, 0, 0, Operation::SUM)?;
     for _ in 0..rounds {
         let new = old.wrapping_add(1);
-        let found = lock.compare_and_swap(ONE, 0, old, new).map_err(error)?;
+        let found = lock.compare_and_swap(ONE, 0, old, new)?;
         // Nobody else changes it.
         old = black_box(if found == old { new } else { found });
     }
-    lock.unlock().map_err(error)
+    lock.unlock()
 }
 
 fn exclusive<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
@@ -300,8 +292,8 @@ fn exclusive<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), E
         return Ok(());
     }
     for _ in 0..rounds {
-        let lock = stage.window.lock_exclusive(ONE).map_err(error)?;
-        lock.unlock().map_err(error)?;
+        let lock = stage.window.lock_exclusive(ONE)?;
+        lock.unlock()?;
     }
     Ok(())
 }
@@ -315,7 +307,7 @@ fn puts<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error>
         lock.put(ONE, 0, &stage.from)?;
     }
     lock.flush(ONE)?;
-    lock.unlock().map_err(error)
+    lock.unlock()
 }
 
 /// Rank 1 takes what comes as it comes, so this is the rate of the slower side.
@@ -345,7 +337,7 @@ fn gets<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error>
     for _ in 0..rounds {
         lock.get(ONE, 0, into)?;
     }
-    lock.unlock().map_err(error)
+    lock.unlock()
 }
 
 fn barrier<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {

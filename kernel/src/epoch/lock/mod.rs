@@ -75,7 +75,7 @@
 //! the machine, a rank has that by chance.
 //!
 //! `tests/host/locks.rs` counts, in simulated time, how often others come first: of n ranks that
-//! lock again at once, n - 1 times at the most for a queued lock among such, 10 n times for an
+//! lock again at once, n - 1 times at the most for a queued lock among such, 16 n times for an
 //! exclusive one, 4 n times for a writer among readers. `linux/tests/locks.rs` does the last on
 //! this machine.
 //!
@@ -102,15 +102,15 @@
 //! may put and get.
 //!
 //! # Bounds
-//! Each wait takes the world's budget; all attempts of an exclusive lock have it together. A lock
-//! that runs out of it gives a [`Locking`]: it keeps its place (a shared lock and a queued one; an
-//! exclusive one keeps new readers out, and has taken all else back), and can go on, or be
-//! [cancelled](Locking::cancel), which takes it back. Dropping it does the same within the budget;
-//! what cannot be given back
-//! until then (on a network whose answers take longer) stays taken for ever, and the window is
-//! abandoned here: `cancel` can be gone on with. A rank has at most 8 locks of a window. The words
-//! count up to 32,767 ranks with exclusive locks. One whose
-//! target is lost gives back what it has at other ranks.
+//! A lock that was given a budget and runs out of it gives a [`Locking`]; all attempts of an
+//! exclusive lock have the budget together. It keeps its place (a shared lock and a queued one; an
+//! exclusive one keeps new readers out, and has taken all else back), and can continue, or be
+//! [cancelled](Locking::cancel), which takes it back. Dropping it does the same. In
+//! [`World::within`](crate::World::within) that takes the budget: what cannot be given back until
+//! then (on a network whose answers take longer) stays taken for ever, and the window is abandoned
+//! here; what `cancel_within` gives can continue. A rank has at most 8 locks of a window. The words
+//! count up to 32,767 ranks with exclusive locks. One whose target is lost gives back what it has
+//! at other ranks.
 //!
 //! # Source
 //! [foMPI] 2.3 and Fig. 3. A lock there goes back to the start if the local word is taken, as here.
@@ -131,7 +131,7 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
 use crate::{
-    Error, Unfinished, Window,
+    Budget, Error, Unfinished, Window,
     rma::{Reach, Rma},
     window::Core,
 };
@@ -159,8 +159,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
     /// target locked already, or a lock it still waits for), [`Error::TooManyLocks`],
-    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the rank that has it exclusively, or
-    /// the target while others share it. All with a [`Locking`] to go on with.
+    /// [`Error::EpochAbandoned`], [`Error::PeerLost`], [`Error::PeerLeft`].
     ///
     /// # Example
     /// ```
@@ -178,9 +177,21 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn lock_shared(&self, target: Rank) -> Locked<'_, 'w, T, L> {
+    pub fn lock_shared(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::Shared, target)
+        self.ask(Kind::Shared, target).go_on()
+    }
+
+    /// [`lock_shared`](Window::lock_shared), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`lock_shared`](Window::lock_shared); [`Error::Timeout`] naming the rank
+    /// that has it exclusively, or the target while others share it.
+    /// All with a [`Locking`] to continue with.
+    #[track_caller]
+    pub fn lock_shared_within(&self, target: Rank, budget: Budget) -> Locked<'_, 'w, T, L> {
+        called!(self.core.world);
+        self.ask(Kind::Shared, target).go_on_within(budget)
     }
 
     /// Locks `target`'s piece for this rank alone. Waits while it is locked by others, or all
@@ -189,8 +200,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
     /// target locked already, or a lock it still waits for), [`Error::TooManyLocks`],
-    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] naming the rank that has it exclusively, or
-    /// the target while others share it. All with a [`Locking`] to go on with.
+    /// [`Error::EpochAbandoned`], [`Error::PeerLost`], [`Error::PeerLeft`].
     ///
     /// # Example
     /// ```
@@ -211,7 +221,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// ```
     #[inline(always)]
     #[track_caller]
-    pub fn lock_exclusive(&self, target: Rank) -> Locked<'_, 'w, T, L> {
+    pub fn lock_exclusive(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
         let mut hold = Hold::new(&self.core, Kind::Exclusive, target);
         if hold.obtain_at_once() {
@@ -223,14 +233,25 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Locking::new(hold).go_on()
     }
 
+    /// [`lock_exclusive`](Window::lock_exclusive), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`lock_exclusive`](Window::lock_exclusive); [`Error::Timeout`] naming
+    /// the rank that has it exclusively, or the target while others share it.
+    /// All with a [`Locking`] to continue with.
+    #[track_caller]
+    pub fn lock_exclusive_within(&self, target: Rank, budget: Budget) -> Locked<'_, 'w, T, L> {
+        called!(self.core.world);
+        self.ask(Kind::Exclusive, target).go_on_within(budget)
+    }
+
     /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
     /// target locked already, or a lock it still waits for, or another queued lock of the window),
-    /// [`Error::TooManyLocks`], [`Error::EpochAbandoned`]; [`Error::Timeout`] as of
-    /// [`lock_exclusive`](Window::lock_exclusive), or in the queue the rank before this one
-    /// ([`Waiting::Queue`](crate::Waiting::Queue)). All with a [`Locking`] to go on with.
+    /// [`Error::TooManyLocks`], [`Error::EpochAbandoned`], [`Error::PeerLost`],
+    /// [`Error::PeerLeft`].
     ///
     /// # Example
     /// ```
@@ -252,9 +273,22 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn lock_queued(&self, target: Rank) -> Locked<'_, 'w, T, L> {
+    pub fn lock_queued(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::Queued, target)
+        self.ask(Kind::Queued, target).go_on()
+    }
+
+    /// [`lock_queued`](Window::lock_queued), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`lock_queued`](Window::lock_queued); [`Error::Timeout`] as of
+    /// [`lock_exclusive_within`](Window::lock_exclusive_within), or naming the rank before this one
+    /// in the queue ([`Waiting::Queue`](crate::Waiting::Queue)).
+    /// All with a [`Locking`] to continue with.
+    #[track_caller]
+    pub fn lock_queued_within(&self, target: Rank, budget: Budget) -> Locked<'_, 'w, T, L> {
+        called!(self.core.world);
+        self.ask(Kind::Queued, target).go_on_within(budget)
     }
 
     /// Locks all pieces, which others may share. Waits while any is locked exclusively, and for the
@@ -262,9 +296,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::EpochOpen`] (this rank has another access epoch, or a lock it still waits for),
-    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] with the number of ranks that have exclusive
-    /// locks (they are counted, not recorded: no rank is named). All with a [`Locking`] to continue
-    /// with.
+    /// [`Error::EpochAbandoned`], [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -284,17 +316,29 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn lock_all(&self) -> Locked<'_, 'w, T, L> {
+    pub fn lock_all(&self) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::All, Rank::new(0))
+        self.ask(Kind::All, Rank::new(0)).go_on()
     }
 
-    fn ask(&self, kind: Kind, target: Rank) -> Locked<'_, 'w, T, L> {
-        Locking::new(Hold::new(&self.core, kind, target)).go_on()
+    /// [`lock_all`](Window::lock_all), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`lock_all`](Window::lock_all); [`Error::Timeout`] with the number of ranks
+    /// that have exclusive locks (they are counted, not recorded: no rank is named).
+    /// All with a [`Locking`] to continue with.
+    #[track_caller]
+    pub fn lock_all_within(&self, budget: Budget) -> Locked<'_, 'w, T, L> {
+        called!(self.core.world);
+        self.ask(Kind::All, Rank::new(0)).go_on_within(budget)
+    }
+
+    fn ask(&self, kind: Kind, target: Rank) -> Locking<'_, 'w, T, L> {
+        Locking::new(Hold::new(&self.core, kind, target))
     }
 }
 
-/// What a call for a lock gives.
+/// What a call for a lock with a budget gives.
 pub type Locked<'e, 'w, T, L> = Result<Lock<'e, 'w, T, L>, Unfinished<Locking<'e, 'w, T, L>>>;
 
 /// How far a lock has come.
@@ -485,7 +529,7 @@ impl<L: Link> Drop for Hold<'_, '_, L> {
 
 /// A lock that is not there yet.
 #[derive(Debug)]
-#[must_use = "go on, or cancel it"]
+#[must_use = "continue, or cancel it"]
 pub struct Locking<'e, 'w, T, L: Link> {
     hold: Hold<'e, 'w, L>,
     element: PhantomData<T>,
@@ -500,16 +544,28 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         }
     }
 
-    /// Goes on to wait.
+    /// Continues to wait. A call that was refused begins anew, and may be refused again.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target while it is locked (nobody, if all pieces are asked
-    /// for; in the queue, the rank before this one). With a [`Locking`] to go on with. A call that
-    /// was refused begins anew, and may be refused again.
+    /// Those of the call for the lock. What was taken is taken back.
     #[track_caller]
-    pub fn go_on(mut self) -> Locked<'e, 'w, T, L> {
+    pub fn go_on(self) -> Result<Lock<'e, 'w, T, L>, Error> {
         called!(self.hold.words.core.world);
-        match self.hold.obtain() {
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of the call for the lock; [`Error::Timeout`] naming the target while it is locked (no
+    /// rank, if all pieces are asked for; in the queue, the rank before this one). All with a
+    /// [`Locking`] to continue with.
+    #[track_caller]
+    pub fn go_on_within(mut self, budget: Budget) -> Locked<'e, 'w, T, L> {
+        called!(self.hold.words.core.world);
+        let world = self.hold.words.core.world;
+        match world.within(budget, || self.hold.obtain()) {
             Ok(()) => Ok(Lock {
                 hold: self.hold,
                 element: PhantomData,
@@ -525,12 +581,23 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
     /// for the words' own locks, and for whoever is just coming to the same queue.
     ///
     /// # Errors
-    /// [`Error::Timeout`], with the rest of it.
+    /// [`Error::PeerLost`].
     #[track_caller]
-    pub fn cancel(self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+    pub fn cancel(self) -> Result<(), Error> {
+        called!(self.hold.words.core.world);
+        self.cancel_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`cancel`](Self::cancel), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], [`Error::PeerLost`]: with the rest of it.
+    #[track_caller]
+    pub fn cancel_within(self, budget: Budget) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
         called!(self.hold.words.core.world);
         let rest = Unlocking { hold: self.hold };
-        rest.go_on()
+        rest.go_on_within(budget)
     }
 }
 
@@ -576,8 +643,7 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// Places all that was put, and lets others have the piece.
     ///
     /// # Errors
-    /// [`Error::Timeout`] (of a queued lock: naming who comes next, as far as is known,
-    /// [`Waiting::Queue`](crate::Waiting::Queue)), with an [`Unlocking`] to go on with.
+    /// [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -600,13 +666,26 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// ```
     #[inline(always)]
     #[track_caller]
-    pub fn unlock(mut self) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+    pub fn unlock(mut self) -> Result<(), Error> {
         called!(self.hold.words.core.world);
         if self.hold.release_at_once() {
             return Ok(());
         }
         let rest = Unlocking { hold: self.hold };
         rest.go_on()
+    }
+
+    /// [`unlock`](Self::unlock), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`]; [`Error::Timeout`] (of a queued lock: naming the rank that comes next,
+    /// as far as is known, [`Waiting::Queue`](crate::Waiting::Queue)): with an [`Unlocking`] to
+    /// continue with.
+    #[track_caller]
+    pub fn unlock_within(self, budget: Budget) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+        called!(self.hold.words.core.world);
+        let rest = Unlocking { hold: self.hold };
+        rest.go_on_within(budget)
     }
 }
 
@@ -618,15 +697,26 @@ pub struct Unlocking<'e, 'w, L: Link> {
 }
 
 impl<L: Link> Unlocking<'_, '_, L> {
-    /// Goes on where the last attempt stopped.
+    /// Continues where the last attempt stopped.
     ///
     /// # Errors
-    /// [`Error::Timeout`] (of a queued lock: naming who comes next, as far as is known,
-    /// [`Waiting::Queue`](crate::Waiting::Queue)), with the handle again.
+    /// [`Error::PeerLost`].
     #[track_caller]
-    pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+    pub fn go_on(self) -> Result<(), Error> {
         called!(self.hold.words.core.world);
-        match self.hold.release() {
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`Lock::unlock_within`], with the handle again.
+    #[track_caller]
+    pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.hold.words.core.world);
+        let world = self.hold.words.core.world;
+        match world.within(budget, || self.hold.release()) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,

@@ -7,7 +7,7 @@ use flagpost_link::{Link, Rank, Refusal, point};
 
 use super::{Side, Strategy, no_post};
 use crate::{
-    Error, Group, Unfinished, Waiting, Window,
+    Budget, Error, Group, Ranks, Unfinished, Waiting, Window,
     rma::{Reach, Rma},
     window::Core,
 };
@@ -18,8 +18,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// The epoch ends with [`Access::complete`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]; [`Error::NoSuchRank`] (a group of a larger
-    /// world).
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
+    /// [`Error::DuplicateRank`].
     ///
     /// # Example
     /// ```
@@ -28,9 +28,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = [world.rank().next(world.size())];
-    /// let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// // Only ranks of the group may be accessed.
     /// assert_eq!(access.put(world.rank(), 0, &[7]), Err(Error::NotInGroup(world.rank())));
@@ -41,15 +40,15 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn start<'e>(&'e self, targets: &Group<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
+    pub fn start<'e>(&'e self, targets: impl Ranks<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
         called!(self.core.world);
-        targets.check(self.core.world.size())?;
+        let targets = targets.group(self.core.world.size())?;
         self.core.open(&self.core.access_open)?;
         Ok(Access {
             element: PhantomData,
             ending: Completing {
                 side: Side::of(self),
-                targets: *targets,
+                targets,
                 retired: 0,
                 told: 0,
                 ended: 0,
@@ -108,10 +107,9 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
     /// # let peer = [world.rank().next(world.size())];
-    /// # let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
+    /// let exposure = window.post(&peer)?;
     /// world.barrier()?; // so the peer has posted, too
-    /// let access = window.start(&group)?;
+    /// let access = window.start(&peer)?;
     /// assert!(access.has_posted(peer[0])?);
     /// access.complete()?;
     /// exposure.wait()?;
@@ -145,7 +143,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// target. Tells nobody.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for. Call again to go on.
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]; [`Error::Timeout`] naming the target that was
+    /// waited for. Call again to continue.
     ///
     /// [PSCW-SCC]: crate#sources
     #[track_caller]
@@ -166,15 +165,12 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// posted: so a target's post must not depend on another target's `wait`.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for, with a [`Completing`] to go on
-    /// with.
-    ///
     /// [`Error::PeerLost`] naming a target that is lost, or another rank at which what was put came
     /// to nothing: as a rule all others have been told, and the epoch has ended. What was put at
-    /// the lost one is nowhere; of several, the first is named. Going on has nothing left to do
-    /// then, and dropping the [`Completing`] abandons nothing. Only where another one could not be
-    /// waited for, since the link ends all waits once it knows a rank to be lost, is the epoch
-    /// still open: going on looks for its post again.
+    /// the lost one is nowhere; of several, the first is named. [`Error::PeerLeft`]. Only where a
+    /// target could not be waited for, since the link ends all waits once it knows a rank to be
+    /// lost, is the epoch abandoned. A survivor that still wants it takes
+    /// [`complete_within`](Self::complete_within).
     ///
     /// # Example
     /// ```
@@ -183,9 +179,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(2)?;
     /// let peer = [world.rank().next(world.size())];
-    /// let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.put(peer[0], 1, &[8])?;
     /// access.complete()?; // both are in memory; the peer is told
@@ -195,9 +190,25 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn complete(self) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
+    pub fn complete(self) -> Result<(), Error> {
         called!(self.ending.side.core.world);
         self.ending.go_on()
+    }
+
+    /// [`complete`](Self::complete), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the target that was waited for, and [`Error::PeerLost`] and
+    /// [`Error::PeerLeft`] as of [`complete`](Self::complete): with a [`Completing`] to continue
+    /// with. It looks again for the post of a target that could not be waited for. Where the epoch
+    /// has ended, nothing is left to do, and dropping it abandons nothing.
+    #[track_caller]
+    pub fn complete_within(
+        self,
+        budget: Budget,
+    ) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
+        called!(self.ending.side.core.world);
+        self.ending.go_on_within(budget)
     }
 }
 
@@ -216,16 +227,26 @@ pub struct Completing<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
-    /// Goes on where the last attempt stopped.
+    /// Continues where the last attempt stopped.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for, with the handle again.
-    /// [`Error::PeerLost`] naming a lost rank, as [`Access::complete`] does: as a rule the epoch
-    /// has ended.
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]: [`Access::complete`] says what has been done then.
     #[track_caller]
-    pub fn go_on(mut self) -> Result<(), Unfinished<Self>> {
+    pub fn go_on(self) -> Result<(), Error> {
         called!(self.side.core.world);
-        match self.finish() {
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming the target that was waited for, [`Error::PeerLost`],
+    /// [`Error::PeerLeft`]: with the handle again.
+    #[track_caller]
+    pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.side.core.world);
+        match self.side.core.world.within(budget, || self.finish()) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,

@@ -45,6 +45,12 @@ pub struct EpochSlots<'w> {
 }
 
 impl EpochSlots<'_> {
+    /// Words of the arena that a window takes: two counts per rank, and a set of ranks.
+    pub(crate) const fn words(ranks: u16) -> usize {
+        let counts = (ranks as usize).saturating_mul(2);
+        counts.saturating_add(RankSet::words(ranks))
+    }
+
     /// The slot that `rank` sets here when it posts; at `rank`, the one that this rank sets has
     /// this rank's number.
     fn post_slot(&self, rank: Rank) -> Slot {
@@ -78,10 +84,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
 
     fn prepare(world: &'w World<'w, L>, (): ()) -> Result<Self, Error> {
         let (link, size) = (world.link(), usize::from(world.size()));
-        let words = size
-            .saturating_mul(2)
-            .saturating_add(RankSet::words(world.size()));
-        let words = world.arena.take(words)?;
+        let words = world.arena.take(Self::words(world.size()))?;
         let slots = match link.allocate_slots_of_pairs() {
             Ok(slots) => slots,
             Err(refusal) => {

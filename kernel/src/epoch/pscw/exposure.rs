@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Refusal, order, point};
 
 use super::{Side, Strategy, access::Lost, transient};
-use crate::{Error, Group, Timeout, Unfinished, Waiting, Window, window::Lines};
+use crate::{Budget, Error, Group, Ranks, Timeout, Unfinished, Waiting, Window, window::Lines};
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they
@@ -21,13 +21,10 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// locks, if the strategy has any. The epoch ends with [`Exposure::wait`].
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`] (a group of a larger
-    /// world): no epoch was opened. [`Error::Timeout`] naming the origin that could not be told,
-    /// with a [`Posting`] to go on with.
-    ///
-    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
-    /// several, the first): the epoch is open, and going on gives it at once. [`Exposure::wait`]
-    /// may wait for the lost one in vain.
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
+    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`] naming an origin that is
+    /// lost: the epoch is abandoned. A survivor that still wants it takes
+    /// [`post_within`](Window::post_within).
     ///
     /// # Example
     /// ```
@@ -37,11 +34,11 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// let window = world.allocate::<u32>(1)?;
     /// let (origin, target) = ([Rank::new(0)], [Rank::new(1)]);
     /// if world.rank() == target[0] {
-    ///     let exposure = window.post(&world.group(&origin)?)?; // rank 0 may access my piece
+    ///     let exposure = window.post(&origin)?; // rank 0 may access my piece
     ///     exposure.wait()?; // until rank 0 has completed
     ///     assert_eq!(window.local().get(0)?, 7);
     /// } else {
-    ///     let access = window.start(&world.group(&target)?)?;
+    ///     let access = window.start(&target)?;
     ///     access.put(target[0], 0, &[7])?; // waits for the post
     ///     access.complete()?;
     /// }
@@ -49,12 +46,31 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn post<'e>(
-        &'e self,
-        origins: &Group<'e>,
-    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+    pub fn post<'e>(&'e self, origins: impl Ranks<'e>) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        self.post_lines(Ok(self.core.all()), origins)
+        self.post_within(origins, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`post`](Window::post), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
+    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::Timeout`] naming the origin that
+    /// could not be told, with a [`Posting`] to continue with.
+    ///
+    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
+    /// several, the first): the epoch is open, and [`Posting::go_on`] gives it immediately.
+    /// [`Exposure::wait`] may wait for the lost one in vain.
+    #[track_caller]
+    pub fn post_within<'e>(
+        &'e self,
+        origins: impl Ranks<'e>,
+        budget: Budget,
+    ) -> Posted<'e, 'w, L, S> {
+        called!(self.core.world);
+        let origins = origins.group(self.core.world.size());
+        self.post_lines(Ok(self.core.all()), origins, budget)
     }
 
     /// [`post`](Window::post), for origins that access the elements `range` only: no other line is
@@ -63,8 +79,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
-    /// [`Error::NoSuchRank`]: no epoch was opened. [`Error::Timeout`] and [`Error::PeerLost`]: as
-    /// of [`Window::post`].
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`]:
+    /// as of [`Window::post`].
     ///
     /// # Example
     /// ```
@@ -72,10 +88,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # use flagpost::Rma as _;
     /// let window = world.allocate::<u32>(64)?;
     /// let peer = [world.rank().next(world.size())];
-    /// let group = world.group(&peer)?;
-    /// let exposure = window.post_range(0..8, &group)?; // one line of 32 bytes
+    /// let exposure = window.post_range(0..8, &peer)?; // one line of 32 bytes
     /// window.local().set(8, 9)?; // the other lines stay the owner's
-    /// let access = window.start(&group)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.complete()?;
     /// exposure.wait()?;
@@ -87,28 +102,50 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     pub fn post_range<'e>(
         &'e self,
         range: Range<usize>,
-        origins: &Group<'e>,
-    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        origins: impl Ranks<'e>,
+    ) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        self.post_lines(self.lines(range), origins)
+        self.post_range_within(range, origins, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`post_range`](Window::post_range), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], and those of [`post_within`](Window::post_within).
+    #[track_caller]
+    pub fn post_range_within<'e>(
+        &'e self,
+        range: Range<usize>,
+        origins: impl Ranks<'e>,
+        budget: Budget,
+    ) -> Posted<'e, 'w, L, S> {
+        called!(self.core.world);
+        let origins = origins.group(self.core.world.size());
+        self.post_lines(self.lines(range), origins, budget)
     }
 
     fn post_lines<'e>(
         &'e self,
         lines: Result<Lines, Error>,
-        origins: &Group<'e>,
-    ) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>> {
+        origins: Result<Group<'e>, Error>,
+        budget: Budget,
+    ) -> Posted<'e, 'w, L, S> {
         let posting = Posting {
             side: Side::of(self),
-            lines,
-            origins: *origins,
+            // What is wrong with the ranks is said in their place.
+            lines: origins.and(lines),
+            origins: origins.unwrap_or(Group::EMPTY),
             told: 0,
             lost: Lost::NOBODY,
             phase: Phase::New,
         };
-        posting.go_on()
+        posting.go_on_within(budget)
     }
 }
+
+/// What a post with a budget gives.
+pub type Posted<'e, 'w, L, S> = Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>>;
 
 /// The next step of a post.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -137,15 +174,27 @@ pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
-    /// Goes on where the last attempt stopped; tells the origins that have not been told yet.
+    /// Continues where the last attempt stopped: tells the origins that have not been told yet.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`] naming an origin that is lost: the epoch is abandoned. If all others
+    /// have been told before, there is none: the epoch is open.
+    #[track_caller]
+    pub fn go_on(self) -> Result<Exposure<'e, 'w, L, S>, Error> {
+        called!(self.side.core.world);
+        self.go_on_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`go_on`](Self::go_on), as long as `budget` says.
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the origin that could not be told, and [`Error::PeerLost`] naming
     /// one that is lost: with the handle again.
     #[track_caller]
-    pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Unfinished<Self>> {
+    pub fn go_on_within(mut self, budget: Budget) -> Posted<'e, 'w, L, S> {
         called!(self.side.core.world);
-        match self.tell() {
+        match self.side.core.world.within(budget, || self.tell()) {
             Ok(()) => {
                 self.phase = Phase::Done;
                 Ok(Exposure {
@@ -164,13 +213,12 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
 
     fn tell(&mut self) -> Result<(), Error> {
         let Side { core, sync } = self.side;
-        let (world, link) = (core.world, core.world.link());
+        let link = core.world.link();
         order!(
             "pscw.post.open<tell",
             {
                 if self.phase == Phase::New {
                     let lines = self.lines?;
-                    self.origins.check(world.size())?;
                     core.open(&core.exposure_open)?;
                     core.exposed.set(lines);
                     self.phase = Phase::Publish;
@@ -221,8 +269,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// Waits until all origins have completed. Then their puts are seen by own loads.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not
-    /// record who: the listed ranks are the group's first then), and the epoch to go on with.
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]: the epoch is abandoned. A survivor that still
+    /// wants it takes [`wait_within`](Self::wait_within).
     ///
     /// # Example
     /// ```
@@ -230,9 +278,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
     /// # let peer = [world.rank().next(world.size())];
-    /// # let group = world.group(&peer)?;
-    /// let exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.complete()?;
     /// exposure.wait()?; // until the peer has completed, too
@@ -241,9 +288,22 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn wait(mut self) -> Result<(), Unfinished<Self>> {
+    pub fn wait(self) -> Result<(), Error> {
         called!(self.side.core.world);
-        match self.finish() {
+        self.wait_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not
+    /// record who: the listed ranks are the group's first then), [`Error::PeerLost`],
+    /// [`Error::PeerLeft`]: with the epoch, to continue with.
+    #[track_caller]
+    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.side.core.world);
+        match self.side.core.world.within(budget, || self.finish()) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -264,9 +324,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
     /// # let peer = [world.rank().next(world.size())];
-    /// # let group = world.group(&peer)?;
-    /// let mut exposure = window.post(&group)?;
-    /// let access = window.start(&group)?;
+    /// let mut exposure = window.post(&peer)?;
+    /// let access = window.start(&peer)?;
     /// access.put(peer[0], 0, &[7])?;
     /// access.complete()?;
     /// while !exposure.test()? {

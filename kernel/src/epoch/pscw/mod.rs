@@ -49,8 +49,8 @@
 //!     piece, or the range given to `post_range`.
 //!
 //! # Bounds
-//! All waits take the world's budget. A call that runs out of it returns its handle in
-//! [`Unfinished`](crate::Unfinished); the handle knows whom it has told already, so going on tells
+//! A call that was given a budget and runs out of it returns its handle in
+//! [`Unfinished`](crate::Unfinished); the handle knows which ranks it has told already, so it tells
 //! only the rest. A handle that is dropped before its epoch's end makes the window refuse further
 //! epochs ([`Error::EpochAbandoned`]).
 //!
@@ -75,7 +75,7 @@ use crate::{Error, Missing, Timeout, Waiting, Window, window::Core};
 
 pub use access::{Access, Completing};
 pub use epoch_slots::EpochSlots;
-pub use exposure::{Exposure, Posting};
+pub use exposure::{Exposure, Posted, Posting};
 pub use match_vector::MatchVector;
 pub use matching_list::MatchingList;
 pub use strategy::Strategy;

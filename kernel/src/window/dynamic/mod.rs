@@ -76,7 +76,7 @@ use self::directory::{Change, Directory, Field};
 pub use self::reach::Attached;
 use super::{Memory, Model, Pieces, Window, core::ATTACHED};
 use crate::{
-    Error, Made, Making, Unfinished, World,
+    Budget, Error, Made, Making, Unfinished, World,
     arena::RankSet,
     epoch::{EpochSlots, Strategy},
     making::Ways,
@@ -216,11 +216,10 @@ impl<'w, L: Link> World<'w, L> {
     /// # Errors
     /// On all ranks together: [`Error::BadRegions`], [`Error::MemoryFull`], [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
-    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
-    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
-    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::PeerLost`].
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     #[track_caller]
-    pub fn dynamic(&'w self, options: DynamicOptions) -> Made<'w, L, DynamicWindow<'w, L>> {
+    pub fn dynamic(&'w self, options: DynamicOptions) -> Result<DynamicWindow<'w, L>, Error> {
         called!(self);
         self.dynamic_with::<EpochSlots<'w>>(options, ())
     }
@@ -230,14 +229,30 @@ impl<'w, L: Link> World<'w, L> {
     /// # Errors
     /// On all ranks together: [`Error::BadRegions`], [`Error::MemoryFull`], [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
-    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::Timeout`] naming a rank
-    /// that has not come, or did not let this one tell it, and [`Error::PeerLost`]: with a
-    /// [`Making`] to go on with. [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::PeerLost`].
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     #[track_caller]
     pub fn dynamic_with<S: Strategy<'w, L>>(
         &'w self,
         options: DynamicOptions,
         strategy: S::Options,
+    ) -> Result<DynamicWindow<'w, L, S>, Error> {
+        called!(self);
+        self.dynamic_within::<S>(options, strategy, Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`World::dynamic_with`], as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of [`World::dynamic_with`]; [`Error::Timeout`] naming a rank that has not come, or did
+    /// not let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue with.
+    #[track_caller]
+    pub fn dynamic_within<S: Strategy<'w, L>>(
+        &'w self,
+        options: DynamicOptions,
+        strategy: S::Options,
+        budget: Budget,
     ) -> Made<'w, L, DynamicWindow<'w, L, S>> {
         called!(self);
         let prepare = || self.prepare_dynamic::<S>(options, strategy);
@@ -250,7 +265,7 @@ impl<'w, L: Link> World<'w, L> {
             clear: |made| made.window.clear(),
             discard: |made| made.window.discard(),
         };
-        Making::same(self, prepare, offer, ways)
+        Making::same(self, prepare, offer, ways, budget)
     }
 
     /// This rank's part. Takes nothing if it fails.
@@ -518,11 +533,26 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// # Errors
     /// [`Error::MemoryInUse`] while something is attached; [`Error::Exposed`] while a request of
     /// the window is started; [`Error::EpochOpen`] while this rank holds a lock of it;
-    /// [`Error::EpochAbandoned`]; [`Error::Timeout`] naming a rank that has not come;
-    /// [`Error::Unmatched`] while notifications of the window are not matched; [`Error::QueueFull`]
-    /// if other windows' notifications fill the queue. All with the window, to try again.
+    /// [`Error::EpochAbandoned`]; [`Error::PeerLost`]; [`Error::Unmatched`] while notifications of
+    /// the window are not matched; [`Error::QueueFull`] if other windows' notifications fill the
+    /// queue.
+    ///
+    /// The window is dropped then. [`free_within`](Self::free_within) gives it back, to try again.
     #[track_caller]
-    pub fn free(self) -> Result<(), Unfinished<Self>> {
+    pub fn free(self) -> Result<(), Error> {
+        called!(self.window.core.world);
+        self.free_within(Budget::UNLIMITED)
+            .map_err(Unfinished::last)
+    }
+
+    /// [`free`](Self::free), as long as `budget` says; with the window again if that fails, also
+    /// for reasons that the program can mend.
+    ///
+    /// # Errors
+    /// Those of [`free`](Self::free); [`Error::Timeout`] naming a rank that has not come. All with
+    /// the window, to try again.
+    #[track_caller]
+    pub fn free_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.window.core.world);
         if self
             .rows()
@@ -536,7 +566,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         }
         let Self { window, .. } = self;
         let link = window.core.world.link();
-        match window.free() {
+        match window.free_within(budget) {
             Ok(()) => {
                 link.abandon(&self.changing);
                 Ok(())

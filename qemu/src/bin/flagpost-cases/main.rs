@@ -32,7 +32,7 @@ mod record;
 
 use flagpost_qemu::{Exit, Hart, Scc, barrier, set_case, set_status};
 use flagpost_tests::{
-    Args, Bell, Case, Context, MachinePlatform, Mapped, Platform, Refusal, Ring, mapped,
+    Args, Bell, Case, Context, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped,
 };
 
 use plan::Plan;
@@ -51,7 +51,11 @@ impl Platform for Qemu {
     type Machine = Scc<Hart>;
     type Link = Mapped<Scc<Hart>>;
 
-    fn link(machine: &Scc<Hart>, session: u32, ring: Option<Ring>) -> Result<Self::Link, Refusal> {
+    fn link(
+        machine: &Scc<Hart>,
+        session: Session,
+        ring: Option<Ring>,
+    ) -> Result<Self::Link, Refusal> {
         mapped(machine, session, ring)
     }
 }
@@ -98,14 +102,15 @@ fn run(hart: Hart) -> Exit {
 
 /// Runs one case, the `index`th of this run. The result is the same on all harts.
 fn run_case(hart: Hart, plan: &Plan<'_>, case: &Case<Qemu>, index: u32) -> bool {
-    let session = index + 1;
+    let number = index + 1;
+    let session = Session::new(number).unwrap_or(Session::FIRST);
     let core = hart.core();
     if core.get() == 0 {
         record::begin(case);
         set_case(case.name);
     }
     barrier(hart);
-    let garbage = mix([session, core.get().into(), !0]);
+    let garbage = mix([number, core.get().into(), !0]);
     hart.reset(garbage);
     let machine = hart.scc(plan.mapping);
     let mut arena = [garbage; Context::<Qemu>::arena_words(512)];
@@ -114,7 +119,7 @@ fn run_case(hart: Hart, plan: &Plan<'_>, case: &Case<Qemu>, index: u32) -> bool 
     barrier(hart);
     let start = hart.cycles();
     set_status(hart, 2 + index);
-    delay(hart, plan, session);
+    delay(hart, plan, number);
     let result = (case.run)(&mut Context {
         machine,
         session,
@@ -122,14 +127,14 @@ fn run_case(hart: Hart, plan: &Plan<'_>, case: &Case<Qemu>, index: u32) -> bool 
         arena: &mut arena,
         report: &mut |what, value| notes.add(what, value),
     });
-    record::set_result(core, session, result);
+    record::set_result(core, number, result);
     barrier(hart);
 
     if core.get() == 0 {
         set_case("-");
         record::end(case, hart, &notes, hart.cycles().wrapping_sub(start));
     }
-    record::all_passed(session)
+    record::all_passed(number)
 }
 
 /// Gives this core its own late start: some ten thousand cycles, which is a few turns of all harts.

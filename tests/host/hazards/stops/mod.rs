@@ -186,11 +186,8 @@ impl Stop {
         };
         let whole = || {
             joined(machine, |world| {
-                let ready = || {
-                    world.set_budget(budget);
-                    begin();
-                };
-                let done = self.program.run(world, me(core), ready);
+                let run = || self.program.run(world, me(core), budget, begin);
+                let done = world.within(budget, run);
                 match done {
                     Ok(()) => {
                         end.fine.set(end.fine.get() | bit(me(core)));

@@ -8,8 +8,8 @@
 use flagpost::epoch::{Assert, Strategy};
 use flagpost::rma::Operation;
 use flagpost::{
-    Displacement, DynamicOptions, Error, MatchVector, MatchingList, Rank, Rma as _, Tag,
-    Validation, Window, World,
+    Budget, Displacement, DynamicOptions, Error, MatchVector, MatchingList, Rank, Rma as _, Tag,
+    Unfinished, Validation, Window, World,
 };
 use flagpost_mapped::Mapped;
 
@@ -59,6 +59,7 @@ impl Program {
         self,
         world: &'w Living<'w>,
         me: u16,
+        budget: Budget,
         ready: impl FnOnce(),
     ) -> Result<(), Error> {
         let window = || world.allocate(2);
@@ -66,33 +67,33 @@ impl Program {
             Self::Slots => {
                 let window = window()?;
                 ready();
-                epoch(world, &window)
+                epoch(world, &window, budget)
             }
             Self::Vector => {
                 let window = world.allocate_with::<_, MatchVector<'_>>(2, ())?;
                 ready();
-                epoch(world, &window)
+                epoch(world, &window, budget)
             }
             Self::List => {
                 let entries = world.size() - 1;
                 let window = world.allocate_with::<_, MatchingList<'_>>(2, entries)?;
                 ready();
-                epoch(world, &window)
+                epoch(world, &window, budget)
             }
             Self::Notified => {
                 let window = window()?;
                 ready();
-                notified(world, &window)
+                notified(world, &window, budget)
             }
             Self::Lock(first, others) => {
                 let window = window()?;
                 ready();
-                locked(&window, if me == 0 { first } else { others })
+                locked(&window, if me == 0 { first } else { others }, budget)
             }
             Self::Fence => {
                 let window = window()?;
                 ready();
-                fenced(world, &window)
+                fenced(world, &window, budget)
             }
             Self::Collective => {
                 ready();
@@ -109,18 +110,24 @@ impl Program {
             Self::Accumulate => {
                 let window = window()?;
                 ready();
-                accumulated(&window)
+                accumulated(&window, budget)
             }
-            Self::Dynamic(validation) => dynamic(world, validation, ready),
-            Self::Attach(validation) => attach(world, validation, ready),
+            Self::Dynamic(validation) => dynamic(world, validation, budget, ready),
+            Self::Attach(validation) => attach(world, validation, budget, ready),
         }
     }
+}
+
+/// What a call gives that does not continue.
+fn ends<T, H>(call: Result<T, Unfinished<H>>) -> Result<T, Error> {
+    call.map_err(Unfinished::give_up)
 }
 
 /// Rank 0 puts to all others, in one epoch.
 fn epoch<'w, S: Strategy<'w, Mapped<Mortal>>>(
     world: &Living<'_>,
     window: &Window<'w, u32, Mapped<Mortal>, S>,
+    budget: Budget,
 ) -> Result<(), Error> {
     let ranks = [0, 1, 2].map(Rank::new);
     let (origin, targets) = ranks[..usize::from(world.size())].split_at(1);
@@ -130,17 +137,18 @@ fn epoch<'w, S: Strategy<'w, Mapped<Mortal>>>(
         for &target in targets.ranks() {
             access.put(target, 0, &[7])?;
         }
-        access.complete()?;
+        ends(access.complete_within(budget))?;
     } else {
-        window.post(&origins)?.wait()?;
+        ends(ends(window.post_within(&origins, budget))?.wait_within(budget))?;
     }
     Ok(())
 }
 
 /// Rank 0 notifies rank 1; and both meet.
-fn notified(world: &Living<'_>, window: &Shared<'_>) -> Result<(), Error> {
+fn notified(world: &Living<'_>, window: &Shared<'_>, budget: Budget) -> Result<(), Error> {
     if world.rank().get() == 0 {
-        window.put_notify(Rank::new(1), 0, &[7], Tag(1))?;
+        let put = window.rput_notify(Rank::new(1), 0, &[7], Tag(1))?;
+        ends(put.wait_within(budget))?;
     } else {
         let mut request = window.expect(0..1, Rank::new(0), Tag(1), 1)?;
         request.start()?;
@@ -150,25 +158,25 @@ fn notified(world: &Living<'_>, window: &Shared<'_>) -> Result<(), Error> {
 }
 
 /// Rank 0's piece is locked, and changed.
-fn locked(window: &Shared<'_>, how: How) -> Result<(), Error> {
+fn locked(window: &Shared<'_>, how: How, budget: Budget) -> Result<(), Error> {
     let target = Rank::new(0);
     let lock = match how {
-        How::Shared => window.lock_shared(target)?,
-        How::Exclusive => window.lock_exclusive(target)?,
-        How::Queued => window.lock_queued(target)?,
-        How::All => window.lock_all()?,
+        How::Shared => ends(window.lock_shared_within(target, budget))?,
+        How::Exclusive => ends(window.lock_exclusive_within(target, budget))?,
+        How::Queued => ends(window.lock_queued_within(target, budget))?,
+        How::All => ends(window.lock_all_within(budget))?,
     };
     lock.put(target, 0, &[7])?;
-    Ok(lock.unlock()?)
+    ends(lock.unlock_within(budget))
 }
 
 /// Rank 0 puts to rank 1 between two fences.
-fn fenced(world: &Living<'_>, window: &Shared<'_>) -> Result<(), Error> {
-    let epoch = window.fence(Assert::NO_PRECEDE)?;
+fn fenced(world: &Living<'_>, window: &Shared<'_>, budget: Budget) -> Result<(), Error> {
+    let epoch = ends(window.fence_within(Assert::NO_PRECEDE, budget))?;
     if world.rank().get() == 0 {
         epoch.put(Rank::new(1), 0, &[7])?;
     }
-    Ok(epoch.end()?)
+    ends(epoch.end_within(budget))
 }
 
 /// A reduction, a broadcast and a barrier.
@@ -193,11 +201,13 @@ fn allgather(world: &Living<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn accumulated(window: &Shared<'_>) -> Result<(), Error> {
-    let (target, lock) = (Rank::new(0), window.lock_all()?);
-    lock.accumulate(target, 0, &[7], Operation::SUM)?;
-    lock.fetch_and_op(target, 1, 1, Operation::SUM)?;
-    Ok(lock.unlock()?)
+fn accumulated(window: &Shared<'_>, budget: Budget) -> Result<(), Error> {
+    let (target, lock) = (Rank::new(0), ends(window.lock_all_within(budget))?);
+    let add = lock.raccumulate(target, 0, &[7], Operation::SUM)?;
+    ends(add.wait_within(budget))?;
+    let fetch = lock.rfetch_and_op(target, 1, 1, Operation::SUM)?;
+    ends(fetch.wait_within(budget))?;
+    ends(lock.unlock_within(budget))
 }
 
 /// Rank 1 has attached memory and told rank 0 so, which puts to it, and meets it; then it is
@@ -205,6 +215,7 @@ fn accumulated(window: &Shared<'_>) -> Result<(), Error> {
 fn dynamic<'w>(
     world: &'w Living<'w>,
     validation: Validation,
+    budget: Budget,
     ready: impl FnOnce(),
 ) -> Result<(), Error> {
     let (owner, memory) = (Rank::new(1), world.reserve(4)?);
@@ -217,11 +228,11 @@ fn dynamic<'w>(
     world.broadcast(owner, &mut name)?;
     ready();
     if world.rank() != owner {
-        let lock = window.window().lock_shared(owner)?;
+        let lock = ends(window.window().lock_shared_within(owner, budget))?;
         window
             .at(&lock, Displacement::new(name[0]))
             .put(owner, 0, &[7_u32])?;
-        lock.unlock()?;
+        ends(lock.unlock_within(budget))?;
         return world.barrier();
     }
     world.barrier()?;
@@ -233,6 +244,7 @@ fn dynamic<'w>(
 fn attach<'w>(
     world: &'w Living<'w>,
     validation: Validation,
+    budget: Budget,
     ready: impl FnOnce(),
 ) -> Result<(), Error> {
     let owner = Rank::new(1);
@@ -250,7 +262,7 @@ fn attach<'w>(
         world.broadcast(owner, &mut name)?;
         return world.barrier();
     }
-    let lock = window.window().lock_shared(owner)?;
+    let lock = ends(window.window().lock_shared_within(owner, budget))?;
     window
         .at(&lock, Displacement::new(name[0]))
         .put(owner, 0, &[7_u32])?;
@@ -258,6 +270,6 @@ fn attach<'w>(
     window
         .at(&lock, Displacement::new(name[0]))
         .put(owner, 0, &[8_u32])?;
-    lock.unlock()?;
+    ends(lock.unlock_within(budget))?;
     world.barrier()
 }

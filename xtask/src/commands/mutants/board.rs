@@ -30,10 +30,6 @@ const SEEDS: u32 = 3;
 /// Host time after which a run hangs: a hundred times what one takes.
 const HANGS: Duration = Duration::from_secs(10);
 
-/// Virtual microseconds that a call may wait: a thousand times what a case takes. A deadlock then
-/// is an error, not a hang.
-const BUDGET: &str = "budget=20000";
-
 /// Boots for each point with it broken, and then the runs that killed with no point broken.
 pub(super) fn sweep(
     console: &Console,
@@ -203,12 +199,13 @@ fn hunt(
 }
 
 fn setup(case: &str, cores: u32, seed: u32, point: Option<&str>) -> Setup {
-    let mut arguments = vec![BUDGET.to_owned()];
-    arguments.extend(point.map(|point| format!("mutant={point}")));
     let usual = Setup::new(cores, seed);
     Setup {
         filter: Some(case.to_owned()),
-        arguments,
+        arguments: point
+            .map(|point| format!("mutant={point}"))
+            .into_iter()
+            .collect(),
         // What must not fail gets as long as any run: the host may be busy.
         timeout: point.map_or(usual.timeout, |_| HANGS),
         ..usual
