@@ -29,8 +29,7 @@ use flagpost_hal::Topology;
 use flagpost_sim::{Config, Profile, Schedule, SimCore};
 use flagpost_tests::{
     Args, AtomicU32, Bell, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring,
-    Session,
-    mapped,
+    Session, mapped,
 };
 
 pub use network::{Mock, Network};
