@@ -64,14 +64,14 @@ fn exposed_lines(model: Model, range: Option<std::ops::Range<usize>>) -> [(u64, 
                 let access = window.start(&world.group(&target)?)?;
                 let exposed = range.clone().unwrap_or(0..8 * WORDS);
                 access.put(target[0], exposed.start, &[5][..exposed.len().min(1)])?;
-                return Ok(access.complete()?);
+                return access.complete();
             }
             let origins = world.group(&origin)?;
             let exposure = match range.clone() {
                 Some(range) => window.post_range(range, &origins)?,
                 None => window.post(&origins)?,
             };
-            Ok(exposure.wait()?)
+            exposure.wait()
         })
     };
     let (with, without) = (run(true), run(false));
@@ -331,19 +331,19 @@ fn counters_signals_and_events() {
     const ATOMIC: [u64; 7] = [1, 0, 1, 1, 0, 0, 0];
     const WITH_A_WORD: [u64; 7] = [1, 0, 1, 1, 4, 0, 0];
     const OWN: [u64; 7] = [1, 0, 0, 0, 0, 0, 0];
-    let counter = locked(&|window, _| Ok(window.notify(PEER, Counter(1))?));
+    let counter = locked(&|window, _| window.notify(PEER, Counter(1)));
     assert_eq!(counter, ATOMIC);
-    let signal = locked(&|window, _| Ok(window.notify(PEER, Signal::set(1, 7))?));
+    let signal = locked(&|window, _| window.notify(PEER, Signal::set(1, 7)));
     assert_eq!(signal, ATOMIC);
-    let post = locked(&|_, events| Ok(events.post(PEER, 0)?));
+    let post = locked(&|_, events| events.post(PEER, 0));
     assert_eq!(post, ATOMIC);
-    let put = locked(&|window, _| Ok(window.put_notify(PEER, 0, &[1], Counter(1))?));
+    let put = locked(&|window, _| window.put_notify(PEER, 0, &[1], Counter(1)));
     assert_eq!(put, WITH_A_WORD);
-    let put = locked(&|window, events| Ok(window.put_event(PEER, 0, &[1], events, 0)?));
+    let put = locked(&|window, events| window.put_event(PEER, 0, &[1], events, 0));
     assert_eq!(put, WITH_A_WORD);
-    let counter = native(&|window, _| Ok(window.notify(PEER, Counter(1))?));
+    let counter = native(&|window, _| window.notify(PEER, Counter(1)));
     assert_eq!(counter, [0, 1, 0, 0, 0, 0, 0]);
-    let put = native(&|window, events| Ok(window.put_event(PEER, 0, &[1], events, 0)?));
+    let put = native(&|window, events| window.put_event(PEER, 0, &[1], events, 0));
     assert_eq!(put, [0, 1, 0, 0, 4, 0, 0]);
 
     let looks = locked(&|window, events| {

@@ -207,10 +207,7 @@ fn region<T>(run: &str, name: &str, of: &T) {
 fn traced(run: &str, range: Range<usize>, immediates: &[u32], unexpected: usize) {
     let mut words = [0; 64];
     region(run, "arena", &words);
-    let config = WorldConfig {
-        unexpected: 16,
-        ..WorldConfig::default()
-    };
+    let config = WorldConfig { unexpected: 16 };
     let world = World::start(Given::new(immediates), &mut words, config).unwrap();
     let window: Window<'_, u32, _> = world.allocate(64).unwrap();
     for (number, tag) in (0..unexpected).zip(immediates) {

@@ -224,7 +224,7 @@ fn counters_and_events_do_not_run_over() {
             let told = window.notify(next, Counter(index)).err();
             assert_eq!(told, there);
             let told = window.notify(next, Signal::add(index, 1)).err();
-            assert_eq!(told.map(Error::from), there);
+            assert_eq!(told, there);
             assert_eq!(events.post(next, index).err(), there);
             assert_eq!(window.notify_value(index).err(), here);
             assert_eq!(window.set_notify_value(index, 1).err(), here);

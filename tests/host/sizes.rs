@@ -119,7 +119,7 @@ fn more_pieces_than_are_remembered_are_refused() {
             let refused = loop {
                 match world.allocate::<u64>(1) {
                     Ok(window) => made.push(window),
-                    Err(why) => break Error::from(why),
+                    Err(why) => break why,
                 }
             };
             assert_eq!(refused, Error::TooManyPieces { max: PIECES as u32 });

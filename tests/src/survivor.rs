@@ -133,14 +133,13 @@ pub fn polls<L: Link>(
         shared.get_layout(LOST, 0, all, Scatter::from(&mut word[..]))
     })?;
     told("fetch_and_op", &mut || {
-        Ok(shared.fetch_and_op(LOST, 0, 1, Operation::SUM).map(drop)?)
+        shared.fetch_and_op(LOST, 0, 1, Operation::SUM).map(drop)
     })?;
     told("compare_and_swap", &mut || {
-        Ok(shared.compare_and_swap(LOST, 0, 7, 8).map(drop)?)
+        shared.compare_and_swap(LOST, 0, 7, 8).map(drop)
     })?;
     told("get_accumulate", &mut || {
-        let call = shared.get_accumulate(LOST, 0, &[1], Operation::SUM, &mut word);
-        Ok(call?)
+        shared.get_accumulate(LOST, 0, &[1], Operation::SUM, &mut word)
     })?;
     if L::DIRECT {
         let peer = unified.peer(LOST)?;

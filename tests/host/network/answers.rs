@@ -77,7 +77,7 @@ fn handles_that_are_dropped_leave_no_answer() {
             drops(world, || all.rcompare_and_swap(peer, 0, 1, 2));
             drops(world, || {
                 all.raccumulate(peer, 0, &data, sum)
-                    .map(|add| add.wait_within(NONE))
+                    .map(|add| add.wait_within(NONE).err())
             });
             drops(world, || all.raccumulate(peer, 0, &data, sum));
             drops(world, || window.rput_notify(peer, 0, &[], Counter(0)));

@@ -55,7 +55,9 @@ pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error>
                     }
                 }
                 if let Err(rest) = late.handle.cancel_within(budget()) {
-                    rest.handle.go_on_within(budget()).map_err(Unfinished::give_up)?;
+                    rest.handle
+                        .go_on_within(budget())
+                        .map_err(Unfinished::give_up)?;
                 }
                 continue;
             }

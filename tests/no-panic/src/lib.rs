@@ -17,7 +17,9 @@ mod machine;
 mod notify;
 mod windows;
 
-use flagpost::{Session, Budget, Config, Error, MatchVector, MatchingList, Rank, Tag, VectorLink, World};
+use flagpost::{
+    Budget, Config, Error, MatchVector, MatchingList, Rank, Session, Tag, VectorLink, World,
+};
 use flagpost_hal::WithSoftwareLock;
 use flagpost_mapped::{Mapped, Ring};
 

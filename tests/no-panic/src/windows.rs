@@ -1,8 +1,8 @@
 //! Windows of all kinds, and collective calls.
 
 use flagpost::{
-    Displacement, DynamicOptions, Error, Group, Link, MatchingList, Model, Options, Rma as _, Tag, Unfinished,
-    Validation, World,
+    Displacement, DynamicOptions, EpochSlots, Error, Group, Link, MatchingList, Model, Options,
+    Rma as _, Tag, Unfinished, Validation, World,
 };
 
 use crate::{
@@ -65,7 +65,7 @@ pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Resul
     if let Err(late) = published.free_within(budget()) {
         late.handle.free()?;
     }
-    let mut window = match world.dynamic_within(options, (), budget()) {
+    let mut window = match world.dynamic_within::<EpochSlots<'_>>(options, (), budget()) {
         Ok(window) => window,
         Err(late) => match late.handle {
             Some(making) => making.go_on()?,

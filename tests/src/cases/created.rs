@@ -279,10 +279,7 @@ pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
     let window = world.create::<u32>(&memory, 0..64, 6)?;
     let lock = window.lock_all()?;
     let unaligned = Error::UnitUnaligned { unit: 6, size: 4 };
-    let sum = |index| {
-        let done = lock.accumulate(next, index, &[5], Operation::SUM);
-        done
-    };
+    let sum = |index| lock.accumulate(next, index, &[5], Operation::SUM);
     refuses("sum", sum(1), unaligned)?;
     let fetched = lock.fetch_and_op(next, 3, 5, Operation::SUM);
     refuses("fetch", fetched, unaligned)?;

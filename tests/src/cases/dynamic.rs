@@ -479,10 +479,7 @@ pub(super) fn small<P: Platform>(
 ) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let link = P::link(&machine, context.session, Some(RING))?;
-    let config = Config {
-        unexpected: 2,
-        ..Config::default()
-    };
+    let config = Config { unexpected: 2 };
     let world = World::start(link, context.arena, config)?;
     let window = world.dynamic(DynamicOptions {
         regions: 1,

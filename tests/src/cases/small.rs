@@ -41,10 +41,7 @@ pub(super) fn join_with<'c, P: Platform>(
         Err(Refusal::BadRing { entries }) => with(Ring::Shared { entries })?,
         other => other?,
     };
-    let config = Config {
-        unexpected: 2,
-        ..Config::default()
-    };
+    let config = Config { unexpected: 2 };
     Ok(World::start(link, context.arena, config)?)
 }
 

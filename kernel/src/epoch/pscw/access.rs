@@ -232,10 +232,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     /// # Errors
     /// [`Error::PeerLost`], [`Error::PeerLeft`]: [`Access::complete`] says what has been done then.
     #[track_caller]
-    pub fn go_on(self) -> Result<(), Error> {
+    pub fn go_on(mut self) -> Result<(), Error> {
         called!(self.side.core.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        // An error is final: a rank is lost, or has left.
+        let world = self.side.core.world;
+        world.within(Budget::UNLIMITED, || self.finish())
     }
 
     /// [`go_on`](Self::go_on), as long as `budget` says.

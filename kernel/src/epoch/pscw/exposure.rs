@@ -48,8 +48,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     #[track_caller]
     pub fn post<'e>(&'e self, origins: impl Ranks<'e>) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        self.post_within(origins, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        let origins = origins.group(self.core.world.size())?;
+        self.posting(Ok(self.core.all()), origins).go_on()
     }
 
     /// [`post`](Window::post), as long as `budget` says.
@@ -69,8 +69,11 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         budget: Budget,
     ) -> Posted<'e, 'w, L, S> {
         called!(self.core.world);
-        let origins = origins.group(self.core.world.size());
-        self.post_lines(Ok(self.core.all()), origins, budget)
+        let posting = match origins.group(self.core.world.size()) {
+            Ok(origins) => self.posting(Ok(self.core.all()), origins),
+            Err(error) => self.posting(Err(error), Group::EMPTY),
+        };
+        posting.go_on_within(budget)
     }
 
     /// [`post`](Window::post), for origins that access the elements `range` only: no other line is
@@ -105,8 +108,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         origins: impl Ranks<'e>,
     ) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        self.post_range_within(range, origins, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        let origins = origins.group(self.core.world.size())?;
+        self.posting(self.lines(range), origins).go_on()
     }
 
     /// [`post_range`](Window::post_range), as long as `budget` says.
@@ -121,26 +124,26 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         budget: Budget,
     ) -> Posted<'e, 'w, L, S> {
         called!(self.core.world);
-        let origins = origins.group(self.core.world.size());
-        self.post_lines(self.lines(range), origins, budget)
+        let posting = match origins.group(self.core.world.size()) {
+            Ok(origins) => self.posting(self.lines(range), origins),
+            Err(error) => self.posting(Err(error), Group::EMPTY),
+        };
+        posting.go_on_within(budget)
     }
 
-    fn post_lines<'e>(
+    fn posting<'e>(
         &'e self,
         lines: Result<Lines, Error>,
-        origins: Result<Group<'e>, Error>,
-        budget: Budget,
-    ) -> Posted<'e, 'w, L, S> {
-        let posting = Posting {
+        origins: Group<'e>,
+    ) -> Posting<'e, 'w, L, S> {
+        Posting {
             side: Side::of(self),
-            // What is wrong with the ranks is said in their place.
-            lines: origins.and(lines),
-            origins: origins.unwrap_or(Group::EMPTY),
+            lines,
+            origins,
             told: 0,
             lost: Lost::NOBODY,
             phase: Phase::New,
-        };
-        posting.go_on_within(budget)
+        }
     }
 }
 
@@ -164,7 +167,7 @@ enum Phase {
 #[must_use = "dropping this abandons the exposure epoch"]
 pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
     side: Side<'e, 'w, L, S>,
-    /// What is exposed, if there is such a thing.
+    /// What is exposed; or what is wrong with it, or with the origins.
     lines: Result<Lines, Error>,
     origins: Group<'e>,
     /// How many origins have been told.
@@ -180,10 +183,10 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     /// [`Error::PeerLost`] naming an origin that is lost: the epoch is abandoned. If all others
     /// have been told before, there is none: the epoch is open.
     #[track_caller]
-    pub fn go_on(self) -> Result<Exposure<'e, 'w, L, S>, Error> {
+    pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.side.core.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        // An error is final: an origin is lost, or nothing was opened.
+        self.open(Budget::UNLIMITED)
     }
 
     /// [`go_on`](Self::go_on), as long as `budget` says.
@@ -194,21 +197,24 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     #[track_caller]
     pub fn go_on_within(mut self, budget: Budget) -> Posted<'e, 'w, L, S> {
         called!(self.side.core.world);
-        match self.side.core.world.within(budget, || self.tell()) {
-            Ok(()) => {
-                self.phase = Phase::Done;
-                Ok(Exposure {
-                    side: self.side,
-                    origins: self.origins,
-                    completed: Cell::new(0),
-                    done: false,
-                })
-            }
+        match self.open(budget) {
+            Ok(exposure) => Ok(exposure),
             Err(error) => Err(Unfinished {
                 handle: self,
                 error,
             }),
         }
+    }
+
+    fn open(&mut self, budget: Budget) -> Result<Exposure<'e, 'w, L, S>, Error> {
+        self.side.core.world.within(budget, || self.tell())?;
+        self.phase = Phase::Done;
+        Ok(Exposure {
+            side: self.side,
+            origins: self.origins,
+            completed: Cell::new(0),
+            done: false,
+        })
     }
 
     fn tell(&mut self) -> Result<(), Error> {
@@ -288,10 +294,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn wait(self) -> Result<(), Error> {
+    pub fn wait(mut self) -> Result<(), Error> {
         called!(self.side.core.world);
-        self.wait_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        // An error is final: a rank is lost, or has left.
+        let world = self.side.core.world;
+        world.within(Budget::UNLIMITED, || self.finish())
     }
 
     /// [`wait`](Self::wait), as long as `budget` says.
