@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use flagpost::{Error, Link, Rank, Tag, World};
+use flagpost::{Budget, Error, Link, Rank, Tag, World};
 use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCoherent, threads_with};
 use flagpost_tests::survivor::{self, LOST};
 
@@ -115,12 +115,14 @@ fn leaver_of<M: Linked>() {
         let ranks = [gone];
         let group = world.group(&ranks)?;
         let exposure = window.post(&group)?;
-        let late = exposure.wait().expect_err("no rank completes");
-        assert_eq!(Err(late), left);
+        let late = exposure.wait_within(Budget::UNLIMITED);
+        let late = late.expect_err("no rank completes");
+        assert_eq!(Err(late.error), left);
         let access = window.start(&group)?;
         assert_eq!(access.complete(), left);
         let puts = || window.put_notify(gone, 0, &[1], Tag(3));
         assert_eq!((0..10_000).try_for_each(|_| puts()), left);
+        drop(late);
         Ok(())
     });
     assert!(done.is_ok(), "{done:?}");
