@@ -123,7 +123,10 @@ impl<'a, L: Link> World<'a, L> {
     /// ```
     #[track_caller]
     pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
-        Self::start_within(link, arena, config, Budget::UNLIMITED)
+        let mut world = Self::new(link, arena);
+        called!(world);
+        world.begin(config)?;
+        Ok(world)
     }
 
     /// [`start`](Self::start), which waits for each rank as long as `budget` says. Later calls have
