@@ -63,7 +63,7 @@ fn six_neighbours_are_flat() {
     let worlds = [[24, 48], [96, 256], [512, 1024]];
     for (strategy, alike, all) in [
         (EpochSlots, 1, 1),
-        (MatchVector, 1, 7),
+        (MatchVector, 1, 9),
         (MatchingList, 4, 8),
     ] {
         let times = worlds.map(|pair| pair.map(|cores| origin(strategy, 6, cores)));
