@@ -55,9 +55,10 @@ impl Deadline {
     pub(crate) fn start<L: Link>(budget: Budget, link: &L) -> Self {
         let limited = budget != Budget::UNLIMITED;
         let ticks = limited.then(|| ticks(budget.microseconds, link.ticks_per_second()));
-        // The clock costs time: a wait without a budget does not read it.
-        let start = ticks.map_or(0, |_| link.now());
-        Self { start, ticks }
+        Self {
+            start: link.now(),
+            ticks,
+        }
     }
 
     /// Whether it was none from the start.
