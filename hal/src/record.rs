@@ -7,7 +7,7 @@
 
 #[cfg(doc)]
 use crate::Kind;
-use crate::{Address, Coherence, CoreId, Region, Topology, UncachedMemory};
+use crate::{Address, Amo, Coherence, CoreId, NativeAtomics, Region, Topology, UncachedMemory};
 
 /// Where a record is: found once, and then used without finding it again. Its number counts 8
 /// bytes.
@@ -95,6 +95,17 @@ impl Spot {
         Some(true)
     }
 
+    /// [`Records::claim_record`] by an atomic operation, at a spot [of](Spot::of) an address.
+    #[inline]
+    #[track_caller]
+    pub fn claim<M>(self, machine: &M, expected: u64, new: u64) -> bool
+    where
+        M: NativeAtomics + ?Sized,
+    {
+        let swap = Amo::CompareSwap { expected, new };
+        machine.atomic_u64(self.address().plus(8), swap) == expected
+    }
+
     /// [`Records::load_record`] by a plain access, at a spot [of](Spot::of) an address.
     #[inline]
     #[track_caller]
@@ -111,7 +122,7 @@ impl Spot {
 ///   spots that it has returned, or such spots plus what stays in the region.
 /// * R2. The words and the halves of the body are each loaded and stored whole; in what order, is
 ///   open but for the first word.
-pub trait Records: UncachedMemory + Coherence + Topology {
+pub trait Records: UncachedMemory + Coherence + Topology + NativeAtomics {
     /// Where the record at `at` is.
     #[inline]
     #[track_caller]
@@ -143,6 +154,14 @@ pub trait Records: UncachedMemory + Coherence + Topology {
         answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
     ) -> Option<bool> {
         at.take(self, word, answer)
+    }
+
+    /// Changes the first half of the body of the record at `at` from `expected` to `new`, if it is
+    /// that: one [atomic operation](NativeAtomics::atomic_u64), on machines that have it.
+    #[inline]
+    #[track_caller]
+    fn claim_record(&self, at: Spot, expected: u64, new: u64) -> bool {
+        at.claim(self, expected, new)
     }
 
     /// The first word of the record at `at`: no more is known by it.

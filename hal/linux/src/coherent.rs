@@ -98,6 +98,15 @@ impl Records for Linux<Coherent> {
 
     #[inline(always)]
     #[track_caller]
+    fn claim_record(&self, at: Spot, expected: u64, new: u64) -> bool {
+        let (_, [first, _]) = self.regions().record(at);
+        first
+            .compare_exchange(expected, new, AcqRel, Relaxed)
+            .is_ok()
+    }
+
+    #[inline(always)]
+    #[track_caller]
     fn store_record(&self, at: Spot, words: [u32; 2], body: [u64; 2]) {
         order::store_record(&Processor, self.regions().record(at), words, body);
     }

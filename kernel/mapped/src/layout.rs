@@ -1,7 +1,7 @@
 //! Where things are in each rank's region: see the crate documentation.
 
-use crate::{
-    facing::{has_facing, line_of},
+use crate::mail::{
+    records::{has_facing, line_of},
     ring::{Ring, half},
 };
 
@@ -38,8 +38,9 @@ pub(crate) struct Layout {
     /// Where the ring has any.
     pub(crate) bells: u32,
     pub(crate) entries: u32,
-    /// Where [facing](crate::facing) entries are, if there are any.
+    /// Where [facing](crate::mail::records) entries are, and whether there are any.
     pub(crate) facing: u32,
+    pub(crate) faces: bool,
     /// For rings of pairs: how many of a ring are behind its first, and the places from a ticket's
     /// bit that tells laps apart to the top one.
     pub(crate) mask: u32,
@@ -49,9 +50,9 @@ pub(crate) struct Layout {
 impl Layout {
     /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow
     /// but where they saturate), such rings with entries of `entry` bytes, a power of two, and a
-    /// message buffer of `buffer` bytes; on a machine that is `coherent`, or not.
+    /// message buffer of `buffer` bytes; where entries are `records`, or not.
     pub(crate) const fn new(
-        (line, coherent): (u32, bool),
+        (line, records): (u32, bool),
         entry: u32,
         ranks: u16,
         ring: Ring,
@@ -64,14 +65,15 @@ impl Layout {
 
         let rings = ring.rings(ranks);
         let lines = rings.saturating_mul(ring.entries());
-        let heads = round_up(rings.saturating_mul(8), line);
+        let heads = round_up(rings.saturating_mul(4), line);
         let bells = match ring {
             Ring::Bells { .. } => round_up(rings, line),
             _ => 0,
         };
         let before = line.saturating_add(heads).saturating_add(bells);
         let bytes_of_entries = lines.saturating_mul(entry);
-        let facing = if has_facing(coherent, ring, ranks) {
+        let faces = has_facing(records, ring, ranks);
+        let facing = if faces {
             line_of(entry, line).saturating_mul(ranks as u32)
         } else {
             0
@@ -102,6 +104,7 @@ impl Layout {
             bells: tail.saturating_add(line).saturating_add(heads),
             entries,
             facing: rings_end.saturating_sub(facing),
+            faces,
             mask: ring.entries().wrapping_sub(1),
             to_top: 31_u32.wrapping_sub(ring.entries().trailing_zeros()),
         }
@@ -148,7 +151,7 @@ mod tests {
                 (48, 8 << 10),
                 (1024, 0),
             ] {
-                let ring = Ring::for_ranks(ranks, buffer, entry);
+                let ring = Ring::for_ranks(ranks, buffer, entry, coherent);
                 let l = Layout::new((line, coherent), entry, ranks, ring, buffer);
                 assert!(l.ready + 4 <= l.slots);
                 assert!(l.slots + 4 * SLOTS <= l.scratch);
@@ -158,7 +161,7 @@ mod tests {
                 assert!(l.in_buffer || l.buffer_end == 0);
                 assert!(scratch_end <= l.end);
                 let rings = l.ring.rings(ranks);
-                assert!(l.tail + 4 <= l.heads && l.heads + 8 * rings <= l.bells);
+                assert!(l.tail + 4 <= l.heads && l.heads + 4 * rings <= l.bells);
                 let bells = if let Ring::Bells { .. } = ring {
                     rings
                 } else {
@@ -178,7 +181,7 @@ mod tests {
             }
         }
         let in_buffer = |ranks, buffer| {
-            let ring = Ring::for_ranks(ranks, buffer, 32);
+            let ring = Ring::for_ranks(ranks, buffer, 32, false);
             Layout::new((32, false), 32, ranks, ring, buffer).in_buffer
         };
         assert!(in_buffer(2, 8 << 10) && in_buffer(4, 4 << 10));

@@ -63,27 +63,13 @@
 //! [NA]: crate#sources
 #![no_std]
 
-mod append;
-pub mod atomics;
-pub mod bells;
-pub mod cells;
-mod edges;
-mod entry;
-pub mod facing;
-mod held;
+mod deferred;
 mod layout;
-mod lines;
 mod link;
-mod long;
-pub mod match_vector;
-mod peer;
-mod poll;
-pub mod ring;
-pub mod slots;
+pub mod mail;
 mod start;
-mod take;
-mod words;
+pub mod words;
 
-pub use atomics::{Atomics, Native, UnderLock};
 pub use link::Mapped;
-pub use ring::Ring;
+pub use mail::ring::Ring;
+pub use words::atomics::{Atomics, Native, UnderLock};

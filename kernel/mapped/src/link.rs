@@ -9,14 +9,14 @@ use flagpost_link::{
 
 use crate::{
     Atomics, UnderLock,
-    bells::Bells,
-    cells::UPDATE,
-    facing::Facing,
-    held::Pending,
+    deferred::{Deferred, Kept},
     layout::{Layout, PAIRS, SCRATCH_PER_RANK, SLOTS},
-    long::{FEW, Long},
-    peer::Peer,
-    poll::Polled,
+    mail::{
+        bells::Bells,
+        peer::Peer,
+        records::{FEW, Facing},
+    },
+    words::{cells::UPDATE, poll::Polled},
 };
 
 /// A rank's link over the memory of machine `M`. Rank r is core r.
@@ -30,7 +30,7 @@ use crate::{
 /// a second link, all ranks must have finished with the first. Where memory is zeros before each
 /// run, as of a job on Linux, any number does; where it keeps its bytes over a restart, count.
 ///
-/// `A` is how words that many change are changed: see [`atomics`](crate::atomics).
+/// `A` is how words that many change are changed: see [`atomics`](crate::words::atomics).
 ///
 /// # Sizes
 /// A link lies where its owner puts it, with tables of fixed sizes. Where memory is dear, its type
@@ -78,17 +78,15 @@ pub struct Mapped<
     pub(crate) turn: Cell<Rank>,
     /// Pairs: whose entry was taken last, but for those that are taken at once.
     pub(crate) sender: Cell<Rank>,
-    /// The [facing](crate::facing) entries of this rank and each other.
+    /// The [facing](crate::mail::records) entries of this rank and each other.
     pub(crate) facing: [Facing; FEW],
     /// There are facing entries, and nothing that this rank has sent to itself.
     pub(crate) at_once: Cell<bool>,
-    /// The payload that was taken last.
-    pub(crate) held: Pending,
-    /// Payload that is longer than an entry, of each ring.
-    pub(crate) longs: [Long; FEW],
-    /// Whether payload that is longer than an entry travels in lines.
-    pub(crate) takes_long: bool,
-    /// How many peers have inline payload under way.
+    /// Data that were taken and are not placed.
+    pub(crate) deferred: Deferred,
+    /// Whether data that are longer than an entry travel in lines.
+    pub(crate) long_travels: bool,
+    /// To how many peers data are under way.
     pub(crate) under_way: Cell<u32>,
     /// Something was stored at a peer, or loaded that others may store to once they are told, since
     /// the last drain.
@@ -156,10 +154,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     pub(crate) fn read_own(&self, start: u32, into: &mut [u8]) {
         self.machine.read(self.own(start), into);
         // ORDER: a notification comes behind it: who is told may store there; to lines that are
-        // held, when they are placed.
+        // kept, when they are placed.
         point!(
             "mapped.read.order",
-            self.beside_held(start, into.len() as u32, |_| self.stored())
+            self.beside_kept(start, into.len() as u32, |_| self.stored())
         );
     }
 
@@ -243,9 +241,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     }
 
     fn withdraw(&self, key: Key) {
-        // PLACE: what is held for it does not come over what it becomes, slots perhaps, which are
+        // PLACE: what is kept for it does not come over what it becomes, slots perhaps, which are
         // stored to before anybody is told.
-        point!("mapped.withdraw.held", self.place_held());
+        point!("mapped.withdraw.settle", self.settle(Kept::All));
         self.memory.give_back(key.get());
     }
 
@@ -268,9 +266,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
 
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, into.len())?;
-        if !self.look_held(start, into) {
-            self.read_own(start, into);
-        }
+        self.read_kept(start, into);
         self.looked();
         Ok(())
     }
@@ -278,7 +274,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, from.len())?;
         // PLACE: own stores come behind it, in a line that nobody stores to but this rank.
-        point!("mapped.held.write", self.place_lines(start, from.len()));
+        point!(
+            "mapped.deferred.write",
+            self.settle_beside(start, from.len())
+        );
         self.machine.write(self.own(start), from);
         Ok(())
     }
@@ -293,7 +292,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
             "mapped.publish.write_back<drain",
             point!(
                 "mapped.publish.write_back",
-                self.beside_held(start, bytes, |lines| self.machine.write_back(lines))
+                self.beside_kept(start, bytes, |lines| self.machine.write_back(lines))
             ),
             // DRAIN: the lines are in memory before anything that tells a peer so.
             point!("mapped.publish.drain", self.machine.drain())
@@ -305,7 +304,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         let start = self.resolve(key, offset, bytes as usize)?;
         point!(
             "mapped.refresh.invalidate",
-            self.beside_held(start, bytes, |lines| self.machine.invalidate(lines))
+            self.beside_kept(start, bytes, |lines| self.machine.invalidate(lines))
         );
         Ok(())
     }
@@ -314,7 +313,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let region = self.region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
-        // PLACE, WAIT: G2 of `held`: whoever looks at these bytes is told something.
+        // PLACE, WAIT: D2 of `deferred`: whoever looks at these bytes is told something.
         point!("mapped.put.told", self.before_telling(None)?);
         self.machine.store_bytes(region.at(start), data);
         self.stored();
@@ -331,7 +330,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     ) -> Result<(), Refusal> {
         let region = self.region_of(from)?;
         let start = self.resolve(key, offset, into.len())?;
-        // PLACE, WAIT: G1, G2 of `held`.
+        // PLACE, WAIT: D1, D2 of `deferred`.
         point!("mapped.get.told", self.before_access(from)?);
         self.machine.load_bytes(region.at(start), into);
         // ORDER: a notification comes behind it: who is told may store there.
@@ -422,12 +421,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         op: &Op,
     ) -> Result<(), Refusal> {
         let place = self.resolve(key, offset, data.len())?;
-        self.append(to, place, data, immediate, inline, op)
+        self.send(to, (place, data), immediate, inline, op)
     }
 
     #[inline(always)]
     fn put_at_once(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
-        self.append_at_once(to, place, data, immediate)
+        self.send_at_once(to, place, data, immediate)
     }
 
     fn fence(&self) -> Result<(), Refusal> {
@@ -445,7 +444,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         if self.has_settled(false) {
             Ok(())
         } else {
-            self.inline_placed(to)
+            self.has_placed(to)
         }
     }
 
@@ -480,12 +479,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     }
 
     fn catch_up(&self) {
-        // PLACE: a flush waits for it, and so does a producer that has heard of it.
-        point!("mapped.held.full", self.place_held());
-        if self.takes_long {
-            // ROOM: what is not taken any more is in the ring, and all the rest of it is free.
-            point!("mapped.long.full", self.tell_all_room());
-        }
+        self.attend();
     }
 
     #[inline(always)]
@@ -499,6 +493,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     }
 
     fn relax(&self) {
+        if self.deferred.has_spans() {
+            // What is kept is placed after some looks more: nobody sleeps before.
+            self.polled.note_unknown();
+        }
         self.polled.relax(&self.machine, self.watched_bells());
     }
 

@@ -7,15 +7,16 @@ use flagpost_link::{Heap, Rank, Refusal, Session, order, point};
 
 use crate::{
     Atomics, Mapped, Native,
-    bells::Bells,
-    cells::UPDATE,
-    facing::{Facing, has_facing},
-    held::Pending,
+    deferred::Deferred,
     layout::{Layout, PAIRS},
-    long::{FEW, Long},
-    peer::Peer,
-    poll::Polled,
-    ring::Ring,
+    mail::{
+        bells::Bells,
+        pairs::LEAST_WITH_LINES,
+        peer::Peer,
+        records::{FEW, Facing},
+        ring::Ring,
+    },
+    words::{cells::UPDATE, poll::Polled},
 };
 
 impl<M: Machine> Mapped<M> {
@@ -87,7 +88,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     fn default_ring(machine: &M) -> Ring {
         let (ranks, buffer) = (machine.cores(), Self::buffer_for_rings(machine));
-        Ring::for_ranks(ranks, buffer, Self::ENTRY).for_peers(ranks, PEERS)
+        Ring::for_ranks(ranks, buffer, Self::ENTRY, Self::RECORDS).for_peers(ranks, PEERS)
     }
 
     /// Bytes of the message buffers that rings may lie in.
@@ -114,7 +115,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             _ => Self::buffer_for_rings(&machine),
         };
         let layout = Layout::new(
-            (M::LINE as u32, M::COHERENT),
+            (M::LINE as u32, Self::RECORDS),
             Self::ENTRY,
             machine.cores(),
             ring,
@@ -130,8 +131,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if machine.load_u32(ready) == session.get() {
             return Err(Refusal::BadSession { session });
         }
-        let cores = machine.cores();
-        let takes_long = Self::takes_long(&layout, machine.cores());
+        let is_near = !M::COHERENT && layout.in_buffer && M::LINE == 32;
+        let long_travels = is_near && ring.of_pairs() && ring.entries() >= LEAST_WITH_LINES;
         let link = Self {
             machine,
             atomics: PhantomData,
@@ -141,11 +142,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             bells: Bells::new(),
             turn: Cell::new(Rank::new(0)),
             sender: Cell::new(Rank::new(0)),
-            at_once: Cell::new(has_facing(M::COHERENT, ring, cores)),
-            held: Pending::new(),
-            longs: [const { Long::new() }; FEW],
+            at_once: Cell::new(layout.faces),
+            deferred: Deferred::new(),
             facing: [const { Facing::new() }; FEW],
-            takes_long,
+            long_travels,
             under_way: Cell::new(0),
             unordered: Cell::new(false),
             memory: Heap::new(free, memory, Self::ALIGN),
@@ -175,7 +175,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                     "mapped.start.clear<ready",
                     {
                         link.clear_rings()?;
-                        link.place_facing();
+                        if layout.faces {
+                            link.place_facing();
+                        }
                         link.clear_slots();
                     },
                     {

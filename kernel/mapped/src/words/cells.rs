@@ -19,7 +19,7 @@
 //! stores. An update takes a load per word, and a store of one line. To read half a cell: 1.
 //!
 //! Half cells, and updates of up to 4 bytes, are changed without a lock if the machine can, and so
-//! are whole cells and updates of 8: [`atomics`](crate::atomics).
+//! are whole cells and updates of 8: [`atomics`](crate::words::atomics).
 //!
 //! # Invariants
 //! I1. The owner's lock is held for one change, never while another lock is held.
@@ -72,7 +72,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Before a cell is changed, by whichever means: somebody may wait for it.
     #[inline(always)]
     pub(crate) fn before_changing(&self) -> Result<(), Refusal> {
-        // PLACE, WAIT: G2 of `held`.
+        // PLACE, WAIT: D2 of `deferred`.
         point!("mapped.cells.change.told", self.before_telling(None)?);
         Ok(())
     }
@@ -133,7 +133,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return Err(bad);
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
-        // PLACE, WAIT: G2 of `held`.
+        // PLACE, WAIT: D2 of `deferred`.
         point!("mapped.cells.bytes.told", self.before_telling(None)?);
         self.looked();
         if A::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {

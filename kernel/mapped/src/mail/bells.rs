@@ -32,7 +32,8 @@ use core::cell::Cell;
 use flagpost_hal::{Address, Machine, Region, Watch};
 use flagpost_link::{Link as _, Rank, point};
 
-use crate::{Atomics, Mapped, Ring, entry::WORDS, layout::PAIRS, ring::FIRST};
+use super::{line::WORDS, ring::FIRST};
+use crate::{Atomics, Mapped, Ring, layout::PAIRS};
 
 /// Bells in a word.
 const BELLS: u16 = 4;
@@ -229,7 +230,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Takes the next entry of `source`, if there is one.
     fn take_from(&self, rings: Region, source: Rank) -> Option<u32> {
         let peer = self.peer(source)?;
-        let immediate = self.take_of(rings, source.get().into(), &peer.taken)?;
+        let immediate = self.take_lines(rings, source, peer)?;
         self.bells.answer(source, peer.taken.get());
         self.took(source, peer, source.next(self.size()));
         Some(immediate)
@@ -264,6 +265,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             );
         }
         self.polled.note_bells();
+    }
+
+    /// Reads all entries whose bells have rung, taken or not.
+    pub(super) fn read_rung(&self, rings: Region) {
+        self.listen(rings, false);
+        let ranks = (0..self.size()).map(Rank::new);
+        for (source, peer) in ranks.zip(&self.peers) {
+            if get(&self.bells.heard, source) != bell(peer.seen.get()) {
+                self.read_ring(rings, source.get().into());
+            }
+        }
     }
 
     /// Where word `number` of the bells is.

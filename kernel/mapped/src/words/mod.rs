@@ -1,5 +1,11 @@
 //! Shared words: looking at them in a loop that waits, and changing them under a lock.
 
+pub mod atomics;
+pub mod cells;
+pub mod match_vector;
+pub(crate) mod poll;
+pub mod slots;
+
 use flagpost_hal::{Address, CoreId, Held, Machine};
 use flagpost_link::{
     Rank, Refusal, lock_point,

@@ -82,7 +82,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Takes the lock of a rank that is to be told something.
     fn lock_telling(&self, to: Rank, lock: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
-        // PLACE, WAIT: G2 of `held`.
+        // PLACE, WAIT: D2 of `deferred`.
         point!("mapped.match_vector.told", self.before_telling(Some(to))?);
         self.lock(to, lock)
     }

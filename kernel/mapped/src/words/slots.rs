@@ -22,7 +22,7 @@
 //!
 //! *Slots of pairs* on machines that keep their caches in step, for up to 16 ranks: a line per peer
 //! in the region of the lower rank of each two, with all four words that they signal to each other.
-//! Why: [`facing`](crate::facing).
+//! Why: [`facing`](crate::mail::records).
 //! ```text
 //!   0              4              8              12             16
 //!   ┌──────────────┬──────────────┬──────────────┬──────────────┐
@@ -178,7 +178,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     pub(crate) fn signal_slot(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
         let at = self.slot_at(to, slot)?;
-        // PLACE, WAIT: G2 of `held`.
+        // PLACE, WAIT: D2 of `deferred`.
         point!("mapped.slots.signal.told", self.before_telling(Some(to))?);
         self.machine.store_u32(at, FIRST.wrapping_add(value));
         self.stored();

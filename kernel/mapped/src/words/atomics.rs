@@ -100,6 +100,14 @@ pub trait Atomics<M: Machine>: sealed::Sealed {
         at.take(machine, word, answer)
     }
 
+    /// [`Records::claim_record`]; false where there is no such operation.
+    #[inline]
+    #[track_caller]
+    fn claim_record(machine: &M, at: Spot, from: u64, to: u64) -> bool {
+        let _ = (machine, at, from, to);
+        false
+    }
+
     /// [`Records::load_record`].
     #[inline]
     #[track_caller]
@@ -163,6 +171,12 @@ impl<M: Machine + NativeAtomics + Records> Atomics<M> for Native {
         answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
     ) -> Option<bool> {
         machine.take_record(at, word, answer)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn claim_record(machine: &M, at: Spot, from: u64, to: u64) -> bool {
+        machine.claim_record(at, from, to)
     }
 
     #[inline(always)]

@@ -1,0 +1,109 @@
+//! What this rank has heard of: data of its own that a peer keeps, and has answered.
+//!
+//! A peer may answer before it has placed the data it answers ([`deferred`](crate::deferred)). Then
+//! the producer of these data has *heard* of them: its program knows that they have come. Whoever it
+//! tells next may look for them in the peer's memory. So before it tells others, and before it
+//! accesses memory of others itself, it waits until the peer says that they are placed. That takes
+//! no call of the peer where the data were short: the peer places these just after its answer. Else
+//! it takes the peer's next call that waits, tests, gets or tells.
+//!
+//! # Invariant
+//! I1. Who may know of data that are kept is their owner; or their producer, which has heard.
+
+use flagpost_hal::Machine;
+use flagpost_link::{Link as _, Rank, Refusal, point};
+
+use super::{Kept, bit};
+use crate::{Atomics, Mapped};
+
+/// In place of the rank that was heard.
+pub(super) const NOBODY: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX - 1;
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
+    /// Before a notification for `to`. True if it may leave before what is kept is placed: an
+    /// answer to the one rank whose data these are.
+    #[inline]
+    pub(crate) fn may_send(&self, to: Rank) -> Result<bool, Refusal> {
+        if !self.is_busy() {
+            return Ok(false);
+        }
+        if self.deferred.rings() == bit(to.get().into()) {
+            // WAIT: D2.
+            point!("mapped.heard.answer", self.await_heard(Some(to))?);
+            return Ok(true);
+        }
+        self.before_telling(Some(to))?;
+        Ok(false)
+    }
+
+    /// After an answer.
+    pub(crate) fn after_answer(&self) {
+        // PLACE: nothing waits for the next call.
+        point!("mapped.deferred.answered", self.settle(Kept::Pieces));
+    }
+
+    /// Before this rank tells `to` something, or, if nobody is named, changes a word that others
+    /// may wait for.
+    #[inline]
+    pub(crate) fn before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if !self.is_busy() {
+            return Ok(());
+        }
+        // PLACE: D2.
+        point!("mapped.deferred.tell", self.settle(Kept::All));
+        // WAIT: the same.
+        point!("mapped.heard.tell", self.await_heard(to)?);
+        Ok(())
+    }
+
+    /// Before this rank accesses `owner`'s memory directly.
+    #[inline]
+    pub(crate) fn before_access(&self, owner: Rank) -> Result<(), Refusal> {
+        if !self.is_busy() {
+            return Ok(());
+        }
+        // PLACE: D1, past the cache; and no producer waits for a rank that goes on getting.
+        point!("mapped.deferred.own", self.settle(Kept::All));
+        if owner != self.rank() {
+            // WAIT: what this rank has heard of is in `owner`'s memory.
+            point!("mapped.heard.access", self.await_heard(None)?);
+        }
+        Ok(())
+    }
+
+    /// D2, of what this rank has heard of: unless `to` is who told it.
+    #[inline(never)]
+    fn await_heard(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        let heard = self.deferred.heard.get();
+        if heard == NOBODY || to.is_some_and(|to| u32::from(to.get()) == heard) {
+            return Ok(());
+        }
+        let mut left = NOBODY;
+        for (number, _) in (0..).zip(&self.peers).filter(|(_, peer)| peer.has_told()) {
+            let rank = Rank::new(number);
+            if Some(rank) == to {
+                left = rank.get().into();
+            } else {
+                self.has_placed(Some(rank))?;
+            }
+        }
+        self.deferred.heard.set(left);
+        self.deferred.note();
+        Ok(())
+    }
+
+    /// `source`, for whom data are under way, has told something.
+    pub(crate) fn hear(&self, source: Rank) {
+        let source = source.get().into();
+        let heard = match self.deferred.heard.get() {
+            NOBODY => source,
+            heard if heard == source => heard,
+            _ => SEVERAL,
+        };
+        self.deferred.heard.set(heard);
+        self.deferred.busy.set(true);
+    }
+}

@@ -1,0 +1,497 @@
+//! Data that were taken from the mail and are not in memory yet.
+//!
+//! To store a line in memory takes longer than a notification takes to come. Memory needs the data
+//! only when somebody else may look. So the owner keeps them, answers its own reads from what it
+//! keeps, and places them later: mostly while it would wait anyway. Data that fill a whole line of
+//! the owner's cache are stored in that cache, and stay there as a dirty line; other bytes are kept
+//! in a small table.
+//!
+//! Only mail between two ranks of a machine without coherence keeps anything.
+//!
+//! # Four verbs
+//! | verb | what it does |
+//! |---|---|
+//! | [`keep`](Mapped::keep) | keeps bytes that were read from a ring |
+//! | [`read_kept`](Mapped::read_kept) | own reads: kept bytes from here, the others from the cache |
+//! | [`settle`](Mapped::settle) | places what is kept: stores, write-backs, drain, invalidate, tell |
+//! | [`beside_kept`](Mapped::beside_kept) | names own lines, but not those kept in the cache |
+//!
+//! # Guarantee
+//! D1. The owner finds the data of each notification that it was given.
+//! D2. Whoever this rank tells anything afterwards finds them as well, in memory; so does whoever
+//!     *their producer* tells after it has heard of them ([`heard`]).
+//! D3. A producer is told that its data are placed only when they are in memory.
+//!
+//! # When what is kept is placed
+//! | the owner | places |
+//! |---|---|
+//! | finds nothing in its rings | the table; after [`IDLE`] such looks the dirty lines, too |
+//! | is asked to [attend](flagpost_link::Telling::attend), gives memory back, ends | everything |
+//! | tells a rank (signal, cell, put, notification), or gets something | everything |
+//! | notifies the one rank whose data it keeps | the table, just after that |
+//! | writes to a line of which the table has bytes | the table |
+//!
+//! # Invariants
+//! I1. A line with bytes in the table is not dirty in the own cache: own writes place it first.
+//! I2. A line that is kept in the cache was stored whole. So it is there, newer than in memory, or
+//!     it was evicted, and is in memory.
+//! I3. Nobody but the owner stores to it: whoever may was told by the owner, which has placed it
+//!     before; or is the producer, which waits once it has heard.
+//!
+//! # Bounds
+//! [`PLACES`] pieces of 32 bytes, and [`SPANS`] runs of lines. More are placed at once.
+
+pub(crate) mod heard;
+
+use core::cell::Cell;
+
+use flagpost_hal::{Lines, Machine};
+use flagpost_link::{Link as _, order, point};
+
+use crate::{Atomics, Mapped};
+use heard::NOBODY;
+
+/// Pieces in the table.
+const PLACES: usize = 16;
+
+/// Runs of dirty lines.
+const SPANS: usize = 4;
+
+/// So many looks find nothing, and dirty lines are written back.
+const IDLE: u8 = 16;
+
+/// The memory that a piece is of: so many bytes, at a multiple.
+const UNIT: u32 = 32;
+
+/// What [`Mapped::settle`] places.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The table.
+    Pieces,
+    /// The table, and dirty lines.
+    All,
+}
+
+/// Some bytes of one unit of own memory.
+#[derive(Copy, Clone, Debug)]
+struct Piece {
+    /// Where the unit starts, from the start of the memory region.
+    unit: u32,
+    /// Which of its bytes are here.
+    from: u32,
+    to: u32,
+    bytes: [u8; UNIT as usize],
+}
+
+impl Piece {
+    const NONE: Self = Self {
+        unit: 0,
+        from: 0,
+        to: 0,
+        bytes: [0; UNIT as usize],
+    };
+
+    const fn start(&self) -> u32 {
+        self.unit.wrapping_add(self.from)
+    }
+
+    const fn end(&self) -> u32 {
+        self.unit.wrapping_add(self.to)
+    }
+
+    fn data(&self) -> &[u8] {
+        let range = self.from as usize..self.to as usize;
+        self.bytes.get(range).unwrap_or(&[])
+    }
+
+    /// With more bytes of its unit; false if others are between.
+    fn join(&mut self, from: u32, data: &[u8]) -> bool {
+        let to = from.wrapping_add(data.len() as u32);
+        if self.from == self.to {
+            (self.from, self.to) = (from, to);
+        } else if from > self.to || self.from > to {
+            return false;
+        }
+        (self.from, self.to) = (self.from.min(from), self.to.max(to));
+        let into = self.bytes.iter_mut().skip(from as usize);
+        for (to, from) in into.zip(data) {
+            *to = *from;
+        }
+        true
+    }
+}
+
+/// What a rank keeps.
+#[derive(Debug)]
+pub(crate) struct Deferred {
+    /// Whether anything is kept, or heard of: what every call looks at.
+    busy: Cell<bool>,
+    pieces: [Cell<Piece>; PLACES],
+    /// How many of them there are.
+    count: Cell<usize>,
+    /// Runs of dirty lines: where each starts, and ends, from the start of the memory region.
+    spans: [Cell<(u32, u32)>; SPANS],
+    /// Whose data are in the table, and in dirty lines: a bit per ring.
+    of_pieces: Cell<u64>,
+    of_spans: Cell<u64>,
+    /// How many looks have found nothing since something was kept.
+    idle: Cell<u8>,
+    /// The rank that told this one something while data for it were under way.
+    heard: Cell<u32>,
+}
+
+impl Deferred {
+    pub(crate) const fn new() -> Self {
+        Self {
+            busy: Cell::new(false),
+            pieces: [const { Cell::new(Piece::NONE) }; PLACES],
+            count: Cell::new(0),
+            spans: [const { Cell::new((0, 0)) }; SPANS],
+            of_pieces: Cell::new(0),
+            of_spans: Cell::new(0),
+            idle: Cell::new(0),
+            heard: Cell::new(NOBODY),
+        }
+    }
+
+    fn note(&self) {
+        self.busy
+            .set(self.rings() != 0 || self.heard.get() != NOBODY);
+    }
+
+    /// The rings whose data are kept.
+    fn rings(&self) -> u64 {
+        self.of_pieces.get() | self.of_spans.get()
+    }
+
+    /// Whether data of ring `number` are kept.
+    pub(crate) fn owes(&self, number: u32) -> bool {
+        self.rings() & bit(number) != 0
+    }
+
+    /// Whether there are dirty lines.
+    pub(crate) fn has_spans(&self) -> bool {
+        self.of_spans.get() != 0
+    }
+
+    fn table(&self) -> &[Cell<Piece>] {
+        self.pieces.get(..self.count.get()).unwrap_or(&[])
+    }
+
+    /// The first piece that has some of these bytes.
+    fn first_piece(&self, start: u32, end: u32) -> Option<Piece> {
+        let all = self.table().iter().map(Cell::get);
+        let here = all.filter(|piece| piece.start() < end && start < piece.end());
+        here.min_by_key(|piece| piece.start())
+    }
+
+    /// The first run of dirty lines that has some of these bytes.
+    fn first_span(&self, start: u32, end: u32) -> Option<(u32, u32)> {
+        if !self.has_spans() {
+            return None;
+        }
+        let all = self.spans.iter().map(Cell::get);
+        all.filter(|(first, after)| *first < end && start < *after)
+            .min()
+    }
+
+    /// Notes a dirty line; false if there is no room for that.
+    fn add_line(&self, unit: u32) -> bool {
+        let after = unit.saturating_add(UNIT);
+        let joined = |(first, end): (u32, u32)| {
+            if first == end {
+                Some((unit, after))
+            } else if end == unit {
+                Some((first, after))
+            } else {
+                (first == after).then_some((unit, end))
+            }
+        };
+        // Runs that grow come before places that are free.
+        let used = |span: &&Cell<(u32, u32)>| span.get().0 != span.get().1;
+        let free = |span: &&Cell<(u32, u32)>| !used(span);
+        let mut all = self
+            .spans
+            .iter()
+            .filter(used)
+            .chain(self.spans.iter().filter(free));
+        let Some((span, grown)) = all.find_map(|span| Some((span, joined(span.get())?))) else {
+            return false;
+        };
+        span.set(grown);
+        true
+    }
+}
+
+const fn bit(number: u32) -> u64 {
+    1_u64.wrapping_shl(number)
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
+    /// Whether data may stay in the cache: where a unit is a line.
+    const CACHES: bool = M::LINE == UNIT as usize;
+
+    /// Whether anything is kept, or heard of: never, where the machine is coherent.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        !M::COHERENT && self.deferred.busy.get()
+    }
+
+    /// Keeps `data` of ring `number`, for own memory from `place` on.
+    pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8]) {
+        self.deferred.busy.set(true);
+        self.deferred.idle.set(0);
+        let (mut at, mut rest) = (place, data);
+        while !rest.is_empty() {
+            let from = at & UNIT.wrapping_sub(1);
+            let len = rest.len().min(UNIT.wrapping_sub(from) as usize);
+            let (data, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+            self.keep_unit(number, at.wrapping_sub(from), from, data);
+            (at, rest) = (at.wrapping_add(len as u32), others);
+        }
+    }
+
+    /// The same of one unit, from byte `from` of it on.
+    fn keep_unit(&self, number: u32, unit: u32, from: u32, data: &[u8]) {
+        let deferred = &self.deferred;
+        if deferred
+            .first_span(unit, unit.saturating_add(UNIT))
+            .is_some()
+        {
+            // I2: newer than in memory, or there.
+            self.machine.write(self.own(unit.wrapping_add(from)), data);
+            return;
+        }
+        let same = |cell: &&Cell<Piece>| cell.get().unit == unit;
+        let found = deferred.table().iter().find(same);
+        let mut piece = found.map_or(
+            Piece {
+                unit,
+                ..Piece::NONE
+            },
+            Cell::get,
+        );
+        let joined = piece.join(from, data);
+        let whole = Self::CACHES && joined && piece.data().len() == UNIT as usize;
+        if whole && deferred.add_line(unit) {
+            if let Some(found) = found {
+                deferred.count.set(deferred.count.get().saturating_sub(1));
+                let last = deferred.pieces.get(deferred.count.get());
+                found.set(last.map_or(Piece::NONE, Cell::get));
+            }
+            deferred.of_spans.set(deferred.of_spans.get() | bit(number));
+            self.machine.write(self.own(unit), piece.data());
+            return;
+        }
+        if let (Some(found), true, false) = (found, joined, whole) {
+            found.set(piece);
+        } else {
+            self.add_piece(whole, unit, from, data);
+        }
+        deferred
+            .of_pieces
+            .set(deferred.of_pieces.get() | bit(number));
+    }
+
+    /// A piece that finds no place among the others.
+    fn add_piece(&self, whole: bool, unit: u32, from: u32, data: &[u8]) {
+        let deferred = &self.deferred;
+        let apart = |cell: &Cell<Piece>| cell.get().unit != unit;
+        let full = deferred.count.get() == PLACES;
+        if whole || full || !deferred.table().iter().all(apart) {
+            // PLACE: there is room for no more.
+            let kept = if whole { Kept::All } else { Kept::Pieces };
+            point!("mapped.deferred.full", self.settle(kept));
+            self.deferred.busy.set(true);
+        }
+        let mut piece = Piece {
+            unit,
+            ..Piece::NONE
+        };
+        piece.join(from, data);
+        if let Some(place) = deferred.pieces.get(deferred.count.get()) {
+            place.set(piece);
+            deferred.count.set(deferred.count.get().saturating_add(1));
+        }
+    }
+
+    /// Places what is kept, and tells the producers.
+    #[inline]
+    pub(crate) fn settle(&self, kept: Kept) {
+        if self.is_busy() && self.deferred.rings() != 0 {
+            self.settle_now(kept);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_now(&self, kept: Kept) {
+        let deferred = &self.deferred;
+        let all = kept == Kept::All;
+        if deferred.table().is_empty() && !all {
+            return;
+        }
+        let mut rings = deferred.of_pieces.take();
+        order!(
+            "mapped.deferred.place<tell",
+            {
+                self.store_pieces();
+                if all {
+                    for span in &deferred.spans {
+                        let (first, after) = span.take();
+                        let lines = self.lines(first, after.saturating_sub(first));
+                        if first < after {
+                            // WRITE BACK: D2, D3.
+                            point!(
+                                "mapped.deferred.write_back",
+                                self.machine.write_back(&[lines])
+                            );
+                        }
+                    }
+                    rings |= deferred.of_spans.take();
+                }
+                // DRAIN: D2, D3; and before the cache fetches them.
+                point!("mapped.deferred.drain", self.machine.drain());
+                self.invalidate_pieces();
+            },
+            self.tell_placed(rings)
+        );
+        deferred.note();
+    }
+
+    /// Stores the bytes of the table in memory.
+    fn store_pieces(&self) {
+        for piece in self.deferred.table().iter().map(Cell::get) {
+            self.machine
+                .store_bytes(self.own(piece.start()), piece.data());
+        }
+    }
+
+    /// Drops the table, and copies of its lines that were fetched before.
+    fn invalidate_pieces(&self) {
+        let deferred = &self.deferred;
+        let lines_of = |piece: Piece| self.lines(piece.start(), piece.data().len() as u32);
+        let lines: [Lines; PLACES] = core::array::from_fn(|number| {
+            let piece = deferred.pieces.get(number).map_or(Piece::NONE, Cell::get);
+            lines_of(piece)
+        });
+        let count = deferred.count.take();
+        // INVALIDATE: D1: what was fetched before the drain.
+        point!(
+            "mapped.deferred.invalidate",
+            self.machine.invalidate(lines.get(..count).unwrap_or(&[]))
+        );
+    }
+
+    /// Tells the producers of these rings that all their data are in memory.
+    fn tell_placed(&self, rings: u64) {
+        let Ok(own) = self.rings_of(self.rank()) else {
+            return;
+        };
+        let mut left = rings;
+        while left != 0 {
+            let number = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            if let Some(peer) = self.peers.get(number as usize) {
+                self.tell_counts(own, number, peer);
+            }
+        }
+    }
+
+    /// Nothing was there to take: places the table; and dirty lines, after a while.
+    pub(crate) fn settle_idle(&self) {
+        if !self.is_busy() {
+            return;
+        }
+        let looks = self.deferred.idle.get().saturating_add(1);
+        self.deferred.idle.set(looks);
+        self.settle(if looks >= IDLE {
+            Kept::All
+        } else {
+            Kept::Pieces
+        });
+    }
+
+    /// Reads own bytes: kept ones, and the others through the cache.
+    #[inline]
+    pub(crate) fn read_kept(&self, start: u32, into: &mut [u8]) {
+        if self.is_busy() && !self.deferred.table().is_empty() {
+            self.read_pieces(start, into);
+        } else {
+            self.read_own(start, into);
+        }
+    }
+
+    #[inline(never)]
+    fn read_pieces(&self, start: u32, into: &mut [u8]) {
+        let end = start.saturating_add(into.len() as u32);
+        let (mut at, mut rest) = (start, into);
+        // KEPT: D1.
+        while let Some(piece) =
+            point!("mapped.deferred.read", self.deferred.first_piece(at, end); else None)
+        {
+            let before = piece.start().saturating_sub(at) as usize;
+            let (through, others) = rest.split_at_mut_checked(before).unwrap_or_default();
+            if !through.is_empty() {
+                self.read_own(at, through);
+            }
+            let skipped = at.saturating_sub(piece.start()) as usize;
+            let kept = piece.data().get(skipped..).unwrap_or(&[]);
+            let len = kept.len().min(others.len());
+            let (own, others) = others.split_at_mut_checked(len).unwrap_or_default();
+            for (to, from) in own.iter_mut().zip(kept) {
+                *to = *from;
+            }
+            (at, rest) = (piece.end(), others);
+        }
+        if !rest.is_empty() {
+            self.read_own(at, rest);
+        }
+    }
+
+    /// Before own writes of these bytes: I1.
+    #[inline]
+    pub(crate) fn settle_beside(&self, start: u32, len: usize) {
+        if !self.is_busy() {
+            return;
+        }
+        let lines = self.lines(start, len as u32);
+        if self
+            .deferred
+            .first_piece(lines.start(), lines.end())
+            .is_some()
+        {
+            self.settle(Kept::Pieces);
+        }
+    }
+
+    /// Calls `act` with the lines of these bytes of own memory, but for those that are kept in the
+    /// cache.
+    #[inline]
+    pub(crate) fn beside_kept(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
+        let end = start.saturating_add(bytes);
+        let mut from = start;
+        if self.is_busy() {
+            while let Some((first, after)) = self.deferred.first_span(from, end) {
+                if first > from {
+                    act(&[self.lines(from, first.wrapping_sub(from))]);
+                }
+                if after >= end {
+                    return;
+                }
+                from = after;
+            }
+        }
+        act(&[self.lines(from, end.wrapping_sub(from))]);
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Drop
+    for Mapped<M, A, PEERS, PIECES>
+{
+    fn drop(&mut self) {
+        // PLACE: a flush waits for it.
+        point!("mapped.deferred.drop", self.settle(Kept::All));
+    }
+}

@@ -1,0 +1,280 @@
+//! How an entry is packed into a line, so that the line may arrive in pieces.
+//!
+//! A line has eight words. Each word arrives whole, and they arrive in any order. So each word
+//! carries a bit, the *phase*, that changes with each lap of the ring. A reader that finds the
+//! phase of its lap in a word knows that the word has come.
+//!
+//! ```text
+//!   word   0 … 6                          7
+//!        ┌─────────────────────────────┬──────────────────────────────────────────┐
+//!   bit31│ phase                       │ phase                                    │
+//!   30…0 │ bits 30…0 of the word       │ 24…30: bits 31 of words 0…6; 0…23: below │
+//!        └─────────────────────────────┴──────────────────────────────────────────┘
+//! ```
+//! In the first line of an entry, word 0 is the immediate, word 1 the place of the data, and words
+//! 2 to 6 the first [`DATA`] bytes. Word 7 has the length of the data (bits 0 to 15), and bit 16 if
+//! the entry is a [part](Head::part). A line that follows has [`LINE_DATA`] bytes: words 0 to 6 and
+//! the three low bytes of word 7.
+
+/// Words of a line.
+pub(crate) const WORDS: usize = 8;
+
+/// Its bytes, by words.
+pub(crate) type Line = [[u8; 4]; WORDS];
+
+/// Bytes of data in the first line of an entry, and in each line that follows.
+pub(crate) const DATA: usize = 20;
+pub(crate) const LINE_DATA: usize = 31;
+
+/// Most lines that follow the first.
+pub(crate) const MOST_LINES: u32 = 63;
+
+/// The word with everything that has no room elsewhere, and where bits 31 begin there.
+pub(crate) const REST: u32 = 7;
+const TOPS: u32 = 24;
+
+/// Word with the place, and the first with data.
+const PLACE: u32 = 1;
+const FIRST: usize = 2;
+
+/// The bit that tells laps apart.
+const PHASE: u32 = 1 << 31;
+
+/// The bit of a part, in the last word.
+const PART: u32 = 1 << 16;
+
+/// The phase of `lap`: bit 31, or nothing.
+pub(crate) const fn phase(lap: u32) -> u32 {
+    lap.wrapping_shl(31)
+}
+
+/// Whether `word` belongs to a lap of this phase.
+pub(crate) const fn is_of(word: u32, phase: u32) -> bool {
+    word & PHASE == phase
+}
+
+/// An immediate as a word, in a lap whose phase is the top bit of `lap`.
+#[inline]
+pub(crate) const fn announcing(immediate: u32, lap: u32) -> u32 {
+    (immediate & !PHASE) | (lap & PHASE)
+}
+
+/// The immediate of such a word.
+pub(crate) const fn immediate(word: u32) -> u32 {
+    word & !PHASE
+}
+
+/// How many lines follow the first one of an entry with so many bytes.
+pub(crate) const fn lines_of(len: usize) -> u32 {
+    len.saturating_sub(DATA).div_ceil(LINE_DATA) as u32
+}
+
+/// An entry but for its data.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// 31 bits.
+    pub(crate) immediate: u32,
+    /// Where the data belong, from the start of the memory region.
+    pub(crate) place: u32,
+    /// How many bytes there are.
+    pub(crate) len: usize,
+    /// More entries of the same put follow: nobody is notified by this one.
+    pub(crate) part: bool,
+}
+
+impl Head {
+    /// The first line of the entry, in a lap.
+    pub(crate) fn pack(&self, data: &[u8], lap: u32) -> Line {
+        let mut line = [[0; 4]; WORDS];
+        let [first, place, data_words @ .., rest] = &mut line;
+        *first = self.immediate.to_le_bytes();
+        *place = self.place.to_le_bytes();
+        copy(data_words.as_flattened_mut(), data);
+        let part = if self.part { PART } else { 0 };
+        *rest = ((self.len as u32 & 0xFFFF) | part).to_le_bytes();
+        seal(line, lap)
+    }
+
+    /// The head whose first and last words are these; `load` brings the word with the place. None
+    /// if that has not come.
+    pub(crate) fn unpack(
+        first: u32,
+        rest: u32,
+        load: impl FnOnce(u32) -> Option<u32>,
+    ) -> Option<Self> {
+        let len = (rest & 0xFFFF) as usize;
+        let place = match len {
+            0 => 0,
+            _ => plain(load(PLACE)?, PLACE, rest),
+        };
+        Some(Self {
+            immediate: first & !PHASE,
+            place,
+            len,
+            part: rest & PART != 0,
+        })
+    }
+
+    /// The data of the first line, into `data`; `load` brings those of its words that matter. None
+    /// if one has not come.
+    pub(crate) fn data<'d>(
+        &self,
+        rest: u32,
+        data: &'d mut [u8; DATA],
+        load: impl Fn(u32) -> Option<u32>,
+    ) -> Option<&'d [u8]> {
+        let len = self.len.min(DATA);
+        let (words, _) = data.as_chunks_mut::<4>();
+        for (number, to) in (FIRST as u32..).zip(words.iter_mut().take(len.div_ceil(4))) {
+            *to = plain(load(number)?, number, rest).to_le_bytes();
+        }
+        data.get(..len)
+    }
+
+    /// How many lines follow.
+    pub(crate) const fn lines(&self) -> u32 {
+        lines_of(self.len)
+    }
+}
+
+/// A line that follows, in a lap: up to [`LINE_DATA`] bytes.
+pub(crate) fn pack_line(data: &[u8], lap: u32) -> Line {
+    let mut line = [[0; 4]; WORDS];
+    let bytes = line.as_flattened_mut();
+    copy(bytes.get_mut(..LINE_DATA).unwrap_or_default(), data);
+    seal(line, lap)
+}
+
+/// The data of a line that follows.
+pub(crate) fn unpack_line(mut line: Line) -> [u8; LINE_DATA] {
+    let [words @ .., rest] = &mut line;
+    let rest = u32::from_le_bytes(*rest);
+    for (number, word) in (0..).zip(words) {
+        *word = plain(u32::from_le_bytes(*word), number, rest).to_le_bytes();
+    }
+    let mut data = [0; LINE_DATA];
+    copy(&mut data, line.as_flattened());
+    data
+}
+
+/// Moves bits 31 to the last word, and sets all phases.
+fn seal(mut line: Line, lap: u32) -> Line {
+    let [words @ .., rest] = &mut line;
+    let mut tops = 0;
+    for (number, word) in (TOPS..).zip(words) {
+        let plain = u32::from_le_bytes(*word);
+        tops |= plain.wrapping_shr(31).wrapping_shl(number);
+        *word = announcing(plain, phase(lap)).to_le_bytes();
+    }
+    let all = (u32::from_le_bytes(*rest) & 0xFF_FFFF) | tops;
+    *rest = announcing(all, phase(lap)).to_le_bytes();
+    line
+}
+
+/// Word `number` as it was before it was [sealed](seal).
+const fn plain(word: u32, number: u32, rest: u32) -> u32 {
+    let top = rest
+        .wrapping_shr(TOPS.wrapping_add(number))
+        .wrapping_shl(31);
+    (word & !PHASE) | top
+}
+
+fn copy(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATTERNS: [fn(u8) -> u8; 4] = [|_| 0, |_| 0xFF, |n| n, |n| 0xFF ^ n.wrapping_mul(83)];
+    const LAPS: [(u32, u32); 3] = [(0, 1), (1, 2), (u32::MAX, 0)];
+
+    fn word(line: Line, number: u32) -> u32 {
+        u32::from_le_bytes(line[number as usize])
+    }
+
+    fn some<const N: usize>(pattern: fn(u8) -> u8) -> [u8; N] {
+        core::array::from_fn(|n| pattern(n as u8))
+    }
+
+    #[test]
+    fn each_word_tells_its_lap() {
+        for (lap, other) in LAPS {
+            for pattern in PATTERNS {
+                let head = Head {
+                    immediate: u32::MAX >> 1,
+                    place: u32::MAX,
+                    len: 9,
+                    part: true,
+                };
+                let first = head.pack(&some::<DATA>(pattern), lap);
+                let next = pack_line(&some::<LINE_DATA>(pattern), lap);
+                for word in first.into_iter().chain(next).map(u32::from_le_bytes) {
+                    assert!(is_of(word, phase(lap)) && !is_of(word, phase(other)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        for (lap, _) in LAPS {
+            for pattern in PATTERNS {
+                for len in 0..=LINE_DATA {
+                    let mut data = [0; LINE_DATA];
+                    data[..len].copy_from_slice(&some::<LINE_DATA>(pattern)[..len]);
+                    assert_eq!(unpack_line(pack_line(&data[..len], lap)), data);
+                }
+                let data = some::<DATA>(pattern);
+                for (len, part) in [(0, false), (1, true), (DATA, false), (1_800, true)] {
+                    for (immediate, place) in [(0, 0), (u32::MAX >> 1, u32::MAX), (7, 1 << 31)] {
+                        let head = Head {
+                            immediate,
+                            place,
+                            len,
+                            part,
+                        };
+                        let line = head.pack(&data, lap);
+                        let load = |number| Some(word(line, number));
+                        let (first, rest) = (word(line, 0), word(line, REST));
+                        let back = Head::unpack(first, rest, load).unwrap();
+                        let place = if len == 0 { 0 } else { place };
+                        assert_eq!(back, Head { place, ..head });
+                        let mut into = [0; DATA];
+                        let found = back.data(rest, &mut into, load).unwrap();
+                        assert_eq!(found, &data[..len.min(DATA)]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_not_whole_is_none() {
+        let head = Head {
+            immediate: 1,
+            place: 2,
+            len: 9,
+            part: false,
+        };
+        let line = head.pack(&[3; 9], 0);
+        let rest = word(line, REST);
+        assert_eq!(Head::unpack(word(line, 0), rest, |_| None), None);
+        for missing in 2..7 {
+            let load = |number| (number != missing).then(|| word(line, number));
+            let found = head.data(rest, &mut [0; DATA], load).is_some();
+            // Words without data do not matter.
+            assert_eq!(found, missing > 4);
+        }
+    }
+
+    #[test]
+    fn lines_are_counted() {
+        for (len, lines) in [(0, 0), (20, 0), (21, 1), (51, 1), (52, 2), (4_096, 132)] {
+            assert_eq!(lines_of(len), lines);
+        }
+    }
+}

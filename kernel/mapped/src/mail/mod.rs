@@ -1,0 +1,229 @@
+//! Mail: how a notification and its data travel from one rank to another.
+//!
+//! Every rank has rings of lines in memory that others store to. A *producer* takes a free line of
+//! a ring, and stores an *entry* there: an immediate (the notification), the place of its data, and
+//! short data themselves. The *owner* of the ring polls it, and takes the entries one by one. It
+//! tells each producer how many lines it has taken, by a word beside the ring (`head`): these are
+//! free again.
+//!
+//! Three ways carry entries. A world has one of them:
+//!
+//! | way | where | data | their place is filled by |
+//! |---|---|---|---|
+//! | [`pairs`] | no coherence, a ring per pair | in the entry, and in lines behind it | the owner |
+//! | [`records`] | coherent, atomics of 8 bytes | up to 16 bytes in the entry | owner or producer |
+//! | [`announced`] | all others | none in the entry | the producer, before |
+//!
+//! [`ring`] says which rings a world has and where they are, [`peer`] what a rank remembers of
+//! each, [`line`] how entries of pairs are packed, and [`bells`] how to find the ring in which
+//! something has come. Which access waits for what: nothing waits. A full ring refuses the producer
+//! ([`Refusal::Full`]), and the kernel asks again.
+//!
+//! # Progress
+//! A rank that takes no notifications still gives room to everything else: [`Mapped::attend`] reads
+//! the entries that have come and places their data. The notifications stay in the ring until they
+//! are taken. With [`records`] and [`announced`] a flush needs no call of the target at all.
+
+pub(crate) mod announced;
+pub(crate) mod bells;
+pub(crate) mod line;
+pub(crate) mod pairs;
+pub(crate) mod peer;
+pub(crate) mod records;
+pub(crate) mod ring;
+
+use flagpost_hal::Machine;
+use flagpost_link::{Link as _, Op, Rank, Refusal, point};
+
+use crate::{Atomics, Mapped, Ring, deferred::Kept};
+use line::DATA;
+use peer::Peer;
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
+    /// Sends `immediate` to `to`, after `data` for `place` in its memory. If `inline`, the data may
+    /// come to their place later than the immediate is taken.
+    #[inline(never)]
+    pub(crate) fn send(
+        &self,
+        to: Rank,
+        (place, data): (u32, &[u8]),
+        immediate: u32,
+        inline: bool,
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        self.region_of(to)?;
+        let Some(peer) = self.peer(to).filter(|_| self.layout.ring.of_pairs()) else {
+            return self.send_word(to, (place, data), immediate);
+        };
+        let travels = inline && to != self.rank() && data.len() <= self.most_inline();
+        let end = place.saturating_add(data.len() as u32);
+        // Data that go to their place at once must not come before older ones that have not.
+        if !travels && !data.is_empty() && peer.has_under_way(place, end) {
+            // ORDER: of two puts of the same bytes.
+            point!("mapped.mail.send.placed", self.has_placed(Some(to))?);
+        }
+        if self.keeps() && travels {
+            self.send_lines((to, peer), (place, data), immediate, op)
+        } else if self.keeps() {
+            self.send_after((to, peer), (place, data), immediate)
+        } else if A::WIDE {
+            self.send_record((to, peer), (place, data), immediate, travels)
+        } else {
+            self.send_word(to, (place, data), immediate)
+        }
+    }
+
+    /// The most data that travel in an entry.
+    #[inline]
+    fn most_inline(&self) -> usize {
+        if M::COHERENT {
+            return if A::WIDE { records::DATA } else { 0 };
+        }
+        if self.long_travels { usize::MAX } else { DATA }
+    }
+
+    /// Data under way to `peer`, in an entry before ticket `after`.
+    #[inline(always)]
+    pub(crate) fn leaves(&self, peer: &Peer, after: u32, place: u32, end: u32) {
+        if peer.leaves(after, place, end) {
+            self.under_way.set(self.under_way.get().saturating_add(1));
+        }
+    }
+
+    /// Whether all data that this rank has sent in entries to `to` (to all, if none is named) are
+    /// in their place.
+    #[inline(never)]
+    pub(crate) fn has_placed(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if self.under_way.get() == 0 {
+            return Ok(());
+        }
+        let ranks = match to {
+            Some(rank) => rank.get()..=rank.get(),
+            None => 0..=u16::MAX,
+        };
+        let mut outcome = Ok(());
+        for rank in ranks.map(Rank::new).take(PEERS) {
+            let Some((peer, ticket)) = self.peer(rank).and_then(|p| Some((p, p.under_way()?)))
+            else {
+                continue;
+            };
+            let placed = if M::COHERENT {
+                self.records_placed(rank, peer, ticket)?
+            } else {
+                self.lines_placed(rank, peer, ticket)?
+            };
+            if placed {
+                peer.has_arrived();
+                self.under_way.set(self.under_way.get().saturating_sub(1));
+            } else {
+                outcome = Err(Refusal::Busy(rank));
+            }
+        }
+        outcome
+    }
+
+    // ---- The owner ----
+
+    /// Which ring is looked at after which.
+    pub(crate) fn take_turns(&self) {
+        let (me, count) = (self.rank(), self.size());
+        for (number, peer) in (0..count).zip(&self.peers) {
+            let next = Rank::new(number).next(count);
+            let other = if next == me { next.next(count) } else { next };
+            peer.next.set(other);
+            peer.head
+                .set((self.layout.heads >> 2).wrapping_add(number.into()));
+            if M::COHERENT && Rank::new(number) == me {
+                self.turn.set(other);
+            }
+        }
+    }
+
+    /// Takes the next notification of some ring. Rings take turns; and so do lines of bells, if
+    /// this is done `aside`.
+    #[inline(never)]
+    pub(crate) fn take(&self, aside: bool) -> Option<u32> {
+        let rings = self.rings_of(self.rank()).ok()?;
+        if !self.layout.ring.of_pairs() {
+            return self.take_word(rings, 0, &self.peers.first()?.taken);
+        }
+        if let Ring::Bells { .. } = self.layout.ring {
+            let taken = self.take_rung(rings, aside);
+            if taken.is_none() {
+                self.is_idle(rings);
+            }
+            return taken;
+        }
+        let count = self.size();
+        let mut next = self.turn.get();
+        for _ in 0..count {
+            let source = next;
+            next = source.next(count);
+            let peer = self.peer(source)?;
+            // What this rank has sent to itself, it knows. (One that is alone has nothing else to
+            // look at.)
+            if count > 1 && source == self.rank() && peer.sent == peer.taken {
+                self.at_once.set(self.layout.faces);
+                continue;
+            }
+            let taken = if !M::COHERENT {
+                self.take_lines(rings, source, peer)
+            } else if A::WIDE {
+                self.take_entry(rings, source, peer)
+            } else {
+                self.take_word(rings, self.ring_number(source), &peer.taken)
+            };
+            if let Some(immediate) = taken {
+                let at_once = M::COHERENT && self.at_once.get();
+                self.took(source, peer, if at_once { peer.next.get() } else { next });
+                return Some(immediate);
+            }
+        }
+        if !M::COHERENT {
+            self.is_idle(rings);
+        }
+        None
+    }
+
+    /// An entry of `source` was taken; `next` is whose turn it is.
+    #[inline]
+    pub(crate) fn took(&self, source: Rank, peer: &Peer, next: Rank) {
+        self.sender.set(source);
+        self.turn.set(next);
+        if !M::COHERENT && peer.hears() {
+            self.hear(source);
+        }
+    }
+
+    /// Reads what has come without taking it, places its data, and tells the producers.
+    pub(crate) fn attend(&self) {
+        let Ok(rings) = self.rings_of(self.rank()) else {
+            return;
+        };
+        if !self.keeps() {
+            return;
+        }
+        let all = || (0..self.size()).map(u32::from).zip(&self.peers);
+        // READ: payload is placed although its notification cannot be taken.
+        point!("mapped.mail.attend.read", {
+            if let Ring::Bells { .. } = self.layout.ring {
+                self.read_rung(rings);
+            } else {
+                all().for_each(|(number, _)| self.read_ring(rings, number));
+            }
+        });
+        // PLACE: a flush waits for it, and so does a producer that has heard of it.
+        point!("mapped.mail.attend.place", self.settle(Kept::All));
+        // ROOM: what is not taken any more is in the ring, and all the rest of it is free.
+        point!("mapped.mail.attend.room", {
+            for (number, peer) in all() {
+                let untold = peer.taken != peer.told || peer.seen != peer.placed;
+                if untold {
+                    self.tell_counts(rings, number, peer);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,431 @@
+//! Mail between two ranks of a machine without coherence: a ring of lines per pair.
+//!
+//! Every rank has one ring per peer, which only that peer fills. So a producer needs no lock: it
+//! stores the entry, and each word of it says by itself that it has come ([`line`](super::line)).
+//! Data of up to [`DATA`] bytes travel in the entry. Where the ring is in the message buffer and
+//! has [8 lines](LEAST_WITH_LINES) or more, longer data follow in lines of their own. What does not
+//! fit into the room that there is, is sent in *parts*: entries for which nobody is notified, each
+//! with a place and data. The owner keeps the data ([`deferred`](crate::deferred)) and gives the
+//! lines back before the data are in memory.
+//!
+//! # Guarantee
+//! P1. Who takes a notification finds its data, by own reads; and the earlier puts of its producer
+//!     to this rank in memory.
+//! P2. Notifications of one producer are taken in program order.
+//! P3. No entry is lost or overwritten: where there is no room the producer is refused, and has
+//!     changed nothing; or has sent parts, and knows how far.
+//! P4. When [`flush`](flagpost_link::Access::flush) says so, the data are in their place.
+//! P5. Who takes a notification may store to what its producer has read before.
+//!
+//! # Invariants
+//! I1. Only the producer writes line `t` of its ring, and only while `t - taken` is less than the
+//!     number of lines, where `taken` is what the owner has told.
+//! I2. All words of a line are written on every lap, so each word's phase changes with the lap.
+//! I3. `taken <= seen <= sent`: what is before `seen` was read; its data are kept or in memory.
+//!     `placed <= seen`: the data of entries before `placed` are in memory.
+//! I4. The owner tells `taken` after it has used each word of the entry: no load of one is later.
+//!
+//! # Steps
+//! | call | core | memory actions, in order |
+//! |---|---|---|
+//! | `put_immediate` | producer | if the ring may be full: load `head`. Drain, if it has put or |
+//! | | | read anything since the last. Store the lines; the bell; drain |
+//! | `progress` | owner | load word 0 of the next line; acquire; load the others; keep the data |
+//! | `attend` | owner | the same for all entries that have come, taken or not; place the data |
+//! | `flush` | producer | if data are under way: load `head` until it says that they are placed |
+//!
+//! The owner tells `head` (both counts in one word, [`counts`]) when it places data, when three
+//! quarters of a ring were taken since, or half of it and nothing else is to do.
+//!
+//! # Source
+//! [NA] IV-C (a ring of line-sized entries, inline payload). Phases in the words replace a shared
+//! write position, which the consumer would have to poll under the lock.
+//!
+//! [NA]: crate#sources
+
+use flagpost_hal::{Address, Machine, Region};
+use flagpost_link::{Link as _, Op, Rank, Refusal, order, point, site};
+
+use super::{
+    line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, REST, WORDS, is_of, lines_of, phase},
+    peer::{Peer, counts, is_placed, tickets},
+};
+use crate::{Atomics, Mapped, Ring, deferred::Kept};
+
+/// Least lines of rings in which data travel that are longer than an entry.
+pub(crate) const LEAST_WITH_LINES: u32 = 8;
+
+/// Looks at a line that has not come: its producer stores it without waiting for anything.
+const LOOKS: u32 = 2;
+
+/// So many lines are taken of a ring of `entries`, and its producer is told: there is enough left
+/// for it to go on meanwhile.
+const fn due(entries: u32) -> u32 {
+    match entries {
+        0..LEAST_WITH_LINES => 1,
+        _ => entries.wrapping_sub(entries.wrapping_shr(2)),
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
+    // ---- The producer ----
+
+    /// Sends `data` for `place` at `to`, and `immediate` with the last of them. Refused in the
+    /// middle, `op` knows how many bytes have left.
+    pub(super) fn send_lines(
+        &self,
+        (to, peer): (Rank, &Peer),
+        (place, data): (u32, &[u8]),
+        immediate: u32,
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        let answers = self.may_send(to)?;
+        let end = place.saturating_add(data.len() as u32);
+        let mut sent = op.begun.get();
+        loop {
+            let rest = data.get(sent as usize..).unwrap_or(&[]);
+            // The claim comes first: refused, nothing has changed.
+            let (ticket, lines) = self.claim_lines(to, peer, lines_of(rest.len()))?;
+            let most = DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA));
+            let len = rest.len().min(most);
+            let head = Head {
+                immediate,
+                place: place.saturating_add(sent),
+                len,
+                part: len < rest.len(),
+            };
+            let after = ticket.wrapping_add(lines).wrapping_add(1);
+            self.store_entry(to, (ticket, after), head, rest)?;
+            if len > 0 {
+                self.leaves(peer, after, place, end);
+            }
+            if !head.part {
+                break;
+            }
+            sent = sent.saturating_add(len as u32);
+            op.begun.set(sent);
+        }
+        op.begun.set(0);
+        if answers {
+            self.after_answer();
+        }
+        Ok(())
+    }
+
+    /// Puts `data` in their place at `to`, and sends `immediate` after them.
+    pub(super) fn send_after(
+        &self,
+        (to, peer): (Rank, &Peer),
+        (place, data): (u32, &[u8]),
+        immediate: u32,
+    ) -> Result<(), Refusal> {
+        let answers = self.may_send(to)?;
+        let (ticket, _) = order!(
+            "mapped.pairs.claim<data",
+            self.claim_lines(to, peer, 0)?,
+            self.put_before(to, place, data)
+        );
+        let head = Head {
+            immediate,
+            place,
+            len: 0,
+            part: false,
+        };
+        self.store_entry(to, (ticket, ticket.wrapping_add(1)), head, &[])?;
+        if answers {
+            self.after_answer();
+        }
+        Ok(())
+    }
+
+    /// Stores an entry and its lines: those from a ticket to before another one.
+    fn store_entry(
+        &self,
+        to: Rank,
+        (ticket, after): (u32, u32),
+        head: Head,
+        data: &[u8],
+    ) -> Result<(), Refusal> {
+        let (rings, number) = (self.rings_of(to)?, self.ring_number(self.rank()));
+        let store = |ticket: u32, line: Line| {
+            let at = self.entry(rings, number, ticket);
+            self.machine.store_bytes(at, line.as_flattened());
+        };
+        order!(
+            "mapped.pairs.send.drain<entry",
+            if self.unordered.take() {
+                // DRAIN: P1, P5: what was put, or read, before the entry that announces it.
+                point!("mapped.pairs.send.drain", self.machine.drain());
+            },
+            store(ticket, head.pack(data, self.lap(ticket)))
+        );
+        let mut next = ticket.wrapping_add(1);
+        for data in data.get(DATA..).unwrap_or(&[]).chunks(LINE_DATA) {
+            if next == after {
+                break;
+            }
+            store(next, line::pack_line(data, self.lap(next)));
+            next = next.wrapping_add(1);
+        }
+        self.ring_bell(rings, after);
+        // DRAIN: or the line might stay in this core's buffer for ever.
+        point!("mapped.pairs.send.leave", self.machine.drain());
+        Ok(())
+    }
+
+    /// Takes a ticket of the ring at `to` that this rank fills, and up to `most` after it: how many.
+    pub(super) fn claim_lines(
+        &self,
+        to: Rank,
+        peer: &Peer,
+        most: u32,
+    ) -> Result<(u32, u32), Refusal> {
+        let entries = self.layout.ring.entries();
+        let ticket = peer.sent.get();
+        // Not less, where more is to come: each part has a head.
+        let least = most.min(entries.wrapping_shr(3));
+        if self.is_full(ticket.wrapping_add(least), peer.credit.get()) {
+            self.find_room(to, peer, ticket.wrapping_add(least))?;
+        }
+        let used = ticket.wrapping_sub(peer.credit.get());
+        let free = entries.saturating_sub(used).saturating_sub(1);
+        let lines = most.min(MOST_LINES).min(free).max(least);
+        peer.sent.set(ticket.wrapping_add(lines).wrapping_add(1));
+        Ok((ticket, lines))
+    }
+
+    /// Looks whether a ring has room for `ticket`.
+    #[inline(never)]
+    fn find_room(&self, to: Rank, peer: &Peer, ticket: u32) -> Result<(), Refusal> {
+        let at = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
+        let word = self.machine.load_u32(at);
+        let (taken, _) = tickets(word, peer.sent.get());
+        peer.credit.set(taken);
+        // ROOM: P3.
+        if point!("mapped.pairs.room", self.is_full(ticket, taken); else false) {
+            self.polled.note(at, word);
+            return Err(Refusal::Full(to));
+        }
+        Ok(())
+    }
+
+    /// Whether the data that are under way to `peer` are in place, as its owner has told.
+    pub(super) fn lines_placed(&self, to: Rank, peer: &Peer, ticket: u32) -> Result<bool, Refusal> {
+        let sent = peer.sent.get();
+        let placed = |word: u32| is_placed(sent, ticket, tickets(word, sent).1);
+        let at = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
+        // ACQUIRE: what is loaded after the flush is not older than it.
+        let sites = [
+            site!("mapped.pairs.placed.poll<acquire"),
+            site!("mapped.pairs.placed.acquire"),
+        ];
+        let word = self.poll_for(at, placed, sites);
+        Ok(point!("mapped.pairs.placed.wait", placed(word); else true))
+    }
+
+    // ---- The owner ----
+
+    /// Takes the next notification of `source`, if there is one.
+    #[inline]
+    pub(super) fn take_lines(&self, rings: Region, source: Rank, peer: &Peer) -> Option<u32> {
+        let number = self.ring_number(source);
+        // Each turn takes a line at least.
+        for _ in 0..self.layout.ring.entries() {
+            let ticket = peer.taken.get();
+            let head = if ticket == peer.seen.get() {
+                self.read_entry(rings, number, peer)?
+            } else {
+                self.read_again(self.words(self.entry(rings, number, ticket)))
+            };
+            peer.taken
+                .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
+            self.tell_from(rings, number, due(self.layout.ring.entries()));
+            if !head.part {
+                return Some(head.immediate);
+            }
+        }
+        // There may be more.
+        self.polled.note_unknown();
+        None
+    }
+
+    /// Reads all entries of a ring that have come, taken or not. Each finds its room: what is not
+    /// taken stays in the ring.
+    pub(super) fn read_ring(&self, rings: Region, number: u32) {
+        if let Some(peer) = self.peers.get(number as usize) {
+            for _ in 0..self.layout.ring.entries() {
+                if self.read_entry(rings, number, peer).is_none() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads the next entry of ring `number` and keeps its data. None if not all of it has come:
+    /// then its lines that have are read.
+    #[inline]
+    fn read_entry(&self, rings: Region, number: u32, peer: &Peer) -> Option<Head> {
+        let ticket = peer.seen.get();
+        let phase_of = |ticket: u32| phase(self.lap(ticket));
+        let (head, words, rest) =
+            self.look_at(self.entry(rings, number, ticket), phase_of(ticket))?;
+        if head.len > 0 {
+            let fits = self.check(head.place, head.len).is_ok();
+            let keep = |at: u32, data: &[u8]| {
+                let skipped = at as usize;
+                let data = data.get(..head.len.saturating_sub(skipped).min(data.len()));
+                if let (true, Some(data)) = (fits, data) {
+                    self.keep(number, head.place.wrapping_add(at), data);
+                }
+            };
+            if peer.part.get() == 0 {
+                let mut into = [0; DATA];
+                let load = |number: u32| self.whole(&words, phase_of(ticket), number);
+                keep(0, head.data(rest, &mut into, load)?);
+                peer.part.set(1);
+            }
+            let mut at = (DATA as u32)
+                .wrapping_add(u32::from(peer.part.get().wrapping_sub(1)).wrapping_mul(31));
+            while u32::from(peer.part.get()) <= head.lines() {
+                let next = ticket.wrapping_add(peer.part.get().into());
+                let line = self.entry(rings, number, next);
+                let data = (0..LOOKS).find_map(|_| self.look_line(line, phase_of(next)))?;
+                keep(at, &data);
+                at = at.wrapping_add(LINE_DATA as u32);
+                peer.part.set(peer.part.get().wrapping_add(1));
+            }
+            peer.part.set(0);
+        }
+        peer.seen
+            .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
+        if peer.lags() {
+            self.settle(Kept::All);
+        }
+        Some(head)
+    }
+
+    /// The head of the entry at `at`, if it has come, with its words and the last of them.
+    #[inline]
+    fn look_at(&self, at: Address, phase: u32) -> Option<(Head, Words, u32)> {
+        let mut words = self.words(at);
+        let first = self.look_first(|| self.load_first(&mut words), at, phase)?;
+        let rest = self.whole(&words, phase, REST)?;
+        let head = Head::unpack(first, rest, |number| self.whole(&words, phase, number))?;
+        Some((head, words, rest))
+    }
+
+    /// The head of an entry that has been read before.
+    fn read_again(&self, mut words: Words) -> Head {
+        let first = self.load_first(&mut words);
+        let rest = self.load(&words, REST);
+        let head = Head::unpack(first, rest, |_| Some(0));
+        head.unwrap_or(Head {
+            immediate: 0,
+            place: 0,
+            len: 0,
+            part: true,
+        })
+    }
+
+    /// The data of the line at `at`, if all of it has come.
+    fn look_line(&self, at: Address, phase: u32) -> Option<[u8; LINE_DATA]> {
+        let mut words = self.words(at);
+        self.look_first(|| self.load_first(&mut words), at, phase)?;
+        let mut line = [[0; 4]; WORDS];
+        for (number, to) in (0..).zip(&mut line) {
+            *to = self.whole(&words, phase, number)?.to_le_bytes();
+        }
+        Some(line::unpack_line(line))
+    }
+
+    /// A word of a line whose first one has come, if it has.
+    fn whole(&self, words: &Words, phase: u32, number: u32) -> Option<u32> {
+        let word = self.load(words, number);
+        if point!("mapped.pairs.whole", is_of(word, phase); else true) {
+            return Some(word);
+        }
+        // Not here yet: it is what a waiting loop looks at.
+        self.polled.note(words.of(number), word);
+        None
+    }
+
+    /// Tells the producer of ring `number` how far it was taken and placed, if `least` lines were
+    /// taken since it was told.
+    pub(crate) fn tell_from(&self, rings: Region, number: u32, least: u32) {
+        let Some(peer) = self.peers.get(number as usize) else {
+            return;
+        };
+        if peer.taken.get().wrapping_sub(peer.told.get()) >= least {
+            self.tell_counts(rings, number, peer);
+        }
+    }
+
+    /// The same, whatever was taken.
+    pub(crate) fn tell_counts(&self, rings: Region, number: u32, peer: &Peer) {
+        let taken = peer.taken.get();
+        peer.told.set(taken);
+        if !self.deferred.owes(number) {
+            peer.placed.set(peer.seen.get());
+        }
+        // No drain is needed: I4.
+        let word = counts(taken, peer.placed.get());
+        self.machine.store_u32(self.head(rings, number), word);
+    }
+
+    /// There was nothing to take: what is kept is placed, and half of a ring is told.
+    pub(super) fn is_idle(&self, rings: Region) {
+        // PLACE: a flush waits for it.
+        point!("mapped.pairs.idle", self.settle_idle());
+        let half = self.layout.ring.entries().wrapping_shr(1).max(1);
+        if let Ring::Pairs { .. } = self.layout.ring {
+            (0..self.size().into()).for_each(|number| self.tell_from(rings, number, half));
+        }
+    }
+
+    // ---- The words of a line ----
+
+    /// Those of the line at `at`.
+    pub(super) fn words(&self, at: Address) -> Words {
+        let at_once = self.machine.loads_lines(at.region);
+        let line = [[0; 4]; WORDS];
+        Words { at, at_once, line }
+    }
+
+    /// The first of them.
+    pub(super) fn load_first(&self, words: &mut Words) -> u32 {
+        if words.at_once {
+            let line = words.line.as_flattened_mut();
+            self.machine.load_bytes(words.at, line);
+        } else {
+            let [first, ..] = &mut words.line;
+            *first = self.machine.load_u32(words.at).to_le_bytes();
+        }
+        self.load(words, 0)
+    }
+
+    /// One of them, when the first has been loaded.
+    pub(super) fn load(&self, words: &Words, number: u32) -> u32 {
+        if number > 0 && !words.at_once {
+            return self.machine.load_u32(words.of(number));
+        }
+        let word = words.line.get(number as usize).copied();
+        u32::from_le_bytes(word.unwrap_or_default())
+    }
+}
+
+/// The words of a line of a ring, as they are loaded: one by one, or all with the first where that
+/// takes no longer.
+pub(super) struct Words {
+    at: Address,
+    at_once: bool,
+    line: Line,
+}
+
+impl Words {
+    /// Where one of them is.
+    const fn of(&self, number: u32) -> Address {
+        self.at.plus(number.wrapping_mul(4))
+    }
+}
