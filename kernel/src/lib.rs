@@ -106,11 +106,12 @@
 //! [CAF-NA]: crate#sources
 #![no_std]
 
-/// Tells the link where the program has called. Each public call that may access memory begins with
-/// this, and is `#[track_caller]`. Where the link does not listen, the world is not even looked at.
+/// Tells the link that the program has called, and where. Each public call that may access memory
+/// begins with this, and is `#[track_caller]`. Where that is nothing to the link, the world is not
+/// even looked at.
 macro_rules! called {
     ($world:expr) => {
-        if L::LISTENS {
+        if L::LISTENS || !L::PASSIVE {
             $world.called();
         }
     };

@@ -35,6 +35,9 @@ const STRANGE: u32 = 16;
 /// [`World::note_poll`].
 const POLLS: u8 = 64;
 
+/// So many calls in a row may look for no notifications, on links that are not passive.
+const CALLS: u8 = 15;
+
 /// How a world is set up. The same on all ranks.
 #[derive(Copy, Clone, Debug)]
 pub struct Config {
@@ -95,6 +98,8 @@ pub struct World<'a, L> {
     started: Cell<bool>,
     /// Calls that give a value, until one of them asks for ranks that are lost.
     polls: Cell<u8>,
+    /// Calls since this rank has looked for notifications.
+    calls: Cell<u8>,
 }
 
 impl<'a, L: Link> World<'a, L> {
@@ -201,6 +206,7 @@ impl<'a, L: Link> World<'a, L> {
             waiting: Cell::new(false),
             started: Cell::new(false),
             polls: Cell::new(POLLS),
+            calls: Cell::new(0),
         }
     }
 
@@ -325,8 +331,8 @@ impl<'a, L: Link> World<'a, L> {
             self.queue.push(immediate);
             any = true;
         }
-        // Others may wait for what the last one has brought.
-        self.link.catch_up();
+        // PROGRESS: others may wait for what has come, though it cannot be taken.
+        point!("world.progress.attend", self.link.attend());
         any
     }
 
@@ -338,6 +344,9 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     fn take_next(&self, like: Option<u32>, aside: bool) -> Option<u32> {
+        if !L::PASSIVE {
+            self.calls.set(0);
+        }
         for _ in 0..STRANGE {
             let immediate = point!("world.next.progress", {
                 if aside {
@@ -469,7 +478,23 @@ impl<'a, L: Link> World<'a, L> {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn called(&self) {
-        self.link.called(Location::caller());
+        if L::LISTENS {
+            self.link.called(Location::caller());
+        }
+        if !L::PASSIVE {
+            self.attend();
+        }
+    }
+
+    /// Makes progress for others, if the last [`CALLS`] calls have made none.
+    fn attend(&self) {
+        let calls = self.calls.get();
+        self.calls.set(calls.saturating_add(1));
+        if calls >= CALLS {
+            self.calls.set(0);
+            // PROGRESS: a program that polls by calls that take no notifications.
+            point!("world.called.attend", self.link.attend());
+        }
     }
 
     /// What `poll` finds, if it finds something; else it fails, as a wait for `missing` does, where

@@ -63,7 +63,7 @@ fn bursts_are_taken_in_order() {
     const SENT: [u64; 6] = [1, 2, 3, 1, 1, 4];
     let program = |core: SimCore| {
         let mut arena = [0; 512];
-        let link = Mapped::start(coherent::Coherent(core), Session::FIRST)?;
+        let link = Mapped::start_native(coherent::Coherent(core), Session::FIRST, None)?;
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(1)?;
         let me = world.rank();

@@ -49,6 +49,10 @@ pub trait Link {
     /// Whether [`called`](Self::called) does anything.
     const LISTENS: bool = false;
 
+    /// Whether others never wait for a call of this rank, but for the notifications that it takes:
+    /// then [`attend`](Self::attend) does nothing.
+    const PASSIVE: bool = true;
+
     /// This rank.
     fn rank(&self) -> Rank;
 
@@ -321,10 +325,10 @@ pub trait Link {
         None
     }
 
-    /// No immediate is taken for now, for want of room. What those have begun that were taken comes
-    /// to its end all the same, as where [`progress`](Self::progress) finds none: others may wait
-    /// for it.
-    fn catch_up(&self) {}
+    /// Makes progress for others without taking an immediate: what has come is brought to its place
+    /// although it cannot be taken, or nobody asks for it. A link that is
+    /// [passive](Self::PASSIVE) has nothing to do.
+    fn attend(&self) {}
 
     /// Takes the oldest immediate if it is `wanted`, and comes within so many `looks`, where that
     /// is short; false where it takes more to find out: then nothing has happened. (Of links that

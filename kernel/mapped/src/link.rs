@@ -84,8 +84,8 @@ pub struct Mapped<
     pub(crate) at_once: Cell<bool>,
     /// Data that were taken and are not placed.
     pub(crate) deferred: Deferred,
-    /// Whether data that are longer than an entry travel in lines.
-    pub(crate) long_travels: bool,
+    /// The most data that travel in an entry, and in lines behind it.
+    pub(crate) most_inline: usize,
     /// To how many peers data are under way.
     pub(crate) under_way: Cell<u32>,
     /// Something was stored at a peer, or loaded that others may store to once they are told, since
@@ -214,6 +214,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     const UPDATE_SMALL: u32 = if A::NATIVE { 4 } else { UPDATE };
     const DIRECT: bool = true;
     const COHERENT: bool = M::COHERENT;
+    const PASSIVE: bool = M::COHERENT;
     const LOOKS: u32 = M::LOOKS;
     const LISTENS: bool = M::LISTENS;
 
@@ -478,8 +479,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         self.layout.ring.of_pairs().then(|| self.sender.get())
     }
 
-    fn catch_up(&self) {
-        self.attend();
+    #[inline]
+    fn attend(&self) {
+        if !M::COHERENT {
+            self.read_without_taking();
+        }
     }
 
     #[inline(always)]

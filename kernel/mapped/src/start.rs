@@ -11,9 +11,9 @@ use crate::{
     layout::{Layout, PAIRS},
     mail::{
         bells::Bells,
-        pairs::LEAST_WITH_LINES,
+        line, pairs,
         peer::Peer,
-        records::{FEW, Facing},
+        records::{self, FEW, Facing},
         ring::Ring,
     },
     words::{cells::UPDATE, poll::Polled},
@@ -131,8 +131,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if machine.load_u32(ready) == session.get() {
             return Err(Refusal::BadSession { session });
         }
-        let is_near = !M::COHERENT && layout.in_buffer && M::LINE == 32;
-        let long_travels = is_near && ring.of_pairs() && ring.entries() >= LEAST_WITH_LINES;
+        let most_inline = match M::COHERENT {
+            true if A::WIDE => records::DATA,
+            true => 0,
+            false if layout.in_buffer && M::LINE == 32 => pairs::most_inline(ring.entries()),
+            false => line::DATA,
+        };
         let link = Self {
             machine,
             atomics: PhantomData,
@@ -145,7 +149,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             at_once: Cell::new(layout.faces),
             deferred: Deferred::new(),
             facing: [const { Facing::new() }; FEW],
-            long_travels,
+            most_inline,
             under_way: Cell::new(0),
             unordered: Cell::new(false),
             memory: Heap::new(free, memory, Self::ALIGN),

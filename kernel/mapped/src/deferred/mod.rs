@@ -48,7 +48,7 @@ use core::cell::Cell;
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Link as _, order, point};
 
-use crate::{Atomics, Mapped};
+use crate::{Atomics, Mapped, mail::line::Head};
 use heard::NOBODY;
 
 /// Pieces in the table.
@@ -58,7 +58,7 @@ const PLACES: usize = 16;
 const SPANS: usize = 4;
 
 /// So many looks find nothing, and dirty lines are written back.
-const IDLE: u8 = 16;
+const IDLE: u8 = 64;
 
 /// The memory that a piece is of: so many bytes, at a multiple.
 const UNIT: u32 = 32;
@@ -136,6 +136,8 @@ pub(crate) struct Deferred {
     of_spans: Cell<u64>,
     /// How many looks have found nothing since something was kept.
     idle: Cell<u8>,
+    /// An entry of which some lines have come, and its ring: its producer is storing the others.
+    pub(crate) coming: Cell<Option<(u32, Head)>>,
     /// The rank that told this one something while data for it were under way.
     heard: Cell<u32>,
 }
@@ -150,6 +152,7 @@ impl Deferred {
             of_pieces: Cell::new(0),
             of_spans: Cell::new(0),
             idle: Cell::new(0),
+            coming: Cell::new(None),
             heard: Cell::new(NOBODY),
         }
     }

@@ -20,9 +20,9 @@
 //! ([`Refusal::Full`]), and the kernel asks again.
 //!
 //! # Progress
-//! A rank that takes no notifications still gives room to everything else: [`Mapped::attend`] reads
-//! the entries that have come and places their data. The notifications stay in the ring until they
-//! are taken. With [`records`] and [`announced`] a flush needs no call of the target at all.
+//! A rank that takes no notifications still makes progress for others: an
+//! [`attend`](flagpost_link::Link::attend) reads the entries that have come and places their data.
+//! The notifications stay in the ring until they are taken. With [`records`] and [`announced`] a flush needs no call of the target at all.
 
 pub(crate) mod announced;
 pub(crate) mod bells;
@@ -36,7 +36,6 @@ use flagpost_hal::Machine;
 use flagpost_link::{Link as _, Op, Rank, Refusal, point};
 
 use crate::{Atomics, Mapped, Ring, deferred::Kept};
-use line::DATA;
 use peer::Peer;
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
@@ -57,7 +56,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let Some(peer) = self.peer(to).filter(|_| self.layout.ring.of_pairs()) else {
             return self.send_word(to, (place, data), immediate);
         };
-        let travels = inline && to != self.rank() && data.len() <= self.most_inline();
+        let travels = inline && to != self.rank() && data.len() <= self.most_inline;
         let end = place.saturating_add(data.len() as u32);
         // Data that go to their place at once must not come before older ones that have not.
         if !travels && !data.is_empty() && peer.has_under_way(place, end) {
@@ -73,15 +72,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         } else {
             self.send_word(to, (place, data), immediate)
         }
-    }
-
-    /// The most data that travel in an entry.
-    #[inline]
-    fn most_inline(&self) -> usize {
-        if M::COHERENT {
-            return if A::WIDE { records::DATA } else { 0 };
-        }
-        if self.long_travels { usize::MAX } else { DATA }
     }
 
     /// Data under way to `peer`, in an entry before ticket `after`.
@@ -198,7 +188,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// Reads what has come without taking it, places its data, and tells the producers.
-    pub(crate) fn attend(&self) {
+    #[inline(never)]
+    pub(crate) fn read_without_taking(&self) {
         let Ok(rings) = self.rings_of(self.rank()) else {
             return;
         };

@@ -2,8 +2,8 @@
 //!
 //! Every rank has one ring per peer, which only that peer fills. So a producer needs no lock: it
 //! stores the entry, and each word of it says by itself that it has come ([`line`](super::line)).
-//! Data of up to [`DATA`] bytes travel in the entry. Where the ring is in the message buffer and
-//! has [8 lines](LEAST_WITH_LINES) or more, longer data follow in lines of their own. What does not
+//! Data of up to [`DATA`] bytes travel in the entry. Where the ring is in the message buffer,
+//! longer data follow in lines of their own. What does not
 //! fit into the room that there is, is sent in *parts*: entries for which nobody is notified, each
 //! with a place and data. The owner keeps the data ([`deferred`](crate::deferred)) and gives the
 //! lines back before the data are in memory.
@@ -50,10 +50,22 @@ use super::{
     line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, REST, WORDS, is_of, lines_of, phase},
     peer::{Peer, counts, is_placed, tickets},
 };
-use crate::{Atomics, Mapped, Ring, deferred::Kept};
+use crate::{Atomics, Mapped, deferred::Kept};
 
-/// Least lines of rings in which data travel that are longer than an entry.
-pub(crate) const LEAST_WITH_LINES: u32 = 8;
+/// The most data that travel in rings of so many lines: what fits in there at once, or, where a
+/// part and its head leave room for others, any.
+pub(crate) const fn most_inline(entries: u32) -> usize {
+    match entries {
+        0..LEAST_FOR_PARTS => {
+            let lines = entries.saturating_sub(1) as usize;
+            DATA.saturating_add(lines.saturating_mul(LINE_DATA))
+        }
+        _ => usize::MAX,
+    }
+}
+
+/// Least lines of rings in which data travel in parts.
+const LEAST_FOR_PARTS: u32 = 8;
 
 /// Looks at a line that has not come: its producer stores it without waiting for anything.
 const LOOKS: u32 = 2;
@@ -61,10 +73,7 @@ const LOOKS: u32 = 2;
 /// So many lines are taken of a ring of `entries`, and its producer is told: there is enough left
 /// for it to go on meanwhile.
 const fn due(entries: u32) -> u32 {
-    match entries {
-        0..LEAST_WITH_LINES => 1,
-        _ => entries.wrapping_sub(entries.wrapping_shr(2)),
-    }
+    entries.wrapping_sub(entries.wrapping_shr(2))
 }
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
@@ -268,35 +277,24 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     #[inline]
     fn read_entry(&self, rings: Region, number: u32, peer: &Peer) -> Option<Head> {
         let ticket = peer.seen.get();
-        let phase_of = |ticket: u32| phase(self.lap(ticket));
-        let (head, words, rest) =
-            self.look_at(self.entry(rings, number, ticket), phase_of(ticket))?;
-        if head.len > 0 {
-            let fits = self.check(head.place, head.len).is_ok();
-            let keep = |at: u32, data: &[u8]| {
-                let skipped = at as usize;
-                let data = data.get(..head.len.saturating_sub(skipped).min(data.len()));
-                if let (true, Some(data)) = (fits, data) {
-                    self.keep(number, head.place.wrapping_add(at), data);
+        let (phase, at) = (phase(self.lap(ticket)), self.entry(rings, number, ticket));
+        let head = match self.deferred.coming.get() {
+            Some((of, head)) if of == number && peer.part.get() > 0 => head,
+            _ => {
+                let mut words = self.words(at);
+                let first = self.look_first(|| self.load_first(&mut words), at, phase)?;
+                let load = |number: u32| self.whole(&words, phase, number);
+                let rest = load(REST)?;
+                let head = Head::unpack(first, rest, load)?;
+                if peer.part.get() == 0 && head.len > 0 {
+                    let mut into = [0; DATA];
+                    self.keep_part(number, &head, 0, head.data(rest, &mut into, load)?);
                 }
-            };
-            if peer.part.get() == 0 {
-                let mut into = [0; DATA];
-                let load = |number: u32| self.whole(&words, phase_of(ticket), number);
-                keep(0, head.data(rest, &mut into, load)?);
-                peer.part.set(1);
+                head
             }
-            let mut at = (DATA as u32)
-                .wrapping_add(u32::from(peer.part.get().wrapping_sub(1)).wrapping_mul(31));
-            while u32::from(peer.part.get()) <= head.lines() {
-                let next = ticket.wrapping_add(peer.part.get().into());
-                let line = self.entry(rings, number, next);
-                let data = (0..LOOKS).find_map(|_| self.look_line(line, phase_of(next)))?;
-                keep(at, &data);
-                at = at.wrapping_add(LINE_DATA as u32);
-                peer.part.set(peer.part.get().wrapping_add(1));
-            }
-            peer.part.set(0);
+        };
+        if head.lines() > 0 {
+            self.read_lines(rings, number, peer, &head)?;
         }
         peer.seen
             .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
@@ -306,14 +304,36 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         Some(head)
     }
 
-    /// The head of the entry at `at`, if it has come, with its words and the last of them.
-    #[inline]
-    fn look_at(&self, at: Address, phase: u32) -> Option<(Head, Words, u32)> {
-        let mut words = self.words(at);
-        let first = self.look_first(|| self.load_first(&mut words), at, phase)?;
-        let rest = self.whole(&words, phase, REST)?;
-        let head = Head::unpack(first, rest, |number| self.whole(&words, phase, number))?;
-        Some((head, words, rest))
+    /// Reads the lines of the next entry of ring `number`. None if one has not come.
+    fn read_lines(&self, rings: Region, number: u32, peer: &Peer, head: &Head) -> Option<()> {
+        let mut line = u32::from(peer.part.get()).max(1);
+        while line <= head.lines() {
+            let ticket = peer.seen.get().wrapping_add(line);
+            let (at, phase) = (self.entry(rings, number, ticket), phase(self.lap(ticket)));
+            let Some(data) = (0..LOOKS).find_map(|_| self.look_line(at, phase)) else {
+                peer.part.set(line as u8);
+                self.deferred.coming.set(Some((number, *head)));
+                return None;
+            };
+            self.keep_part(number, head, line, &data);
+            line = line.wrapping_add(1);
+        }
+        peer.part.set(0);
+        self.deferred.coming.set(None);
+        Some(())
+    }
+
+    /// Keeps the data of line `line` of an entry: those behind its end do not count.
+    fn keep_part(&self, number: u32, head: &Head, line: u32, data: &[u8]) {
+        let skipped = match line.checked_sub(1) {
+            None => 0,
+            Some(lines) => DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA)),
+        };
+        let len = head.len.saturating_sub(skipped).min(data.len());
+        let data = data.get(..len).unwrap_or(&[]);
+        if self.check(head.place, head.len).is_ok() {
+            self.keep(number, head.place.saturating_add(skipped as u32), data);
+        }
     }
 
     /// The head of an entry that has been read before.
@@ -376,12 +396,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// There was nothing to take: what is kept is placed, and half of a ring is told.
     pub(super) fn is_idle(&self, rings: Region) {
+        // An entry of which some has come is read to its end first.
+        if self.deferred.coming.get().is_some() {
+            return;
+        }
         // PLACE: a flush waits for it.
         point!("mapped.pairs.idle", self.settle_idle());
         let half = self.layout.ring.entries().wrapping_shr(1).max(1);
-        if let Ring::Pairs { .. } = self.layout.ring {
-            (0..self.size().into()).for_each(|number| self.tell_from(rings, number, half));
-        }
+        self.tell_from(rings, self.sender.get().get().into(), half);
     }
 
     // ---- The words of a line ----

@@ -69,7 +69,7 @@ use crate::{Atomics, Mapped, layout::round_up};
 pub(crate) const FEW: usize = 4;
 
 /// The most data in an entry.
-pub(super) const DATA: usize = 16;
+pub(crate) const DATA: usize = 16;
 
 /// Where the body of an entry is, and the second 8 bytes of its data.
 const BODY: u32 = 8;
