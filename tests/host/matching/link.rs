@@ -167,8 +167,8 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.relax();
     }
 
-    fn catch_up(&self) {
-        self.link.catch_up();
+    fn attend(&self) {
+        self.link.attend();
     }
 
     fn begin_wait(&self) {

@@ -26,6 +26,7 @@ mod notify_inline;
 mod notify_long;
 mod notify_request;
 mod notify_stopped;
+mod progress;
 mod pscw;
 mod pscw_timeout;
 mod rma;
@@ -81,6 +82,7 @@ impl<P: Platform> Links<P> {
         Self::COLLECTIVE,
         Self::WINDOW,
         Self::TOLD,
+        Self::PROGRESS,
         Self::NOTIFIED,
         Self::COUNTED,
     ];
@@ -89,6 +91,7 @@ impl<P: Platform> Links<P> {
 impl<P: MachinePlatform> Machines<P> {
     pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
         Self::MACHINE,
+        Self::PROGRESS_DIRECT,
         Self::VECTOR,
         Self::VECTOR_LOCKS,
         Self::LIST_LOCKS,

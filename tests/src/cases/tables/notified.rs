@@ -2,10 +2,10 @@
 
 use crate::cases::{
     ANY, Links, MANY, case, count_request, counters, epochs, events, join, join_shared, notify,
-    notify_access, notify_inline, notify_long, notify_request, notify_stopped, signals, small,
-    told,
+    notify_access, notify_inline, notify_long, notify_request, notify_stopped, progress, signals,
+    small, told,
 };
-use crate::{Case, Platform, Ring};
+use crate::{Case, MachinePlatform, Platform, Ring};
 use flagpost::{EpochSlots, Link, Model};
 
 impl<P: Platform> Links<P> {
@@ -87,6 +87,25 @@ impl<P: Platform> Links<P> {
         }),
         case("told.long_tells", 3, MANY, |c| {
             told::rounds(&join(c)?, told::at_length)
+        }),
+    ];
+
+    /// Calls that wait only for what they are about.
+    pub(crate) const PROGRESS: &'static [Case<P>] = &[
+        case("progress.full_queues", 2, 3, |c| {
+            progress::full_queues(&join(c)?)
+        }),
+        case("progress.polls_by_get", 2, MANY, |c| {
+            progress::polled(&join(c)?, Model::Separate, progress::get)
+        }),
+        case("progress.polls_by_fetch", 2, MANY, |c| {
+            progress::polled(&join(c)?, Model::Separate, progress::fetch)
+        }),
+        case("progress.polls_by_flush", 2, MANY, |c| {
+            progress::polled(&join(c)?, Model::Separate, progress::flush)
+        }),
+        case("progress.polls_by_local", 2, MANY, |c| {
+            progress::polled(&join(c)?, Model::Unified, progress::local)
         }),
     ];
 
@@ -317,4 +336,12 @@ impl<P: Platform> Links<P> {
             events::small::made(&world)
         }),
     ];
+}
+
+impl<P: MachinePlatform> crate::cases::Machines<P> {
+    /// As [`PROGRESS`](Links::PROGRESS), where peers' memory is used directly.
+    pub(crate) const PROGRESS_DIRECT: &'static [Case<P>] =
+        &[case("progress.polls_by_peer", 2, MANY, |c| {
+            progress::polled(&join(c)?, Model::Separate, progress::peer)
+        })];
 }

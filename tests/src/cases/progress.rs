@@ -1,0 +1,137 @@
+//! Progress: a call waits only for what it is about.
+//!
+//! A rank whose queue of notifications is full goes on with all other calls, and so do its peers.
+//! And a rank that polls by some call, whichever, makes progress for those that flush to it.
+
+use flagpost::{
+    EpochSlots, Link, Model, Rank, Rma as _, Tag, Window, World,
+    epoch::{Assert, Lock},
+    rma::Operation,
+};
+
+use crate::{Failure, context::check};
+
+/// Elements of the window.
+const WORDS: usize = 80;
+
+/// Every rank notifies the next one more often than its queue has room for. Nobody takes any; all
+/// other calls still return.
+pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, before) = (me.next(size), me.prev(size));
+    let many: u16 = if size == 2 { 65 } else { 40 };
+    let window = world.allocate::<u64>(WORDS)?;
+    for number in 0..many {
+        window.put_notify(next, number.into(), &[number.into()], Tag(1))?;
+    }
+    let mut all = [0; 3];
+    let all = all.get_mut(..size.into()).unwrap_or_default();
+    world.allgather(me.get(), all)?;
+    check("gathered", all.iter().copied().eq(0..size), true)?;
+    let mut told = [u64::from(me.get()) + 7];
+    world.broadcast(Rank::new(1), &mut told)?;
+    check("broadcast", told[0], 8_u64)?;
+    let other = world.allocate::<u32>(4)?;
+    let lock = other.lock_exclusive(next)?;
+    lock.put(next, 0, &[5])?;
+    lock.flush(next)?;
+    let mut found = [0];
+    lock.get(next, 0, &mut found)?;
+    check("got under the lock", found[0], 5_u32)?;
+    lock.unlock()?;
+    world.barrier()?;
+    let epoch = other.fence(Assert::empty())?;
+    epoch.put(next, 1, &[9])?;
+    epoch.end()?;
+    check("put in an epoch", other.local().get(1)?, 9_u32)?;
+    let mut taken = window.expect(0..WORDS, before, Tag(1), many)?;
+    taken.start()?;
+    taken.wait()?;
+    for number in 0..many {
+        let found = window.local().get(number.into())?;
+        check("what was put", found, u64::from(number))?;
+    }
+    world.barrier()?;
+    Ok(())
+}
+
+/// What a rank finds in a word of its own, by some call.
+pub(super) type Poll<L> = fn(&Lock<'_, '_, u32, L>, &Window<'_, u32, L>) -> Result<u32, Failure>;
+
+const ZERO: Rank = Rank::new(0);
+const ONE: Rank = Rank::new(1);
+
+/// Rank 1 polls for a word that rank 0 stores only after a flush of what it has sent inline.
+pub(super) fn polled<L: Link>(
+    world: &World<'_, L>,
+    model: Model,
+    poll: Poll<L>,
+) -> Result<(), Failure> {
+    let window = world.allocate_with::<u32, EpochSlots<'_>>(WORDS, model)?;
+    let me = world.rank();
+    let lock = window.lock_all()?;
+    if me == ZERO {
+        window.put_notify(ONE, 16, &[4], Tag(1))?;
+        lock.flush(ONE)?;
+        lock.fetch_and_op(ONE, 0, 1, Operation::REPLACE)?;
+    } else if me == ONE {
+        while poll(&lock, &window)? == 0 {
+            world.link().relax();
+        }
+    }
+    lock.unlock()?;
+    if me == ONE {
+        let mut told = window.expect(16..17, ZERO, Tag(1), 1)?;
+        told.start()?;
+        told.wait()?;
+        check("what was put", window.local().get(16)?, 4_u32)?;
+    }
+    world.barrier()?;
+    Ok(())
+}
+
+/// By a get.
+pub(super) fn get<L: Link>(
+    lock: &Lock<'_, '_, u32, L>,
+    _: &Window<'_, u32, L>,
+) -> Result<u32, Failure> {
+    let mut word = [0];
+    lock.get(ONE, 0, &mut word)?;
+    let [word] = word;
+    Ok(word)
+}
+
+/// By an atomic operation.
+pub(super) fn fetch<L: Link>(
+    lock: &Lock<'_, '_, u32, L>,
+    _: &Window<'_, u32, L>,
+) -> Result<u32, Failure> {
+    Ok(lock.fetch_and_op(ONE, 0, 0, Operation::NO_OP)?)
+}
+
+/// By flushes, mostly.
+pub(super) fn flush<L: Link>(
+    lock: &Lock<'_, '_, u32, L>,
+    window: &Window<'_, u32, L>,
+) -> Result<u32, Failure> {
+    for _ in 0..20 {
+        lock.flush(ZERO)?;
+    }
+    get(lock, window)
+}
+
+/// By loads of own memory.
+pub(super) fn local<L: Link>(
+    _: &Lock<'_, '_, u32, L>,
+    window: &Window<'_, u32, L>,
+) -> Result<u32, Failure> {
+    Ok(window.local().get(0)?)
+}
+
+/// By loads of a piece of memory that is used directly.
+pub(super) fn peer<L: Link>(
+    _: &Lock<'_, '_, u32, L>,
+    window: &Window<'_, u32, L>,
+) -> Result<u32, Failure> {
+    Ok(window.peer(ONE)?.get(0)?)
+}
