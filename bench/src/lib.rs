@@ -1,13 +1,15 @@
 //! Flagpost's benchmarks.
 //!
-//! | module | what | unit |
-//! |---|---|---|
-//! | [`pscw`] | Algorithm 3 of [PSCW-SCC]: one origin synchronizes with k targets | simulated time: exact, on any host |
-//! | [`pingpong`] | a message there and back: notified access, PSCW, fences, [`two_sided`] | simulated time |
-//! | [`tree`] | a reduction over a 16-ary tree: notified access, [`two_sided`] | simulated time |
-//! | [`ops`] | remote accesses, locks, misses and cycles of every call | simulated |
-//! | [`ring`] | epochs of a ring of cores | simulated time, and how fast the host simulates it |
-//! | [`explore`] | schedules and steps per second of exploration | the host's processor time |
+//! * [`pscw`]: Algorithm 3 of [PSCW-SCC]. One origin synchronizes with k targets. Unit: simulated
+//!   time, which is exact, on any host.
+//! * [`pingpong`]: a message there and back, by notified access, PSCW, fences and [`two_sided`].
+//!   Unit: simulated time.
+//! * [`tree`]: a reduction over a 16-ary tree, by notified access and [`two_sided`]. Unit:
+//!   simulated time.
+//! * [`ops`]: remote accesses, locks, misses and cycles of every call. All are simulated.
+//! * [`ring`]: epochs of a ring of cores. Units: simulated time, and how fast the host simulates
+//!   it.
+//! * [`explore`]: schedules and steps per second of exploration. Unit: the host's processor time.
 //!
 //! All of them run the real kernel, `flagpost::World`, on the simulator, but for [`two_sided`]:
 //! that is what it is compared with. `docs/log/calibration.md` of the repository compares the first

@@ -4,12 +4,15 @@
 //! each round rank 0 sends `bytes` bytes to rank 1, which reads all of them, and sends as many
 //! back, which rank 0 reads. Nothing else happens: no barrier, no computing.
 //!
-//! | variant | sends by | waits by | reads from |
-//! |---|---|---|---|
-//! | `notified` | `put_notify` | a persistent request's `start`, `wait` | its piece of the window |
-//! | `pscw` | `start`, `put`, `complete` | `post`, `wait` | its piece of the window |
-//! | `fence` | `put`, `fence` | `fence`; each fence asserts what is true of it | its piece of the window |
-//! | `two-sided` | [`Channel::send`] | [`Channel::receive`], into a buffer in own memory | that buffer |
+//! | variant | sends by | waits by |
+//! |---|---|---|
+//! | `notified` | `put_notify` | a persistent request's `start`, `wait` |
+//! | `pscw` | `start`, `put`, `complete` | `post`, `wait` |
+//! | `fence` | `put`, `fence` | `fence`; each fence asserts what is true of it |
+//! | `two-sided` | [`Channel::send`] | [`Channel::receive`] |
+//!
+//! A core reads the data from its piece of the window. `two-sided` receives into a buffer in the
+//! core's own memory, and reads from that.
 //!
 //! # Alike in all of them
 //! * The data come from the sender's registers, which costs nothing in any variant: the simulator

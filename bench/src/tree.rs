@@ -6,7 +6,7 @@
 //! ```
 //! | variant | a child sends by | its parent waits by |
 //! |---|---|---|
-//! | `notified` | `put_notify` into its element of the parent's window | one request that counts all children |
+//! | `notified` | `put_notify` into its element at the parent | one request for all children |
 //! | `two-sided` | [`Channel::send`] | [`Channel::receive`] from each child in turn |
 //!
 //! All cores begin at the same time (in timed mode all clocks show the same), long after the last

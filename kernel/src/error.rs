@@ -198,14 +198,17 @@ pub enum Error {
 
 /// What the user must do about an [`Error`]: [`Error::remedy`].
 ///
-/// | remedy | errors |
-/// |---|---|
-/// | [`Continue`](Self::Continue) | `Timeout` |
-/// | [`Call`](Self::Call) | `OutOfRange`, `LengthsDiffer`, `FieldsAccumulated`, `NoSuchRank`, `DuplicateRank`, `NotInGroup`, `Asymmetric`, `BadList`, `BadRegions`, `CountZero`, `TagTooLarge`, `NoSuchCounter`, `BadBase`, `UnitZero`, `UnitUnaligned`, `WrongWindow`, `NotDirect`, `WrongLength`, `ElementTooLarge` |
-/// | [`Room`](Self::Room) | `ArenaFull`, `MemoryFull`, `TooManyPieces`, `TooManyLocks`, `TooManyRequests`, `QueueFull`, `TooManyWindows`, `TooManyAttached` |
-/// | [`Order`](Self::Order) | `EpochOpen`, `EpochAbandoned`, `Exposed`, `RequestActive`, `RequestInactive`, `Unmatched`, `MemoryInUse`, `NotAttached`, `CollectiveUnfinished` |
-/// | [`Peer`](Self::Peer) | `PeerLost`, `PeerLeft` |
-/// | [`Report`](Self::Report) | `Link`, but for a bad ring or session, which are the call's |
+/// * [`Continue`](Self::Continue): `Timeout`.
+/// * [`Call`](Self::Call): `OutOfRange`, `LengthsDiffer`, `FieldsAccumulated`, `NoSuchRank`,
+///   `DuplicateRank`, `NotInGroup`, `Asymmetric`, `BadList`, `BadRegions`, `CountZero`,
+///   `TagTooLarge`, `NoSuchCounter`, `BadBase`, `UnitZero`, `UnitUnaligned`, `WrongWindow`,
+///   `NotDirect`, `WrongLength`, `ElementTooLarge`.
+/// * [`Room`](Self::Room): `ArenaFull`, `MemoryFull`, `TooManyPieces`, `TooManyLocks`,
+///   `TooManyRequests`, `QueueFull`, `TooManyWindows`, `TooManyAttached`.
+/// * [`Order`](Self::Order): `EpochOpen`, `EpochAbandoned`, `Exposed`, `RequestActive`,
+///   `RequestInactive`, `Unmatched`, `MemoryInUse`, `NotAttached`, `CollectiveUnfinished`.
+/// * [`Peer`](Self::Peer): `PeerLost`, `PeerLeft`.
+/// * [`Report`](Self::Report): `Link`, but for a bad ring or session, which are the call's.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Remedy {

@@ -3,12 +3,12 @@
 //! Each rank is the leader of a session, and of a group in it, which bear its number; what it
 //! starts is in them unless it goes to some of its own. Three things end what is there:
 //!
-//! | when | who | what |
-//! |---|---|---|
-//! | the rank's process has ended | the launcher | kills its group, before the number can be another's |
-//! | a rank is lost, or the time of the others is up | the launcher | kills their groups, and what else is in their sessions |
-//! | the launcher has ended, in whatever way | the kernel | kills the processes that the launcher has started |
-//! | the same | the [`Keeper`] | kills the groups and the sessions |
+//! * The rank's process has ended: the launcher kills its group, before the number can be
+//!   another's.
+//! * A rank is lost, or the time of the others is up: the launcher kills their groups, and what
+//!   else is in their sessions.
+//! * The launcher has ended, in whatever way: the kernel kills the processes that the launcher has
+//!   started, and the [`Keeper`] kills the groups and the sessions.
 //!
 //! A session has no terminal: what is typed there as a signal comes to the launcher, which passes
 //! it on, and rank 0 can read what is typed although it is not in the terminal's own group. What

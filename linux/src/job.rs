@@ -2,8 +2,8 @@
 //!
 //! | started by | rank, ranks | memory |
 //! |---|---|---|
-//! | `flagpost-run` | `FLAGPOST_RANK`, `FLAGPOST_RANKS` | the memfd that it inherited as `FLAGPOST_FD` |
-//! | Open MPI's `mpiexec` | `OMPI_COMM_WORLD_RANK`, `_SIZE` | a named segment, see [`named`](crate::named) |
+//! | `flagpost-run` | `FLAGPOST_RANK`, `FLAGPOST_RANKS` | the inherited memfd `FLAGPOST_FD` |
+//! | Open MPI's `mpiexec` | `OMPI_COMM_WORLD_RANK`, `_SIZE` | [`named`](crate::named) |
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` | the same |
 //! | MPICH's `mpiexec` | `PMI_RANK`, `PMI_SIZE` | the same |
 //! | nothing of these | one rank, alone | its own |

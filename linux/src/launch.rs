@@ -1,14 +1,15 @@
 //! Starting a job, and watching over it.
 //!
 //! # Steps
-//! | step | what |
-//! |---|---|
-//! | sweep | removes what killed jobs of other launchers have left in `/dev/shm` |
-//! | memory | a sealed memfd, or a file without a name, inherited by the ranks |
-//! | start | one process per rank, in a session of its own, bound to its processor; each is killed when the launcher dies |
-//! | watch | sleeps until a process ends (pidfd; looks every 50 ms where there are not enough descriptors) |
-//! | a rank dies | it is marked lost: the others' waits end with `PeerLost`; they have [`Job::grace`] to end by themselves |
-//! | the rest | is killed after that |
+//! * Sweep: the launcher removes what killed jobs of other launchers have left in `/dev/shm`.
+//! * Memory: a sealed memfd, or a file without a name, which the ranks inherit.
+//! * Start: one process per rank, in a session of its own, bound to its processor. Each is killed
+//!   when the launcher dies.
+//! * Watch: the launcher sleeps until a process ends, by pidfds. Where there are not enough
+//!   descriptors it polls every 50 ms.
+//! * A rank dies: the launcher marks it lost. The others' waits end with `PeerLost`; they have
+//!   [`Job::grace`] to end by themselves.
+//! * The rest is killed after that.
 //!
 //! A rank is dead if its process was ended by a signal or with a status other than 0; with 0,
 //! between joining and leaving; or with 0, without having joined, while others have.

@@ -2,16 +2,18 @@
 //! there.
 //!
 //! # Steps
-//! | step | who | what |
-//! |---|---|---|
-//! | sweep | each rank | removes segments of this user that no process has locked: left-overs of jobs that were killed |
-//! | open | each rank | makes or opens `flagpost-<user>-<job>` in `/dev/shm`, mode 0600 |
-//! | check | each rank | it is this user's, and nobody else may open it |
-//! | lock | each rank | shared; then the name must still mean this file |
-//! | size | each rank | grows it to its size: the same for all |
-//! | reserve | each rank | takes room for the control words and its own region, or says what is missing |
-//! | map | each rank | and says that it has arrived; that it is lost, if there was no room |
-//! | unlink | the last to arrive | from here on the memory is gone with the last process |
+//! * Sweep: each rank removes segments of this user that no process has locked. They are left over
+//!   from jobs that were killed.
+//! * Open: each rank makes or opens `flagpost-<user>-<job>` in `/dev/shm`, mode 0600.
+//! * Check: each rank checks that the segment is this user's, and that no other user may open it.
+//! * Lock: each rank takes a shared lock; then the name must still mean this file.
+//! * Size: each rank grows the segment to its size, which is the same for all.
+//! * Reserve: each rank takes room for the control words and its own region, or says what is
+//!   missing.
+//! * Map: each rank maps the segment, and says that it has arrived; or that it is lost, if there
+//!   was no room.
+//! * Unlink: the last rank to arrive removes the name. From here on the memory is gone with the
+//!   last process.
 //!
 //! A job that is killed before its last rank has arrived leaves its segment behind, until the next
 //! start of any job of this user, in whatever way: `flagpost-run` sweeps as well, and a job of one.

@@ -9,7 +9,7 @@
 //! # Steps
 //! | who | acquire | write, release |
 //! |---|---|---|
-//! | any core | wait for `LOCK`, yielding | while it is `OWNER`; else the log was taken over: park |
+//! | any core | wait for `LOCK`, yielding | while it is `OWNER`; else the log is taken over: park |
 //! | the dying core, holding `LOCK` | take over at once | with the encoder `LAST_WORDS` |
 //! | the dying core, `LOCK` elsewhere | wait up to `PATIENCE` cycles, then take over | likewise |
 //!

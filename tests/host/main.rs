@@ -1,16 +1,16 @@
 //! The tests of the kernel and its links on the simulator, as one program: the conformance cases
 //! are generic, and each program that runs them compiles all of them again.
 //!
-//! | module | what |
-//! |---|---|
-//! | `sim`, `presets`, `scc`, `coherent`, `network` | every case, on each kind of chip |
-//! | `programs`, `matching`, `late`, `told` | random programs, compared with models of what they mean |
-//! | `hazards` | why each step is there: small programs with and without it, in every schedule |
-//! | `abandoned`, `bounds`, `held`, `lines`, `locks`, `many`, `own_piece`, `payload`, `rma`, `windows` | what no case can show |
-//! | `leaving` | ranks that leave or are lost, on a machine that knows of it |
-//! | `misuse`, `ranks` | wrong arguments, one call deeper; ranks of a larger world |
-//! | `sizes` | links with small tables |
-//! | `counts`, `pscw_costs` | how many accesses calls take |
+//! * `sim`, `presets`, `scc`, `coherent`, `network`: every case, on each kind of chip.
+//! * `programs`, `matching`, `late`, `told`: random programs, compared with models of what they
+//!   mean.
+//! * `hazards`: why each step is there. Small programs with and without it, in every schedule.
+//! * `abandoned`, `bounds`, `held`, `lines`, `locks`, `many`, `own_piece`, `payload`, `rma`,
+//!   `windows`: what no case can show.
+//! * `leaving`: ranks that leave or are lost, on a machine that knows of it.
+//! * `misuse`, `ranks`: wrong arguments, one call deeper; ranks of a larger world.
+//! * `sizes`: links with small tables.
+//! * `counts`, `pscw_costs`: how many accesses calls take.
 //!
 //! `FLAGPOST_DEEP=1` gives each combination more seeds ([`groups::seeds`]), and what takes minutes
 //! is ignored by default: `cargo xtask test --deep` runs both.

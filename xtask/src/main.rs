@@ -5,12 +5,12 @@
 //! | `commands/` | the commands, a file each |
 //! | `session`, `report` | what commands that run cases share; their tables and JSON |
 //! | `arguments` | which `--arg` the cases take |
-//! | `boot`, `log`, `protocol`, `run` | QEMU from start to verdict: process, bytes, records, outcome |
+//! | `boot`, `log`, `protocol`, `run` | QEMU from start to verdict: bytes, records, outcome |
 //! | `hang`, `monitor`, `symbols` | what a hung image was doing |
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
 //! | `tidy` | the check of comments and documents, and of arrows between crates |
-//! | `points`, `equivalent` | the mutation points of the sources; those that are argued to be equivalent |
+//! | `points`, `equivalent` | the mutation points of the sources; those argued to be equivalent |
 //! | `killers` | for each mutation point, the run that killed it last time |
 //! | `children` | the programs that this one starts: none outlives it |
 //! | `explorer` | the program that runs the cases on the simulator, built and called |

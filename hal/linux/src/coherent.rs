@@ -8,7 +8,7 @@
 //! | S1, S2, S8 | coherence: `read` is `load_bytes`, `write` is `store_bytes` |
 //! | S3 `drain` | a release fence: on x86_64 for the compiler only |
 //! | S4 `acquire` | an acquire fence: the same |
-//! | S7 `settle` | a sequentially consistent fence, on x86_64 a locked instruction: the store buffer empties |
+//! | S7 `settle` | a sequentially consistent fence; on x86_64 a locked instruction, see below |
 //! | S5 | fences are not moved across atomics, nor past the string instruction |
 //!
 //! What carries order is in [`order`], which is explored.

@@ -9,8 +9,10 @@
 //! | mode | for | shared words |
 //! |---|---|---|
 //! | [`Coherent`] | one host | atomics; no cache instructions |
-//! | [`SoftwareCoherent`] | memory that hosts share without coherence | past the caches, by cache instructions; no atomics, by type |
+//! | [`SoftwareCoherent`] | hosts that share memory, without coherence | past the caches |
 //! | [`Emulated`] | tests | as [`Coherent`]; cached accesses go to a private image per rank |
+//!
+//! [`SoftwareCoherent`] goes past the caches by cache instructions. It has no atomics, by type.
 //!
 //! # `unsafe`
 //! Lives in `segment` (one mapping), `bytes` (addresses in it), `cache` (cache instructions),

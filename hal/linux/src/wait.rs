@@ -3,9 +3,13 @@
 //! | phase | what | how long |
 //! |---|---|---|
 //! | look | looks at the words again and again | [`LOOKS`] looks, once per wait |
-//! | pause | looks, and lets the core's other thread run between two looks; where the processor can watch a line ([`Monitor`]), it does | about 1 ms |
-//! | yield | gives the processor to whoever else can run | [`YIELDS`] times |
-//! | sleep | [`SHORTEST`] some times ([`ALIKE`]), then twice as long as often, up to [`LONGEST`] | until something changes |
+//! | pause | looks; between two looks the core's other thread may run | about 1 ms |
+//! | yield | gives the processor to another process that can run | [`YIELDS`] times |
+//! | sleep | sleeps, longer each few times | until something changes |
+//!
+//! Where the processor can watch a line ([`Monitor`]), the rank watches it in its pauses. The first
+//! [`ALIKE`] sleeps take [`SHORTEST`] each. Each [`ALIKE`] sleeps later the time doubles, up to
+//! [`LONGEST`].
 //!
 //! Copies of 1 MiB take up to half a millisecond where processors are far from each other: such a
 //! wait must not end in a sleep. And no sleep is longer than about a tenth of what was waited.

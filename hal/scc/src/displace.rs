@@ -13,8 +13,8 @@
 //! # Steps
 //! | step | without it |
 //! |---|---|
-//! | interrupts off | what they read and clean disturbs the replacement state between our four reads |
-//! | `wbinvd` | a line dirty in L1 falls into the L2 in the middle of our reads, as the youngest of its set |
+//! | interrupts off | handlers' reads and cleaning disturb the replacement state meanwhile |
+//! | `wbinvd` | a line dirty in L1 falls into the L2 between our reads, as its set's youngest |
 //! | four reads per set, always in the same order | a line stays |
 //! | the first time: all sets, twice | see *cold ways* |
 //!

@@ -1,13 +1,13 @@
 //! The doorbell: bit 1 of a core's configuration register, which raises LINT0 there.
 //!
 //! # Steps
-//! | who | what | why |
+//! | core | step | reason |
 //! |---|---|---|
-//! | ringer | takes the target's test-and-set register | the configuration register has several writers |
+//! | ringer | takes the target's test-and-set register | several cores write what it guards |
 //! | ringer | sets bit 1 if it is clear | an interrupt that is pending already says it all |
 //! | target | sees bit 1, by the interrupt or by polling | |
 //! | target | clears it, under its own register | |
-//! | target | *then* looks at what it waits for | a ring in between would be lost otherwise (H8) |
+//! | target | *then* polls what it waits for | a ring in between would be lost otherwise (H8) |
 //!
 //! The last step is the caller's: [`Scc::wait_for_ring`] returns, and the caller looks. The
 //! port polls; an image whose handler of LINT0 clears the bit itself must not use `wait_for_ring`.

@@ -39,16 +39,26 @@
 //!
 //! | | hazard | remedy |
 //! |---|---|---|
-//! | H1 | the bypass to the own message buffer is not trusted | not used: own buffer like any other's. The tests' model refuses it |
-//! | H2 | a store that hits an MPBT line stays in L1, and is discarded | written through; or dropped before each store |
-//! | H3 | a stale line is written over fresh memory | no dirty line with the default mapping; else the kernel's rule |
+//! | H1 | the bypass to the own message buffer is not trusted | not used, see below |
+//! | H2 | a store that hits an MPBT line stays in L1, and is lost | write through, or drop before |
+//! | H3 | a stale line is written over fresh memory | no dirty line by default; see below |
 //! | H4 | the write-combining buffer keeps the last line | `drain` |
-//! | H5 | uncached and cached views of a line differ | one view per line, `settle` where the port mixes them |
-//! | H6 | a core waits for a register that it holds | interrupts masked; ascending order is the caller's |
+//! | H5 | uncached and cached views of a line differ | one view per line; `settle`, see below |
+//! | H6 | a core waits for a register that it holds | interrupts masked; see below |
 //! | H7 | no protection | the port writes two registers: lock and bit 1 of the configuration |
-//! | H8 | a level interrupt is lost or stuck | set if clear, under the lock; cleared before looking |
-//! | H9 | 16-byte neighbours failed | the kernel's: neighbours of several writers are words, each stored whole and uncached; what is longer has its lines for itself. The user's: where a chip pads packets, puts of more than 8 bytes by several origins go to lines of their own |
+//! | H8 | a level interrupt is lost or stuck | set if clear, under the lock; clear before polling |
+//! | H9 | 16-byte neighbours failed | the kernel's and the user's, see below |
 //! | H10 | 64-bit values tear | high, low, high; else words only |
+//!
+//! * H1: a core accesses its own message buffer as any other core's. The tests' model refuses the
+//!   bypass.
+//! * H3: the default mapping has no dirty line. With the others the kernel's rule holds.
+//! * H5: the port calls `settle` where it mixes two views.
+//! * H6: to take registers in ascending order is the caller's duty.
+//! * H9, in the kernel: neighbours of several writers are words, each stored whole and uncached.
+//!   What is longer has its lines for itself.
+//! * H9, for the user: where a chip pads packets, puts of more than 8 bytes by several origins go
+//!   to lines of their own.
 //!
 //! # What has been run
 //! The arithmetic is tested against the documents' tables for all 48 cores; the port against a

@@ -1,14 +1,20 @@
 //! Shared memory: words past the caches, bulk data through the write-combining buffer, cached data.
 //!
 //! # Which access is mapped how
-//! | call | memory type | and |
-//! |---|---|---|
-//! | `load_u8`, `load_u32`, `store_u8`, `store_u32` | uncached | |
-//! | `store_bytes` | MPBT, write through | 32 bytes leave as one packet: 122 cycles to memory, against 779 word by word |
-//! | `load_bytes`, a line or more | MPBT, after CL1INVMB | a line per packet |
-//! | `load_bytes`, less, or where lines come by themselves | uncached | spares the message lines in L1 |
-//! | `loads_lines` | | of message buffers that are message data: a line takes 59 cycles, a word 50; at the price of those lines in L1 |
-//! | `read`, `write` | as [`Mapping`] says | where lines come by themselves, a read behind message stores drains, and drops message lines |
+//! | call | memory type |
+//! |---|---|
+//! | `load_u8`, `load_u32`, `store_u8`, `store_u32` | uncached |
+//! | `store_bytes` | MPBT, write through |
+//! | `load_bytes`, a line or more | MPBT, after CL1INVMB: a line per packet |
+//! | `load_bytes` of less, or where lines are prefetched | uncached: keeps message lines in L1 |
+//! | `read`, `write` | as [`Mapping`] says |
+//!
+//! * `store_bytes`: 32 bytes leave as one packet. It takes 122 cycles to memory. Word by word it
+//!   would take 779.
+//! * `loads_lines` is true of message buffers that are message data, where no line is prefetched. A
+//!   poll of a line takes 59 cycles, of a word 50. The price: each poll drops the message lines in
+//!   L1.
+//! * `read` after message stores drains, and drops message lines, where lines are prefetched.
 //!
 //! With [`Mapping::Mpbt`] all of these are MPBT without write-through, and every store is preceded
 //! by CL1INVMB: a store that misses goes out, one that hits would stay in L1 until the next
@@ -29,7 +35,7 @@
 //! # Which coherence action does what
 //! | | `Mpbt`, `MpbtWriteThrough` | `Normal`, own memory |
 //! |---|---|---|
-//! | `write_back` | nothing: no store stays | [displacement](crate::displace), which drops the lines too |
+//! | `write_back` | nothing: no store stays | [displacement](crate::displace), drops lines |
 //! | `invalidate` | CL1INVMB: all message lines | the same: it writes back, too |
 //! | `drain` | W1 | W1 |
 //! | `acquire` | nothing: one access at a time | nothing |

@@ -15,9 +15,11 @@ use crate::registers::{self, CoreConfig, TileId};
 /// # Which one
 /// | | store through the cache | `write_back` + `drain` | `invalidate` |
 /// |---|---|---|---|
-/// | `Normal` | L1 or L2, when it hits | `wbinvd`, 4 reads per line; 0.5 M cycles for 64 KiB | the same |
+/// | `Normal` | L1 or L2, when it hits | `wbinvd`, 4 reads per line | the same |
 /// | `Mpbt` | drops all message lines, then out | 1 store | 1 cycle, and refills |
 /// | `MpbtWriteThrough` | out, and into L1 | 1 store | 1 cycle, and refills |
+///
+/// With `Normal`, 64 KiB take half a million cycles.
 ///
 /// The default is `MpbtWriteThrough`: publishing and refreshing, which every epoch does, cost next
 /// to nothing; no dirty line exists, so no eviction can destroy a neighbour's bytes (H3), and

@@ -11,7 +11,7 @@
 //! | CL1INVMB | all message lines of the core dropped, in one step |
 //! | write-back, invalidate of normal lines | of just these, where the chip displaces: see below |
 //! | a lock register | test-and-set |
-//! | configuration registers, FPGA counters | words of a line behind each core's message buffer, in no region |
+//! | configuration registers, FPGA counters | words after each core's buffer, in no region |
 //! | tile id | known; no step |
 //! | FPGA clock | the run's clock, an eighth of its rate |
 //!

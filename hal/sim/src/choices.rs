@@ -11,12 +11,14 @@
 //! | `f3:17` | line 17 is prefetched into core 3's cache |
 //! | `a3:17.4` | core 3's buffered store to line 17, from byte 4 on, arrives |
 //! | `l3:2` | word 2, and what is published with it, leaves core 3's combining buffer |
-//! | `d3:9.1` | part 1 of operation 9 of core 3 arrives, on a network; 65535: its immediate, or its failure |
+//! | `d3:9.1` | part 1 of operation 9 of core 3 arrives, on a network; 65535: see below |
 //! | `x3` | core 3's time budget runs out |
 //! | `t` | time passes: the budgets of all who are blocked run out |
 //!
-//! `/1/0` behind one says what the chip decided within it: which of several buffered words left,
-//! whether a load was early.
+//! In `d3:9.1` the part 65535 stands for the operation's immediate, or its failure.
+//!
+//! `/1/0` after a choice says what the chip decided within it: which of several buffered words
+//! left, whether a load was early.
 
 use std::fmt;
 use std::str::FromStr;

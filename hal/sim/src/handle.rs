@@ -7,14 +7,20 @@
 //! | call | steps |
 //! |---|---|
 //! | word load or store, atomic, register, bell, clock | 1 |
-//! | `load_bytes` | 1 per word, and per byte at unaligned ends; in timed mode 2 per whole line of a message buffer |
-//! | `store_bytes` | 1 per line touched, and 1 per group of words that leaves the combining buffer |
-//! | `read`, `write` | 1 per line touched; 1 per word where [`Caching::stores`](crate::Caching::stores) goes past the cache |
-//! | `write_back`, `invalidate` | 1 per line that is dirty, or cached; at least 1 per span that is not empty; `invalidate` of everything is 1 |
+//! | `load_bytes` | 1 per word, and per byte at unaligned ends; see below |
+//! | `store_bytes` | 1 per line touched, and 1 per group that leaves the combining buffer |
+//! | `read`, `write` | 1 per line touched; or 1 per word, see below |
+//! | `write_back`, `invalidate` | 1 per line that is dirty, or cached; see below |
 //! | `drain` | 1, and 1 per further parcel or group that is placed |
 //! | `relax` | 1; it may wait after it |
 //! | `spend` | 1 in timed mode, else 0 |
 //! | `cores`, `core`, sizes, `hertz`, `called` | 0: they are known |
+//!
+//! * `load_bytes` in timed mode: 2 steps per whole line of a message buffer.
+//! * `read`, `write`: 1 step per word where [`Caching::stores`](crate::Caching::stores) goes past
+//!   the cache.
+//! * `write_back`, `invalidate`: at least 1 step per span that is not empty. `invalidate` of
+//!   everything is 1 step.
 //!
 //! Every method is `#[track_caller]`, so that timelines name the line of the kernel or test that
 //! asked, not this file. (Calls that go through the HAL's own code, `try_lock` and the drop of

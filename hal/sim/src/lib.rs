@@ -49,15 +49,17 @@
 //! ```
 //!
 //! # What is modelled (details in `machine/`)
-//! | what | how unkind |
-//! |---|---|
-//! | memory, registers | seeded garbage at the start, never zero |
-//! | cache | whole 32-byte lines, one dirty bit; hits never look at memory; evictions at random steps |
-//! | bulk store | one-line combining buffer; words leave in random groups; only another line, a full line or `drain` empties it |
-//! | word store | `scc`: immediately. `weak`: arrives any time later, in any order between words |
-//! | load | `scc`: immediately. `weak`: may be early, that is, old, until `acquire` |
-//! | `+fill` | a line that was dropped may be prefetched again |
-//! | polling | `relax` blocks until a watched word differs, so a deadlock is that no core can continue |
+//! * Memory and registers: seeded garbage at the start, never zero.
+//! * Cache: whole 32-byte lines with one dirty bit. Hits never read memory. Lines are evicted at
+//!   random steps.
+//! * Bulk store: a combining buffer of one line. Words leave in random groups. Only a store to
+//!   another line, a full line or `drain` empties the buffer.
+//! * Word store: in `scc` it arrives immediately. In `weak` it arrives any time later, in any order
+//!   between words.
+//! * Load: in `scc` it reads immediately. In `weak` it may be early, that is, old, until `acquire`.
+//! * `+fill`: a line that was dropped may be prefetched again.
+//! * Polling: `relax` blocks until a watched word differs. So a deadlock is that no core can
+//!   continue.
 //!
 //! Not modelled: instruction fetch, cache geometry, faults of the hardware.
 //!
@@ -66,10 +68,11 @@
 //! |---|---|---|
 //! | `profile` | order of stores and loads; prefetching | `scc` |
 //! | `line` | bytes per line: 4 to 64 | 32 |
-//! | `caching` | what `invalidate` and `write_back` do beyond their duty, and where cached stores go: [`Caching`] | `plain` |
+//! | `caching` | side effects of cache actions, and where stores go: [`Caching`] | `plain` |
 //! | `publish` | bytes of a bulk store that are never torn: 4 to 32 | 4 |
 //! | `registers` | whether there are test-and-set registers | yes |
-//! | `evictions`, `prefetches`, `drains`, `leaves` | how often the chip acts on its own account | 16, 32, 256, 0 |
+//! | `evictions`, `prefetches` | how often the chip does them by itself | 16, 32 |
+//! | `drains`, `leaves` | the same | 256, 0 |
 //! | `mesh`, `controllers`, `latencies` | places and times | the SCC's |
 //!
 //! [`Preset`] names sets of them that stand for chips.

@@ -6,14 +6,14 @@
 //! schedules, searches and timelines. [`Nic`] is a [`Fabric`](flagpost_hal::fabric::Fabric).
 //!
 //! # What is modelled (`machine/network/mod.rs`)
-//! | what | how unkind |
-//! |---|---|
-//! | put | a part per line, each placed any time later, in any order with all others |
-//! | get | a part per line: loaded any time later, stored at the origin any time after |
-//! | operation on a cell | done any time later; its answer comes any time after |
-//! | immediate | any time behind the data of its own operation, before or behind those of others; waits while the target's completion queue is full or the target has not opened its end |
-//! | send queue | bounded: refuses |
-//! | a target that has [dropped out](Nic::drop_out) | what is in flight to it fails, any time later |
+//! * Put: a part per line. Each part is placed any time later, in any order with all others.
+//! * Get: a part per line. Each is loaded any time later, and stored at the origin any time after.
+//! * Operation on a cell: done any time later. Its answer arrives any time after.
+//! * Immediate: it arrives any time after the data of its own operation, before or after those of
+//!   others. It waits while the target's completion queue is full, or the target has not opened its
+//!   end.
+//! * Send queue: bounded. It refuses.
+//! * A target that has [dropped out](Nic::drop_out): what is in flight to it fails, any time later.
 //!
 //! The memory of a core is its registered memory; no cache lies over it. The knobs are a
 //! [`Wire`](crate::Wire).

@@ -4,15 +4,26 @@
 //! model of the chip. Where sources disagree or say nothing, the less convenient is taken. Facts
 //! and sources: docs/hardware.md B1, B2 and B4, and the keys there.
 //!
-//! | preset | stands for | what is known | what is assumed |
-//! |---|---|---|---|
-//! | `scc-wb`, `scc-wt` | SCC, message-buffer memory without and with write-through, as the SCC port maps it | stores that hit may stay in L1, stores that miss go out through the write-combining buffer; one instruction drops all such lines (docs/hardware.md H2) | `scc-wt`: prefetch at any time |
-//! | `scc-normal` | SCC, ordinary cached memory | no allocation on write misses; lines are cleaned by displacement, which drops them, and others with them (BF, sccmem) | which others: all |
-//! | `tensix-bh` | Tenstorrent Blackhole | four lines of 16 bytes, written through; `fence` drops all (TT-cache); 16 bytes travel whole, longer writes in any order (TT-ISA) | that loads may be early |
-//! | `et` | Esperanto ET-SoC-1 | lines of 64 bytes, operations by address; 8 bytes travel whole (ET). Sources disagree about `evict_va`: here it saves | stores and loads as weak as RISC-V allows |
-//! | `cxl` | hosts on a CXL pool, not coherent with each other | lines of 64 bytes, `clflushopt` saves and drops, prefetch at any time, 8 bytes travel whole, no atomic reaches a peer | order as weak as `movnti` and `clflushopt` allow |
-//! | `rp2040` | RP2040 and other small chips | no data caches; accesses in order; spinlocks as registers (RP-PAC) | |
-//! | `arm-m7` | Cortex-M7 and its kind | lines of 32 bytes; invalidating by address loses; prefetch at any time; words travel whole | order as weak as Arm allows |
+//! * `scc-wb`, `scc-wt`: the SCC's message-buffer memory without and with write-through, as the SCC
+//!   port maps it. Known: stores that hit may stay in L1. Stores that miss go out through the
+//!   write-combining buffer. One instruction drops all such lines (docs/hardware.md H2). Assumed,
+//!   for `scc-wt`: prefetch at any time.
+//! * `scc-normal`: the SCC's ordinary cached memory. Known: no allocation on write misses. Lines
+//!   are cleaned by displacement, which drops them, and others with them (BF, sccmem). Assumed: the
+//!   others are all.
+//! * `tensix-bh`: Tenstorrent Blackhole. Known: four lines of 16 bytes, written through; `fence`
+//!   drops all (TT-cache). 16 bytes travel whole, longer writes in any order (TT-ISA). Assumed:
+//!   loads may be early.
+//! * `et`: Esperanto ET-SoC-1. Known: lines of 64 bytes, operations by address; 8 bytes travel
+//!   whole (ET). Sources disagree about `evict_va`: here it saves. Assumed: stores and loads are as
+//!   weak as RISC-V allows.
+//! * `cxl`: hosts on a CXL pool, not coherent with each other. Known: lines of 64 bytes;
+//!   `clflushopt` saves and drops; prefetch at any time; 8 bytes travel whole; no atomic reaches a
+//!   peer. Assumed: the order is as weak as `movnti` and `clflushopt` allow.
+//! * `rp2040`: RP2040 and other small chips. Known: no data caches; accesses in order; spinlocks as
+//!   registers (RP-PAC).
+//! * `arm-m7`: Cortex-M7 and its kind. Known: lines of 32 bytes; invalidating by address loses
+//!   stores; prefetch at any time; words travel whole. Assumed: the order is as weak as Arm allows.
 //!
 //! `network` is no chip at all: hosts that reach each other by operations of their network, in any
 //! order (`nic.rs`).

@@ -8,9 +8,9 @@
 //! |---|---|---|
 //! | [`point!`](crate::point) | `point!("a.b.drain", { drain })` | left out |
 //! | | `point!("a.b.room", is_there_room(); else true)` | replaced |
-//! | [`order!`](crate::order) | `order!("a.b.data<flag", { data }, { flag })` | the other way round |
-//! | [`lock_point!`](crate::lock_point) | `lock_point!(site, try_lock(core))` | granted without taking anything |
-//! | [`site!`](crate::site) | a name handed to a function that holds the point for its callers | as there |
+//! | [`order!`](crate::order) | `order!("a.b.data<flag", { data }, { flag })` | swapped |
+//! | [`lock_point!`](crate::lock_point) | `lock_point!(site, try_lock(core))` | granted, but free |
+//! | [`site!`](crate::site) | a name for a function that holds its callers' point | as there |
 //!
 //! Names are `<module>.<operation>.<step>`, unique, and literal: `cargo xtask` finds them in the
 //! sources, and refuses a cache action, lock or ordering call outside of a point. A step that can

@@ -20,25 +20,33 @@
 //! # Guarantee
 //! Those of the link, by these means:
 //!
-//! | promise | by |
-//! |---|---|
-//! | a slot is found signalled only after what was fenced is in place | a fence is refused until all that was begun is done at its target |
-//! | an immediate is found after all earlier puts of its sender to the same rank | it is refused until those are done; its own data travel with it |
-//! | immediates of one rank come in order | the same |
-//! | nothing is lost | the rank that sends has a *credit* for each entry of the target's queue, which is given back when it is taken, or as soon as the network has room to |
-//! | signals get through to a rank that takes no immediates | they have no place in that queue: they are counted as they come |
+//! * A slot is found signalled only after what was fenced is in place: a fence is refused until all
+//!   earlier operations are done at their targets.
+//! * An immediate is found after all earlier puts of its sender to the same rank: the immediate is
+//!   refused until those are done. Its own data travel with it.
+//! * Immediates of one rank arrive in order: by the same means.
+//! * Nothing is lost: the sender has a *credit* for each entry of the target's queue. The target
+//!   gives the credit back when it takes the entry, or as soon as the network has room for that.
+//! * Signals reach a rank that takes no immediates: they have no place in that queue, and are
+//!   counted as they arrive.
 //!
 //! # Steps
 //! | call | what is posted | done when |
 //! |---|---|---|
 //! | `put` | a store | immediately; `fence` and `flush` wait for its completion |
-//! | `get` | loads into registered memory, a piece at a time | the piece has come and is copied out |
-//! | `amo` | an operation on a cell; half a cell that is added to: as `update` | its answer has come |
-//! | `update` | a load of the cell, then compare-and-swap until it finds what was loaded | the swap's answer has come |
-//! | `watch` | once own memory shows that it may have come to it: a load of the own cell | its answer has come |
+//! | `get` | loads into registered memory, piece by piece | the piece has come and is copied out |
+//! | `amo` | an operation on a cell; for half a cell as `update` | its answer has come |
+//! | `update` | a load of the cell; then compare-and-swap, see below | the swap's answer has come |
+//! | `watch` | a load of the own cell, see below | its answer has come |
 //! | `put_immediate` | a store that brings an immediate | immediately |
 //! | `signal` | an immediate without a store: bit 31, the slot's number | immediately |
-//! | `progress` | an immediate, for every few that are taken: bits 31 and 30, a number of credits | immediately; if it is refused, the next call that polls for events posts it |
+//! | `progress` | credits: an immediate with bits 31 and 30, and their number | immediately |
+//!
+//! * `amo` does as `update` when it adds to half a cell.
+//! * `update` repeats the compare-and-swap until the cell has the value that was loaded before.
+//! * `watch` posts its load once own memory shows that the awaited value may be there.
+//! * `progress` posts credits for every few immediates that are taken. If the network refuses them,
+//!   the next call that polls for events posts them.
 //!
 //! What a rank does to itself is done in its own memory, except to cells: the network may not be
 //! coherent with the host's own atomic operations, so they are changed and read by the network

@@ -10,10 +10,12 @@
 //! # Steps
 //! | step | does | is left out if |
 //! |---|---|---|
-//! | publish | writes own dirty lines back | [`NO_STORE`](Assert::NO_STORE) |
-//! | flush | places own puts | [`NO_PRECEDE`](Assert::NO_PRECEDE) |
-//! | meet | a barrier: O(log p) | [`NO_PRECEDE`](Assert::NO_PRECEDE) and [`NO_SUCCEED`](Assert::NO_SUCCEED) |
-//! | refresh | invalidates own lines | [`NO_PRECEDE`](Assert::NO_PRECEDE), or the fence before had [`NO_PUT`](Assert::NO_PUT) |
+//! | publish | writes own dirty lines back | [`Assert::NO_STORE`] |
+//! | flush | places own puts | [`Assert::NO_PRECEDE`] |
+//! | meet | a barrier: O(log p) | [`Assert::NO_PRECEDE`] and [`Assert::NO_SUCCEED`] |
+//! | refresh | invalidates own lines | [`Assert::NO_PRECEDE`], or see below |
+//!
+//! Refresh is also left out if the fence before had [`Assert::NO_PUT`].
 //!
 //! In windows of the unified [model](crate::Model) publishing orders own stores, and refreshing is
 //! nothing.

@@ -1,11 +1,14 @@
 //! Flush and sync: what is done becomes visible before an epoch ends.
 //!
-//! | call | afterwards | cost |
-//! |---|---|---|
-//! | [`Lock::flush`] | what this rank put at the target is in its memory; what it gets is not older than what it got before | what the link takes; over `mapped` a drain and an acquire, and, while data that travel with notifications are on their way there, 1 load of the ring's head until the target has taken them |
-//! | [`Lock::flush_all`] | the same, at all targets | as above, once for each such target |
-//! | [`Lock::flush_local`], [`Lock::flush_local_all`] | buffers of earlier calls may be used again | none |
-//! | [`Window::sync`] | the owner's view of its own piece and what peers see agree | own lines of the piece |
+//! * [`Lock::flush`]: what this rank put at the target is in its memory. What this rank gets is not
+//!   older than what it got before. Cost: what the link takes. Over `mapped` that is a drain and an
+//!   acquire. While data that travel with notifications are on their way to the target, also 1 load
+//!   of the ring's head until the target has taken them.
+//! * [`Lock::flush_all`]: the same at all targets. Cost: the same, once for each such target.
+//! * [`Lock::flush_local`], [`Lock::flush_local_all`]: buffers of earlier calls may be used again.
+//!   Cost: none.
+//! * [`Window::sync`]: the owner's view of its own piece and what peers see agree. Cost: own lines
+//!   of the piece.
 //!
 //! A flush and a sync tell nobody: who is to look must be told, behind it (a notification, a
 //! barrier, a word that is put and that it looks at).

@@ -3,13 +3,22 @@
 //! # What there is
 //! | | blocks | request |
 //! |---|---|---|
-//! | nothing but telling | [`notify`](Window::notify) | `rput_notify` of no elements |
+//! | nothing but a notification | [`notify`](Window::notify) | `rput_notify` of no elements |
 //! | store | [`put_notify`](Window::put_notify) | [`rput_notify`](Window::rput_notify) |
 //! | load | [`get_notify`](Window::get_notify) | [`rget_notify`](Window::rget_notify) |
-//! | combine | [`accumulate_notify`](Window::accumulate_notify) | [`raccumulate_notify`](Window::raccumulate_notify) |
-//! | combine, and load what was | [`get_accumulate_notify`](Window::get_accumulate_notify) | [`rget_accumulate_notify`](Window::rget_accumulate_notify) |
-//! | the same, one element | [`fetch_and_op_notify`](Window::fetch_and_op_notify) | [`rfetch_and_op_notify`](Window::rfetch_and_op_notify) |
-//! | store one if it is as expected | [`compare_and_swap_notify`](Window::compare_and_swap_notify) | [`rcompare_and_swap_notify`](Window::rcompare_and_swap_notify) |
+//! | combine | [`accumulate_notify`] | [`raccumulate_notify`] |
+//! | combine, and load the old values | [`get_accumulate_notify`] | [`rget_accumulate_notify`] |
+//! | the same, one element | [`fetch_and_op_notify`] | [`rfetch_and_op_notify`] |
+//! | store one if it is as expected | [`compare_and_swap_notify`] | [`rcompare_and_swap_notify`] |
+//!
+//! [`accumulate_notify`]: Window::accumulate_notify
+//! [`raccumulate_notify`]: Window::raccumulate_notify
+//! [`get_accumulate_notify`]: Window::get_accumulate_notify
+//! [`rget_accumulate_notify`]: Window::rget_accumulate_notify
+//! [`fetch_and_op_notify`]: Window::fetch_and_op_notify
+//! [`rfetch_and_op_notify`]: Window::rfetch_and_op_notify
+//! [`compare_and_swap_notify`]: Window::compare_and_swap_notify
+//! [`rcompare_and_swap_notify`]: Window::rcompare_and_swap_notify
 //!
 //! # What a notice tells
 //! | of | the target that finds it |

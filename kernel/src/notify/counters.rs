@@ -18,15 +18,21 @@
 //! or exceeds" compares plain unsigned values.
 //!
 //! # Steps
-//! | call | core | in order | remote accesses |
-//! |---|---|---|---|
-//! | a notified access | origin | check the index against the target's number; the access; fence; add 1 to the cell | those of the access, and 1 atomic operation |
-//! | `set_num_notify` | all | take cells and clear them; tell all where they are, and how many (an allgather); give the former ones back | as [`World::allgather_with`] of 12 bytes |
-//! | `num_notify` | any | look into the own table | none |
-//! | `notify_value` | target | read the cell | none |
-//! | `reset_notify_value`, `set_notify_value` | target | swap | none |
-//! | [`expect_count`](Window::expect_count) … `start` | target | publish the request's lines | none |
-//! | `test`, `wait` | target | watch the cell; when it has come to the threshold: refresh the lines | none |
+//! | call | core | remote accesses |
+//! |---|---|---|
+//! | a notified access | origin | those of the access, and 1 atomic operation |
+//! | `set_num_notify` | all | as [`World::allgather_with`] of 12 bytes |
+//! | `num_notify` | any | none: looks into the own table |
+//! | `notify_value` | target | none: reads the cell |
+//! | `reset_notify_value`, `set_notify_value` | target | none: swaps |
+//! | [`Window::expect_count`] … `start` | target | none: publishes the request's lines |
+//! | `test`, `wait` | target | none |
+//!
+//! * A notified access: check the index against the target's number of counters; the access; fence;
+//!   add 1 to the cell.
+//! * `set_num_notify`: take cells and clear them; tell all ranks where they are, and how many (an
+//!   allgather); give the former cells back.
+//! * `test`, `wait`: watch the cell. When it has reached the threshold, refresh the lines.
 //!
 //! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the
 //! target's register), or 1 with native ones. The owner's own swap takes its own lock.
@@ -37,19 +43,29 @@
 //! first [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
 //!
 //! # The calls of others
-//! | [IntelMPI] | MPI 5.1 draft, 12.6 | here |
+//! | [IntelMPI] | MPI 5.1 draft, 12.6 | here, of a window |
 //! |---|---|---|
-//! | `MPIX_Win_create_notify(win, n)` | `set_num_notify` | [`window.set_num_notify(n)`](Window::set_num_notify) |
-//! | `MPIX_Win_free_notify(win)` | the same, of 0 | `window.set_num_notify(0)`, or [`Window::free`] |
-//! | | `get_num_notify` | [`window.num_notify(rank)`](Window::num_notify) |
-//! | `MPIX_Put_notify(…, i, win)`, `…_c` | `put_notify` | [`window.put_notify(to, index, data, Counter(i))`](Window::put_notify) |
-//! | `MPIX_Get_notify(…, i, win)`, `…_c` | `get_notify` | [`window.get_notify(from, index, into, Counter(i))`](Window::get_notify) |
+//! | `MPIX_Win_create_notify(win, n)` | `set_num_notify` | [`set_num_notify(n)`] |
+//! | `MPIX_Win_free_notify(win)` | the same, of 0 | `set_num_notify(0)`, [`Window::free`] |
+//! | | `get_num_notify` | [`num_notify(rank)`] |
+//! | `MPIX_Put_notify(…, i, win)`, `…_c` | `put_notify` | [`put_notify(…, Counter(i))`] |
+//! | `MPIX_Get_notify(…, i, win)`, `…_c` | `get_notify` | [`get_notify(…, Counter(i))`] |
 //! | | `accumulate_notify`, `get_accumulate_notify` | the same names |
-//! | `MPIX_Notify_get_value(win, i, &v)` | `get_notify_value` | [`window.notify_value(i)`](Window::notify_value) |
-//! | `MPIX_Notify_set_value(win, i, v)` | | [`window.set_notify_value(i, v)`](Window::set_notify_value) |
-//! | | `reset_notify_value` | [`window.reset_notify_value(i)`](Window::reset_notify_value) |
-//! | `MPIX_Win_get_notify_request(win, i, n, &r)` | a request | [`window.expect_count(range, i, n)`](Window::expect_count), `start` |
-//! | `MPI_Test(&r)`, `MPI_Wait(&r)`, `MPI_Waitany` | the same | [`CountRequest::test`], [`CountRequest::wait`], [`wait_any`] |
+//! | `MPIX_Notify_get_value(win, i, &v)` | `get_notify_value` | [`notify_value(i)`] |
+//! | `MPIX_Notify_set_value(win, i, v)` | | [`set_notify_value(i, v)`] |
+//! | | `reset_notify_value` | [`reset_notify_value(i)`] |
+//! | `MPIX_Win_get_notify_request(win, i, n, &r)` | a request | [`expect_count(…)`], `start` |
+//! | `MPI_Test(&r)`, `MPI_Wait(&r)` | the same | [`CountRequest::test`], [`CountRequest::wait`] |
+//! | `MPI_Waitany` | the same | [`wait_any`] |
+//!
+//! [`set_num_notify(n)`]: Window::set_num_notify
+//! [`num_notify(rank)`]: Window::num_notify
+//! [`put_notify(…, Counter(i))`]: Window::put_notify
+//! [`get_notify(…, Counter(i))`]: Window::get_notify
+//! [`notify_value(i)`]: Window::notify_value
+//! [`set_notify_value(i, v)`]: Window::set_notify_value
+//! [`reset_notify_value(i)`]: Window::reset_notify_value
+//! [`expect_count(…)`]: Window::expect_count
 //!
 //! # What does not compile
 //! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits

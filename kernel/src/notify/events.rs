@@ -21,12 +21,15 @@
 //! # Steps
 //! | call | core | in order | remote accesses |
 //! |---|---|---|---|
-//! | `post` | origin | fence; add 1 to the target's cell | 1 atomic operation |
-//! | [`put_event`](Window::put_event), [`Bound::put`] | origin | put; fence; add 1 | the data, and 1 atomic operation |
+//! | `post` | origin | fence; add 1 to the target's cell | 1 atomic |
+//! | [`Window::put_event`], [`Bound::put`] | origin | put; fence; add 1 | the data, 1 atomic |
 //! | `query` | target | read the own cell; less what was taken | none |
-//! | `wait` | target | watch the own cell until so many are there; take them | none |
+//! | `wait` | target | watch the own cell until enough posts are there; take them | none |
 //! | [`Bound::wait`] | target | publish the lines; as `wait`; refresh the lines | none |
-//! | [`Bound::expect`], [`Window::expect_event`] | target | `start`: publish; `test`: watch, take, refresh | none |
+//! | a request's `start` | target | publish the lines | none |
+//! | a request's `test` | target | watch the cell; take; refresh the lines | none |
+//!
+//! [`Bound::expect`] and [`Window::expect_event`] make a request.
 //!
 //! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the
 //! target's register), or 1 with native ones.
@@ -37,7 +40,7 @@
 //! | `event post (ev(i)[p])` | [`events.post(p, i)`](Events::post) |
 //! | `event wait (ev(i), until_count=k)` | [`events.wait(i, k)`](Events::wait) |
 //! | `call event_query (ev(i), c)` | [`events.query(i)`](Events::query) |
-//! | a coarray with an event of its own, assigned to: notified access | [`events.bind(&window, range, i)`](Events::bind), [`Bound::put`] |
+//! | a coarray with an event of its own, assigned to | [`Events::bind`], [`Bound::put`] |
 //!
 //! # Memory per rank
 //! Shared: 8 bytes per event, in whole lines. Private: a word per event. [`Events::free`] gives all

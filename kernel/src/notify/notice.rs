@@ -11,7 +11,7 @@
 //! | notice | of a put | of any other access |
 //! |---|---|---|
 //! | [`Tag`] | [`Link::put_immediate`] with the data | the access; `put_immediate` of nothing |
-//! | [`Counter`], [`Signal`] | the put; [`Link::fence`]; [`Link::amo`] on a cell of the target's | the same |
+//! | [`Counter`], [`Signal`] | the put; [`Link::fence`]; [`Link::amo`] at the target | the same |
 //!
 //! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is
 //! not.

@@ -4,13 +4,15 @@
 //! `Signal::add(i, 1)` is what a notification of counter `i` does. What differs is who decides on
 //! the value: the peer.
 //!
-//! | OpenSHMEM | here |
+//! | OpenSHMEM | here, of a window |
 //! |---|---|
-//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_SET, pe)` | `window.put_notify(pe, index, data, Signal::set(i, v))` |
-//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_ADD, pe)` | `window.put_notify(pe, index, data, Signal::add(i, v))` |
-//! | `shmemx_signal_set`, `shmemx_signal_add` | `window.notify(pe, Signal::set(i, v))`, `add` |
-//! | `shmem_signal_fetch(sig)` | [`window.signal_fetch(i)`](Window::signal_fetch) |
-//! | `shmem_signal_wait_until(sig, cmp, v)` | [`window.signal_wait_until(range, i, cmp, v)`](Window::signal_wait_until) |
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_SET, pe)` | `put_notify(pe, …, Signal::set(i, v))` |
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_ADD, pe)` | `put_notify(pe, …, Signal::add(i, v))` |
+//! | `shmemx_signal_set`, `shmemx_signal_add` | `notify(pe, Signal::set(i, v))`, `add` |
+//! | `shmem_signal_fetch(sig)` | [`signal_fetch(i)`](Window::signal_fetch) |
+//! | `shmem_signal_wait_until(sig, cmp, v)` | [`signal_wait_until(range, i, cmp, v)`] |
+//!
+//! [`signal_wait_until(range, i, cmp, v)`]: Window::signal_wait_until
 //!
 //! OpenSHMEM's words have 64 bits; [these have 32](super::counters#values). It has caches that are
 //! kept coherent, or none; here a wait says which elements it is about, as a request does.
@@ -24,9 +26,11 @@
 //! # Steps
 //! | call | core | in order | remote accesses |
 //! |---|---|---|---|
-//! | signal | origin | the access; fence; add to the cell, or swap it | those of the access, and 1 atomic operation |
+//! | signal | origin | the access; fence; add to the cell, or swap it | see below |
 //! | `signal_fetch` | target | read the cell | none |
 //! | `signal_wait_until` | target | publish the lines; watch the cell; refresh the lines | none |
+//!
+//! A signal takes the remote accesses of the access, and 1 atomic operation.
 //!
 //! # Evidence
 //! Cases `counters.signal*` and `small.signal*`.

@@ -5,14 +5,18 @@
 //! a dynamic window ([`DynamicWindow::at`](crate::DynamicWindow::at)).
 //!
 //! # What there is
-//! | | blocks | request | any layout |
-//! |---|---|---|---|
-//! | store | [`put`](Rma::put) | [`rput`](Rma::rput) | [`put_layout`](Rma::put_layout) |
-//! | load | [`get`](Rma::get) | [`rget`](Rma::rget) | [`get_layout`](Rma::get_layout) |
-//! | combine | [`accumulate`](Rma::accumulate) | [`raccumulate`](Rma::raccumulate) | [`accumulate_layout`](Rma::accumulate_layout), [`raccumulate_layout`](Rma::raccumulate_layout) |
-//! | combine, and load what was | [`get_accumulate`](Rma::get_accumulate) | [`rget_accumulate`](Rma::rget_accumulate) | [`get_accumulate_layout`](Rma::get_accumulate_layout), [`rget_accumulate_layout`](Rma::rget_accumulate_layout) |
-//! | the same, one element | [`fetch_and_op`](Rma::fetch_and_op) | [`rfetch_and_op`](Rma::rfetch_and_op) | |
-//! | store one if it is as expected | [`compare_and_swap`](Rma::compare_and_swap) | [`rcompare_and_swap`](Rma::rcompare_and_swap) | |
+//! | | blocks | request |
+//! |---|---|---|
+//! | store | [`Rma::put`] | [`Rma::rput`] |
+//! | load | [`Rma::get`] | [`Rma::rget`] |
+//! | combine | [`Rma::accumulate`] | [`Rma::raccumulate`] |
+//! | combine, and load the old values | [`Rma::get_accumulate`] | [`Rma::rget_accumulate`] |
+//! | the same, one element | [`Rma::fetch_and_op`] | [`Rma::rfetch_and_op`] |
+//! | store one if it is as expected | [`Rma::compare_and_swap`] | [`Rma::rcompare_and_swap`] |
+//!
+//! Elements of any layout: [`Rma::put_layout`], [`Rma::get_layout`], [`Rma::accumulate_layout`],
+//! [`Rma::get_accumulate_layout`]; and by a request [`Rma::raccumulate_layout`],
+//! [`Rma::rget_accumulate_layout`].
 //!
 //! How elements are changed: [`accumulate`]; when a request is done: [`request`]; what lies where:
 //! [`layout`].
@@ -34,7 +38,9 @@
 //! | accumulates, per piece of 32 bytes | its words | its line, if it changes | 1 |
 //! | on one element of up to 4 bytes | 1 | 1, if it changes | 1 |
 //! | on one element of 8 bytes | 2 | 1 or 2, if it changes | 1 |
-//! | elements of up to 4 bytes (of 8, where the machine's are as wide), with native atomics, per word | 1 | 1 compare-and-swap, if it changes | 0 |
+//! | with native atomics, per word | 1 | 1 compare-and-swap, if it changes | 0 |
+//!
+//! The last row is for elements of up to 4 bytes; or of 8, where the machine's atomics are as wide.
 //!
 //! A lock is taken and given back: two accesses to a register. Retries come on top.
 //!

@@ -17,10 +17,13 @@ pub trait Integer: Element {}
 /// | operation | integers | floats |
 /// |---|---|---|
 /// | [`SUM`](Self::SUM), [`PROD`](Self::PROD) | wrap around | round; concurrent ones in any order |
-/// | [`MIN`](Self::MIN), [`MAX`](Self::MAX) | of the type's order | a NaN gives way to a number; of equals, as 0 and -0, the former value stays |
+/// | [`MIN`](Self::MIN), [`MAX`](Self::MAX) | of the type's order | see below |
 /// | [`AND`](Self::AND), [`OR`](Self::OR), [`XOR`](Self::XOR) | bit by bit | do not compile |
 /// | [`REPLACE`](Self::REPLACE) | the operand | the operand |
 /// | [`NO_OP`](Self::NO_OP) | nothing: to read | nothing: to read |
+///
+/// `MIN` and `MAX` of floats: a NaN gives way to a number. Of equals, as 0 and -0, the former value
+/// stays.
 ///
 /// Floats have no bits to combine:
 /// ```

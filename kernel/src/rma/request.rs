@@ -3,11 +3,13 @@
 //! # When a request is done
 //! | call | when it is done |
 //! |---|---|
-//! | `rput` | the data have left: the slice may be changed. They are placed when the epoch says so |
+//! | `rput` | the data have left: the slice may be changed |
 //! | `rget` | the slice is filled |
 //! | `raccumulate` | the elements are changed |
 //! | `rget_accumulate` | the elements are changed, and the slice is filled |
 //! | `r…_notify` | the same, and the target is told |
+//!
+//! The data of an `rput` are placed when the epoch says so.
 //!
 //! A request borrows its slices, and its epoch (its window, if it needs none), until it is gone:
 //! nothing is read before it is there, and no epoch ends before its requests.

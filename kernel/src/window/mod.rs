@@ -1,11 +1,14 @@
 //! Windows: memory that every rank gives to all.
 //!
 //! # Kinds
-//! | kind | made by | where its memory lies | state per rank, beside the epochs' |
+//! | kind | made by | memory | state per rank, beside the epochs' |
 //! |---|---|---|---|
 //! | allocated | [`World::allocate`] | under the same key everywhere | O(1) |
-//! | created | [`World::create`] | in what each rank has [reserved](World::reserve), at any line, of any length | 4 p words |
-//! | dynamic | [`World::dynamic`] | in what each rank has attached since, without the others | see [`DynamicWindow`] |
+//! | created | [`World::create`] | what each rank has [reserved](World::reserve) | 4 p words |
+//! | dynamic | [`World::dynamic`] | what each rank has attached since | see [`DynamicWindow`] |
+//!
+//! The piece of a created window may begin at any line and have any length. Ranks attach memory to
+//! a dynamic window without the others.
 //!
 //! Where a link reaches peers' memory by plain loads and stores, an allocated or created window is
 //! *shared* as well: [`Window::peer`].

@@ -2,12 +2,16 @@
 //!
 //! | | [`Separate`](Model::Separate), the default | [`Unified`](Model::Unified) |
 //! |---|---|---|
-//! | the owner's loads and stores ([`Local`](crate::Local)) | through its cache | past its cache |
-//! | what peers put | is seen once the epoch or request has ended | is seen at once, and for certain after the epoch or request |
-//! | own stores while peers may put | are refused, or lose ([`Error::Exposed`](crate::Error::Exposed)) | are as good as peers' puts |
+//! | the owner's accesses ([`Local`](crate::Local)) | through its cache | past its cache |
+//! | what peers put is seen | when the epoch or request has ended | immediately; see below |
+//! | own stores while peers may put | are refused, or lose | are as good as peers' puts |
 //! | `post`, a request's start, … | write lines back, drain | order earlier stores |
 //! | `wait`, a match, … | invalidate lines | nothing |
-//! | good for | data that are read or written often between epochs | flags, counters, data that pass through |
+//! | good for data that | are accessed often between epochs | pass through; flags, counters |
+//!
+//! In the unified model what peers put may be seen immediately. The owner sees it for certain after
+//! the epoch or request. In the separate one a store that is refused gives
+//! [`Error::Exposed`](crate::Error::Exposed).
 //!
 //! These are MPI-3's models of the same names, chosen per window. On a machine whose caches are
 //! coherent the actions of the separate model are empty, and the choice is one of rules only.

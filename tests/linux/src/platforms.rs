@@ -2,10 +2,13 @@
 //!
 //! | platform | mode | cases |
 //! |---|---|---|
-//! | `coherent` | coherent, words changed by atomics: the link of `flagpost_linux::run` | all but those that wait for a lock |
+//! | `coherent` | coherent, words changed by atomics, as by `flagpost_linux::run` | see below |
 //! | `coherent-locks` | coherent, words changed under locks | all |
 //! | `software-coherent` | the same, locks of plain words | all but those that need atomics |
 //! | `emulated` | the same, the chip's locks | all but those that need atomics |
+//!
+//! `coherent` runs all cases but those that wait for a lock. Its link is that of
+//! `flagpost_linux::run`.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,8 @@
 //! Comments and prose have at most 100 columns.
 //!
-//! Table rows may be longer, since they cannot be wrapped. So may code blocks in Markdown, and
-//! lines without a blank at which they could be wrapped, such as addresses and link definitions.
+//! Lines without a blank at which they could be wrapped may be longer, such as addresses and link
+//! definitions. In Markdown so may code blocks, and rows of tables, which cannot be wrapped. A row
+//! in a comment has to be shorter, or its table becomes a list: sources are read as they are.
 
 use super::prose::{Kind, Line, Prose};
 
@@ -14,14 +15,16 @@ pub(super) fn check(prose: &Prose) -> Vec<(usize, String)> {
         "columns with a comment"
     };
     let long = prose.lines.iter().filter(|line| {
-        line.columns > COLUMNS
-            && line.kind != Kind::Table
-            && !(prose.markdown && line.kind == Kind::Code)
-            && breakable(line)
+        let may_be_long = prose.markdown && line.kind != Kind::Text;
+        line.columns > COLUMNS && !may_be_long && breakable(line)
     });
     long.map(|line| {
         let columns = line.columns;
-        let what = format!("{columns} {what}, at most {COLUMNS}: wrap the line");
+        let remedy = match line.kind {
+            Kind::Table => "shorten the cells, or make a list",
+            Kind::Text | Kind::Code => "wrap the line",
+        };
+        let what = format!("{columns} {what}, at most {COLUMNS}: {remedy}");
         (line.number, what)
     })
     .collect()
@@ -56,14 +59,18 @@ mod tests {
     #[test]
     fn what_cannot_be_wrapped_may_be_longer() {
         let (long, words) = ("x".repeat(120), "word ".repeat(25));
-        let row = format!("//! | {words} |\n");
         let address = format!("//! https://{long}\n//! [key]: https://{long}\n");
         let code = format!("let x = \"{words}\";\n");
-        let source = format!("{row}{address}{code}");
+        let source = format!("{address}{code}");
         assert_eq!(Tree::findings(&[("a.rs", &source)]), [""; 0]);
         let fenced = format!("```text\n{words}\n```\n| {words} |\n* <https://{long}>\n");
         assert_eq!(Tree::findings(&[("a.md", &fenced)]), [""; 0]);
-        // A picture in a comment can be drawn narrower.
+        // A row and a picture in a comment can be made narrower.
+        let row = format!("//! | {words} |\n");
+        assert_eq!(
+            Tree::findings(&[("a.rs", &row)]),
+            ["a.rs:1: 132 columns with a comment, at most 100: shorten the cells, or make a list"]
+        );
         let picture = format!("//! ```text\n//! {words}\n//! ```\n");
         assert_eq!(Tree::findings(&[("a.rs", &picture)]).len(), 1);
     }

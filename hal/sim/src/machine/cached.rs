@@ -17,15 +17,17 @@
 //!
 //! That is a chip with plain caches. [`Caching`](crate::Caching) knows others:
 //!
-//! | knob | what is different |
-//! |---|---|
-//! | `saves` | `invalidate`, D: whole line to memory: I (O4 all the same: the caller must not rely on either) |
-//! | `drops` | `write_back`, C and D: I afterwards |
-//! | `writes-back-all` | `write_back`: the core's other lines as well, before those named |
-//! | `invalidates-all` | `invalidate`: all the core's lines, in one step; D of those not named: to memory |
-//! | `around` | `write`, I: the bytes to memory, still I |
-//! | `through` | `write`: the bytes to memory, and into the copy if there is one: C, never D |
-//! | `uncached` | `write`: the bytes to memory. `read`: fetch, and forget: always I |
+//! * `saves`: `invalidate` in D writes the whole line to memory: I. (O4 all the same: the caller
+//!   must not rely on either.)
+//! * `drops`: after `write_back` in C and D: I.
+//! * `writes-back-all`: `write_back` writes the core's other lines back as well, before those
+//!   named.
+//! * `invalidates-all`: `invalidate` takes all the core's lines, in one step. Lines in D that were
+//!   not named go to memory.
+//! * `around`: `write` in I stores the bytes to memory: still I.
+//! * `through`: `write` stores the bytes to memory, and into the copy if there is one: C, never D.
+//! * `uncached`: `write` stores the bytes to memory. `read` fetches the line, and forgets it.
+//!   Always I.
 //!
 //! # Oracles here
 //! A byte is stale if memory bears a younger stamp for it than the copy has seen. Stale bytes that

@@ -10,6 +10,8 @@
 //! last arrival that *intended* to change it. The write-back of a line also rewrites bytes that its
 //! core never stored to: their stamps stay, so the oracles see that something older lies there now.
 
+use std::ops::{Index, IndexMut};
+
 use crate::digest::Digest;
 use crate::mask::{Bytes, LINE_MAX, Mask, WORDS, bits, blend, span, word};
 use crate::rng::mix;
@@ -59,6 +61,33 @@ const WRITER: usize = 2;
 /// How many caches (and write-backs under way) hold a line dirty.
 const DIRTY: usize = 3;
 
+/// An array for each line, all of zeros. The host makes it when a line is first touched.
+///
+/// `vec![[0; N]; lines]` would write all of it at the start if `N` is more than 16.
+struct Table<T, const N: usize>(Vec<T>);
+
+impl<T: Copy + Default, const N: usize> Table<T, N> {
+    fn new(lines: usize) -> Self {
+        Self(vec![T::default(); lines * N])
+    }
+}
+
+impl<T, const N: usize> Index<usize> for Table<T, N> {
+    type Output = [T; N];
+
+    #[inline]
+    fn index(&self, line: usize) -> &[T; N] {
+        &self.0.as_chunks().0[line]
+    }
+}
+
+impl<T, const N: usize> IndexMut<usize> for Table<T, N> {
+    #[inline]
+    fn index_mut(&mut self, line: usize) -> &mut [T; N] {
+        &mut self.0.as_chunks_mut().0[line]
+    }
+}
+
 /// All lines of the chip. Separate tables, zeroed by the host on first touch, not one table of
 /// structs: a large memory then costs only what is used of it.
 pub(crate) struct Memory {
@@ -72,8 +101,8 @@ pub(crate) struct Memory {
     /// Lines that were touched in this run, and those of them that were written.
     touched: Vec<u32>,
     written: Vec<u32>,
-    bytes: Vec<Bytes>,
-    stamps: Vec<[u32; LINE_MAX]>,
+    bytes: Table<u8, LINE_MAX>,
+    stamps: Table<u32, LINE_MAX>,
     /// Former values of words; only in weak profiles.
     past: Option<Past>,
 }
@@ -117,8 +146,8 @@ impl Memory {
             about: vec![[0; 4]; lines],
             touched: Vec::new(),
             written: Vec::new(),
-            bytes: vec![[0; LINE_MAX]; lines],
-            stamps: vec![[0; LINE_MAX]; lines],
+            bytes: Table::new(lines),
+            stamps: Table::new(lines),
             past: weak.then(|| Past {
                 value: vec![[0; WORDS]; lines],
                 changed: vec![[0; WORDS]; lines],

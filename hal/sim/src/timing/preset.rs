@@ -3,13 +3,19 @@
 //! # Which figures are published
 //! Keys in brackets are those of the repository's `docs/hardware.md`.
 //!
-//! | set | published | assumed |
-//! |---|---|---|
-//! | `scc-eas` | clocks [PSCW-SCC]; message buffer 45 core + 8 n mesh cycles, DRAM 40 core + 8 n mesh + 46 memory, n = hops + 1, L1 hit 1 [EAS, recalled]; reading the clock 14 [BF]; a ring: at least 612 [BF] | registers cost what a message buffer word costs; a line costs what a word costs; service times |
-//! | `scc-mesh` | as `scc-eas` | as `scc-eas`; links are busy for three mesh cycles with each packet, request or answer |
-//! | `scc-barrelfish` | message buffer 57 + 5.6 h, own 20, line 79 + 5 h, own line 39; DRAM word 97 + 5 h, line 122 + 5 h, in core cycles [BF, fitted to its tables] | clocks (not stated there); registers; a fetched line costs what a word costs; service times |
-//! | `cxl` | a load takes 300 ns; devices measure 140 to 410 [Melody] | everything else |
-//! | `et`, `tensix-bh` | nothing | everything: the formulas of `scc-eas` with one clock of 1 GHz; for counting, not for time |
+//! * `scc-eas`. Published: clocks [PSCW-SCC]. Message buffer 45 core + 8 n mesh cycles, DRAM 40
+//!   core + 8 n mesh + 46 memory, n = hops + 1, L1 hit 1 [EAS, recalled]. Reading the clock 14
+//!   [BF]. A ring: at least 612 [BF]. Assumed: registers cost what a message buffer word costs; a
+//!   line costs what a word costs; service times.
+//! * `scc-mesh`: as `scc-eas`. Assumed, too: links are busy for three mesh cycles with each packet,
+//!   request or answer.
+//! * `scc-barrelfish`. Published, in core cycles: message buffer 57 + 5.6 h, own 20, line 79 + 5 h,
+//!   own line 39; DRAM word 97 + 5 h, line 122 + 5 h [BF, fitted to its tables]. Assumed: clocks
+//!   (not stated there); registers; a fetched line costs what a word costs; service times.
+//! * `cxl`. Published: a load takes 300 ns; devices measure 140 to 410 [Melody]. Assumed:
+//!   everything else.
+//! * `et`, `tensix-bh`. Published: nothing. Assumed: everything. They use the formulas of `scc-eas`
+//!   with one clock of 1 GHz. They are for counting, not for time.
 //!
 //! The SCC's contention: one access of a controller at a time, for its 46 memory cycles (no
 //! bandwidth figure was found); a tile serves an access in 8 core cycles (assumption of

@@ -13,14 +13,27 @@
 //! has locked some piece exclusively; the *local* one, at each rank, says which rank is the writer
 //! and counts readers. Both have a bit that says that a writer waits.
 //!
-//! | call | in order |
-//! |---|---|
-//! | [`lock_shared`](Window::lock_shared) | count in at the local word; if a writer waits: [stand aside](self#fairness), once; while the word has a writer: read it |
-//! | [`lock_exclusive`](Window::lock_exclusive) | unless this rank has another exclusive lock (whose count stays as long as this one wants it): count in at the global word; local word: 0 to writer. If all are locked, or the local word is not 0: if readers have it, set its bit; count out; read that word until it is free; again. The bits that it has set go with the lock, or with giving up |
-//! | [`lock_queued`](Window::lock_queued) | [line up](self#the-queue) at the target; then as `lock_exclusive` |
-//! | [`lock_all`](Window::lock_all) | count in at the global word; if a writer waits: stand aside, once; while the word has exclusive ones: read it |
-//! | own piece, locked | publish and refresh it |
-//! | [`unlock`](Lock::unlock) | flush; publish the own piece, if it is locked; take back what was counted: the local word, then, behind the last exclusive lock, the global word; pass the turn on in the queue |
+//! * [`lock_shared`](Window::lock_shared): the rank counts itself in at the local word. If a writer
+//!   waits, the rank [stands aside](self#fairness), once. While the word has a writer, the rank
+//!   reads the word.
+//! * [`lock_exclusive`](Window::lock_exclusive):
+//!   1. Unless this rank has another exclusive lock, it counts itself in at the global word. If it
+//!      has one, that one's count stays as long as this lock is wanted.
+//!   2. It changes the local word from 0 to writer.
+//!   3. If some rank has locked all pieces, or the local word is not 0: if readers have the word
+//!      that is in the way, the rank sets that word's bit. It counts itself out, reads that word
+//!      until it is free, and begins again.
+//!
+//!   The bits that the rank has set go when it gives the lock back, or gives up.
+//! * [`lock_queued`](Window::lock_queued): the rank [lines up](self#the-queue) at the target. Then
+//!   it does as `lock_exclusive`.
+//! * [`lock_all`](Window::lock_all): the rank counts itself in at the global word. If a writer
+//!   waits, the rank stands aside, once. While the word counts exclusive locks, the rank reads the
+//!   word.
+//! * A rank that locks its own piece publishes and refreshes it.
+//! * [`unlock`](Lock::unlock): the rank flushes. If the piece is its own, it publishes the piece.
+//!   It takes back what it has counted: at the local word, then, after its last exclusive lock, at
+//!   the global word. In a queue it passes the turn on.
 //!
 //! # Cost
 //! Atomic operations when nobody is in the way. Each takes 4 remote accesses where there are no

@@ -1,15 +1,15 @@
 //! The queue before an exclusive lock: who waits looks at its own memory.
 //!
 //! # Steps
-//! | call   | core   | in order                                                                              |
-//! |--------|--------|---------------------------------------------------------------------------------------|
-//! | lock   | origin | own turn: idle to waiting; own next: none; swap the target's tail; if there was        |
-//! |        |        | somebody: tell it who is next, and watch the own turn until it has come; then take the |
-//! |        |        | words                                                                                  |
-//! | unlock | origin | give the words back; pass the turn on                                                  |
-//! | pass on | origin | if nobody is next: the tail to none, if it is this rank. Else own turn: idle; next rank's |
-//! |        |        | turn: waiting to come. One that has given up is passed over: the same for its turn      |
-//! | give up | origin | own turn: waiting to gone; if it has come meanwhile: pass on                           |
+//! * Lock, at the origin: its turn changes from idle to waiting, its next becomes none. It swaps
+//!   itself into the target's tail. If a rank was there, the origin tells that rank which one is
+//!   next, and watches its own turn until that has come. Then it takes the words.
+//! * Unlock: the origin gives the words back, and passes the turn on.
+//! * Pass on: if no rank is next, the tail changes from this rank to none. Otherwise, or if the
+//!   tail is another rank: own turn becomes idle, the next rank's turn changes from waiting to
+//!   come. A next rank that has given up is passed over: the origin does the same for that rank's
+//!   turn.
+//! * Give up: own turn changes from waiting to gone. If the turn has come meanwhile, pass it on.
 //!
 //! # Invariants
 //! I1. A rank is in one queue of a window at a time: it has one `next` and one turn. One that gave

@@ -32,11 +32,14 @@
 //! # Strategies
 //! How a rank tells another is the window's [`Strategy`]:
 //!
-//! | strategy | `post`, per origin | `complete`, per target | memory per rank | needs |
-//! |---|---|---|---|---|
-//! | [`EpochSlots`], the default | 1 remote store | 1 remote store | 8 p bytes | nothing |
-//! | [`MatchVector`], as published | 4 remote accesses | 4 remote accesses, 4 own | p / 8 + 4 bytes | remote words under locks |
-//! | [`MatchingList`], for few neighbours | 1 remote atomic, at most k | 1 remote atomic, 1 own | 8 k + 8 bytes | k, the most posts that are under way to a rank |
+//! | strategy | `post`, per origin | `complete`, per target | memory per rank |
+//! |---|---|---|---|
+//! | [`EpochSlots`], the default | 1 remote store | 1 remote store | 8 p bytes |
+//! | [`MatchVector`], as published | 4 remote accesses | 4 remote, 4 own | p / 8 + 4 bytes |
+//! | [`MatchingList`] | 1 remote atomic, at most k | 1 remote atomic, 1 own | 8 k + 8 bytes |
+//!
+//! [`MatchVector`] needs remote words under locks. [`MatchingList`] is for few neighbours. It needs
+//! k: the most posts that are in flight to a rank.
 //!
 //! `start` and `wait` access no other rank. The module of each strategy has the counts to the
 //! access.

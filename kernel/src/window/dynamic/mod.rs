@@ -10,23 +10,26 @@
 //!     keep descriptors.
 //!
 //! # Shared words: the directory, at every rank
-//! | cell | what | who changes it |
+//! | cell | content | changed by |
 //! |---|---|---|
 //! | count | detaches so far (the id counter) | owner |
 //! | told | how often peers have said that a descriptor is out of date | peers |
 //! | per region: name | number of the attachment, above its length in bytes; 0: none | owner |
 //! | per region: key | the key of its memory | owner |
-//! | per 64 ranks: readers | one bit per rank that keeps descriptors of this one | peers set, owner clears |
+//! | per 64 ranks: readers | a bit per rank that keeps descriptors of this one | peers, owner |
+//!
+//! Peers set a bit of the readers; the owner clears them.
 //!
 //! All are cells, changed and read at once ([`Link::amo`]), an answered change before whatever
 //! follows.
 //!
 //! # Steps
-//! | call | core | in order |
-//! |---|---|---|
-//! | `attach` | owner | publish the memory; its key; its name |
-//! | `detach` | owner | no name; then `Counter`: count; `Invalidation`: take the readers, tell each; publish and refresh the memory |
-//! | access | origin | `Counter`: read the target's count; `Invalidation`: look at the own told. A descriptor that is kept and not out of date is used. Else: `Invalidation`: become a reader; read key, then name; keep it |
+//! * `attach`, at the owner: publish the memory; write its key; write its name.
+//! * `detach`, at the owner: clear the name. Then with `Counter`: raise the count. With
+//!   `Invalidation`: take the readers, and tell each. Then publish and refresh the memory.
+//! * Access, at the origin. With `Counter`: read the target's count. With `Invalidation`: read own
+//!   `told`. A descriptor that is kept and not out of date is used. If there is none: with
+//!   `Invalidation` become a reader; read the key, then the name; keep the descriptor.
 //!
 //! | call | remote operations, `Counter` | `Invalidation` |
 //! |---|---|---|

@@ -3,7 +3,7 @@
 //! # Arguments (QEMU's `-append`, words `name=value`)
 //! | word | meaning |
 //! |---|---|
-//! | `filter=TEXT` | only cases whose name contains TEXT; the `broken` ones only by their full name |
+//! | `filter=TEXT` | only cases whose name contains TEXT; a `broken` one only by its full name |
 //! | `seed=S` | delays each core's start by a pseudo-random time; 0, the default: no delay |
 //! | `mapping=M` | how windows are mapped: `normal`, the default, `mpbt`, `mpbt-wt` |
 //! | `list=1` | prints the cases and runs none |

@@ -4,14 +4,18 @@
 //! memory that is reached through each core's own default lookup table. A plain data structure:
 //! tests call one core after the other, in the order that they want to show.
 //!
-//! | | source |
+//! | rule | source |
 //! |---|---|
 //! | no allocation on a store that misses | docs/hardware.md A1 |
 //! | message data bypass the L2 and are tagged in L1 | A4 |
-//! | unused ways are filled first, then tree pseudo-LRU (or a random way) is replaced | A4 speaks of pseudo-LRU; "first" is an assumption, and the less convenient one |
+//! | a miss fills an unused way first | assumption, and the less convenient one |
+//! | else it replaces by tree pseudo-LRU, or a random way | A4 speaks of pseudo-LRU |
 //! | a dirty line that leaves L1 goes to the L2 if that has it, else to memory | assumption |
 //! | the bypass to the own message buffer must not be taken | A7, H1 |
-//! | bytes of a line that were not stored stay as they are; or, with [`Chip::that_pads`], a packet of more than 8 bytes is a whole line | A4 and A7, H9: both have been reported |
+//! | bytes of a line that were not stored stay as they are | A4 and A7, H9 |
+//! | or, with [`Chip::that_pads`], a packet of more than 8 bytes is a whole line | the same |
+//!
+//! Both of the last two have been reported.
 #![allow(
     dead_code,
     reason = "a model of the whole chip, of which tests use parts"
