@@ -21,7 +21,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use flagpost::{Config as WorldConfig, Error, Link, Rank, Request, Source, Tag, Window, World};
 use flagpost_hal::{CachedMemory, CoreId, Region};
-use flagpost_link::{Amo, Key, Op, Place, Refusal, Slot, Width};
+use flagpost_link::{
+    Access, Amo, Fast, Key, LocalMemory, Op, Place, Refusal, Slot, Slots, Telling, Waiting, Width,
+};
 use flagpost_sim::{Config, Sim};
 
 /// Bytes of a line, as on the SCC.
@@ -64,11 +66,9 @@ impl Link for Given {
     fn size(&self) -> u16 {
         1
     }
+}
 
-    fn connect(&self, _: Rank) -> Result<(), Refusal> {
-        Ok(())
-    }
-
+impl LocalMemory for Given {
     fn allocate(&self, bytes: u32, _: Place) -> Result<Key, Refusal> {
         let start = self.used.get();
         self.used.set(start + bytes.next_multiple_of(LINE as u32));
@@ -77,7 +77,7 @@ impl Link for Given {
 
     fn withdraw(&self, _: Key) {}
 
-    fn allocate_slots(&self, _: u32) -> Result<Slot, Refusal> {
+    fn allocate_slots(&self, _: Slots) -> Result<Slot, Refusal> {
         Ok(Slot(32))
     }
 
@@ -108,6 +108,12 @@ impl Link for Given {
     fn refresh(&self, _: Key, _: u32, _: u32) -> Result<(), Refusal> {
         Ok(())
     }
+}
+
+impl Access for Given {
+    fn connect(&self, _: Rank) -> Result<(), Refusal> {
+        Ok(())
+    }
 
     fn put(&self, _: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         self.write_local(key, offset, data)
@@ -133,6 +139,16 @@ impl Link for Given {
         Err(Refusal::BadCell { offset })
     }
 
+    fn fence(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn flush(&self, _: Option<Rank>) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Telling for Given {
     fn put_immediate(
         &self,
         to: Rank,
@@ -143,14 +159,6 @@ impl Link for Given {
         _: &Op,
     ) -> Result<(), Refusal> {
         Err(Refusal::Full(to))
-    }
-
-    fn fence(&self) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn flush(&self, _: Option<Rank>) -> Result<(), Refusal> {
-        Ok(())
     }
 
     fn signal(&self, _: Rank, _: Slot, _: u32) -> Result<(), Refusal> {
@@ -181,7 +189,9 @@ impl Link for Given {
     fn progress_aside(&self) -> Option<u32> {
         self.progress()
     }
+}
 
+impl Waiting for Given {
     fn relax(&self) {}
 
     fn now(&self) -> u64 {
@@ -192,6 +202,8 @@ impl Link for Given {
         1
     }
 }
+
+impl Fast for Given {}
 
 /// Stored to before and behind the call that is looked at.
 static MARK: AtomicU32 = AtomicU32::new(0);

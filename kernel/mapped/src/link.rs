@@ -4,7 +4,8 @@ use core::{cell::Cell, marker::PhantomData, panic::Location};
 
 use flagpost_hal::{Address, CoreId, Machine, Region};
 use flagpost_link::{
-    Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, order, point,
+    Access, Amo, Fast, Full, Heap, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot, Slots,
+    Telling, Waiting, Width, order, point,
 };
 
 use crate::{
@@ -226,17 +227,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     fn size(&self) -> u16 {
         self.machine.cores()
     }
+}
 
-    fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        let ready = self.poll(self.region_of(to)?.at(self.layout.ready));
-        if ready != self.session {
-            return Err(Refusal::NotReady(to));
-        }
-        // No acquire is needed: the next access to the peer is a store, or a load under a lock,
-        // which acquires.
-        Ok(())
-    }
-
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> LocalMemory
+    for Mapped<M, A, PEERS, PIECES>
+{
     fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
         let start = take(&self.memory, bytes, place)?;
         Ok(Key::new(start))
@@ -249,12 +244,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         self.memory.give_back(key.get());
     }
 
-    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
-        self.take_slots(count)
-    }
-
-    fn allocate_slots_of_pairs(&self) -> Result<Slot, Refusal> {
-        self.take_slots_of_pairs()
+    fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
+        match wanted {
+            Slots::Count(count) => self.take_slots(count),
+            Slots::OfPairs => self.take_slots_of_pairs(),
+        }
     }
 
     fn withdraw_slots(&self, first: Slot) {
@@ -309,6 +303,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         );
         Ok(())
     }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Access
+    for Mapped<M, A, PEERS, PIECES>
+{
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        let ready = self.poll(self.region_of(to)?.at(self.layout.ready));
+        if ready != self.session {
+            return Err(Refusal::NotReady(to));
+        }
+        // No acquire is needed: the next access to the peer is a store, or a load under a lock,
+        // which acquires.
+        Ok(())
+    }
 
     #[inline]
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
@@ -352,6 +360,144 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         self.change_cell(to, self.resolve(key, offset, 8)?, amo, width)
     }
 
+    fn update(
+        &self,
+        to: Rank,
+        key: Key,
+        offset: u32,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+        _: &Op,
+    ) -> Result<(), Refusal> {
+        self.change_bytes(to, self.resolve(key, offset, len)?, len, change)
+    }
+
+    fn fence(&self) -> Result<(), Refusal> {
+        // DRAIN: this is what a fence is.
+        point!("mapped.fence.drain", self.machine.drain());
+        self.drained();
+        Ok(())
+    }
+
+    #[inline]
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if let Some(rank) = to {
+            self.region_of(rank)?;
+        }
+        if self.has_settled(false) {
+            Ok(())
+        } else {
+            self.inline_placed(to)
+        }
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Telling
+    for Mapped<M, A, PEERS, PIECES>
+{
+    fn put_immediate(
+        &self,
+        to: Rank,
+        (key, offset): (Key, u32),
+        data: &[u8],
+        immediate: u32,
+        inline: bool,
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        let place = self.resolve(key, offset, data.len())?;
+        self.append(to, place, data, immediate, inline, op)
+    }
+
+    fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
+        self.signal_slot(to, slot, value)
+    }
+
+    fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
+        self.slot_reached(slot, value)
+    }
+
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        _: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        self.watch_cell(self.resolve(key, offset, 8)?, arrived)
+    }
+
+    fn progress(&self) -> Option<u32> {
+        self.take(false)
+    }
+
+    fn progress_aside(&self) -> Option<u32> {
+        self.take(true)
+    }
+
+    fn sender(&self) -> Option<Rank> {
+        self.layout.ring.of_pairs().then(|| self.sender.get())
+    }
+
+    fn catch_up(&self) {
+        // PLACE: a flush waits for it, and so does a producer that has heard of it.
+        point!("mapped.held.full", self.place_held());
+        if self.takes_long {
+            // ROOM: what is not taken any more is in the ring, and all the rest of it is free.
+            point!("mapped.long.full", self.tell_all_room());
+        }
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
+    for Mapped<M, A, PEERS, PIECES>
+{
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.machine.called(place);
+    }
+
+    #[inline]
+    fn look(&self) {
+        self.polled.look(&self.machine);
+    }
+
+    fn relax(&self) {
+        self.polled.relax(&self.machine, self.watched_bells());
+    }
+
+    fn begin_wait(&self) {
+        if M::COHERENT {
+            self.polled.forget();
+        }
+        self.polled.begin();
+    }
+
+    fn end_wait(&self) {
+        self.polled.looked();
+        self.machine.ended();
+    }
+
+    fn lost(&self) -> Option<Rank> {
+        Some(Rank::new(self.machine.lost()?.get()))
+    }
+
+    fn has_left(&self, rank: Option<Rank>) -> bool {
+        let core = rank.map(|rank| CoreId::new(rank.get()));
+        self.machine.has_left(core)
+    }
+
+    fn now(&self) -> u64 {
+        self.machine.cycles()
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        self.machine.hertz()
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Fast
+    for Mapped<M, A, PEERS, PIECES>
+{
     #[inline(always)]
     fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
         let place = self.resolve(key, offset, 4).ok()?;
@@ -390,63 +536,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         Some(self.changed(self.change_long(at, amo)?))
     }
 
-    fn update(
-        &self,
-        to: Rank,
-        key: Key,
-        offset: u32,
-        len: usize,
-        change: &mut dyn FnMut(&mut [u8]),
-        _: &Op,
-    ) -> Result<(), Refusal> {
-        self.change_bytes(to, self.resolve(key, offset, len)?, len, change)
-    }
-
-    fn watch(
-        &self,
-        key: Key,
-        offset: u32,
-        arrived: impl Fn(u32) -> bool,
-        _: &Op,
-    ) -> Result<Option<u32>, Refusal> {
-        self.watch_cell(self.resolve(key, offset, 8)?, arrived)
-    }
-
-    fn put_immediate(
-        &self,
-        to: Rank,
-        (key, offset): (Key, u32),
-        data: &[u8],
-        immediate: u32,
-        inline: bool,
-        op: &Op,
-    ) -> Result<(), Refusal> {
-        let place = self.resolve(key, offset, data.len())?;
-        self.append(to, place, data, immediate, inline, op)
-    }
-
     #[inline(always)]
     fn put_at_once(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
         self.append_at_once(to, place, data, immediate)
-    }
-
-    fn fence(&self) -> Result<(), Refusal> {
-        // DRAIN: this is what a fence is.
-        point!("mapped.fence.drain", self.machine.drain());
-        self.drained();
-        Ok(())
-    }
-
-    #[inline]
-    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        if let Some(rank) = to {
-            self.region_of(rank)?;
-        }
-        if self.has_settled(false) {
-            Ok(())
-        } else {
-            self.inline_placed(to)
-        }
     }
 
     #[inline]
@@ -459,80 +551,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         M::COHERENT && self.has_settled(true)
     }
 
-    fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
-        self.signal_slot(to, slot, value)
-    }
-
-    fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
-        self.slot_reached(slot, value)
-    }
-
-    fn progress(&self) -> Option<u32> {
-        self.take(false)
-    }
-
-    fn progress_aside(&self) -> Option<u32> {
-        self.take(true)
-    }
-
-    fn sender(&self) -> Option<Rank> {
-        self.layout.ring.of_pairs().then(|| self.sender.get())
-    }
-
-    fn catch_up(&self) {
-        // PLACE: a flush waits for it, and so does a producer that has heard of it.
-        point!("mapped.held.full", self.place_held());
-        if self.takes_long {
-            // ROOM: what is not taken any more is in the ring, and all the rest of it is free.
-            point!("mapped.long.full", self.tell_all_room());
-        }
-    }
-
     #[inline(always)]
     fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
         self.take_at_once(wanted, looks)
-    }
-
-    #[inline]
-    fn look(&self) {
-        self.polled.look(&self.machine);
-    }
-
-    fn relax(&self) {
-        self.polled.relax(&self.machine, self.watched_bells());
-    }
-
-    fn begin_wait(&self) {
-        if M::COHERENT {
-            self.polled.forget();
-        }
-        self.polled.begin();
-    }
-
-    fn end_wait(&self) {
-        self.polled.looked();
-        self.machine.ended();
-    }
-
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.machine.called(place);
-    }
-
-    fn lost(&self) -> Option<Rank> {
-        Some(Rank::new(self.machine.lost()?.get()))
-    }
-
-    fn has_left(&self, rank: Option<Rank>) -> bool {
-        let core = rank.map(|rank| CoreId::new(rank.get()));
-        self.machine.has_left(core)
-    }
-
-    fn now(&self) -> u64 {
-        self.machine.cycles()
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        self.machine.hertz()
     }
 }

@@ -7,7 +7,8 @@
 //!     their tickets.
 //! G3. No entry is lost or overwritten: a full ring refuses the producer, who has changed nothing;
 //!     or sent a part of long payload, and knows how much.
-//! G4. When [`flush`](flagpost_link::Link::flush) says so, inline payload is in its place as well.
+//! G4. When [`flush`](flagpost_link::Access::flush) says so, inline payload is in its place as
+//!     well.
 //! G5. Who takes an entry may store to what its producer has read before: that does not find it any
 //!     more.
 //!

@@ -5,7 +5,10 @@ use core::cell::{Cell, RefCell};
 use core::panic::Location;
 
 use flagpost_hal::fabric::{Fabric, Work};
-use flagpost_link::{Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, point};
+use flagpost_link::{
+    Access, Amo, Fast, Full, Heap, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot, Slots,
+    Telling, Waiting, Width, point,
+};
 
 use crate::{
     answers::{Answer, Answers, PLACE, PLACES, Purpose},
@@ -197,12 +200,11 @@ fn refusal(full: Full, bytes_per_unit: u32) -> Refusal {
 }
 
 impl<F: Fabric> Link for Networked<F> {
-    const LISTENS: bool = F::LISTENS;
-
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = CELL;
     const UPDATE: u32 = CELL;
     const DIRECT: bool = false;
+    const LISTENS: bool = F::LISTENS;
 
     fn rank(&self) -> Rank {
         Rank::new(self.fabric.core().get())
@@ -211,12 +213,9 @@ impl<F: Fabric> Link for Networked<F> {
     fn size(&self) -> u16 {
         self.fabric.cores()
     }
+}
 
-    fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        // Whatever is sent waits in the network until `to` has started.
-        self.peer(to).map(|_| ())
-    }
-
+impl<F: Fabric> LocalMemory for Networked<F> {
     fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
         let start = self.memory.take(bytes, place);
         start.map(Key::new).map_err(|full| refusal(full, 1))
@@ -226,7 +225,8 @@ impl<F: Fabric> Link for Networked<F> {
         self.memory.give_back(key.get());
     }
 
-    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
+    fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
+        let count = wanted.count(self.size());
         let first = self.numbers.take(count, Place::Symmetric);
         let first = first.map_err(|full| refusal(full, 4))?;
         let (start, count) = (first as usize, count.max(1) as usize);
@@ -271,6 +271,13 @@ impl<F: Fabric> Link for Networked<F> {
 
     fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         self.resolve(key, offset, bytes as usize).map(|_| ())
+    }
+}
+
+impl<F: Fabric> Access for Networked<F> {
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        // Whatever is sent waits in the network until `to` has started.
+        self.peer(to).map(|_| ())
     }
 
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
@@ -379,35 +386,27 @@ impl<F: Fabric> Link for Networked<F> {
         self.change_by_swaps(to, at, &mut change, op).map(|_| ())
     }
 
-    fn watch(
-        &self,
-        key: Key,
-        offset: u32,
-        arrived: impl Fn(u32) -> bool,
-        op: &Op,
-    ) -> Result<Option<u32>, Refusal> {
-        let own = self.rank();
-        let at = self.resolve(key, offset, CELL as usize)?;
-        if !op.is_under_way() {
-            self.look();
-            // A hint: what the network did is seen some time, whole or not.
-            let mut word = [0; 4];
-            self.fabric.read(at, &mut word);
-            let value = u32::from_le_bytes(word);
-            if !arrived(value) {
-                self.looks.note(at, value);
-                return Ok(None);
-            }
-        }
-        let value = self.amo(own, key, offset, Amo::Read, Width::Half, op)? as u32;
-        Ok(arrived(value).then_some(value))
-    }
-
     fn abandon(&self, op: &Op) {
         self.answers.abandon(op.begun.take());
         op.seen.set(0);
     }
 
+    fn fence(&self) -> Result<(), Refusal> {
+        // ORDER: this is what a fence is, on a network that orders nothing.
+        point!("network.fence.wait", self.kept(None)?);
+        Ok(())
+    }
+
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if let Some(rank) = to {
+            self.peer(rank)?;
+        }
+        point!("network.flush.wait", self.kept(to)?);
+        Ok(())
+    }
+}
+
+impl<F: Fabric> Telling for Networked<F> {
     fn put_immediate(
         &self,
         to: Rank,
@@ -451,20 +450,6 @@ impl<F: Fabric> Link for Networked<F> {
         Ok(())
     }
 
-    fn fence(&self) -> Result<(), Refusal> {
-        // ORDER: this is what a fence is, on a network that orders nothing.
-        point!("network.fence.wait", self.kept(None)?);
-        Ok(())
-    }
-
-    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        if let Some(rank) = to {
-            self.peer(rank)?;
-        }
-        point!("network.flush.wait", self.kept(to)?);
-        Ok(())
-    }
-
     fn signal(&self, to: Rank, slot: Slot, _: u32) -> Result<(), Refusal> {
         self.peer(to)?;
         if slot.0 as usize >= self.slots.borrow().len() {
@@ -498,8 +483,28 @@ impl<F: Fabric> Link for Networked<F> {
         reached()
     }
 
-    fn sender(&self) -> Option<Rank> {
-        self.sender.get()
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        op: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        let own = self.rank();
+        let at = self.resolve(key, offset, CELL as usize)?;
+        if !op.is_under_way() {
+            self.look();
+            // A hint: what the network did is seen some time, whole or not.
+            let mut word = [0; 4];
+            self.fabric.read(at, &mut word);
+            let value = u32::from_le_bytes(word);
+            if !arrived(value) {
+                self.looks.note(at, value);
+                return Ok(None);
+            }
+        }
+        let value = self.amo(own, key, offset, Amo::Read, Width::Half, op)? as u32;
+        Ok(arrived(value).then_some(value))
     }
 
     fn progress(&self) -> Option<u32> {
@@ -508,6 +513,17 @@ impl<F: Fabric> Link for Networked<F> {
 
     fn progress_aside(&self) -> Option<u32> {
         self.take()
+    }
+
+    fn sender(&self) -> Option<Rank> {
+        self.sender.get()
+    }
+}
+
+impl<F: Fabric> Waiting for Networked<F> {
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.fabric.called(place);
     }
 
     fn relax(&self) {
@@ -522,11 +538,6 @@ impl<F: Fabric> Link for Networked<F> {
         self.looks.unwatched();
     }
 
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.fabric.called(place);
-    }
-
     fn lost(&self) -> Option<Rank> {
         Some(Rank::new(self.fabric.lost()?.get()))
     }
@@ -539,3 +550,5 @@ impl<F: Fabric> Link for Networked<F> {
         self.fabric.ticks_per_second()
     }
 }
+
+impl<F: Fabric> Fast for Networked<F> {}

@@ -10,8 +10,8 @@
 //! # Steps
 //! | notice | of a put | of any other access |
 //! |---|---|---|
-//! | [`Tag`] | [`Link::put_immediate`] with the data | the access; `put_immediate` of nothing |
-//! | [`Counter`], [`Signal`] | the put; [`Link::fence`]; [`Link::amo`] on a cell of the target's | the same |
+//! | [`Tag`] | [`Telling::put_immediate`](flagpost_link::Telling::put_immediate) with the data | the access; `put_immediate` of nothing |
+//! | [`Counter`], [`Signal`] | the put; [`Access::fence`](flagpost_link::Access::fence); [`Access::amo`](flagpost_link::Access::amo) on a cell of the target's | the same |
 //!
 //! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is
 //! not.

@@ -3,9 +3,12 @@
 
 use std::cell::RefCell;
 
-use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Refusal, Slot, Width};
+use flagpost_link::{
+    Access, Amo, Fast, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot, Slots, Telling,
+    Waiting, Width,
+};
 
-/// Answers of [`Link::progress`], in order.
+/// Answers of [`Telling::progress`](flagpost_link::Telling::progress), in order.
 pub(crate) type Log = RefCell<Vec<Option<u32>>>;
 
 /// `L`, and a log if the rank is the one that is looked at.
@@ -28,11 +31,9 @@ impl<L: Link> Link for Recorded<'_, L> {
     fn size(&self) -> u16 {
         self.link.size()
     }
+}
 
-    fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        self.link.connect(to)
-    }
-
+impl<L: Link> LocalMemory for Recorded<'_, L> {
     fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
         self.link.allocate(bytes, place)
     }
@@ -41,8 +42,8 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.withdraw(key);
     }
 
-    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
-        self.link.allocate_slots(count)
+    fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
+        self.link.allocate_slots(wanted)
     }
 
     fn withdraw_slots(&self, first: Slot) {
@@ -67,6 +68,12 @@ impl<L: Link> Link for Recorded<'_, L> {
 
     fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         self.link.refresh(key, offset, bytes)
+    }
+}
+
+impl<L: Link> Access for Recorded<'_, L> {
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        self.link.connect(to)
     }
 
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
@@ -108,6 +115,16 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.update(to, key, offset, len, change, op)
     }
 
+    fn fence(&self) -> Result<(), Refusal> {
+        self.link.fence()
+    }
+
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        self.link.flush(to)
+    }
+}
+
+impl<L: Link> Telling for Recorded<'_, L> {
     fn put_immediate(
         &self,
         to: Rank,
@@ -119,14 +136,6 @@ impl<L: Link> Link for Recorded<'_, L> {
     ) -> Result<(), Refusal> {
         self.link
             .put_immediate(to, (key, offset), data, immediate, inline, op)
-    }
-
-    fn fence(&self) -> Result<(), Refusal> {
-        self.link.fence()
-    }
-
-    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        self.link.flush(to)
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
@@ -163,12 +172,14 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.sender()
     }
 
-    fn relax(&self) {
-        self.link.relax();
-    }
-
     fn catch_up(&self) {
         self.link.catch_up();
+    }
+}
+
+impl<L: Link> Waiting for Recorded<'_, L> {
+    fn relax(&self) {
+        self.link.relax();
     }
 
     fn begin_wait(&self) {
@@ -187,3 +198,5 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.ticks_per_second()
     }
 }
+
+impl<L: Link> Fast for Recorded<'_, L> {}

@@ -1,11 +1,13 @@
 //! A peer that falls silent.
 
 use flagpost::{
-    Budget, EpochSlots, Error, Link as _, MatchingList, Rank, Rma as _, Tag, World,
-    epoch::Strategy, rma::wait_any,
+    Budget, EpochSlots, Error, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy,
+    rma::wait_any,
 };
 use flagpost_explore::Mock;
-use flagpost_link::{Amo, Op, Place, Refusal, Width};
+use flagpost_link::{
+    Access as _, Amo, LocalMemory as _, Op, Place, Refusal, Telling as _, Waiting as _, Width,
+};
 use flagpost_network::Networked;
 use flagpost_sim::Wire;
 

@@ -6,7 +6,10 @@
 
 use flagpost::{Link as _, Rank, VectorLink};
 use flagpost_hal::{Relax, Topology};
-use flagpost_link::{Amo, Key, Op, Place, Refusal, Slot, Width};
+use flagpost_link::{
+    Access as _, Amo, Key, LocalMemory as _, Op, Place, Refusal, Slot, Telling as _, Waiting as _,
+    Width,
+};
 
 use super::join;
 use crate::{Context, Failure, MachinePlatform, context::check};

@@ -18,8 +18,8 @@
 //! | per region: key | the key of its memory | owner |
 //! | per 64 ranks: readers | one bit per rank that keeps descriptors of this one | peers set, owner clears |
 //!
-//! All are cells, changed and read at once ([`Link::amo`]), an answered change before whatever
-//! follows.
+//! All are cells, changed and read in one step ([`Access::amo`](flagpost_link::Access::amo)), an
+//! answered change before whatever follows.
 //!
 //! # Steps
 //! | call | core | in order |
