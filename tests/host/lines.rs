@@ -22,7 +22,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flagpost::{Config as WorldConfig, Error, Link, Rank, Request, Source, Tag, Window, World};
 use flagpost_hal::{CachedMemory, CoreId, Region};
 use flagpost_link::{
-    Access, Amo, Fast, Key, LocalMemory, Op, Place, Refusal, Slot, Slots, Telling, Waiting, Width,
+    Access, Amo, Arrival, Fast, Key, LocalMemory, Op, Place, Refusal, Slot, Slots, Telling, Time,
+    Waiting, Width,
 };
 use flagpost_sim::{Config, Sim};
 
@@ -75,13 +76,11 @@ impl LocalMemory for Given {
         Ok(Key::new(start))
     }
 
-    fn withdraw(&self, _: Key) {}
+    fn withdraw(&self, _: impl Into<flagpost_link::Given>) {}
 
     fn allocate_slots(&self, _: Slots) -> Result<Slot, Refusal> {
         Ok(Slot(32))
     }
-
-    fn withdraw_slots(&self, _: Slot) {}
 
     fn scratch(&self) -> (Key, u32) {
         (Key::new(0), 64)
@@ -179,27 +178,23 @@ impl Telling for Given {
         Ok(arrived(0).then_some(0))
     }
 
-    fn progress(&self) -> Option<u32> {
+    fn progress(&self, _: bool) -> Option<Arrival> {
         let next = self.next.get();
         let immediate = self.immediates.get(next).copied();
         self.next.set(next + usize::from(immediate.is_some()));
-        immediate
-    }
-
-    fn progress_aside(&self) -> Option<u32> {
-        self.progress()
+        let sender = None;
+        immediate.map(|immediate| Arrival { immediate, sender })
     }
 }
 
 impl Waiting for Given {
     fn relax(&self) {}
 
-    fn now(&self) -> u64 {
-        0
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        1
+    fn now(&self) -> Time {
+        Time {
+            ticks: 0,
+            per_second: 1,
+        }
     }
 }
 

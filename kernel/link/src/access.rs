@@ -22,23 +22,22 @@ use crate::{Amo, Key, Op, Rank, Refusal, Width};
 /// [`Refusal::Busy`] and [`Refusal::Locked`] pass; the others stay. [`Refusal::PeerLost`]: nothing
 /// that was on its way to the rank can be relied on.
 pub trait Access {
-    /// Whether `to` has started up and may be accessed. Needed once per peer that is accessed
-    /// before the first barrier; who has passed a barrier knows that everybody is up.
+    /// Whether `to` has started up and may be accessed. The kernel asks once for each peer that it
+    /// accesses before the first barrier; after a barrier all ranks are up.
     ///
     /// # Errors
     /// [`Refusal::NotReady`] until then.
     fn connect(&self, to: Rank) -> Result<(), Refusal>;
 
-    /// Stores `data` in `to`'s memory. Arrives in any order with other puts, before what follows a
-    /// [`fence`](Self::fence). To own memory: past the cache, at once.
+    /// Stores `data` in `to`'s memory. The data arrive in any order with other puts, before what
+    /// follows a [`fence`](Self::fence).
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient); [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`],
     /// [`Refusal::PeerLost`].
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal>;
 
-    /// Loads from `from`'s memory; `into` is filled once the answer is `Ok`. From own memory: past
-    /// the cache, at once.
+    /// Loads from `from`'s memory; `into` is filled once the answer is `Ok`.
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient); [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`],
@@ -52,11 +51,13 @@ pub trait Access {
         op: &Op,
     ) -> Result<(), Refusal>;
 
-    /// Does `amo` to the cell of 8 bytes at `offset`, at once as far as other `amo`s and
-    /// [`update`](Self::update)s can see, and gives its former value. Cells that peers change are
-    /// only read by this and by [`watch`](Telling::watch), their owner's included. What is begun after
-    /// the answer comes behind it; it orders nothing else. For waiting loops: one that reads
-    /// [half](Width::Half) a cell notes what it looked at.
+    /// Does `amo` to the cell of 8 bytes at `offset`, and gives the cell's former value. All ranks,
+    /// the owner included, read cells that peers change by this call and by [`Telling::watch`]
+    /// only.
+    ///
+    /// What the rank begins after the answer comes after the operation. The operation orders
+    /// nothing else. A call that reads [half](Width::Half) a cell notes what it polled, for loops
+    /// that wait.
     ///
     /// # Errors
     /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
@@ -71,9 +72,9 @@ pub trait Access {
         op: &Op,
     ) -> Result<u64, Refusal>;
 
-    /// Loads `len` bytes, lets `change` change them, and stores them, at once as far as others'
-    /// [`amo`](Self::amo)s and `update`s of these bytes can see. `change` may be called several
-    /// times; the last call counts.
+    /// Loads `len` bytes, lets `change` change them, and stores them: in one step, as far as
+    /// [`amo`](Self::amo) and `update` of these bytes by any rank can see. A link may call `change`
+    /// several times; the last call counts.
     ///
     /// # Errors
     /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
@@ -88,30 +89,30 @@ pub trait Access {
         op: &Op,
     ) -> Result<(), Refusal>;
 
-    /// Nobody asks for `op`'s answer any more: what was begun has its effect all the same (of a
-    /// [`put_immediate`](Telling::put_immediate) that left in part, perhaps that part), and `op` is as
-    /// a new one.
+    /// The kernel does not ask for `op`'s answer any more. What was begun has its effect all the
+    /// same; of a [`Telling::put_immediate`] that left in part, perhaps only that part. Afterwards
+    /// `op` is as a new one. The default is for links that keep no answers.
     #[inline]
     fn abandon(&self, op: &Op) {
         op.begun.set(0);
         op.seen.set(0);
     }
 
-    /// Orders this rank's earlier puts and cells' changes before its later signals, immediates,
-    /// puts and cells' changes, to all ranks.
+    /// Orders this rank's earlier puts and changes of cells before its later signals, immediates,
+    /// puts and changes of cells, to all ranks.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] (transient), [`Refusal::PeerLost`]: once for each rank at which something
-    /// came to nothing.
+    /// [`Refusal::Busy`] (transient), [`Refusal::PeerLost`]: once for each rank at which an
+    /// operation was lost.
     fn fence(&self) -> Result<(), Refusal>;
 
     /// Whether all that this rank has begun at `to` (at all ranks, if none is named) is done there:
-    /// whoever looks now finds it. What this rank gets afterwards is not older than what it got
-    /// before. Waits for `to`'s [`progress`](Telling::progress) if data of a
-    /// [`put_immediate`](Telling::put_immediate) are inline.
+    /// a rank that looks now finds it. What this rank gets afterwards is not older than what it got
+    /// before. While data of a [`Telling::put_immediate`] are inline, `flush` waits for the next
+    /// [`Telling::progress`] of `to`.
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`]; [`Refusal::PeerLost`] as
-    /// a fence, and once if the rank is named, whatever fences have told.
+    /// from `fence`, and once if the rank is named, whatever fences have said.
     fn flush(&self, to: Option<Rank>) -> Result<(), Refusal>;
 }

@@ -2,62 +2,57 @@
 
 #[cfg(doc)]
 use crate::{Access, Link, Telling};
-use crate::{Amo, Key, Rank};
+use crate::{Amo, Key, Rank, Width};
 
-/// Fast paths, which a link may have: each default declines.
+/// Fast paths, which a link may have: the default of each declines.
+///
+/// Each has a counterpart in another role, which does the same in all cases. A fast path does it in
+/// the usual case, in fewer steps.
 ///
 /// # Contract
-/// 1. A call does all of what its counterpart does, or declines and has changed nothing.
-/// 2. A call declines whatever is wrong with its arguments: the counterpart says what it is.
-/// 3. The kernel calls the counterpart after a call that declined.
+/// 1. A call does all that its counterpart does, or it declines and has changed nothing.
+/// 2. A call declines if anything is wrong with its arguments. The counterpart says what it is.
+/// 3. The kernel calls the counterpart after a call that declined. A link may decline always.
+/// 4. What is ordered by a counterpart is ordered by its fast path.
 ///
 /// # Refusals
-/// None: to decline is the only one.
+/// None: a call declines.
 pub trait Fast {
-    /// Does `amo` to the element of 4 bytes at `offset`, and gives its former value: where that is
-    /// one operation of the machine, which other `amo_word`s and [`update`](Access::update)s see as a
-    /// whole. None where it is not, or where something is wrong: then nothing has happened, and
-    /// `update` tells.
+    /// [`Telling::put_immediate`] of short data, inline. False if it declines.
     #[inline]
-    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
-        let _ = (to, key, offset, amo);
-        None
-    }
-
-    /// The same, to the element of 8 bytes at `offset`.
-    #[inline]
-    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
-        let _ = (to, key, offset, amo);
-        None
-    }
-
-    /// [`put_immediate`](Telling::put_immediate), inline, where that is short; false where it takes
-    /// more, or something is wrong: then nothing has happened.
-    #[inline]
-    fn put_at_once(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+    fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
         let _ = (to, place, data, immediate);
         false
     }
 
-    /// [`flush`](Access::flush), where nothing is under way that takes more to find out; else false,
-    /// and nothing has happened that calling `flush` does not do.
+    /// Does `amo` to the element of 4 bytes ([`Width::Half`]) or 8 bytes at `offset`, and gives its
+    /// former value. None if it declines: so it does where that is not one operation of the
+    /// machine.
+    ///
+    /// Counterparts: [`Access::update`] of these bytes; [`Access::amo`], for elements that are
+    /// cells. Both see the operation as a whole.
     #[inline]
-    fn flush_at_once(&self) -> bool {
+    fn fast_amo(&self, to: Rank, key: Key, offset: u32, amo: Amo, width: Width) -> Option<u64> {
+        let _ = (to, key, offset, amo, width);
+        None
+    }
+
+    /// [`Access::flush`], for all ranks. False if it declines: so it does while anything is in
+    /// flight.
+    ///
+    /// `before_amo`: the next call is a [`fast_amo`](Self::fast_amo). Then it is enough that no
+    /// rank finds the effect of that before what has been put.
+    #[inline]
+    fn fast_flush(&self, before_amo: bool) -> bool {
+        let _ = before_amo;
         false
     }
 
-    /// [`flush_at_once`](Self::flush_at_once), where an [`amo_word`](Self::amo_word) follows whose
-    /// effect nobody finds before what has been put: that comes to its place by then.
+    /// [`Telling::progress`], if the oldest immediate is `wanted`, and comes within this many
+    /// `looks`. False if it declines. The kernel refreshes nothing after it, so only a link that is
+    /// [coherent](Link::COHERENT) may have it.
     #[inline]
-    fn flush_at_once_before_amo(&self) -> bool {
-        false
-    }
-
-    /// Takes the oldest immediate if it is `wanted`, and comes within so many `looks`, where that
-    /// is short; false where it takes more to find out: then nothing has happened. (Of links that
-    /// are [coherent](Link::COHERENT): nothing is refreshed behind it.)
-    #[inline]
-    fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
+    fn fast_take(&self, wanted: u32, looks: u32) -> bool {
         let _ = (wanted, looks);
         false
     }

@@ -1,5 +1,7 @@
 //! [`Link`]: all roles together.
 
+#[cfg(doc)]
+use crate::Step;
 use crate::{Access, Fast, LocalMemory, Rank, Telling, Waiting};
 
 /// One rank's connection to all ranks: what the kernel is generic over.
@@ -44,11 +46,10 @@ pub trait Link: LocalMemory + Access + Telling + Waiting + Fast {
     /// of any bytes, none included, orders all own writes.
     const COHERENT: bool = false;
 
-    /// How often a loop [looks](Waiting::look) at what it polls, before it begins a
-    /// [wait](Waiting::begin_wait).
+    /// How often a loop looks at what it polls ([`Step::Look`]), before it begins to wait.
     const LOOKS: u32 = 0;
 
-    /// Whether [`called`](Waiting::called) does anything.
+    /// Whether the link wants to know [`Step::Called`].
     const LISTENS: bool = false;
 
     /// This rank.

@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use crate::Link;
-use crate::{Key, Place, Refusal, Slot, Slots};
+use crate::{Given, Key, Place, Refusal, Slot, Slots};
 
 /// This rank's own memory: the pieces and slots that it exposes to peers, and its cache.
 ///
@@ -26,52 +26,49 @@ use crate::{Key, Place, Refusal, Slot, Slots};
 /// offsets inside of the memory of a key. No call of this trait waits for a peer.
 pub trait LocalMemory {
     /// Exposes `bytes` of this rank's shared memory, starting at a line and at a multiple of
-    /// [`UPDATE`](Link::UPDATE), in lines of their own. What it holds is undefined.
+    /// [`Link::UPDATE`]. What the memory holds is undefined.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
     fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal>;
 
-    /// Takes back the memory that [`allocate`](Self::allocate) gave as `key`. Peers must not access
-    /// it any more.
-    fn withdraw(&self, key: Key);
-
-    /// Gives as many [symmetric](Place::Symmetric) slots as are `wanted`, none of which has been
-    /// signalled.
+    /// Gives the slots that are `wanted`, which are [symmetric](Place::Symmetric). None of them has
+    /// been signalled.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal>;
 
-    /// Takes back what [`allocate_slots`](Self::allocate_slots) gave as `first`. Peers must not
-    /// signal them any more.
-    fn withdraw_slots(&self, first: Slot);
+    /// Takes back what [`allocate`](Self::allocate) or [`allocate_slots`](Self::allocate_slots)
+    /// gave, named by its key or first slot. Peers must not access the memory, or signal the slots,
+    /// any more.
+    fn withdraw(&self, given: impl Into<Given>);
 
     /// A small piece of memory that every rank exposes from the start under the same key, and its
-    /// size in bytes (at least 32 per rank). The kernel's collectives use it, always past the
+    /// size in bytes: at least 32 per rank. The kernel's collectives use it, always past the
     /// caches.
     fn scratch(&self) -> (Key, u32);
 
-    /// Reads own memory through the cache.
+    /// Reads this rank's memory through the cache.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal>;
 
-    /// Writes own memory through the cache. Peers see it after [`publish`](Self::publish).
+    /// Writes this rank's memory through the cache. Peers see it after [`publish`](Self::publish).
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].
     fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal>;
 
-    /// Makes own writes to these bytes visible to peers, before anything that is signalled later.
+    /// Makes this rank's writes to these bytes visible to peers, before all that it signals later.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].
     fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal>;
 
-    /// Makes peers' puts to these bytes visible to own reads, if what announced them was seen
-    /// before this call. Own unpublished writes there may be lost.
+    /// Makes peers' puts to these bytes visible to this rank's reads, if this rank saw what
+    /// announced them before this call. Its own unpublished writes there may be lost.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].

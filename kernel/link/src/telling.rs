@@ -20,15 +20,15 @@ use crate::{Key, Op, Rank, Refusal, Slot};
 /// # Refusals
 /// [`Refusal::Busy`], [`Refusal::Full`] and [`Refusal::Locked`] pass; the others stay.
 pub trait Telling {
-    /// [`put`](Access::put), and appends `immediate` to `to`'s queue. Who takes it from the queue
-    /// finds the data, and all earlier puts of this rank to `to`, in memory, and may store to what
+    /// [`Access::put`], and appends `immediate` to `to`'s queue. The rank that takes the immediate
+    /// finds the data, and all earlier puts of this rank to it, in memory. It may store to what
     /// this rank has got or read before.
     ///
-    /// If `inline`, a link may send the data with the immediate, and leave it to `to`'s
-    /// [`progress`](Self::progress) to put them in place, before it gives the immediate: until then
-    /// later puts of the same bytes may come before them, and a [`flush`](Access::flush) waits. Long
-    /// ones may be sent in parts: `op` is under way when some have left, and no rank is told before
-    /// all have.
+    /// If `inline`, the link may send the data with the immediate, and `to`'s
+    /// [`progress`](Self::progress) puts them in place before it gives the immediate. Until then
+    /// they may overwrite later puts of the same bytes, and [`Access::flush`] is refused. The link
+    /// may send long data in parts: `op` has begun when some parts have left, and no rank is told
+    /// before all have.
     ///
     /// # Errors
     /// [`Refusal::Busy`], [`Refusal::Full`] and [`Refusal::Locked`] (transient);
@@ -44,23 +44,23 @@ pub trait Telling {
     ) -> Result<(), Refusal>;
 
     /// Sets `to`'s slot to `value`, one more (wrapping) than the last value this rank gave it; the
-    /// first is 1. Each slot of each rank has one writer at a time. Ordered after this rank's
-    /// earlier puts only by a [`fence`](Access::fence) in between.
+    /// first is 1. Each slot of each rank has one writer at a time. Only an [`Access::fence`] in
+    /// between orders this rank's earlier puts before a signal.
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient); [`Refusal::NoSuchSlot`], [`Refusal::NoSuchRank`],
     /// [`Refusal::PeerLost`].
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal>;
 
-    /// Whether own `slot` has come to `value` or further. If so, what its writer fenced before the
+    /// Whether this rank's `slot` has reached `value`. If so, what its writer fenced before the
     /// signal can be read.
     ///
     /// # Errors
     /// [`Refusal::NoSuchSlot`].
     fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal>;
 
-    /// The low half of the own cell at `offset`, if it is what was waited for: then what its
-    /// writers fenced before can be read. For waiting loops: notes what was looked at.
+    /// The low half of this rank's cell at `offset`, if `arrived` says that it is what the caller
+    /// waits for: then what the writers of the cell fenced before can be read. None else.
     ///
     /// # Errors
     /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
@@ -74,21 +74,24 @@ pub trait Telling {
     ) -> Result<Option<u32>, Refusal>;
 
     /// Takes the oldest immediate from this rank's queue, with its data in place.
-    fn progress(&self) -> Option<u32>;
+    ///
+    /// `aside`: this rank waits for something else, and calls turn by turn. Then the link may leave
+    /// out places where an immediate can be, if each place has its turn, and if an immediate that
+    /// arrives there ends the next [`relax`](Waiting::relax), too.
+    fn progress(&self, aside: bool) -> Option<Arrival>;
 
-    /// [`progress`](Self::progress) of a rank that waits for something else, turn by turn: it may
-    /// leave out places where an immediate can be, if each has its turn, and if one that comes
-    /// there ends the next [`relax`](Waiting::relax), too.
-    fn progress_aside(&self) -> Option<u32>;
+    /// Makes progress without taking an immediate: places what has arrived with those that were
+    /// taken. Other ranks may wait for that. The kernel calls it when it has no room for an
+    /// immediate. The default is for links where nothing is left to do after
+    /// [`progress`](Self::progress).
+    fn attend(&self) {}
+}
 
-    /// Whose immediate [`progress`](Self::progress) gave last, where the link knows that without a
-    /// look at it.
-    fn sender(&self) -> Option<Rank> {
-        None
-    }
-
-    /// No immediate is taken for now, for want of room. What those have begun that were taken comes
-    /// to its end all the same, as where [`progress`](Self::progress) finds none: others may wait
-    /// for it.
-    fn catch_up(&self) {}
+/// An immediate that was taken.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// What was sent.
+    pub immediate: u32,
+    /// The rank that sent it, if the link knows that without a look at the immediate.
+    pub sender: Option<Rank>,
 }

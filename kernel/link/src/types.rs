@@ -166,6 +166,27 @@ impl Slots {
     }
 }
 
+/// What a link gave to its rank, and takes back.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// The memory of this key.
+    Memory(Key),
+    /// The slots of which this is the first.
+    Slots(Slot),
+}
+
+impl From<Key> for Given {
+    fn from(key: Key) -> Self {
+        Self::Memory(key)
+    }
+}
+
+impl From<Slot> for Given {
+    fn from(first: Slot) -> Self {
+        Self::Slots(first)
+    }
+}
+
 /// Where a piece of a rank's memory is to lie.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

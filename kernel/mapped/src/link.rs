@@ -1,11 +1,11 @@
 //! [`Mapped`]: the link itself.
 
-use core::{cell::Cell, marker::PhantomData, panic::Location};
+use core::{cell::Cell, marker::PhantomData};
 
 use flagpost_hal::{Address, CoreId, Machine, Region};
 use flagpost_link::{
-    Access, Amo, Fast, Full, Heap, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot, Slots,
-    Telling, Waiting, Width, order, point,
+    Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, order, point,
 };
 
 use crate::{
@@ -194,6 +194,46 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         self.drained();
         self.under_way.get() == 0
     }
+
+    /// [`Fast::fast_amo`] of 4 bytes.
+    #[inline(always)]
+    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
+        let place = self.resolve(key, offset, 4).ok()?;
+        if !A::NATIVE || !place.is_multiple_of(4) {
+            return None;
+        }
+        let at = self.region_of(to).ok()?.at(place);
+        let native = |operation| A::atomic(&self.machine, at, operation);
+        self.before_changing().ok()?;
+        self.looked();
+        self.stored();
+        let old = match amo {
+            Amo::Read => Some(self.machine.load_u32(at)),
+            Amo::Add(value) => native(Amo::Add(value as u32)),
+            Amo::Or(value) => native(Amo::Or(value as u32)),
+            Amo::Swap(value) => native(Amo::Swap(value as u32)),
+            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
+                expected: expected as u32,
+                new: new as u32,
+            }),
+            Amo::And(_) | Amo::Xor(_) => None,
+        };
+        Some(self.changed(old?))
+    }
+
+    /// [`Fast::fast_amo`] of 8 bytes.
+    #[inline(always)]
+    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
+        let place = self.resolve(key, offset, 8).ok()?;
+        if !A::WIDE || !place.is_multiple_of(8) {
+            return None;
+        }
+        let at = self.region_of(to).ok()?.at(place);
+        self.before_changing().ok()?;
+        self.looked();
+        self.stored();
+        Some(self.changed(self.change_long(at, amo)?))
+    }
 }
 
 /// Takes a piece of `heap`.
@@ -237,13 +277,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> LocalMe
         Ok(Key::new(start))
     }
 
-    fn withdraw(&self, key: Key) {
-        // PLACE: what is held for it does not come over what it becomes, slots perhaps, which are
-        // stored to before anybody is told.
-        point!("mapped.withdraw.held", self.place_held());
-        self.memory.give_back(key.get());
-    }
-
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         match wanted {
             Slots::Count(count) => self.take_slots(count),
@@ -251,8 +284,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> LocalMe
         }
     }
 
-    fn withdraw_slots(&self, first: Slot) {
-        self.give_back_slots(first);
+    fn withdraw(&self, given: impl Into<Given>) {
+        match given.into() {
+            Given::Memory(key) => {
+                // PLACE: what is held for it does not come over what it becomes, slots perhaps,
+                // which are stored to before anybody is told.
+                point!("mapped.withdraw.held", self.place_held());
+                self.memory.give_back(key.get());
+            }
+            Given::Slots(first) => self.give_back_slots(first),
+        }
     }
 
     fn scratch(&self) -> (Key, u32) {
@@ -426,19 +467,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Telling
         self.watch_cell(self.resolve(key, offset, 8)?, arrived)
     }
 
-    fn progress(&self) -> Option<u32> {
-        self.take(false)
+    fn progress(&self, aside: bool) -> Option<Arrival> {
+        let immediate = self.take(aside)?;
+        let sender = self.layout.ring.of_pairs().then(|| self.sender.get());
+        Some(Arrival { immediate, sender })
     }
 
-    fn progress_aside(&self) -> Option<u32> {
-        self.take(true)
-    }
-
-    fn sender(&self) -> Option<Rank> {
-        self.layout.ring.of_pairs().then(|| self.sender.get())
-    }
-
-    fn catch_up(&self) {
+    fn attend(&self) {
         // PLACE: a flush waits for it, and so does a producer that has heard of it.
         point!("mapped.held.full", self.place_held());
         if self.takes_long {
@@ -451,47 +486,42 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Telling
 impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
     for Mapped<M, A, PEERS, PIECES>
 {
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.machine.called(place);
-    }
-
-    #[inline]
-    fn look(&self) {
-        self.polled.look(&self.machine);
-    }
-
     fn relax(&self) {
         self.polled.relax(&self.machine, self.watched_bells());
     }
 
-    fn begin_wait(&self) {
-        if M::COHERENT {
-            self.polled.forget();
+    #[inline(always)]
+    fn step(&self, step: Step) {
+        match step {
+            Step::Called(place) => self.machine.called(place),
+            Step::Look => self.polled.look(&self.machine),
+            Step::Begin => {
+                if M::COHERENT {
+                    self.polled.forget();
+                }
+                self.polled.begin();
+            }
+            Step::End => {
+                self.polled.looked();
+                self.machine.ended();
+            }
         }
-        self.polled.begin();
     }
 
-    fn end_wait(&self) {
-        self.polled.looked();
-        self.machine.ended();
-    }
-
-    fn lost(&self) -> Option<Rank> {
-        Some(Rank::new(self.machine.lost()?.get()))
-    }
-
-    fn has_left(&self, rank: Option<Rank>) -> bool {
+    fn gone(&self, rank: Option<Rank>) -> Option<Gone> {
+        if let (None, Some(core)) = (rank, self.machine.lost()) {
+            return Some(Gone::Lost(Rank::new(core.get())));
+        }
         let core = rank.map(|rank| CoreId::new(rank.get()));
-        self.machine.has_left(core)
+        self.machine.has_left(core).then_some(Gone::Left)
     }
 
-    fn now(&self) -> u64 {
-        self.machine.cycles()
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        self.machine.hertz()
+    #[inline]
+    fn now(&self) -> Time {
+        Time {
+            ticks: self.machine.cycles(),
+            per_second: self.machine.hertz(),
+        }
     }
 }
 
@@ -499,60 +529,25 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Fast
     for Mapped<M, A, PEERS, PIECES>
 {
     #[inline(always)]
-    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
-        let place = self.resolve(key, offset, 4).ok()?;
-        if !A::NATIVE || !place.is_multiple_of(4) {
-            return None;
-        }
-        let at = self.region_of(to).ok()?.at(place);
-        let native = |operation| A::atomic(&self.machine, at, operation);
-        self.before_changing().ok()?;
-        self.looked();
-        self.stored();
-        let old = match amo {
-            Amo::Read => Some(self.machine.load_u32(at)),
-            Amo::Add(value) => native(Amo::Add(value as u32)),
-            Amo::Or(value) => native(Amo::Or(value as u32)),
-            Amo::Swap(value) => native(Amo::Swap(value as u32)),
-            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
-                expected: expected as u32,
-                new: new as u32,
-            }),
-            Amo::And(_) | Amo::Xor(_) => None,
-        };
-        Some(self.changed(old?))
-    }
-
-    #[inline(always)]
-    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
-        let place = self.resolve(key, offset, 8).ok()?;
-        if !A::WIDE || !place.is_multiple_of(8) {
-            return None;
-        }
-        let at = self.region_of(to).ok()?.at(place);
-        self.before_changing().ok()?;
-        self.looked();
-        self.stored();
-        Some(self.changed(self.change_long(at, amo)?))
-    }
-
-    #[inline(always)]
-    fn put_at_once(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+    fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
         self.append_at_once(to, place, data, immediate)
     }
 
-    #[inline]
-    fn flush_at_once(&self) -> bool {
-        M::COHERENT && self.has_settled(false)
+    #[inline(always)]
+    fn fast_amo(&self, to: Rank, key: Key, offset: u32, amo: Amo, width: Width) -> Option<u64> {
+        match width {
+            Width::Half => self.amo_word(to, key, offset, amo).map(u64::from),
+            Width::Whole => self.amo_long(to, key, offset, amo),
+        }
     }
 
     #[inline]
-    fn flush_at_once_before_amo(&self) -> bool {
-        M::COHERENT && self.has_settled(true)
+    fn fast_flush(&self, before_amo: bool) -> bool {
+        M::COHERENT && self.has_settled(before_amo)
     }
 
     #[inline(always)]
-    fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
+    fn fast_take(&self, wanted: u32, looks: u32) -> bool {
         self.take_at_once(wanted, looks)
     }
 }

@@ -2,12 +2,11 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};
-use core::panic::Location;
 
 use flagpost_hal::fabric::{Fabric, Work};
 use flagpost_link::{
-    Access, Amo, Fast, Full, Heap, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot, Slots,
-    Telling, Waiting, Width, point,
+    Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, point,
 };
 
 use crate::{
@@ -69,8 +68,6 @@ pub struct Networked<F> {
     numbers: Heap,
     /// Immediates for the kernel, and who sent them.
     pub(crate) arrived: RefCell<VecDeque<(Rank, u32)>>,
-    /// Whose the last one was that the kernel has taken.
-    sender: Cell<Option<Rank>>,
     /// Immediates that a rank may send before any is taken.
     pub(crate) credits: u32,
     /// The network has refused credits that a peer must get.
@@ -113,7 +110,6 @@ impl<F: Fabric> Networked<F> {
             slots: RefCell::new((0..SLOTS).map(|_| FIRST).collect()),
             numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
             arrived: RefCell::new(VecDeque::new()),
-            sender: Cell::new(None),
             credits: entries.max(1),
             owed: Cell::new(false),
             looks: Looks::new(),
@@ -175,17 +171,17 @@ impl<F: Fabric> Networked<F> {
     }
 
     /// Takes the oldest immediate that has arrived.
-    fn take(&self) -> Option<u32> {
+    fn take(&self) -> Option<Arrival> {
         self.look();
         let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
-        self.sender.set(Some(from));
         if !self.is_own(from)
             && let Ok(peer) = self.peer(from)
         {
             count(&peer.taken, 1);
             self.give_back(from, peer);
         }
-        Some(immediate)
+        let sender = Some(from);
+        Some(Arrival { immediate, sender })
     }
 }
 
@@ -221,10 +217,6 @@ impl<F: Fabric> LocalMemory for Networked<F> {
         start.map(Key::new).map_err(|full| refusal(full, 1))
     }
 
-    fn withdraw(&self, key: Key) {
-        self.memory.give_back(key.get());
-    }
-
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         let count = wanted.count(self.size());
         let first = self.numbers.take(count, Place::Symmetric);
@@ -243,8 +235,11 @@ impl<F: Fabric> LocalMemory for Networked<F> {
         Ok(Slot(first))
     }
 
-    fn withdraw_slots(&self, first: Slot) {
-        self.numbers.give_back(first.0);
+    fn withdraw(&self, given: impl Into<Given>) {
+        match given.into() {
+            Given::Memory(key) => self.memory.give_back(key.get()),
+            Given::Slots(first) => self.numbers.give_back(first.0),
+        };
     }
 
     fn scratch(&self) -> (Key, u32) {
@@ -507,47 +502,41 @@ impl<F: Fabric> Telling for Networked<F> {
         Ok(arrived(value).then_some(value))
     }
 
-    fn progress(&self) -> Option<u32> {
+    fn progress(&self, _: bool) -> Option<Arrival> {
         self.take()
-    }
-
-    fn progress_aside(&self) -> Option<u32> {
-        self.take()
-    }
-
-    fn sender(&self) -> Option<Rank> {
-        self.sender.get()
     }
 }
 
 impl<F: Fabric> Waiting for Networked<F> {
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.fabric.called(place);
-    }
-
     fn relax(&self) {
         self.looks.relax(&self.fabric);
     }
 
-    fn begin_wait(&self) {
-        self.looks.clear();
+    #[inline(always)]
+    fn step(&self, step: Step) {
+        match step {
+            Step::Called(place) => self.fabric.called(place),
+            Step::Look => (),
+            Step::Begin => self.looks.clear(),
+            Step::End => self.looks.unwatched(),
+        }
     }
 
-    fn end_wait(&self) {
-        self.looks.unwatched();
+    fn gone(&self, rank: Option<Rank>) -> Option<Gone> {
+        match rank {
+            None => self
+                .fabric
+                .lost()
+                .map(|core| Gone::Lost(Rank::new(core.get()))),
+            Some(_) => None,
+        }
     }
 
-    fn lost(&self) -> Option<Rank> {
-        Some(Rank::new(self.fabric.lost()?.get()))
-    }
-
-    fn now(&self) -> u64 {
-        self.fabric.now()
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        self.fabric.ticks_per_second()
+    fn now(&self) -> Time {
+        Time {
+            ticks: self.fabric.now(),
+            per_second: self.fabric.ticks_per_second(),
+        }
     }
 }
 

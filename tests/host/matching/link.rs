@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 
 use flagpost_link::{
-    Access, Amo, Fast, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot, Slots, Telling,
-    Waiting, Width,
+    Access, Amo, Arrival, Fast, Given, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot,
+    Slots, Step, Telling, Time, Waiting, Width,
 };
 
 /// Answers of [`Telling::progress`](flagpost_link::Telling::progress), in order.
@@ -38,16 +38,12 @@ impl<L: Link> LocalMemory for Recorded<'_, L> {
         self.link.allocate(bytes, place)
     }
 
-    fn withdraw(&self, key: Key) {
-        self.link.withdraw(key);
+    fn withdraw(&self, given: impl Into<Given>) {
+        self.link.withdraw(given);
     }
 
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         self.link.allocate_slots(wanted)
-    }
-
-    fn withdraw_slots(&self, first: Slot) {
-        self.link.withdraw_slots(first);
     }
 
     fn scratch(&self) -> (Key, u32) {
@@ -156,24 +152,15 @@ impl<L: Link> Telling for Recorded<'_, L> {
         self.link.watch(key, offset, arrived, op)
     }
 
-    fn progress(&self) -> Option<u32> {
-        let immediate = self.link.progress();
+    fn progress(&self, aside: bool) -> Option<Arrival> {
+        let arrival = self.link.progress(aside);
+        let immediate = arrival.map(|arrival| arrival.immediate);
         self.log.borrow_mut().push(immediate);
-        immediate
+        arrival
     }
 
-    fn progress_aside(&self) -> Option<u32> {
-        let immediate = self.link.progress_aside();
-        self.log.borrow_mut().push(immediate);
-        immediate
-    }
-
-    fn sender(&self) -> Option<Rank> {
-        self.link.sender()
-    }
-
-    fn catch_up(&self) {
-        self.link.catch_up();
+    fn attend(&self) {
+        self.link.attend();
     }
 }
 
@@ -182,20 +169,14 @@ impl<L: Link> Waiting for Recorded<'_, L> {
         self.link.relax();
     }
 
-    fn begin_wait(&self) {
-        self.link.begin_wait();
+    fn step(&self, step: Step) {
+        if matches!(step, Step::Begin | Step::End) {
+            self.link.step(step);
+        }
     }
 
-    fn end_wait(&self) {
-        self.link.end_wait();
-    }
-
-    fn now(&self) -> u64 {
+    fn now(&self) -> Time {
         self.link.now()
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        self.link.ticks_per_second()
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         })
     };
     let hear = |immediate| {
-        while link.progress() != Some(immediate) {
+        while link.progress(false).map(|arrival| arrival.immediate) != Some(immediate) {
             link.relax();
         }
     };
@@ -163,7 +163,7 @@ pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         check("no more", link.reached(slots.plus(1), 4)?, false)?;
         check("nor the other", link.reached(slots, 1)?, false)?;
         world.barrier()?;
-        link.withdraw_slots(slots);
+        link.withdraw(slots);
     }
     Ok(())
 }

@@ -189,7 +189,9 @@ pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
         tell: |link, at, round| {
             link.put_immediate(FIRST, (at.data, 0), &[], round, true, &Op::new())
         },
-        told: |link, _, round| Ok(link.progress() == Some(round)),
+        told: |link, _, round| {
+            Ok(link.progress(false).map(|arrival| arrival.immediate) == Some(round))
+        },
         forget: |_, _| Ok(()),
     };
     announced(context, announcement)

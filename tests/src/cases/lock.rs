@@ -543,6 +543,6 @@ pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         }
         world.barrier()?;
     }
-    link.withdraw_slots(told);
+    link.withdraw(told);
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     while count > 0 {
         match link.allocate_slots(Slots::Count(count)) {
             Ok(slot) if slot.0 & IN_BUFFER != 0 => continue,
-            Ok(slot) => link.withdraw_slots(slot),
+            Ok(slot) => link.withdraw(slot),
             Err(_) => {}
         }
         count /= 2;
@@ -48,7 +48,7 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             check("new slot", link.reached(slots.plus(index), 1)?, false)?;
         }
         world.barrier()?;
-        link.withdraw_slots(slots);
+        link.withdraw(slots);
     }
     Ok(())
 }

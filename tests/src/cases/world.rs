@@ -80,7 +80,7 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
         let mut sum = 0;
         for _ in 1..link.size() {
             sum += loop {
-                match link.progress() {
+                match link.progress(false).map(|arrival| arrival.immediate) {
                     Some(immediate) => break immediate,
                     None => link.relax(),
                 }

@@ -107,7 +107,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
     }
 
     fn discard(&self, world: &World<'w, L>) {
-        world.link().withdraw_slots(self.slots);
+        world.link().withdraw(self.slots);
         world.arena.give_back(self.accessed);
     }
 
