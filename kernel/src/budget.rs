@@ -54,10 +54,10 @@ pub(crate) struct Deadline {
 impl Deadline {
     pub(crate) fn start<L: Link>(budget: Budget, link: &L) -> Self {
         let limited = budget != Budget::UNLIMITED;
-        let ticks = limited.then(|| ticks(budget.microseconds, link.ticks_per_second()));
+        let now = link.now();
         Self {
-            start: link.now(),
-            ticks,
+            start: now.ticks,
+            ticks: limited.then(|| ticks(budget.microseconds, now.per_second)),
         }
     }
 
@@ -68,7 +68,7 @@ impl Deadline {
 
     pub(crate) fn passed<L: Link>(&self, link: &L) -> bool {
         self.ticks
-            .is_some_and(|ticks| link.now().wrapping_sub(self.start) >= ticks)
+            .is_some_and(|ticks| link.now().ticks.wrapping_sub(self.start) >= ticks)
     }
 }
 

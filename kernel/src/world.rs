@@ -16,7 +16,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Link, Op, Pending, Rank, Refusal, point};
+use flagpost_link::{Arrival, Gone, Link, Op, Pending, Rank, Refusal, Step, point};
 
 use crate::{
     Budget, Error, Group, Limits, Missing, Timeout, Waiting,
@@ -348,32 +348,26 @@ impl<'a, L: Link> World<'a, L> {
             self.calls.set(0);
         }
         for _ in 0..STRANGE {
-            let immediate = point!("world.next.progress", {
-                if aside {
-                    self.link.progress_aside()
-                } else {
-                    self.link.progress()
-                }
-            }; else None)?;
-            if !self.is_strange(immediate, like) {
-                return Some(immediate);
+            let arrival = point!("world.next.progress", self.link.progress(aside); else None)?;
+            if !self.is_strange(arrival, like) {
+                return Some(arrival.immediate);
             }
         }
         // There may be more: who relaxes next does not sleep.
-        self.link.end_wait();
+        self.link.step(Step::End);
         None
     }
 
     /// Whether no rank of this world sends such a notification: of a window that there is not, or
     /// in the name of a rank that there is not, or of another one.
-    fn is_strange(&self, immediate: u32, like: Option<u32>) -> bool {
+    fn is_strange(&self, arrival: Arrival, like: Option<u32>) -> bool {
         let of = |immediate| unpack(self.queue.tag_bits(), immediate);
-        let Notification { source, window, .. } = of(immediate);
+        let Notification { source, window, .. } = of(arrival.immediate);
         let named = |sender| sender == source;
         let alike = like.is_some_and(|like| of(like).window == window);
         !alike && self.windows.get() & bit(window) == 0
             || self.check_rank(source).is_err()
-            || !self.link.sender().is_none_or(named)
+            || !arrival.sender.is_none_or(named)
     }
 
     /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops
@@ -417,7 +411,7 @@ impl<'a, L: Link> World<'a, L> {
             if let Some(answer) = poll()? {
                 return Ok(answer);
             }
-            self.link.look();
+            self.link.step(Step::Look);
             if let Some(answer) = poll()? {
                 return Ok(answer);
             }
@@ -479,7 +473,7 @@ impl<'a, L: Link> World<'a, L> {
     #[track_caller]
     pub(crate) fn called(&self) {
         if L::LISTENS {
-            self.link.called(Location::caller());
+            self.link.step(Step::Called(Location::caller()));
         }
         if !L::PASSIVE {
             self.attend();
@@ -508,9 +502,8 @@ impl<'a, L: Link> World<'a, L> {
         if let Some(found) = poll(on)? {
             return Ok(Some(found));
         }
-        let lost = self.link.lost().map(Error::PeerLost);
         // Of any rank's notifications one more may come: this rank's own.
-        let Some(gone) = lost.or_else(|| self.left(|| missing(on), false)) else {
+        let Some(gone) = self.gone(|| missing(on), false) else {
             return Ok(None);
         };
         // What it did before may have come since.
@@ -520,16 +513,22 @@ impl<'a, L: Link> World<'a, L> {
         }
     }
 
+    /// Why a wait for `missing` cannot end: a rank is lost, or has left. A rank that has left an
+    /// earlier world may come to this one: while it starts, no such rank counts.
+    fn gone(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
+        match self.link.gone(None)? {
+            Gone::Lost(rank) => Some(Error::PeerLost(rank)),
+            Gone::Left if self.started.get() => self.left(missing, waits),
+            Gone::Left => None,
+        }
+    }
+
     /// Why a wait for `missing` cannot end: a rank has left. One for a notification of any rank
-    /// cannot once all others have left, if this rank `waits`. A rank that has left an earlier
-    /// world may come to this one: while it starts, none is asked for.
+    /// cannot once all others have left, if this rank `waits`.
     #[inline(never)]
     fn left(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
-        if !self.started.get() || !self.link.has_left(None) {
-            return None;
-        }
         let Timeout { waiting, missing } = missing();
-        let has_left = |rank| self.link.has_left(Some(rank));
+        let has_left = |rank| self.link.gone(Some(rank)) == Some(Gone::Left);
         let others = || {
             (0..self.size())
                 .map(Rank::new)
@@ -574,9 +573,10 @@ impl<'a, L: Link> World<'a, L> {
     #[inline(never)]
     fn poll_long(&self) -> Result<(), Error> {
         self.polls.set(POLLS);
-        self.link
-            .lost()
-            .map_or(Ok(()), |rank| Err(Error::PeerLost(rank)))
+        match self.link.gone(None) {
+            Some(Gone::Lost(rank)) => Err(Error::PeerLost(rank)),
+            Some(Gone::Left) | None => Ok(()),
+        }
     }
 
     fn wait_with<T>(
@@ -589,7 +589,7 @@ impl<'a, L: Link> World<'a, L> {
         // A wait inside of another one's poll is part of that.
         let inside = self.waiting.replace(true);
         if !inside {
-            self.link.begin_wait();
+            self.link.step(Step::Begin);
         }
         let mut gone = None;
         let answer = loop {
@@ -601,8 +601,7 @@ impl<'a, L: Link> World<'a, L> {
             if take() {
                 continue;
             }
-            let lost = self.link.lost().map(Error::PeerLost);
-            if let Some(error) = lost.or_else(|| self.left(&missing, true)) {
+            if let Some(error) = self.gone(&missing, true) {
                 // What it did before may have come since.
                 if gone != Some(error) {
                     gone = Some(error);
@@ -623,7 +622,7 @@ impl<'a, L: Link> World<'a, L> {
         self.waiting.set(inside);
         if !inside {
             // FORGET: who relaxes next does not sleep on words of this wait.
-            point!("world.wait.end", self.link.end_wait());
+            point!("world.wait.end", self.link.step(Step::End));
         }
         answer
     }

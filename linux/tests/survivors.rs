@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flagpost::{Budget, Error, Link, Rank, Tag, World};
+use flagpost_link::Gone;
 use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCoherent, threads_with};
 use flagpost_tests::survivor::{self, LOST};
 
@@ -11,7 +12,7 @@ const MEMORY: u64 = 1 << 20;
 
 /// Waits until the loss is known: it is a thread's that has failed.
 fn until_lost<L: Link>(world: &World<'_, L>) {
-    while world.link().lost().is_none() {
+    while !matches!(world.link().gone(None), Some(Gone::Lost(_))) {
         std::thread::yield_now();
     }
 }

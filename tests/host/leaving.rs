@@ -7,13 +7,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use flagpost::{
-    Budget, Config as WorldConfig, Counter, EpochSlots, Error, Link as _, MatchingList, Rank,
-    Rma as _, Session, Source, Tag, World, epoch::Strategy, rma::Operation,
+    Budget, Config as WorldConfig, Counter, EpochSlots, Error, MatchingList, Rank, Rma as _,
+    Session, Source, Tag, World, epoch::Strategy, rma::Operation,
 };
 use flagpost_hal::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
     Topology, UncachedMemory, Watch,
 };
+use flagpost_link::Waiting as _;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
 use flagpost_tests::survivor::{LOST, polls};

@@ -21,7 +21,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use flagpost::{Config as WorldConfig, Error, Link, Rank, Request, Source, Tag, Window, World};
 use flagpost_hal::{CachedMemory, CoreId, Region};
-use flagpost_link::{Amo, Key, Op, Place, Refusal, Slot, Width};
+use flagpost_link::{
+    Access, Amo, Arrival, Fast, Key, LocalMemory, Op, Place, Refusal, Slot, Slots, Telling, Time,
+    Waiting, Width,
+};
 use flagpost_sim::{Config, Sim};
 
 /// Bytes of a line, as on the SCC.
@@ -64,24 +67,20 @@ impl Link for Given {
     fn size(&self) -> u16 {
         1
     }
+}
 
-    fn connect(&self, _: Rank) -> Result<(), Refusal> {
-        Ok(())
-    }
-
+impl LocalMemory for Given {
     fn allocate(&self, bytes: u32, _: Place) -> Result<Key, Refusal> {
         let start = self.used.get();
         self.used.set(start + bytes.next_multiple_of(LINE as u32));
         Ok(Key::new(start))
     }
 
-    fn withdraw(&self, _: Key) {}
+    fn withdraw(&self, _: impl Into<flagpost_link::Given>) {}
 
-    fn allocate_slots(&self, _: u32) -> Result<Slot, Refusal> {
+    fn allocate_slots(&self, _: Slots) -> Result<Slot, Refusal> {
         Ok(Slot(32))
     }
-
-    fn withdraw_slots(&self, _: Slot) {}
 
     fn scratch(&self) -> (Key, u32) {
         (Key::new(0), 64)
@@ -106,6 +105,12 @@ impl Link for Given {
     }
 
     fn refresh(&self, _: Key, _: u32, _: u32) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Access for Given {
+    fn connect(&self, _: Rank) -> Result<(), Refusal> {
         Ok(())
     }
 
@@ -133,6 +138,16 @@ impl Link for Given {
         Err(Refusal::BadCell { offset })
     }
 
+    fn fence(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn flush(&self, _: Option<Rank>) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Telling for Given {
     fn put_immediate(
         &self,
         to: Rank,
@@ -143,14 +158,6 @@ impl Link for Given {
         _: &Op,
     ) -> Result<(), Refusal> {
         Err(Refusal::Full(to))
-    }
-
-    fn fence(&self) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn flush(&self, _: Option<Rank>) -> Result<(), Refusal> {
-        Ok(())
     }
 
     fn signal(&self, _: Rank, _: Slot, _: u32) -> Result<(), Refusal> {
@@ -171,27 +178,27 @@ impl Link for Given {
         Ok(arrived(0).then_some(0))
     }
 
-    fn progress(&self) -> Option<u32> {
+    fn progress(&self, _: bool) -> Option<Arrival> {
         let next = self.next.get();
         let immediate = self.immediates.get(next).copied();
         self.next.set(next + usize::from(immediate.is_some()));
-        immediate
-    }
-
-    fn progress_aside(&self) -> Option<u32> {
-        self.progress()
-    }
-
-    fn relax(&self) {}
-
-    fn now(&self) -> u64 {
-        0
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        1
+        let sender = None;
+        immediate.map(|immediate| Arrival { immediate, sender })
     }
 }
+
+impl Waiting for Given {
+    fn relax(&self) {}
+
+    fn now(&self) -> Time {
+        Time {
+            ticks: 0,
+            per_second: 1,
+        }
+    }
+}
+
+impl Fast for Given {}
 
 /// Stored to before and behind the call that is looked at.
 static MARK: AtomicU32 = AtomicU32::new(0);

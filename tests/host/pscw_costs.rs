@@ -6,7 +6,7 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{Config, EpochSlots, Error, MatchVector, MatchingList, Rank, Session, World};
-use flagpost_link::{Link, Place};
+use flagpost_link::{Link, LocalMemory as _, Place};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
 

@@ -7,9 +7,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use flagpost::{Budget, Config, Error, Link as _, Rank, Session, Tag, World};
+use flagpost::{Budget, Config, Error, Rank, Session, Tag, World};
 use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
 use flagpost_hal::{Clock, Topology};
+use flagpost_link::Waiting as _;
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{End, Profile, Sim, SimCore, sweep};
 

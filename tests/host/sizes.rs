@@ -1,7 +1,7 @@
 //! Links with small tables: what they take, that programs run with them, and what they refuse.
 
 use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Source, Tag, World};
-use flagpost_link::Refusal;
+use flagpost_link::{Op, Refusal};
 use flagpost_mapped::{Mapped, Native, Ring, UnderLock};
 use flagpost_sim::{Config, Sim, SimCore};
 
@@ -47,8 +47,13 @@ fn runs<L: Link>(cores: u16, of_pairs: bool, start: impl Fn(SimCore) -> Result<L
             let report = Sim::new(chip).run(|core| {
                 let mut words = [0; 256];
                 World::run(start(core)?, &mut words, WorldConfig::default(), |world| {
-                    assert_eq!(world.link().sender().is_some(), of_pairs);
-                    ring(world)
+                    ring(world)?;
+                    let link = world.link();
+                    let (me, (key, _)) = (link.rank(), link.scratch());
+                    link.put_immediate(me, (key, 0), &[], 0, false, &Op::new())?;
+                    let told = link.progress(false);
+                    assert_eq!(told.map(|told| told.sender), Some(of_pairs.then_some(me)));
+                    Ok::<(), Error>(())
                 })
             });
             report.assert_done();

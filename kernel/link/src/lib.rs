@@ -22,26 +22,36 @@
 //!   operation.
 //! * **Copy slices.** Data given as a slice is copied, or has left, when the call returns: the
 //!   caller may reuse it immediately.
-//! * **Order only on request.** Two puts may arrive in any order. [`Link::fence`] orders; an
+//! * **Order only on request.** Two puts may arrive in any order. [`Access::fence`] orders; an
 //!   immediate orders what the same rank did before it to the same target; a signal orders nothing.
 //! * **Trust no peer with memory.** Offsets that arrive from others are checked before use.
 //!
 //! # Two ways to tell a peer something
-//! *Slots* are counters at the target with a single writer each: [`Link::signal`] advances one,
-//! [`Link::reached`] asks for it. They cost one small remote write, never fill up, and are what
+//! *Slots* are counters at the target with a single writer each: [`Telling::signal`] advances one,
+//! [`Telling::reached`] asks for it. They cost one small remote write, never fill up, and are what
 //! collectives use. *Immediates* are 32-bit records that arrive in a queue, each with the data of
-//! its put: [`Link::put_immediate`] sends one, [`Link::progress`] takes the next. They carry
+//! its put: [`Telling::put_immediate`] sends one, [`Telling::progress`] takes the next. They carry
 //! notifications. The queue is bounded, and a full one refuses the sender.
 #![no_std]
 
+mod access;
+mod fast;
 mod heap;
 mod link;
+mod memory;
 pub mod mutant;
+mod telling;
 mod types;
 mod vector;
+mod waiting;
 
+pub use access::Access;
+pub use fast::Fast;
 pub use flagpost_hal::Amo;
 pub use heap::{Full, Heap, PIECES};
 pub use link::Link;
-pub use types::{Key, Op, Pending, Place, Rank, Refusal, Session, Slot, Width};
+pub use memory::LocalMemory;
+pub use telling::{Arrival, Telling};
+pub use types::{Given, Key, Op, Pending, Place, Rank, Refusal, Session, Slot, Slots, Width};
 pub use vector::VectorLink;
+pub use waiting::{Gone, Step, Time, Waiting};

@@ -2,6 +2,8 @@
 
 use core::{cell::Cell, fmt, num::NonZeroU32, ops::Deref};
 
+use crate::Access;
+#[cfg(doc)]
 use crate::Link;
 #[cfg(doc)]
 use flagpost_hal::Amo;
@@ -130,7 +132,8 @@ impl Key {
 }
 
 /// Number of a signal counter: one of the first [`Link::SLOTS`](crate::Link::SLOTS), which are
-/// always there, or of those that [`Link::allocate_slots`](crate::Link::allocate_slots) gave.
+/// always there, or of those that
+/// [`LocalMemory::allocate_slots`](crate::LocalMemory::allocate_slots) gave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Slot(pub u32);
@@ -139,6 +142,48 @@ impl Slot {
     /// The slot `index` places behind this one.
     pub const fn plus(self, index: u32) -> Self {
         Self(self.0.saturating_add(index))
+    }
+}
+
+/// Which slots a rank asks for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// This many.
+    Count(u32),
+    /// Two for every rank: `rank` signals the one that is `rank` after the first, and the one that
+    /// is [`size`](Link::size) after that. A link may place what two ranks signal to each other in
+    /// one line.
+    OfPairs,
+}
+
+impl Slots {
+    /// How many these are in a world of `size` ranks.
+    pub const fn count(self, size: u16) -> u32 {
+        match self {
+            Self::Count(count) => count,
+            Self::OfPairs => (size as u32).saturating_mul(2),
+        }
+    }
+}
+
+/// What a link gave to its rank, and takes back.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// The memory of this key.
+    Memory(Key),
+    /// The slots of which this is the first.
+    Slots(Slot),
+}
+
+impl From<Key> for Given {
+    fn from(key: Key) -> Self {
+        Self::Memory(key)
+    }
+}
+
+impl From<Slot> for Given {
+    fn from(first: Slot) -> Self {
+        Self::Slots(first)
     }
 }
 
@@ -169,7 +214,7 @@ pub enum Width {
 ///
 /// Dropping one that has begun leaves the operation on its way: it will have its effect, and its
 /// answer is lost. A link may keep that for ever, unless the operation is
-/// [abandoned](Link::abandon) before: as a [`Pending`] one is.
+/// [abandoned](Access::abandon) before: as a [`Pending`] one is.
 #[derive(Debug, Default)]
 pub struct Op {
     /// For links: what was begun; 0 is nothing.
@@ -193,14 +238,14 @@ impl Op {
     }
 }
 
-/// An [`Op`] of a link, which is [abandoned](Link::abandon) when it is dropped under way.
+/// An [`Op`] of a link, which is [abandoned](Access::abandon) when it is dropped under way.
 #[derive(Debug)]
-pub struct Pending<'l, L: Link> {
+pub struct Pending<'l, L: Access> {
     link: &'l L,
     op: Op,
 }
 
-impl<'l, L: Link> Pending<'l, L> {
+impl<'l, L: Access> Pending<'l, L> {
     /// An operation of `link` that has not begun.
     pub const fn new(link: &'l L) -> Self {
         let op = Op::new();
@@ -208,7 +253,7 @@ impl<'l, L: Link> Pending<'l, L> {
     }
 }
 
-impl<L: Link> Deref for Pending<'_, L> {
+impl<L: Access> Deref for Pending<'_, L> {
     type Target = Op;
 
     fn deref(&self) -> &Op {
@@ -216,7 +261,7 @@ impl<L: Link> Deref for Pending<'_, L> {
     }
 }
 
-impl<L: Link> Drop for Pending<'_, L> {
+impl<L: Access> Drop for Pending<'_, L> {
     fn drop(&mut self) {
         if self.op.is_under_way() {
             self.link.abandon(&self.op);

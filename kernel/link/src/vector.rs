@@ -38,7 +38,7 @@ pub trait VectorLink: Link {
     fn posted(&self, sync: Key, word: u16) -> u32;
 
     /// Clears `target`'s bit in own match vector, and orders this rank's earlier puts before its
-    /// later calls, like a [`fence`](Link::fence).
+    /// later calls, like a [`fence`](crate::Access::fence).
     ///
     /// # Errors
     /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
@@ -54,6 +54,6 @@ pub trait VectorLink: Link {
     fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal>;
 
     /// Own completion counter. Once it is 0, all origins' puts can be read (after
-    /// [`refresh`](Link::refresh)).
+    /// [`refresh`](crate::LocalMemory::refresh)).
     fn missing(&self, sync: Key) -> u32;
 }

@@ -1,10 +1,11 @@
 //! [`Mapped`]: the link itself.
 
-use core::{cell::Cell, marker::PhantomData, panic::Location};
+use core::{cell::Cell, marker::PhantomData};
 
 use flagpost_hal::{Address, CoreId, Machine, Region};
 use flagpost_link::{
-    Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, order, point,
+    Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, order, point,
 };
 
 use crate::{
@@ -191,6 +192,46 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         self.drained();
         self.under_way.get() == 0
     }
+
+    /// [`Fast::fast_amo`] of 4 bytes.
+    #[inline(always)]
+    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
+        let place = self.resolve(key, offset, 4).ok()?;
+        if !A::NATIVE || !place.is_multiple_of(4) {
+            return None;
+        }
+        let at = self.region_of(to).ok()?.at(place);
+        let native = |operation| A::atomic(&self.machine, at, operation);
+        self.before_changing().ok()?;
+        self.looked();
+        self.stored();
+        let old = match amo {
+            Amo::Read => Some(self.machine.load_u32(at)),
+            Amo::Add(value) => native(Amo::Add(value as u32)),
+            Amo::Or(value) => native(Amo::Or(value as u32)),
+            Amo::Swap(value) => native(Amo::Swap(value as u32)),
+            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
+                expected: expected as u32,
+                new: new as u32,
+            }),
+            Amo::And(_) | Amo::Xor(_) => None,
+        };
+        Some(self.changed(old?))
+    }
+
+    /// [`Fast::fast_amo`] of 8 bytes.
+    #[inline(always)]
+    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
+        let place = self.resolve(key, offset, 8).ok()?;
+        if !A::WIDE || !place.is_multiple_of(8) {
+            return None;
+        }
+        let at = self.region_of(to).ok()?.at(place);
+        self.before_changing().ok()?;
+        self.looked();
+        self.stored();
+        Some(self.changed(self.change_long(at, amo)?))
+    }
 }
 
 /// Takes a piece of `heap`.
@@ -225,39 +266,33 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
     fn size(&self) -> u16 {
         self.machine.cores()
     }
+}
 
-    fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        let ready = self.poll(self.region_of(to)?.at(self.layout.ready));
-        if ready != self.session {
-            return Err(Refusal::NotReady(to));
-        }
-        // No acquire is needed: the next access to the peer is a store, or a load under a lock,
-        // which acquires.
-        Ok(())
-    }
-
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> LocalMemory
+    for Mapped<M, A, PEERS, PIECES>
+{
     fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
         let start = take(&self.memory, bytes, place)?;
         Ok(Key::new(start))
     }
 
-    fn withdraw(&self, key: Key) {
-        // PLACE: what is kept for it does not come over what it becomes, slots perhaps, which are
-        // stored to before anybody is told.
-        point!("mapped.withdraw.settle", self.settle(Kept::All));
-        self.memory.give_back(key.get());
+    fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
+        match wanted {
+            Slots::Count(count) => self.take_slots(count),
+            Slots::OfPairs => self.take_slots_of_pairs(),
+        }
     }
 
-    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
-        self.take_slots(count)
-    }
-
-    fn allocate_slots_of_pairs(&self) -> Result<Slot, Refusal> {
-        self.take_slots_of_pairs()
-    }
-
-    fn withdraw_slots(&self, first: Slot) {
-        self.give_back_slots(first);
+    fn withdraw(&self, given: impl Into<Given>) {
+        match given.into() {
+            Given::Memory(key) => {
+                // PLACE: what is kept for it does not come over what it becomes, slots perhaps,
+                // which are stored to before anybody is told.
+                point!("mapped.withdraw.settle", self.settle(Kept::All));
+                self.memory.give_back(key.get());
+            }
+            Given::Slots(first) => self.give_back_slots(first),
+        }
     }
 
     fn scratch(&self) -> (Key, u32) {
@@ -309,6 +344,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         );
         Ok(())
     }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Access
+    for Mapped<M, A, PEERS, PIECES>
+{
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        let ready = self.poll(self.region_of(to)?.at(self.layout.ready));
+        if ready != self.session {
+            return Err(Refusal::NotReady(to));
+        }
+        // No acquire is needed: the next access to the peer is a store, or a load under a lock,
+        // which acquires.
+        Ok(())
+    }
 
     #[inline]
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
@@ -352,44 +401,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         self.change_cell(to, self.resolve(key, offset, 8)?, amo, width)
     }
 
-    #[inline(always)]
-    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
-        let place = self.resolve(key, offset, 4).ok()?;
-        if !A::NATIVE || !place.is_multiple_of(4) {
-            return None;
-        }
-        let at = self.region_of(to).ok()?.at(place);
-        let native = |operation| A::atomic(&self.machine, at, operation);
-        self.before_changing().ok()?;
-        self.looked();
-        self.stored();
-        let old = match amo {
-            Amo::Read => Some(self.machine.load_u32(at)),
-            Amo::Add(value) => native(Amo::Add(value as u32)),
-            Amo::Or(value) => native(Amo::Or(value as u32)),
-            Amo::Swap(value) => native(Amo::Swap(value as u32)),
-            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
-                expected: expected as u32,
-                new: new as u32,
-            }),
-            Amo::And(_) | Amo::Xor(_) => None,
-        };
-        Some(self.changed(old?))
-    }
-
-    #[inline(always)]
-    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
-        let place = self.resolve(key, offset, 8).ok()?;
-        if !A::WIDE || !place.is_multiple_of(8) {
-            return None;
-        }
-        let at = self.region_of(to).ok()?.at(place);
-        self.before_changing().ok()?;
-        self.looked();
-        self.stored();
-        Some(self.changed(self.change_long(at, amo)?))
-    }
-
     fn update(
         &self,
         to: Rank,
@@ -400,34 +411,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         _: &Op,
     ) -> Result<(), Refusal> {
         self.change_bytes(to, self.resolve(key, offset, len)?, len, change)
-    }
-
-    fn watch(
-        &self,
-        key: Key,
-        offset: u32,
-        arrived: impl Fn(u32) -> bool,
-        _: &Op,
-    ) -> Result<Option<u32>, Refusal> {
-        self.watch_cell(self.resolve(key, offset, 8)?, arrived)
-    }
-
-    fn put_immediate(
-        &self,
-        to: Rank,
-        (key, offset): (Key, u32),
-        data: &[u8],
-        immediate: u32,
-        inline: bool,
-        op: &Op,
-    ) -> Result<(), Refusal> {
-        let place = self.resolve(key, offset, data.len())?;
-        self.send(to, (place, data), immediate, inline, op)
-    }
-
-    #[inline(always)]
-    fn put_at_once(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
-        self.send_at_once(to, place, data, immediate)
     }
 
     fn fence(&self) -> Result<(), Refusal> {
@@ -448,15 +431,22 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
             self.has_placed(to)
         }
     }
+}
 
-    #[inline]
-    fn flush_at_once(&self) -> bool {
-        M::COHERENT && self.has_settled(false)
-    }
-
-    #[inline]
-    fn flush_at_once_before_amo(&self) -> bool {
-        M::COHERENT && self.has_settled(true)
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Telling
+    for Mapped<M, A, PEERS, PIECES>
+{
+    fn put_immediate(
+        &self,
+        to: Rank,
+        (key, offset): (Key, u32),
+        data: &[u8],
+        immediate: u32,
+        inline: bool,
+        op: &Op,
+    ) -> Result<(), Refusal> {
+        let place = self.resolve(key, offset, data.len())?;
+        self.send(to, (place, data), immediate, inline, op)
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
@@ -467,16 +457,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         self.slot_reached(slot, value)
     }
 
-    fn progress(&self) -> Option<u32> {
-        self.take(false)
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        _: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        self.watch_cell(self.resolve(key, offset, 8)?, arrived)
     }
 
-    fn progress_aside(&self) -> Option<u32> {
-        self.take(true)
-    }
-
-    fn sender(&self) -> Option<Rank> {
-        self.layout.ring.of_pairs().then(|| self.sender.get())
+    fn progress(&self, aside: bool) -> Option<Arrival> {
+        let immediate = self.take(aside)?;
+        let sender = self.layout.ring.of_pairs().then(|| self.sender.get());
+        Some(Arrival { immediate, sender })
     }
 
     #[inline]
@@ -485,17 +479,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
             self.read_without_taking();
         }
     }
+}
 
-    #[inline(always)]
-    fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
-        self.take_at_once(wanted, looks)
-    }
-
-    #[inline]
-    fn look(&self) {
-        self.polled.look(&self.machine);
-    }
-
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
+    for Mapped<M, A, PEERS, PIECES>
+{
     fn relax(&self) {
         if self.deferred.has_spans() {
             // What is kept is placed after some looks more: nobody sleeps before.
@@ -504,37 +492,64 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Link
         self.polled.relax(&self.machine, self.watched_bells());
     }
 
-    fn begin_wait(&self) {
-        if M::COHERENT {
-            self.polled.forget();
+    #[inline(always)]
+    fn step(&self, step: Step) {
+        match step {
+            Step::Called(place) => self.machine.called(place),
+            Step::Look => self.polled.look(&self.machine),
+            Step::Begin => {
+                if M::COHERENT {
+                    self.polled.forget();
+                }
+                self.polled.begin();
+            }
+            Step::End => {
+                self.polled.looked();
+                self.machine.ended();
+            }
         }
-        self.polled.begin();
     }
 
-    fn end_wait(&self) {
-        self.polled.looked();
-        self.machine.ended();
+    fn gone(&self, rank: Option<Rank>) -> Option<Gone> {
+        if let (None, Some(core)) = (rank, self.machine.lost()) {
+            return Some(Gone::Lost(Rank::new(core.get())));
+        }
+        let core = rank.map(|rank| CoreId::new(rank.get()));
+        self.machine.has_left(core).then_some(Gone::Left)
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        Time {
+            ticks: self.machine.cycles(),
+            per_second: self.machine.hertz(),
+        }
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Fast
+    for Mapped<M, A, PEERS, PIECES>
+{
+    #[inline(always)]
+    fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+        self.send_at_once(to, place, data, immediate)
     }
 
     #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.machine.called(place);
+    fn fast_amo(&self, to: Rank, key: Key, offset: u32, amo: Amo, width: Width) -> Option<u64> {
+        match width {
+            Width::Half => self.amo_word(to, key, offset, amo).map(u64::from),
+            Width::Whole => self.amo_long(to, key, offset, amo),
+        }
     }
 
-    fn lost(&self) -> Option<Rank> {
-        Some(Rank::new(self.machine.lost()?.get()))
+    #[inline]
+    fn fast_flush(&self, before_amo: bool) -> bool {
+        M::COHERENT && self.has_settled(before_amo)
     }
 
-    fn has_left(&self, rank: Option<Rank>) -> bool {
-        let core = rank.map(|rank| CoreId::new(rank.get()));
-        self.machine.has_left(core)
-    }
-
-    fn now(&self) -> u64 {
-        self.machine.cycles()
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        self.machine.hertz()
+    #[inline(always)]
+    fn fast_take(&self, wanted: u32, looks: u32) -> bool {
+        self.take_at_once(wanted, looks)
     }
 }

@@ -69,7 +69,7 @@
 //! rank, 4 per slot, 8 per immediate that waits (64 of each rank at most), and some 40 per
 //! operation in flight. An operation whose [`Op`](flagpost_link::Op) was dropped keeps its answer
 //! until the link ends, or, if it is a get, until the place is needed; one that was
-//! [abandoned](flagpost_link::Link::abandon) before keeps none. The kernel's are abandoned by the
+//! [abandoned](flagpost_link::Access::abandon) before keeps none. The kernel's are abandoned by the
 //! handle that is dropped, or the window that is freed; a window that was not freed keeps a few.
 //!
 //! # Lost peers

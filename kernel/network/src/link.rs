@@ -2,10 +2,12 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};
-use core::panic::Location;
 
 use flagpost_hal::fabric::{Fabric, Work};
-use flagpost_link::{Amo, Full, Heap, Key, Link, Op, Place, Rank, Refusal, Slot, Width, point};
+use flagpost_link::{
+    Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, point,
+};
 
 use crate::{
     answers::{Answer, Answers, PLACE, PLACES, Purpose},
@@ -66,8 +68,6 @@ pub struct Networked<F> {
     numbers: Heap,
     /// Immediates for the kernel, and who sent them.
     pub(crate) arrived: RefCell<VecDeque<(Rank, u32)>>,
-    /// Whose the last one was that the kernel has taken.
-    sender: Cell<Option<Rank>>,
     /// Immediates that a rank may send before any is taken.
     pub(crate) credits: u32,
     /// The network has refused credits that a peer must get.
@@ -110,7 +110,6 @@ impl<F: Fabric> Networked<F> {
             slots: RefCell::new((0..SLOTS).map(|_| FIRST).collect()),
             numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
             arrived: RefCell::new(VecDeque::new()),
-            sender: Cell::new(None),
             credits: entries.max(1),
             owed: Cell::new(false),
             looks: Looks::new(),
@@ -172,17 +171,17 @@ impl<F: Fabric> Networked<F> {
     }
 
     /// Takes the oldest immediate that has arrived.
-    fn take(&self) -> Option<u32> {
+    fn take(&self) -> Option<Arrival> {
         self.look();
         let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
-        self.sender.set(Some(from));
         if !self.is_own(from)
             && let Ok(peer) = self.peer(from)
         {
             count(&peer.taken, 1);
             self.give_back(from, peer);
         }
-        Some(immediate)
+        let sender = Some(from);
+        Some(Arrival { immediate, sender })
     }
 }
 
@@ -197,12 +196,11 @@ fn refusal(full: Full, bytes_per_unit: u32) -> Refusal {
 }
 
 impl<F: Fabric> Link for Networked<F> {
-    const LISTENS: bool = F::LISTENS;
-
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = CELL;
     const UPDATE: u32 = CELL;
     const DIRECT: bool = false;
+    const LISTENS: bool = F::LISTENS;
 
     fn rank(&self) -> Rank {
         Rank::new(self.fabric.core().get())
@@ -211,22 +209,16 @@ impl<F: Fabric> Link for Networked<F> {
     fn size(&self) -> u16 {
         self.fabric.cores()
     }
+}
 
-    fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        // Whatever is sent waits in the network until `to` has started.
-        self.peer(to).map(|_| ())
-    }
-
+impl<F: Fabric> LocalMemory for Networked<F> {
     fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
         let start = self.memory.take(bytes, place);
         start.map(Key::new).map_err(|full| refusal(full, 1))
     }
 
-    fn withdraw(&self, key: Key) {
-        self.memory.give_back(key.get());
-    }
-
-    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
+    fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
+        let count = wanted.count(self.size());
         let first = self.numbers.take(count, Place::Symmetric);
         let first = first.map_err(|full| refusal(full, 4))?;
         let (start, count) = (first as usize, count.max(1) as usize);
@@ -243,8 +235,11 @@ impl<F: Fabric> Link for Networked<F> {
         Ok(Slot(first))
     }
 
-    fn withdraw_slots(&self, first: Slot) {
-        self.numbers.give_back(first.0);
+    fn withdraw(&self, given: impl Into<Given>) {
+        match given.into() {
+            Given::Memory(key) => self.memory.give_back(key.get()),
+            Given::Slots(first) => self.numbers.give_back(first.0),
+        };
     }
 
     fn scratch(&self) -> (Key, u32) {
@@ -271,6 +266,13 @@ impl<F: Fabric> Link for Networked<F> {
 
     fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         self.resolve(key, offset, bytes as usize).map(|_| ())
+    }
+}
+
+impl<F: Fabric> Access for Networked<F> {
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        // Whatever is sent waits in the network until `to` has started.
+        self.peer(to).map(|_| ())
     }
 
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
@@ -379,35 +381,27 @@ impl<F: Fabric> Link for Networked<F> {
         self.change_by_swaps(to, at, &mut change, op).map(|_| ())
     }
 
-    fn watch(
-        &self,
-        key: Key,
-        offset: u32,
-        arrived: impl Fn(u32) -> bool,
-        op: &Op,
-    ) -> Result<Option<u32>, Refusal> {
-        let own = self.rank();
-        let at = self.resolve(key, offset, CELL as usize)?;
-        if !op.is_under_way() {
-            self.look();
-            // A hint: what the network did is seen some time, whole or not.
-            let mut word = [0; 4];
-            self.fabric.read(at, &mut word);
-            let value = u32::from_le_bytes(word);
-            if !arrived(value) {
-                self.looks.note(at, value);
-                return Ok(None);
-            }
-        }
-        let value = self.amo(own, key, offset, Amo::Read, Width::Half, op)? as u32;
-        Ok(arrived(value).then_some(value))
-    }
-
     fn abandon(&self, op: &Op) {
         self.answers.abandon(op.begun.take());
         op.seen.set(0);
     }
 
+    fn fence(&self) -> Result<(), Refusal> {
+        // ORDER: this is what a fence is, on a network that orders nothing.
+        point!("network.fence.wait", self.kept(None)?);
+        Ok(())
+    }
+
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if let Some(rank) = to {
+            self.peer(rank)?;
+        }
+        point!("network.flush.wait", self.kept(to)?);
+        Ok(())
+    }
+}
+
+impl<F: Fabric> Telling for Networked<F> {
     fn put_immediate(
         &self,
         to: Rank,
@@ -451,20 +445,6 @@ impl<F: Fabric> Link for Networked<F> {
         Ok(())
     }
 
-    fn fence(&self) -> Result<(), Refusal> {
-        // ORDER: this is what a fence is, on a network that orders nothing.
-        point!("network.fence.wait", self.kept(None)?);
-        Ok(())
-    }
-
-    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        if let Some(rank) = to {
-            self.peer(rank)?;
-        }
-        point!("network.flush.wait", self.kept(to)?);
-        Ok(())
-    }
-
     fn signal(&self, to: Rank, slot: Slot, _: u32) -> Result<(), Refusal> {
         self.peer(to)?;
         if slot.0 as usize >= self.slots.borrow().len() {
@@ -498,44 +478,66 @@ impl<F: Fabric> Link for Networked<F> {
         reached()
     }
 
-    fn sender(&self) -> Option<Rank> {
-        self.sender.get()
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        op: &Op,
+    ) -> Result<Option<u32>, Refusal> {
+        let own = self.rank();
+        let at = self.resolve(key, offset, CELL as usize)?;
+        if !op.is_under_way() {
+            self.look();
+            // A hint: what the network did is seen some time, whole or not.
+            let mut word = [0; 4];
+            self.fabric.read(at, &mut word);
+            let value = u32::from_le_bytes(word);
+            if !arrived(value) {
+                self.looks.note(at, value);
+                return Ok(None);
+            }
+        }
+        let value = self.amo(own, key, offset, Amo::Read, Width::Half, op)? as u32;
+        Ok(arrived(value).then_some(value))
     }
 
-    fn progress(&self) -> Option<u32> {
+    fn progress(&self, _: bool) -> Option<Arrival> {
         self.take()
     }
+}
 
-    fn progress_aside(&self) -> Option<u32> {
-        self.take()
-    }
-
+impl<F: Fabric> Waiting for Networked<F> {
     fn relax(&self) {
         self.looks.relax(&self.fabric);
     }
 
-    fn begin_wait(&self) {
-        self.looks.clear();
-    }
-
-    fn end_wait(&self) {
-        self.looks.unwatched();
-    }
-
     #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.fabric.called(place);
+    fn step(&self, step: Step) {
+        match step {
+            Step::Called(place) => self.fabric.called(place),
+            Step::Look => (),
+            Step::Begin => self.looks.clear(),
+            Step::End => self.looks.unwatched(),
+        }
     }
 
-    fn lost(&self) -> Option<Rank> {
-        Some(Rank::new(self.fabric.lost()?.get()))
+    fn gone(&self, rank: Option<Rank>) -> Option<Gone> {
+        match rank {
+            None => self
+                .fabric
+                .lost()
+                .map(|core| Gone::Lost(Rank::new(core.get()))),
+            Some(_) => None,
+        }
     }
 
-    fn now(&self) -> u64 {
-        self.fabric.now()
-    }
-
-    fn ticks_per_second(&self) -> u64 {
-        self.fabric.ticks_per_second()
+    fn now(&self) -> Time {
+        Time {
+            ticks: self.fabric.now(),
+            per_second: self.fabric.ticks_per_second(),
+        }
     }
 }
+
+impl<F: Fabric> Fast for Networked<F> {}

@@ -63,7 +63,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
         called!(self.core().world);
         // FLUSH: that is all. At once, as a rule.
         point!("flush.place", {
-            if self.is_of(target) && self.core().world.link().flush_at_once() {
+            if self.is_of(target) && self.core().world.link().fast_flush(false) {
                 return Ok(());
             }
             self.flush_one(target)

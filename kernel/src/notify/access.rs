@@ -137,7 +137,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 && tag.0 <= core.world.limits().tag
             {
                 let (link, bytes) = (core.world.link(), bytemuck::cast_slice(data));
-                if link.put_at_once(to, place, bytes, core.immediate | tag.0) {
+                if link.fast_put(to, place, bytes, core.immediate | tag.0) {
                     return Ok(());
                 }
             }

@@ -12,10 +12,10 @@
 //!
 //! # Values
 //! A counter is a number of 32 bits, modulo 2^32, in the low half of a cell of 8 bytes (see
-//! [`Link::amo`]). Its owner polls it: one load must show all of it, and on 32-bit buses 8 bytes
-//! may tear; and where there are no native atomic operations the whole cell would cost each
-//! notification a load and a store more. So 2^32 notifications without a reset are none; "reaches
-//! or exceeds" compares plain unsigned values.
+//! [`Access::amo`](flagpost_link::Access::amo)). Its owner polls it: one load must show all of it,
+//! and on 32-bit buses 8 bytes may tear; and where there are no native atomic operations the whole
+//! cell would cost each notification a load and a store more. So 2^32 notifications without a
+//! reset are none; "reaches or exceeds" compares plain unsigned values.
 //!
 //! # Steps
 //! | call | core | remote accesses |

@@ -10,8 +10,8 @@
 //! # Steps
 //! | notice | of a put | of any other access |
 //! |---|---|---|
-//! | [`Tag`] | [`Link::put_immediate`] with the data | the access; `put_immediate` of nothing |
-//! | [`Counter`], [`Signal`] | the put; [`Link::fence`]; [`Link::amo`] at the target | the same |
+//! | [`Tag`] | `Telling::put_immediate` with the data | the access; `put_immediate` of nothing |
+//! | [`Counter`], [`Signal`] | the put; `Access::fence`; `Access::amo` at the target | the same |
 //!
 //! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is
 //! not.

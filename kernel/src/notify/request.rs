@@ -401,7 +401,7 @@ impl<'r, L: Link> Request<'r, L> {
             && self.left == 1
             && self.core.requested.has_first(self.lines())
             && world.queue.is_empty()
-            && world.link().take_at_once(self.wanted & !STARTED, looks)
+            && world.link().fast_take(self.wanted & !STARTED, looks)
         {
             self.left = 0;
             self.core.requested.close_first();

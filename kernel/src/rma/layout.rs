@@ -16,7 +16,7 @@
 //! blocks*, the longest pieces that lie together on both sides. A put or get whose pieces are short
 //! while the target's run goes on is *packed* instead: it moves the run through a buffer of
 //! [`BUFFER`] bytes, which is filled from, or scattered to, the origin's blocks. Accumulates always
-//! are, in pieces of one [`Link::update`](flagpost_link::Link::update).
+//! are, in pieces of one [`Access::update`](flagpost_link::Access::update).
 //!
 //! The target's gaps are never touched.
 //!

@@ -56,7 +56,7 @@
 )]
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Rank};
+use flagpost_link::{Amo, Link, Rank, Width};
 
 use crate::Error;
 
@@ -140,10 +140,11 @@ fn amo_at_once<'w, T: Pod, L: Link + 'w>(
     }
     let link = core.world.link();
     if size_of::<T>() == size_of::<u64>() {
-        let old = link.amo_long(to, key, offset, amo)?;
+        let old = link.fast_amo(to, key, offset, amo, Width::Whole)?;
         return bytemuck::try_cast(old).ok();
     }
-    bytemuck::try_cast(link.amo_word(to, key, offset, amo)?).ok()
+    let old = link.fast_amo(to, key, offset, amo, Width::Half)?;
+    bytemuck::try_cast(old as u32).ok()
 }
 
 /// What takes more, or is wrong.

@@ -3,9 +3,12 @@
 
 use std::cell::RefCell;
 
-use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Refusal, Slot, Width};
+use flagpost_link::{
+    Access, Amo, Arrival, Fast, Given, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot,
+    Slots, Step, Telling, Time, Waiting, Width,
+};
 
-/// Answers of [`Link::progress`], in order.
+/// Answers of [`Telling::progress`](flagpost_link::Telling::progress), in order.
 pub(crate) type Log = RefCell<Vec<Option<u32>>>;
 
 /// `L`, and a log if the rank is the one that is looked at.
@@ -20,6 +23,7 @@ impl<L: Link> Link for Recorded<'_, L> {
     const UPDATE: u32 = L::UPDATE;
     const UPDATE_SMALL: u32 = L::UPDATE_SMALL;
     const DIRECT: bool = L::DIRECT;
+    const PASSIVE: bool = L::PASSIVE;
 
     fn rank(&self) -> Rank {
         self.link.rank()
@@ -28,25 +32,19 @@ impl<L: Link> Link for Recorded<'_, L> {
     fn size(&self) -> u16 {
         self.link.size()
     }
+}
 
-    fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        self.link.connect(to)
-    }
-
+impl<L: Link> LocalMemory for Recorded<'_, L> {
     fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
         self.link.allocate(bytes, place)
     }
 
-    fn withdraw(&self, key: Key) {
-        self.link.withdraw(key);
+    fn withdraw(&self, given: impl Into<Given>) {
+        self.link.withdraw(given);
     }
 
-    fn allocate_slots(&self, count: u32) -> Result<Slot, Refusal> {
-        self.link.allocate_slots(count)
-    }
-
-    fn withdraw_slots(&self, first: Slot) {
-        self.link.withdraw_slots(first);
+    fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
+        self.link.allocate_slots(wanted)
     }
 
     fn scratch(&self) -> (Key, u32) {
@@ -67,6 +65,12 @@ impl<L: Link> Link for Recorded<'_, L> {
 
     fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         self.link.refresh(key, offset, bytes)
+    }
+}
+
+impl<L: Link> Access for Recorded<'_, L> {
+    fn connect(&self, to: Rank) -> Result<(), Refusal> {
+        self.link.connect(to)
     }
 
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
@@ -108,6 +112,16 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.update(to, key, offset, len, change, op)
     }
 
+    fn fence(&self) -> Result<(), Refusal> {
+        self.link.fence()
+    }
+
+    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        self.link.flush(to)
+    }
+}
+
+impl<L: Link> Telling for Recorded<'_, L> {
     fn put_immediate(
         &self,
         to: Rank,
@@ -119,14 +133,6 @@ impl<L: Link> Link for Recorded<'_, L> {
     ) -> Result<(), Refusal> {
         self.link
             .put_immediate(to, (key, offset), data, immediate, inline, op)
-    }
-
-    fn fence(&self) -> Result<(), Refusal> {
-        self.link.fence()
-    }
-
-    fn flush(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        self.link.flush(to)
     }
 
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
@@ -147,43 +153,32 @@ impl<L: Link> Link for Recorded<'_, L> {
         self.link.watch(key, offset, arrived, op)
     }
 
-    fn progress(&self) -> Option<u32> {
-        let immediate = self.link.progress();
+    fn progress(&self, aside: bool) -> Option<Arrival> {
+        let arrival = self.link.progress(aside);
+        let immediate = arrival.map(|arrival| arrival.immediate);
         self.log.borrow_mut().push(immediate);
-        immediate
-    }
-
-    fn progress_aside(&self) -> Option<u32> {
-        let immediate = self.link.progress_aside();
-        self.log.borrow_mut().push(immediate);
-        immediate
-    }
-
-    fn sender(&self) -> Option<Rank> {
-        self.link.sender()
-    }
-
-    fn relax(&self) {
-        self.link.relax();
+        arrival
     }
 
     fn attend(&self) {
         self.link.attend();
     }
+}
 
-    fn begin_wait(&self) {
-        self.link.begin_wait();
+impl<L: Link> Waiting for Recorded<'_, L> {
+    fn relax(&self) {
+        self.link.relax();
     }
 
-    fn end_wait(&self) {
-        self.link.end_wait();
+    fn step(&self, step: Step) {
+        if matches!(step, Step::Begin | Step::End) {
+            self.link.step(step);
+        }
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self) -> Time {
         self.link.now()
     }
-
-    fn ticks_per_second(&self) -> u64 {
-        self.link.ticks_per_second()
-    }
 }
+
+impl<L: Link> Fast for Recorded<'_, L> {}

@@ -1,9 +1,8 @@
 //! Answers that the link keeps, since somebody may ask for them.
 
-use flagpost::{
-    Counter, Displacement, DynamicOptions, Error, Link as _, Rma as _, World, rma::Operation,
-};
+use flagpost::{Counter, Displacement, DynamicOptions, Error, Rma as _, World, rma::Operation};
 use flagpost_explore::Mock;
+use flagpost_link::{Access as _, Waiting as _};
 use flagpost_sim::Wire;
 
 use crate::network::{NONE, peers, runs};

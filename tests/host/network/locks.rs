@@ -2,8 +2,9 @@
 
 use core::cell::Cell;
 
-use flagpost::{Budget, Error, Link as _, Rank, Rma as _, Tag, World, epoch::Lock};
+use flagpost::{Budget, Error, Rank, Rma as _, Tag, World, epoch::Lock};
 use flagpost_explore::Mock;
+use flagpost_link::Waiting as _;
 use flagpost_sim::Wire;
 
 use crate::network::{NONE, REFUSES, by_steps, peers, runs};

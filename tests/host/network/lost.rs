@@ -1,11 +1,13 @@
 //! A peer that falls silent.
 
 use flagpost::{
-    Budget, EpochSlots, Error, Link as _, MatchingList, Rank, Rma as _, Tag, World,
-    epoch::Strategy, rma::wait_any,
+    Budget, EpochSlots, Error, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy,
+    rma::wait_any,
 };
 use flagpost_explore::Mock;
-use flagpost_link::{Amo, Op, Place, Refusal, Width};
+use flagpost_link::{
+    Access as _, Amo, LocalMemory as _, Op, Place, Refusal, Telling as _, Waiting as _, Width,
+};
 use flagpost_network::Networked;
 use flagpost_sim::Wire;
 
@@ -357,7 +359,7 @@ fn what_a_lost_peer_did_before_counts_for_who_only_looks() {
         seen.holds.set(Some(LOST));
         window.put_notify(LOST, 0, &[], Tag(1))?;
         while seen.held.borrow().is_empty() {
-            assert_eq!(link.progress(), None);
+            assert_eq!(link.progress(false), None);
             link.relax();
         }
         seen.lost.set(Some((LOST, 1)));
@@ -433,7 +435,7 @@ fn last_post(world: &World<'_, Networked<Tap>>, seen: &Seen, looks: u32) -> Resu
     seen.holds.set(Some(LOST));
     window.put_notify(LOST, 0, &[], Tag(1))?;
     while seen.held.borrow().is_empty() {
-        assert_eq!(link.progress(), None);
+        assert_eq!(link.progress(false), None);
         link.relax();
     }
     seen.lost.set(Some((LOST, looks)));

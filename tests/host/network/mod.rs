@@ -15,8 +15,9 @@ mod steps;
 mod survivor;
 mod tap;
 
-use flagpost::{Budget, Error, Link as _, Rank, Unfinished, World};
+use flagpost::{Budget, Error, Rank, Unfinished, World};
 use flagpost_explore::Mock;
+use flagpost_link::Waiting as _;
 use flagpost_sim::{Config, Nic, Preset, SimCore, Wire, sweep};
 
 /// There is room for one operation of a rank.

@@ -7,12 +7,13 @@
 )]
 
 use flagpost::{
-    Compare, Counter, EpochSlots, Error, Link as _, MatchingList, Model, Options, Rank, Rma as _,
-    Signal, Unfinished, Window, World,
+    Compare, Counter, EpochSlots, Error, MatchingList, Model, Options, Rank, Rma as _, Signal,
+    Unfinished, Window, World,
     epoch::{Assert, Strategy},
     rma::{Layout, Operation, Scatter},
 };
 use flagpost_explore::Mock;
+use flagpost_link::Waiting as _;
 use flagpost_sim::Wire;
 
 use crate::network::{NONE, REFUSES, by_steps, in_the_end, peers, runs};

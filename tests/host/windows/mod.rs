@@ -13,10 +13,11 @@ use std::sync::OnceLock;
 use flagpost::epoch;
 use flagpost::rma::{Gather, Layout, wait_any};
 use flagpost::{
-    Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Group,
-    Link as _, Made, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Unfinished,
-    Validation, Waiting, Window, World,
+    Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Group, Made,
+    MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting,
+    Window, World,
 };
+use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _};
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
 
@@ -274,7 +275,7 @@ fn rings_are_full_each_for_itself() {
         let window = world.allocate::<u32>(1)?;
         // A rank takes its notifications whenever it waits: `full` waits for its slot alone, past
         // the world.
-        let (link, slot) = (world.link(), world.link().allocate_slots(1)?);
+        let (link, slot) = (world.link(), world.link().allocate_slots(Slots::Count(1))?);
         world.barrier()?;
         if world.rank() == sender {
             let tell = |to| window.put_notify(to, 0, &[], Tag(1));
@@ -330,7 +331,7 @@ fn one_producer_does_not_keep_another_waiting() {
             let world = World::start(link, &mut arena, Config::default())?;
             let window = world.allocate::<u32>(1)?;
             let link = world.link();
-            let [put, taken, go, gone] = [(); 4].map(|()| link.allocate_slots(1));
+            let [put, taken, go, gone] = [(); 4].map(|()| link.allocate_slots(Slots::Count(1)));
             let (put, taken, go, gone) = (put?, taken?, go?, gone?);
             world.barrier()?;
             let reached = |slot, value| -> Result<(), Error> {
@@ -353,8 +354,9 @@ fn one_producer_does_not_keep_another_waiting() {
                 let mut from = Vec::new();
                 for number in 1..=TAKEN {
                     reached(put, number)?;
-                    assert!(link.progress().is_some());
-                    from.extend(link.sender());
+                    let arrival = link.progress(false);
+                    assert!(arrival.is_some());
+                    from.extend(arrival.and_then(|arrival| arrival.sender));
                     if number == 1 {
                         link.signal(one, go, 1)?;
                         reached(gone, 1)?;

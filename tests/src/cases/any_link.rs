@@ -3,7 +3,7 @@
 //! Where a link answers later, every call is repeated with the same [`Op`] until it has answered.
 
 use flagpost::{Link, World};
-use flagpost_link::{Amo, Op, Place, Rank, Slot, Width};
+use flagpost_link::{Amo, Op, Place, Rank, Slot, Slots, Width};
 
 use super::insist;
 use crate::{Failure, context::check};
@@ -91,7 +91,7 @@ pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         })
     };
     let hear = |immediate| {
-        while link.progress() != Some(immediate) {
+        while link.progress(false).map(|arrival| arrival.immediate) != Some(immediate) {
             link.relax();
         }
     };
@@ -150,7 +150,7 @@ pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     let (link, size) = (world.link(), world.size());
     let next = world.rank().next(size);
     for _ in 0..2 {
-        let slots = link.allocate_slots(2)?;
+        let slots = link.allocate_slots(Slots::Count(2))?;
         world.barrier()?;
         check("nothing yet", link.reached(slots.plus(1), 1)?, false)?;
         world.barrier()?;
@@ -163,7 +163,7 @@ pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         check("no more", link.reached(slots.plus(1), 4)?, false)?;
         check("nor the other", link.reached(slots, 1)?, false)?;
         world.barrier()?;
-        link.withdraw_slots(slots);
+        link.withdraw(slots);
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const WAYS: u32 = 4;
     let (link, me) = (world.link(), world.rank());
     let key = link.allocate(64, Place::Symmetric)?;
-    let slots = link.allocate_slots(1)?;
+    let slots = link.allocate_slots(Slots::Count(1))?;
     insist(link, || link.put(me, key, 0, &[0; 64]))?;
     world.barrier()?;
     let last = Rank::new(world.size() - 1);

@@ -6,7 +6,10 @@
 
 use flagpost::{Link as _, Rank, VectorLink};
 use flagpost_hal::{Relax, Topology};
-use flagpost_link::{Amo, Key, Op, Place, Refusal, Slot, Width};
+use flagpost_link::{
+    Access as _, Amo, Key, LocalMemory as _, Op, Place, Refusal, Slot, Telling as _, Waiting as _,
+    Width,
+};
 
 use super::join;
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -186,7 +189,9 @@ pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
         tell: |link, at, round| {
             link.put_immediate(FIRST, (at.data, 0), &[], round, true, &Op::new())
         },
-        told: |link, _, round| Ok(link.progress() == Some(round)),
+        told: |link, _, round| {
+            Ok(link.progress(false).map(|arrival| arrival.immediate) == Some(round))
+        },
         forget: |_, _| Ok(()),
     };
     announced(context, announcement)

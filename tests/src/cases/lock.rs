@@ -4,6 +4,7 @@ use flagpost::{
     Budget, Error, Link, Rank, Rma as _, Tag, Window, World,
     epoch::{Lock, Locked},
 };
+use flagpost_link::Slots;
 
 use super::insist;
 use super::world::{NO_ERROR, refused as refuses};
@@ -515,7 +516,7 @@ pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     const LEN: usize = 12;
     let (link, second) = (world.link(), Rank::new(1));
     let window = world.allocate::<u32>(LEN)?;
-    let told = link.allocate_slots(1)?;
+    let told = link.allocate_slots(Slots::Count(1))?;
     world.barrier()?;
     for round in 1..=4_u32 {
         match world.rank().get() {
@@ -542,6 +543,6 @@ pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         }
         world.barrier()?;
     }
-    link.withdraw_slots(told);
+    link.withdraw(told);
     Ok(())
 }

@@ -7,6 +7,7 @@ use flagpost::{
     Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished,
     World, rma,
 };
+use flagpost_link::Slots;
 
 use super::notify_inline::{ROUNDS, check_all, start};
 use crate::{Failure, context::check};
@@ -24,9 +25,9 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let link = world.link();
     let mut count = 1024;
     while count > 0 {
-        match link.allocate_slots(count) {
+        match link.allocate_slots(Slots::Count(count)) {
             Ok(slot) if slot.0 & IN_BUFFER != 0 => continue,
-            Ok(slot) => link.withdraw_slots(slot),
+            Ok(slot) => link.withdraw(slot),
             Err(_) => {}
         }
         count /= 2;
@@ -41,13 +42,13 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             handle.discard_notifications()?;
             handle.free()?;
         }
-        let slots = link.allocate_slots(LEN as u32)?;
+        let slots = link.allocate_slots(Slots::Count(LEN as u32))?;
         world.barrier()?;
         for index in 0..LEN as u32 {
             check("new slot", link.reached(slots.plus(index), 1)?, false)?;
         }
         world.barrier()?;
-        link.withdraw_slots(slots);
+        link.withdraw(slots);
     }
     Ok(())
 }

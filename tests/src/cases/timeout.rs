@@ -4,7 +4,7 @@
 
 use flagpost::{Budget, Config, Error, Link, Missing, Rank, Tag, Waiting, Window, World};
 use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology, UncachedMemory};
-use flagpost_link::{Op, Place, Slot};
+use flagpost_link::{Access as _, LocalMemory as _, Op, Place, Slot, Waiting as _};
 
 use super::world::NO_ERROR;
 use super::{insist, join, join_shared, other};

@@ -2,7 +2,7 @@
 
 use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
-use flagpost_link::Refusal;
+use flagpost_link::{Access as _, LocalMemory as _, Refusal, Telling as _, Waiting as _};
 
 use super::{insist, join, join_as, other};
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -80,7 +80,7 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
         let mut sum = 0;
         for _ in 1..link.size() {
             sum += loop {
-                match link.progress() {
+                match link.progress(false).map(|arrival| arrival.immediate) {
                     Some(immediate) => break immediate,
                     None => link.relax(),
                 }

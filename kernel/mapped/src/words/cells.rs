@@ -2,7 +2,7 @@
 //!
 //! # Guarantee
 //! G1. Two changes of the same bytes never overlap: one finds what the other stored.
-//! G2. Who finds in a [watched](flagpost_link::Link::watch) cell what it waited for finds
+//! G2. Who finds in a [watched](flagpost_link::Telling::watch) cell what it waited for finds
 //!     everything that the writer fenced before.
 //! G3. What this core does behind an `amo` comes behind it: it finds what was placed before the
 //!     change that the `amo` found.

@@ -420,7 +420,7 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
             || target == world.rank()
             || !core.passive.is_only(target)
             // FLUSH: G2.
-            || !world.link().flush_at_once_before_amo()
+            || !world.link().fast_flush(true)
             || !self.words.release_at_once()
         {
             return false;
@@ -494,7 +494,7 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
                     // FLUSH: G2.
                     point!("lock.unlock.flush", {
                         let link = world.link();
-                        if !link.flush_at_once_before_amo() {
+                        if !link.fast_flush(true) {
                             world.retry(|| link.flush(to))?;
                         }
                     });

@@ -170,11 +170,11 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 self.core
                     .world
                     .link()
-                    .amo_word(rank, self.core.cells, cell, amo)
+                    .fast_amo(rank, self.core.cells, cell, amo, Width::Half)
             })
             .flatten();
         let old = match at_once {
-            Some(old) => old,
+            Some(old) => old as u32,
             None => self.step_long(rank, cell, amo, step)?,
         };
         self.done(step, old);
@@ -332,7 +332,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 looks = looks.saturating_add(1);
                 // Whatever is noted: these are turns, and no waiting.
                 for _ in 1..pause {
-                    link.end_wait();
+                    link.step(flagpost_link::Step::End);
                     link.relax();
                 }
                 pause = pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
@@ -655,9 +655,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     pub(super) fn register_at_once(&mut self) -> bool {
         let add = Amo::Add(EXCLUSIVE.into());
         let link = self.core.world.link();
-        let old = link.amo_word(MASTER, self.core.cells, cell::GLOBAL, add);
+        let old = link.fast_amo(MASTER, self.core.cells, cell::GLOBAL, add, Width::Half);
         if let Some(old) = old {
-            self.done(Step::Register, old);
+            self.done(Step::Register, old as u32);
         }
         self.registered
     }
@@ -673,9 +673,15 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             new: self.core.passive.mark.into(),
         };
         let link = self.core.world.link();
-        let old = link.amo_word(self.usual, self.core.cells, cell::LOCAL, writer);
+        let old = link.fast_amo(
+            self.usual,
+            self.core.cells,
+            cell::LOCAL,
+            writer,
+            Width::Half,
+        );
         if let Some(old) = old {
-            self.done(Step::Take(0), old);
+            self.done(Step::Take(0), old as u32);
         }
         self.taken
     }
@@ -689,14 +695,17 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         let leave = Amo::Add(self.core.passive.mark.wrapping_neg().into());
         if !self.taken
             || link
-                .amo_word(self.usual, cells, cell::LOCAL, leave)
+                .fast_amo(self.usual, cells, cell::LOCAL, leave, Width::Half)
                 .is_none()
         {
             return false;
         }
         self.taken = false;
         let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
-        if link.amo_word(MASTER, cells, cell::GLOBAL, less).is_none() {
+        if link
+            .fast_amo(MASTER, cells, cell::GLOBAL, less, Width::Half)
+            .is_none()
+        {
             self.registered = true;
             return false;
         }

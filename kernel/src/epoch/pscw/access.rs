@@ -3,7 +3,7 @@
 use core::{cell::Cell, marker::PhantomData};
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank, Refusal, point};
+use flagpost_link::{Gone, Link, Rank, Refusal, point};
 
 use super::{Side, Strategy, no_post};
 use crate::{
@@ -363,7 +363,7 @@ impl Lost {
         }
         let Self(rank) = core::mem::replace(self, Self::NOBODY);
         let rank = Rank::new(rank);
-        Err(if link.has_left(Some(rank)) {
+        Err(if link.gone(Some(rank)) == Some(Gone::Left) {
             Error::PeerLeft(rank)
         } else {
             Error::PeerLost(rank)

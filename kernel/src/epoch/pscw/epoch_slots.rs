@@ -26,7 +26,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Rank, Refusal, Slot, point};
+use flagpost_link::{Link, Rank, Refusal, Slot, Slots, point};
 
 use super::Strategy;
 use crate::{Error, Group, Missing, World, arena::RankSet};
@@ -85,7 +85,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
     fn prepare(world: &'w World<'w, L>, (): ()) -> Result<Self, Error> {
         let (link, size) = (world.link(), usize::from(world.size()));
         let words = world.arena.take(Self::words(world.size()))?;
-        let slots = match link.allocate_slots_of_pairs() {
+        let slots = match link.allocate_slots(Slots::OfPairs) {
             Ok(slots) => slots,
             Err(refusal) => {
                 world.arena.give_back(words);
@@ -107,7 +107,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
     }
 
     fn discard(&self, world: &World<'w, L>) {
-        world.link().withdraw_slots(self.slots);
+        world.link().withdraw(self.slots);
         world.arena.give_back(self.accessed);
     }
 

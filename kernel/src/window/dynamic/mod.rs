@@ -20,8 +20,8 @@
 //!
 //! Peers set a bit of the readers; the owner clears them.
 //!
-//! All are cells, changed and read at once ([`Link::amo`]), an answered change before whatever
-//! follows.
+//! All are cells, changed and read in one step ([`Access::amo`](flagpost_link::Access::amo)), an
+//! answered change before whatever follows.
 //!
 //! # Steps
 //! * `attach`, at the owner: publish the memory; write its key; write its name.

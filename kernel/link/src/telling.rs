@@ -1,0 +1,97 @@
+//! [`Telling`]: signals and immediates.
+
+#[cfg(doc)]
+use crate::{Access, Waiting};
+use crate::{Key, Op, Rank, Refusal, Slot};
+
+/// How ranks tell each other something: signals, cells that are watched, immediates.
+///
+/// # Contract
+/// 1. A signal orders nothing. An [`Access::fence`] before it does.
+/// 2. An immediate comes after all earlier puts of the same rank to the same target: the rank that
+///    takes it finds them in memory.
+/// 3. A queue of immediates is bounded. A full one refuses the sender, with [`Refusal::Full`].
+/// 4. Each call of `reached`, `watch` and `progress` notes what it has polled, for the next
+///    [`Waiting::relax`].
+/// 5. Immediates of one rank are taken in the order in which they were sent.
+/// 6. Nothing is trusted that comes from a peer: its offsets are checked, and the kernel checks
+///    what an immediate says.
+///
+/// # Refusals
+/// [`Refusal::Busy`], [`Refusal::Full`] and [`Refusal::Locked`] pass; the others stay.
+pub trait Telling {
+    /// [`Access::put`], and appends `immediate` to `to`'s queue. The rank that takes the immediate
+    /// finds the data, and all earlier puts of this rank to it, in memory. It may store to what
+    /// this rank has got or read before.
+    ///
+    /// If `inline`, the link may send the data with the immediate, and `to`'s
+    /// [`progress`](Self::progress) puts them in place before it gives the immediate. Until then
+    /// they may overwrite later puts of the same bytes, and [`Access::flush`] is refused. The link
+    /// may send long data in parts: `op` has begun when some parts have left, and no rank is told
+    /// before all have.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`], [`Refusal::Full`] and [`Refusal::Locked`] (transient);
+    /// [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
+    fn put_immediate(
+        &self,
+        to: Rank,
+        place: (Key, u32),
+        data: &[u8],
+        immediate: u32,
+        inline: bool,
+        op: &Op,
+    ) -> Result<(), Refusal>;
+
+    /// Sets `to`'s slot to `value`, one more (wrapping) than the last value this rank gave it; the
+    /// first is 1. Each slot of each rank has one writer at a time. Only an [`Access::fence`] in
+    /// between orders this rank's earlier puts before a signal.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] (transient); [`Refusal::NoSuchSlot`], [`Refusal::NoSuchRank`],
+    /// [`Refusal::PeerLost`].
+    fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal>;
+
+    /// Whether this rank's `slot` has reached `value`. If so, what its writer fenced before the
+    /// signal can be read.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSuchSlot`].
+    fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal>;
+
+    /// The low half of this rank's cell at `offset`, if `arrived` says that it is what the caller
+    /// waits for: then what the writers of the cell fenced before can be read. None else.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
+    /// [`Refusal::BadCell`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
+    fn watch(
+        &self,
+        key: Key,
+        offset: u32,
+        arrived: impl Fn(u32) -> bool,
+        op: &Op,
+    ) -> Result<Option<u32>, Refusal>;
+
+    /// Takes the oldest immediate from this rank's queue, with its data in place.
+    ///
+    /// `aside`: this rank waits for something else, and calls turn by turn. Then the link may leave
+    /// out places where an immediate can be, if each place has its turn, and if an immediate that
+    /// arrives there ends the next [`relax`](Waiting::relax), too.
+    fn progress(&self, aside: bool) -> Option<Arrival>;
+
+    /// Makes progress for others without taking an immediate: what has come is brought to its place
+    /// although it cannot be taken, or nobody asks for it. A [passive](crate::Link::PASSIVE) link
+    /// has nothing to do. The kernel calls it when it has no room for an immediate, and in one of 16
+    /// calls of a program that look for none.
+    fn attend(&self) {}
+}
+
+/// An immediate that was taken.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// What was sent.
+    pub immediate: u32,
+    /// The rank that sent it, if the link knows that without a look at the immediate.
+    pub sender: Option<Rank>,
+}

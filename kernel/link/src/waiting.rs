@@ -1,0 +1,81 @@
+//! [`Waiting`]: what a loop that waits asks of its link.
+
+use core::panic::Location;
+
+use crate::Rank;
+#[cfg(doc)]
+use crate::{Access, Link};
+
+/// What a loop that waits asks of its link: to sleep, which ranks are gone, what time it is.
+///
+/// # Contract
+/// 1. `relax` returns some time after a change of something that was polled since the last `relax`.
+///    It may return for no reason, too: a link whose `relax` always returns is right, and wastes
+///    time.
+/// 2. What cannot be watched lets the next `relax` return: bytes that were got or read, an
+///    [`Access::amo`] or [`Access::update`] that had its effect.
+/// 3. Between two calls of `relax`, the kernel polls everything that it waits for.
+/// 4. A link may ignore each [`Step`].
+/// 5. The clock never goes back. Clocks of different ranks need not agree.
+///
+/// # Refusals
+/// None.
+pub trait Waiting {
+    /// Gives time to others between two polls. Returns when something that was polled since the
+    /// last call may have changed, or for no reason.
+    fn relax(&self);
+
+    /// The kernel takes this step. The default ignores it.
+    #[inline(always)]
+    fn step(&self, step: Step) {
+        let _ = step;
+    }
+
+    /// What the link knows of ranks that are gone. The kernel asks between two polls.
+    ///
+    /// With no rank named: a rank that is [lost](Gone::Lost), if there is one; else whether any
+    /// rank has [left](Gone::Left). With a rank named: whether this rank has left; the kernel has
+    /// asked for losses before. The default is for links that do not know.
+    fn gone(&self, rank: Option<Rank>) -> Option<Gone> {
+        let _ = rank;
+        None
+    }
+
+    /// What this rank's clock shows.
+    fn now(&self) -> Time;
+}
+
+/// A step of the kernel that a link may want to know.
+#[derive(Copy, Clone, Debug)]
+pub enum Step {
+    /// The program has called the kernel at this place. For links that give an account of a run.
+    Called(&'static Location<'static>),
+    /// A loop has polled once, and polls again before it begins to wait: the link may look at what
+    /// was polled last, up to [`Link::LOOKS`] times, until it has changed.
+    Look,
+    /// A wait begins, which polls all that it waits for. What was polled before does not matter to
+    /// it.
+    Begin,
+    /// A wait has ended. The next [`relax`](Waiting::relax) may be the program's, in a loop that
+    /// looks at other things, too: it only gives time to others.
+    End,
+}
+
+/// How a rank is gone.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// This rank does not answer any more.
+    Lost(Rank),
+    /// A rank has ended its program in order. What it has sent can be found, and it does nothing
+    /// more.
+    Left,
+}
+
+/// What a clock shows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Time {
+    /// Ticks since some moment.
+    pub ticks: u64,
+    /// Ticks per second.
+    pub per_second: u64,
+}
