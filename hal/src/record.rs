@@ -102,8 +102,9 @@ impl Spot {
     where
         M: NativeAtomics + ?Sized,
     {
+        let (expected, new) = (expected as u32, new as u32);
         let swap = Amo::CompareSwap { expected, new };
-        machine.atomic_u64(self.address().plus(8), swap) == expected
+        machine.atomic_u32(self.address().plus(8), swap) == expected
     }
 
     /// [`Records::load_record`] by a plain access, at a spot [of](Spot::of) an address.
@@ -157,7 +158,7 @@ pub trait Records: UncachedMemory + Coherence + Topology + NativeAtomics {
     }
 
     /// Changes the first half of the body of the record at `at` from `expected` to `new`, if it is
-    /// that: one [atomic operation](NativeAtomics::atomic_u64), on machines that have it.
+    /// that, by one atomic operation. The two numbers differ in their low 4 bytes only.
     #[inline]
     #[track_caller]
     fn claim_record(&self, at: Spot, expected: u64, new: u64) -> bool {

@@ -1,14 +1,11 @@
 //! The cases on a machine that keeps its caches in step: what links and the kernel do there only.
 
 use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, Session, Tag, World};
-use flagpost_explore::{coherent, config_for, sizes};
+use flagpost_explore::{coherent, config_for};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Bounds, Config, Method, Profile, Sim, SimCore, sweep};
 
 use crate::groups;
-
-/// Seeds per case, size and profile.
-const SEEDS: u64 = 5;
 
 /// The chip: rings lie in memory here, beside the windows.
 fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config {
@@ -17,23 +14,6 @@ fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config
         memory_size: 2 * config.memory_size,
         ..config
     }
-}
-
-/// Every case that any link can run, on memory in order and on memory whose stores and loads pass
-/// each other.
-#[test]
-fn cases_on_coherent_machines() {
-    let mut runs = sweep(0..groups::seeds(SEEDS));
-    for (known, case) in coherent::cases() {
-        for cores in sizes(known) {
-            for profile in [Profile::Scc, Profile::Weak] {
-                let config = config(known, cores, profile);
-                let program = |core| coherent::program(case, core);
-                runs = runs.case(format!("{}/{cores}", case.name), config, program);
-            }
-        }
-    }
-    runs.run().assert_done();
 }
 
 /// Two cores, all schedules.

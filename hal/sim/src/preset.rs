@@ -25,6 +25,9 @@
 //! * `arm-m7`: Cortex-M7 and its kind. Known: lines of 32 bytes; invalidating by address loses
 //!   stores; prefetch at any time; words travel whole. Assumed: the order is as weak as Arm allows.
 //!
+//! * `coherent`: cores whose caches the hardware keeps in step, with atomic operations. No case
+//!   looks at anything through a cache there. The order is as weak as Arm allows.
+//!
 //! `network` is no chip at all: hosts that reach each other by operations of their network, in any
 //! order (`nic.rs`).
 //!
@@ -64,6 +67,8 @@ pub enum Preset {
     Rp2040,
     /// `arm-m7`: Cortex-M7 and its kind; `invalidate` loses, prefetch at any time (NXP).
     ArmM7,
+    /// `coherent`: caches that the hardware keeps in step, and atomic operations.
+    Coherent,
     /// `network`: no chip, but a simulated network of hosts with remote memory access
     /// (docs/hardware.md F1).
     Network,
@@ -71,7 +76,7 @@ pub enum Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SccWb,
         Self::SccWt,
         Self::SccNormal,
@@ -80,6 +85,7 @@ impl Preset {
         Self::Cxl,
         Self::Rp2040,
         Self::ArmM7,
+        Self::Coherent,
         Self::Network,
     ];
 
@@ -93,6 +99,7 @@ impl Preset {
             Self::Cxl => "cxl",
             Self::Rp2040 => "rp2040",
             Self::ArmM7 => "arm-m7",
+            Self::Coherent => "coherent",
             Self::Network => "network",
         }
     }
@@ -192,6 +199,10 @@ impl Preset {
                 profile: Profile::WeakFill,
                 prefetches: 64,
                 leaves: 8,
+                ..chip
+            },
+            Self::Coherent => Config {
+                profile: Profile::Weak,
                 ..chip
             },
             Self::Network => Config {

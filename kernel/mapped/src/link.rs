@@ -288,7 +288,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> LocalMe
             Given::Memory(key) => {
                 // PLACE: what is kept for it does not come over what it becomes, slots perhaps,
                 // which are stored to before anybody is told.
-                point!("mapped.withdraw.settle", self.settle(Kept::All));
+                point!("mapped.withdraw.place", self.place_kept(Kept::All));
                 self.memory.give_back(key.get());
             }
             Given::Slots(first) => self.give_back_slots(first),
@@ -312,7 +312,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> LocalMe
         // PLACE: own stores come behind it, in a line that nobody stores to but this rank.
         point!(
             "mapped.deferred.write",
-            self.settle_beside(start, from.len())
+            self.place_beside(start, from.len())
         );
         self.machine.write(self.own(start), from);
         Ok(())

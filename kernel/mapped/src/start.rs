@@ -132,7 +132,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return Err(Refusal::BadSession { session });
         }
         let most_inline = match M::COHERENT {
-            true if A::WIDE => records::DATA,
+            true if A::NATIVE => records::DATA,
             true => 0,
             false if layout.in_buffer && M::LINE == 32 => pairs::most_inline(ring.entries()),
             false => line::DATA,

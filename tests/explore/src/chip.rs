@@ -16,6 +16,7 @@ use flagpost_tests::{
     Bell, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, link_cases, mapped,
 };
 
+use crate::coherent::{Coherent, CoherentSimulator};
 use crate::network::Network;
 use crate::{Setting, Simulator, config_for, run_case};
 
@@ -95,6 +96,11 @@ impl Chip {
         }
     }
 
+    /// Whether the hardware keeps its caches in step.
+    pub fn is_coherent(self) -> bool {
+        self == Self::Preset(Preset::Coherent)
+    }
+
     /// Whether it is no chip, but a network.
     pub fn is_network(self) -> bool {
         self == Self::Preset(Preset::Network)
@@ -137,6 +143,8 @@ impl Setting {
         let memory_size = match self.chip {
             Chip::Profile(_) => case.memory_size,
             // Layouts grow with lines; half as much again for the locks' flags and for rounding.
+            // Rings lie in memory here, beside the windows.
+            Chip::Preset(Preset::Coherent) => case.memory_size * 2,
             Chip::Preset(_) => case.memory_size * chip.line.div_ceil(32) * 3 / 2,
         };
         Config {
@@ -155,6 +163,9 @@ impl Setting {
     pub fn fits(&self) -> bool {
         if self.chip.is_network() {
             return link_cases::<Network>().any(|case| case.name == self.case.name);
+        }
+        if self.chip.is_coherent() {
+            return link_cases::<CoherentSimulator>().any(|case| case.name == self.case.name);
         }
         if self.chip.mapping().is_some() {
             return self.cores <= 512 && !self.case.atomics;
@@ -231,6 +242,7 @@ impl Setting {
         }
         match (line, registers) {
             _ if self.chip.is_network() => self.on_network(then),
+            _ if self.chip.is_coherent() => self.on_coherent(then),
             #[cfg(not(mutants))]
             (4, true) => self.on::<4, Simulator<4>, U>(then, Some),
             #[cfg(not(mutants))]
@@ -256,6 +268,13 @@ impl Setting {
             let machine = machine(core).expect("regions are large enough for flags");
             run_case(case, machine)
         })
+    }
+
+    /// The case on cores whose caches are kept in step.
+    fn on_coherent<U: Use>(&self, then: U) -> U::Result {
+        let case = link_cases::<CoherentSimulator>().find(|case| case.name == self.case.name);
+        let case = case.expect("a setting that does not fit is not run");
+        then.with(move |core: SimCore| run_case(case, Coherent(core)))
     }
 
     /// The case on the simulated network.

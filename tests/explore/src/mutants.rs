@@ -187,7 +187,7 @@ const KINDEST: Chip = Chip::Profile(Profile::Scc);
 
 /// The presets that points are broken on; the others have no step that these and the profiles do
 /// without.
-const PRESETS: [Preset; 3] = [Preset::Network, Preset::SccWt, Preset::Et];
+const PRESETS: [Preset; 4] = [Preset::Coherent, Preset::Network, Preset::SccWt, Preset::Et];
 
 /// Whether points are broken on the chip.
 fn is_hunted_on(chip: Chip) -> bool {
@@ -239,6 +239,7 @@ impl Known {
         let profile = self.config.profile;
         let kind = match self.late {
             Some(_) => 4,
+            None if self.setting.chip.is_coherent() => 5,
             None if self.setting.chip.is_network() => 5,
             None if self.setting.chip.mapping().is_some() => 6,
             None => u8::from(profile.weak()) * 2 + u8::from(profile.fills()),
@@ -268,8 +269,7 @@ impl Known {
 fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     let mut problems = Vec::new();
     let mut known: Vec<Known> = Vec::new();
-    // A case's name, and whether it ran on the network.
-    let mut of_case: BTreeMap<(&str, bool), BTreeSet<&'static str>> = BTreeMap::new();
+    let mut of_case: BTreeMap<Key, BTreeSet<&'static str>> = BTreeMap::new();
     let mut runs = 0;
     mutant::record(true);
     let late = |setting: Setting| (setting.chip == KINDEST).then(|| Known::new(setting, true));
@@ -318,9 +318,13 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     Ok(known)
 }
 
-/// What decides which points a setting reaches.
-fn key(setting: &Setting) -> (&'static str, bool) {
-    (setting.case.name, setting.chip.is_network())
+/// What decides which points a setting reaches: its case, and whether that runs on a network, or
+/// on a coherent machine.
+type Key = (&'static str, bool, bool);
+
+fn key(setting: &Setting) -> Key {
+    let chip = setting.chip;
+    (setting.case.name, chip.is_network(), chip.is_coherent())
 }
 
 /// The setting's chip, told how long its runs are. A function of the setting alone, so that a

@@ -42,7 +42,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// After an answer.
     pub(crate) fn after_answer(&self) {
         // PLACE: nothing waits for the next call.
-        point!("mapped.deferred.answered", self.settle(Kept::Pieces));
+        point!("mapped.deferred.answered", self.place_kept(Kept::Pieces));
     }
 
     /// Before this rank tells `to` something, or, if nobody is named, changes a word that others
@@ -53,7 +53,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return Ok(());
         }
         // PLACE: D2.
-        point!("mapped.deferred.tell", self.settle(Kept::All));
+        point!("mapped.deferred.tell", self.place_kept(Kept::All));
         // WAIT: the same.
         point!("mapped.heard.tell", self.await_heard(to)?);
         Ok(())
@@ -66,7 +66,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return Ok(());
         }
         // PLACE: D1, past the cache; and no producer waits for a rank that goes on getting.
-        point!("mapped.deferred.own", self.settle(Kept::All));
+        point!("mapped.deferred.own", self.place_kept(Kept::All));
         if owner != self.rank() {
             // WAIT: what this rank has heard of is in `owner`'s memory.
             point!("mapped.heard.access", self.await_heard(None)?);

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`keep`](Mapped::keep) | keeps bytes that were read from a ring |
 //! | [`read_kept`](Mapped::read_kept) | own reads: kept bytes from here, the others from the cache |
-//! | [`settle`](Mapped::settle) | places what is kept: stores, write-backs, drain, invalidate, tell |
+//! | [`place_kept`](Mapped::place_kept) | places what is kept: stores, write-backs, drain, invalidate, tell |
 //! | [`beside_kept`](Mapped::beside_kept) | names own lines, but not those kept in the cache |
 //!
 //! # Guarantee
@@ -63,7 +63,7 @@ const IDLE: u8 = 64;
 /// The memory that a piece is of: so many bytes, at a multiple.
 const UNIT: u32 = 32;
 
-/// What [`Mapped::settle`] places.
+/// What [`Mapped::place_kept`] places.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The table.
@@ -306,7 +306,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if whole || full || !deferred.table().iter().all(apart) {
             // PLACE: there is room for no more.
             let kept = if whole { Kept::All } else { Kept::Pieces };
-            point!("mapped.deferred.full", self.settle(kept));
+            point!("mapped.deferred.full", self.place_kept(kept));
             self.deferred.busy.set(true);
         }
         let mut piece = Piece {
@@ -322,14 +322,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Places what is kept, and tells the producers.
     #[inline]
-    pub(crate) fn settle(&self, kept: Kept) {
+    pub(crate) fn place_kept(&self, kept: Kept) {
         if self.is_busy() && self.deferred.rings() != 0 {
-            self.settle_now(kept);
+            self.place_now(kept);
         }
     }
 
     #[inline(never)]
-    fn settle_now(&self, kept: Kept) {
+    fn place_now(&self, kept: Kept) {
         let deferred = &self.deferred;
         let all = kept == Kept::All;
         if deferred.table().is_empty() && !all {
@@ -403,13 +403,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// Nothing was there to take: places the table; and dirty lines, after a while.
-    pub(crate) fn settle_idle(&self) {
+    pub(crate) fn place_idle(&self) {
         if !self.is_busy() {
             return;
         }
         let looks = self.deferred.idle.get().saturating_add(1);
         self.deferred.idle.set(looks);
-        self.settle(if looks >= IDLE {
+        self.place_kept(if looks >= IDLE {
             Kept::All
         } else {
             Kept::Pieces
@@ -455,7 +455,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Before own writes of these bytes: I1.
     #[inline]
-    pub(crate) fn settle_beside(&self, start: u32, len: usize) {
+    pub(crate) fn place_beside(&self, start: u32, len: usize) {
         if !self.is_busy() {
             return;
         }
@@ -465,7 +465,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             .first_piece(lines.start(), lines.end())
             .is_some()
         {
-            self.settle(Kept::Pieces);
+            self.place_kept(Kept::Pieces);
         }
     }
 
@@ -495,6 +495,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Drop
 {
     fn drop(&mut self) {
         // PLACE: a flush waits for it.
-        point!("mapped.deferred.drop", self.settle(Kept::All));
+        point!("mapped.deferred.drop", self.place_kept(Kept::All));
     }
 }

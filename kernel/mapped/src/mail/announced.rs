@@ -1,7 +1,7 @@
 //! Mail as one word: the data are in their place before the word announces them.
 //!
 //! This is the plain way, for rings that all ranks share, and for machines that keep their caches
-//! in step but have no atomic operation on 8 bytes. An entry is its first word: the immediate, and
+//! in step but have no atomic operations. An entry is its first word: the immediate, and
 //! the phase of the lap as its top bit.
 //!
 //! # Invariants

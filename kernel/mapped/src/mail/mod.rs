@@ -11,7 +11,7 @@
 //! | way | where | data | their place is filled by |
 //! |---|---|---|---|
 //! | [`pairs`] | no coherence, a ring per pair | in the entry, and in lines behind it | the owner |
-//! | [`records`] | coherent, atomics of 8 bytes | up to 16 bytes in the entry | owner or producer |
+//! | [`records`] | coherent, native atomics | up to 16 bytes in the entry | owner or producer |
 //! | [`announced`] | all others | none in the entry | the producer, before |
 //!
 //! [`ring`] says which rings a world has and where they are, [`peer`] what a rank remembers of
@@ -67,7 +67,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             self.send_lines((to, peer), (place, data), immediate, op)
         } else if self.keeps() {
             self.send_after((to, peer), (place, data), immediate)
-        } else if A::WIDE {
+        } else if A::NATIVE {
             self.send_record((to, peer), (place, data), immediate, travels)
         } else {
             self.send_word(to, (place, data), immediate)
@@ -160,7 +160,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             }
             let taken = if !M::COHERENT {
                 self.take_lines(rings, source, peer)
-            } else if A::WIDE {
+            } else if A::NATIVE {
                 self.take_entry(rings, source, peer)
             } else {
                 self.take_word(rings, self.ring_number(source), &peer.taken)
@@ -206,7 +206,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             }
         });
         // PLACE: a flush waits for it, and so does a producer that has heard of it.
-        point!("mapped.mail.attend.place", self.settle(Kept::All));
+        point!("mapped.mail.attend.place", self.place_kept(Kept::All));
         // ROOM: what is not taken any more is in the ring, and all the rest of it is free.
         point!("mapped.mail.attend.room", {
             for (number, peer) in all() {

@@ -299,7 +299,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         peer.seen
             .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
         if peer.lags() {
-            self.settle(Kept::All);
+            self.place_kept(Kept::All);
         }
         Some(head)
     }
@@ -401,7 +401,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return;
         }
         // PLACE: a flush waits for it.
-        point!("mapped.pairs.idle", self.settle_idle());
+        point!("mapped.pairs.idle", self.place_idle());
         let half = self.layout.ring.entries().wrapping_shr(1).max(1);
         self.tell_from(rings, self.sender.get().get().into(), half);
     }

@@ -1,4 +1,4 @@
-//! Mail between two ranks of a coherent machine with atomics of 8 bytes: records.
+//! Mail between two ranks of a coherent machine with native atomics: records.
 //!
 //! Every rank has one ring per peer. An entry is a [record](flagpost_hal::Records) of 24 bytes, and
 //! 8 more: the first word announces it, and is stored after a drain. Up to [`DATA`] bytes travel in
@@ -56,7 +56,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Address, CoreId, Machine, Region, Spot};
-use flagpost_link::{Amo, Key, Link as _, Rank, Refusal, order, point, site};
+use flagpost_link::{Key, Link as _, Rank, Refusal, order, point, site};
 
 use super::{
     line::{WORDS, announcing, immediate, is_of, phase},
@@ -76,14 +76,14 @@ const BODY: u32 = 8;
 const SECOND: u32 = 24;
 
 /// In place of the length: the data are in their place, or their owner is about to put them there.
-const TAKEN: u64 = u64::MAX;
+const TAKEN: u32 = u32::MAX;
 
 /// The producer is about to put them there.
-const CLAIMED: u64 = u64::MAX - 1;
+const CLAIMED: u32 = u32::MAX - 1;
 
 /// The first part of a record's body.
 #[inline]
-const fn head(place: u32, len: u32) -> u64 {
+const fn of_parts(place: u32, len: u32) -> u64 {
     (place as u64).wrapping_shl(32) | len as u64
 }
 
@@ -107,7 +107,7 @@ fn body(place: u32, data: &[u8]) -> ([u64; 2], [u8; 8]) {
         *to = *from;
     }
     let [first, second] = parts;
-    let head = head(place, data.len().min(DATA) as u32);
+    let head = of_parts(place, data.len().min(DATA) as u32);
     ([head, u64::from_le_bytes(first)], second)
 }
 
@@ -264,7 +264,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// Whether entries are records.
-    pub(crate) const RECORDS: bool = M::COHERENT && A::WIDE;
+    pub(crate) const RECORDS: bool = M::COHERENT && A::NATIVE;
 
     /// The `nth` entry of the ring whose first entry is at `first`.
     #[inline(always)]
@@ -320,7 +320,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             )
         };
         let words = [announcing(immediate, top), peer.taken.get()];
-        A::store_record(&self.machine, at, words, [head(place, len), word]);
+        A::store_record(&self.machine, at, words, [of_parts(place, len), word]);
         peer.sent.set(after);
         if len > 0 && peer.leaves(after, place, place.wrapping_add(len)) {
             self.under_way.set(self.under_way.get().wrapping_add(1));
@@ -430,16 +430,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Puts the data of the entry at `at` in their place in `to`'s memory; false if their owner is
     /// about to, or has.
     fn place_record(&self, to: Rank, at: Address) -> Result<bool, Refusal> {
-        let mut parts = [[0; 8]; 3];
-        let body = at.plus(BODY);
-        self.machine.load_bytes(body, parts.as_flattened_mut());
-        let [head, data @ ..] = parts;
-        let head = u64::from_le_bytes(head);
+        let (head, data) = self.load_body(at);
         let (place, len) = of_head(head);
         if len == 0 {
             return Ok(true);
         }
-        if len == of_head(TAKEN).1 || !self.exchange(body, head, CLAIMED) {
+        if len == TAKEN || !self.exchange(at, place, len, CLAIMED) {
             return Ok(false);
         }
         let data = data.as_flattened().get(..len as usize).unwrap_or(&[]);
@@ -449,15 +445,25 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             "mapped.records.data<taken",
             // DRAIN: I4.
             point!("mapped.records.flush.drain", self.machine.drain()),
-            self.exchange(body, CLAIMED, TAKEN)
+            self.exchange(at, place, CLAIMED, TAKEN)
         );
         Ok(true)
     }
 
-    /// Changes the 8 bytes at `at` from `expected` to `new`, if they are that.
-    fn exchange(&self, at: Address, expected: u64, new: u64) -> bool {
-        let swap = Amo::CompareSwap { expected, new };
-        A::atomic_long(&self.machine, at, swap) == Some(expected)
+    /// The body of the entry at `at`: the first part, and the data.
+    fn load_body(&self, at: Address) -> (u64, [[u8; 8]; 2]) {
+        let mut parts = [[0; 8]; 3];
+        let body = at.plus(BODY);
+        self.machine.load_bytes(body, parts.as_flattened_mut());
+        let [head, data @ ..] = parts;
+        (u64::from_le_bytes(head), data)
+    }
+
+    /// Changes the length in the entry at `at` from `len` to `new`, if it is that.
+    fn exchange(&self, at: Address, place: u32, len: u32, new: u32) -> bool {
+        let spot = A::spot(&self.machine, at);
+        let [expected, new] = [len, new].map(|len| of_parts(place, len));
+        A::claim_record(&self.machine, spot, expected, new)
     }
 
     // ---- The owner ----
@@ -517,11 +523,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             at,
             announcing(wanted, top),
             |answered, [head, one]| {
+                let (place, _) = of_head(head);
                 // CLAIM: I4.
                 let takes = is_element(head)
                     && is_next()
-                    && A::claim_record(&self.machine, at, head, TAKEN);
-                let (place, _) = of_head(head);
+                    && A::claim_record(&self.machine, at, head, of_parts(place, TAKEN));
                 let given_back = (peer.head.get().wrapping_mul(4), next);
                 takes.then(|| {
                     facing.answered.set(answered);
@@ -548,11 +554,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             Some(faced) => faced,
             None => (at, in_ring?),
         };
-        let mut parts = [[0; 8]; 3];
-        let body = at.plus(BODY);
-        self.machine.load_bytes(body, parts.as_flattened_mut());
-        let [head, data @ ..] = parts;
-        self.take_data(body, u64::from_le_bytes(head), data.as_flattened())?;
+        let (head, data) = self.load_body(at);
+        self.take_data(at, head, data.as_flattened())?;
         if let Some(facing) = facing {
             facing.answered.set(self.machine.load_u32(at.plus(4)));
             if faced.is_some() {
@@ -570,18 +573,18 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         Some(immediate(first))
     }
 
-    /// Puts the data of the entry whose body is at `body` in their place, if no flush has. None if
+    /// Puts the data of the entry at `at` in their place, if no flush has. None if
     /// one is about to.
-    fn take_data(&self, body: Address, head: u64, data: &[u8]) -> Option<()> {
+    fn take_data(&self, at: Address, head: u64, data: &[u8]) -> Option<()> {
         let (place, len) = of_head(head);
-        if len == of_head(TAKEN).1 {
+        if len == TAKEN {
             // ACQUIRE: R1: the producer has stored the data before it said so.
             point!("mapped.records.taken.acquire", self.machine.acquire());
         } else if len > 0 {
             // CLAIM: I4.
             let is_own = point!(
                 "mapped.records.take.claim",
-                len != of_head(CLAIMED).1 && self.exchange(body, head, TAKEN); else true
+                len != CLAIMED && self.exchange(at, place, len, TAKEN); else true
             );
             if !is_own {
                 // The producer goes on: a loop that waits looks again.
@@ -629,7 +632,7 @@ mod tests {
             for place in [0, 12, u32::MAX] {
                 let ([head, first], second) = body(place, data);
                 assert_eq!(of_head(head), (place, len as u32));
-                assert!(head != TAKEN && head != CLAIMED);
+                assert!(len as u32 != TAKEN && len as u32 != CLAIMED);
                 let parts = [first.to_le_bytes(), second];
                 assert_eq!(&parts.as_flattened()[..len], data);
             }

@@ -8,7 +8,7 @@
 //! # The default
 //! | machine | ranks | ring |
 //! |---|---|---|
-//! | coherent, atomics of 8 bytes | up to 64 | pairs, of 64 lines per rank, at least 16 per peer |
+//! | coherent, native atomics | up to 64 | pairs, of 64 lines per rank, at least 16 per peer |
 //! | others | up to 4 | pairs, of 64 lines per rank; 128 for two, if half of the message buffer |
 //! | | | has room for them |
 //! | ... | up to 64 | bells, of up to 128 lines per rank, if half of the message buffer has room |
