@@ -230,10 +230,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Takes the next entry of `source`, if there is one.
     fn take_from(&self, rings: Region, source: Rank) -> Option<u32> {
         let peer = self.peer(source)?;
-        let immediate = self.take_lines(rings, source, peer)?;
-        self.bells.answer(source, peer.taken.get());
-        self.took(source, peer, source.next(self.size()));
-        Some(immediate)
+        let before = peer.taken.get();
+        let immediate = self.take_lines(rings, source, peer);
+        // Parts may have been taken, and no notification.
+        if peer.taken.get() != before {
+            self.bells.answer(source, peer.taken.get());
+        }
+        if immediate.is_some() {
+            self.took(source, peer, source.next(self.size()));
+        }
+        immediate
     }
 
     /// Looks at all bells, or those of a line; a rank that waits waits for all.
