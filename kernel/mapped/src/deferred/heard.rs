@@ -35,7 +35,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             point!("mapped.heard.answer", self.await_heard(Some(to))?);
             return Ok(true);
         }
-        self.before_telling(Some(to))?;
+        // PLACE, WAIT: D2.
+        point!("mapped.mail.send.told", self.before_telling(Some(to))?);
         Ok(false)
     }
 
