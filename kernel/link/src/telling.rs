@@ -82,8 +82,8 @@ pub trait Telling {
 
     /// Makes progress for others without taking an immediate: what has come is brought to its place
     /// although it cannot be taken, or nobody asks for it. A [passive](crate::Link::PASSIVE) link
-    /// has nothing to do. The kernel calls it when it has no room for an immediate, and in one of 16
-    /// calls of a program that look for none.
+    /// has nothing to do. The kernel calls it when it has no room for an immediate, and in one of
+    /// 16 calls of a program that look for none.
     fn attend(&self) {}
 }
 

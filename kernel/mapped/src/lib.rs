@@ -18,10 +18,15 @@
 //! Sim::new(Config::default()).run(program).assert_done();
 //! ```
 //!
-//! Puts and gets are uncached bulk accesses, and signals are single-writer words ([`slots`]). Cells
-//! and elements are changed under their owner's lock ([`cells`]) or by native atomics
-//! ([`atomics`]). Immediates travel through rings of line-sized entries ([`ring`]). [PSCW-SCC]'s
-//! match vectors and completion counters are words under test-and-set registers ([`match_vector`]).
+//! The link has three parts:
+//!
+//! | part | what it has |
+//! |---|---|
+//! | [`words`] | words that ranks share: signals, cells, match vectors, and what a wait polls |
+//! | [`mail`] | notifications with their data: rings of lines |
+//! | `deferred` | data that were taken from the mail and are not in memory yet |
+//!
+//! Puts and gets are uncached bulk accesses.
 //!
 //! # Memory layout (the same offsets in each rank's region; L = line size)
 //! ```text
@@ -35,7 +40,7 @@
 //!   ├───────────────┤
 //!   │ tail          │ next ticket of the ring     the rank that holds the owner's lock
 //!   ├───────────────┤
-//!   │ heads         │ tickets taken of each ring  owner
+//!   │ heads         │ what was taken of each ring owner
 //!   ├───────────────┤
 //!   │ bells         │ a byte per ring, or none    per bell: the producer of its ring
 //!   ├───────────────┤
@@ -47,7 +52,7 @@
 //!   └───────────────┘
 //! ```
 //! Tail, heads, bells and entries lie in the message buffer instead, where that is large enough
-//! ([`ring`]). Everything up to the allocations is only accessed past the caches. In the
+//! ([`Ring`]). Everything up to the allocations is only accessed past the caches. In the
 //! allocations, the owner caches window data; each allocation has its lines for itself.
 //!
 //! # Which access waits for what

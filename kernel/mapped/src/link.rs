@@ -37,10 +37,10 @@ use crate::{
 /// A link lies where its owner puts it, with tables of fixed sizes. Where memory is dear, its type
 /// names smaller ones, the same on all ranks, and [`start_sized`](Self::start_sized) starts it:
 ///
-/// | parameter | default | what | fewer |
-/// |---|---|---|---|
-/// | `PEERS` | 64 | ranks of which something is remembered, from 1 to 64: as many as there are ranks | the default ring of more ranks is a shared one, and rings of pairs are refused |
-/// | `PIECES` | 192 | pieces of a rank's memory, and of its message buffer, in use at a time: 3 per window | more are refused: [`Refusal::TooManyPieces`] |
+/// * `PEERS`, 64 by default: as many as there are ranks, from 1 to 64. More ranks than that share
+///   a ring, and rings of pairs are refused.
+/// * `PIECES`, 192 by default: how many pieces of a rank's memory, and of its message buffer, are in
+///   use at a time. A window takes 3. More are refused: [`Refusal::TooManyPieces`].
 ///
 /// `cargo xtask bench stack`, on an x86-64 processor: a link of the default sizes takes 8,704
 /// bytes, one of 2 and 16 takes 1,920. A peer is 64 bytes, and a piece 16.

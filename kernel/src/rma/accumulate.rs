@@ -13,9 +13,9 @@
 //! # Steps
 //! | call | core | in order |
 //! |---|---|---|
-//! | `accumulate` | origin | for each piece: [`Access::update`](flagpost_link::Access::update): load, combine, store, in one |
+//! | `accumulate` | origin | for each piece: `Access::update`: load, combine, store, in one |
 //! | `get_accumulate` | origin | the same, and keep what was loaded |
-//! | one element of 8 bytes | origin | [`Access::amo`](flagpost_link::Access::amo), for the operations that links have |
+//! | one element of 8 bytes | origin | `Access::amo`, for the operations that links have |
 //!
 //! A piece lies between two multiples of [`Link::UPDATE`] ([`Link::UPDATE_SMALL`] for elements of
 //! up to 4 bytes), and elements of 1, 2, 4, or 8 bytes at multiples of their size never cross one.

@@ -1,8 +1,8 @@
 //! What this rank has heard of: data of its own that a peer keeps, and has answered.
 //!
 //! A peer may answer before it has placed the data it answers ([`deferred`](crate::deferred)). Then
-//! the producer of these data has *heard* of them: its program knows that they have come. Whoever it
-//! tells next may look for them in the peer's memory. So before it tells others, and before it
+//! the producer of these data has *heard* of them: its program knows that they have come. Whoever
+//! it tells next may look for them in the peer's memory. So before it tells others, and before it
 //! accesses memory of others itself, it waits until the peer says that they are placed. That takes
 //! no call of the peer where the data were short: the peer places these just after its answer. Else
 //! it takes the peer's next call that waits, tests, gets or tells.

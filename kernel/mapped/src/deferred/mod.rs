@@ -12,8 +12,8 @@
 //! | verb | what it does |
 //! |---|---|
 //! | [`keep`](Mapped::keep) | keeps bytes that were read from a ring |
-//! | [`read_kept`](Mapped::read_kept) | own reads: kept bytes from here, the others from the cache |
-//! | [`place_kept`](Mapped::place_kept) | places what is kept: stores, write-backs, drain, invalidate, tell |
+//! | [`read_kept`](Mapped::read_kept) | reads own bytes: kept ones, and the others by the cache |
+//! | [`place_kept`](Mapped::place_kept) | stores, writes back, drains, invalidates, tells |
 //! | [`beside_kept`](Mapped::beside_kept) | names own lines, but not those kept in the cache |
 //!
 //! # Guarantee

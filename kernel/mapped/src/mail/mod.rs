@@ -21,8 +21,9 @@
 //!
 //! # Progress
 //! A rank that takes no notifications still makes progress for others: an
-//! [`attend`](flagpost_link::Link::attend) reads the entries that have come and places their data.
-//! The notifications stay in the ring until they are taken. With [`records`] and [`announced`] a flush needs no call of the target at all.
+//! [`attend`](flagpost_link::Telling::attend) reads the entries that have come and places their
+//! data. The notifications stay in the ring until they are taken. With [`records`] and
+//! [`announced`] a flush needs no call of the target at all.
 
 pub(crate) mod announced;
 pub(crate) mod bells;

@@ -184,7 +184,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         Ok(())
     }
 
-    /// Takes a ticket of the ring at `to` that this rank fills, and up to `most` after it: how many.
+    /// Takes a ticket of the ring at `to` that this rank fills, and up to `most` after it: how
+    /// many.
     pub(super) fn claim_lines(
         &self,
         to: Rank,

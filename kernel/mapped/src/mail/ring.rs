@@ -76,8 +76,8 @@ impl Ring {
     /// Most lines with bells: a bell of 8 bits is ahead then, never behind.
     const MOST_BELLED: u32 = 128;
 
-    /// The default for so many ranks, where entries are `records`, or have `entry` bytes and may lie
-    /// in message buffers of so many bytes (0: none).
+    /// The default for so many ranks, where entries are `records`, or have `entry` bytes and may
+    /// lie in message buffers of so many bytes (0: none).
     pub(crate) const fn for_ranks(ranks: u16, buffer: u32, entry: u32, records: bool) -> Self {
         let near = match half(buffer).checked_div(entry) {
             Some(lines) => lines,

@@ -8,14 +8,14 @@
 //! | bytes | [`UnderLock`] | [`Native`] |
 //! |---|---|---|
 //! | half cells; elements of up to 4 bytes | owner's lock | atomic operations on the word |
-//! | whole cells; elements of 8 bytes | owner's lock | the same on 8 bytes, where the machine has them ([`WIDE`](NativeAtomics::WIDE)); else owner's lock |
+//! | whole cells; elements of 8 bytes | owner's lock | the same on 8 bytes, if [`WIDE`]; else lock |
 //!
 //! # Steps ([`Native`])
-//! | call                      | memory actions, in order                                                |
-//! |---------------------------|-------------------------------------------------------------------------|
-//! | `amo`, half a cell        | 1 atomic operation; to read: 1 load; acquire                             |
-//! | ... `And`, `Xor`          | as `update`                                                              |
-//! | `update`, up to 4 bytes   | load the word; while it changes: compare and swap; if that finds another: again |
+//! | call | memory actions, in order |
+//! |---|---|
+//! | `amo`, half a cell | 1 atomic operation; to read: 1 load; acquire |
+//! | ... `And`, `Xor` | as `update` |
+//! | `update`, up to 4 bytes | load the word; compare and swap; again if another value was found |
 //!
 //! Nothing is locked, and nothing drained: an atomic operation is in memory when it returns. A rank
 //! whose compare and swap finds another value [`ATTEMPTS`] times in a row is told to come again.
@@ -40,6 +40,7 @@
 //! ```
 //!
 //! [`Mapped::start`]: crate::Mapped::start
+//! [`WIDE`]: NativeAtomics::WIDE
 
 use flagpost_hal::{Address, Machine, NativeAtomics, Records, Spot};
 use flagpost_link::{Amo, Rank, Refusal};

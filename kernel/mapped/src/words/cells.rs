@@ -8,12 +8,12 @@
 //!     change that the `amo` found.
 //!
 //! # Steps
-//! | call     | core   | memory actions, in order                                                     |
-//! |----------|--------|------------------------------------------------------------------------------|
-//! | `amo`    | origin | lock(owner), acquire; load the cell; store it if it changes; drain; unlock   |
-//! | `update` | origin | lock(owner), acquire; load the bytes; store them if they change; drain; unlock |
-//! | `watch`  | owner  | load the low half; acquire if it is what was waited for                      |
-//! | `amo` that reads half a cell | origin | load it; acquire                                     |
+//! | call | core | memory actions, in order |
+//! |---|---|---|
+//! | `amo` | origin | lock(owner), acquire; load the cell; store it if it changes; drain; unlock |
+//! | `update` | origin | the same with bytes |
+//! | `watch` | owner | load the low half; acquire if it is what was waited for |
+//! | `amo` that reads half a cell | origin | load it; acquire |
 //!
 //! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2
 //! stores. An update takes a load per word, and a store of one line. To read half a cell: 1.
