@@ -121,6 +121,7 @@ mod budget;
 mod collective;
 pub mod epoch;
 mod error;
+mod fast;
 mod group;
 mod making;
 pub mod notify;

@@ -68,7 +68,7 @@ pub(super) struct Queue(Place);
 
 /// A step of the queue.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Ready,
     Clear,
     Come,
