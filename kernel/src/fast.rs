@@ -1,9 +1,9 @@
 //! Fast paths: what a call does in the usual case, in few instructions.
 //!
-//! Most calls find things as they usually are: the pieces lie alike on all ranks, nothing is queued,
-//! no other rank is in the way. For these cases a call tries its fast path first, here. A fast path
-//! does all of the call, or it declines and has changed nothing. Then the full path does the call
-//! from its beginning, as if it were the only one, and says what is wrong.
+//! Most calls find things as they usually are: the pieces lie alike on all ranks, nothing is
+//! queued, no other rank is in the way. For these cases a call tries its fast path first, here. A
+//! fast path does all of the call, or it declines and has changed nothing. Then the full path does
+//! the call from its beginning, as if it were the only one, and says what is wrong.
 //!
 //! # Fast paths
 //! | call | the usual case | of the link |

@@ -126,6 +126,7 @@ mod group;
 mod making;
 pub mod notify;
 pub mod rma;
+mod wait;
 mod window;
 mod world;
 

@@ -90,7 +90,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
         // FLUSH: as it takes longer, and of all targets.
         point!(
             "flush.place.wait",
-            world.retry(|| world.link().flush(target))?
+            world.wait().retry(|| world.link().flush(target))?
         );
         Ok(())
     }

@@ -143,7 +143,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let (inline, op) = (core.inline.get(), Pending::new(link));
         let put = || link.put_immediate(to, place, bytes, immediate, inline, &op);
         // What has begun to leave is not given up.
-        world.within(Budget::UNLIMITED, || world.retry(put))
+        world.within(Budget::UNLIMITED, || world.wait().retry(put))
     }
 
     /// [`put_notify`](Self::put_notify) with a counter or a signal.

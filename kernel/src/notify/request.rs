@@ -218,7 +218,8 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         let find = |request: &mut Request<'_, L>| request.find();
         request
             .world
-            .look(&mut request, find, |request| request.late(1))
+            .wait()
+            .once(&mut request, find, |request| request.late(1))
     }
 
     /// Drops the notifications of this window that have arrived and that no request has matched,
@@ -379,7 +380,9 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline(never)]
     fn test_long(&mut self) -> Result<Option<Status>, Error> {
         let world = self.world;
-        world.look(self, Self::test_all, |this| this.late(this.left()))
+        world
+            .wait()
+            .once(self, Self::test_all, |this| this.late(this.left()))
     }
 
     fn late(&self, left: u32) -> Timeout {
@@ -482,7 +485,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline(never)]
     fn wait_long(&mut self) -> Result<Status, Error> {
         let (world, source, left) = (self.world, self.source(), Cell::new(0));
-        world.wait_taking(
+        world.wait().taking().until(
             || {
                 let answer = match fast::test(self, 1) {
                     Some(status) => Ok(Some(status)),

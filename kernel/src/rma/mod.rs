@@ -116,7 +116,9 @@ fn put<'w, T: Pod, L: Link + 'w>(
     let (key, offset) = (piece.key, piece.inside::<T>(index, data.len())?);
     epoch.admit(to)?;
     let (world, bytes) = (epoch.core().world, bytemuck::cast_slice(data));
-    world.retry(|| world.link().put(to, key, offset, bytes))
+    world
+        .wait()
+        .retry(|| world.link().put(to, key, offset, bytes))
 }
 
 /// [`Rma::fetch_and_op`] and [`Rma::compare_and_swap`].
@@ -199,7 +201,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         self.admit(from)?;
         let (world, bytes) = (self.core().world, bytemuck::cast_slice_mut(into));
         world.note_poll()?;
-        world.ask(|op| world.link().get(from, key, offset, bytes, op))
+        world
+            .wait()
+            .ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 
     /// [`put`](Self::put) to and from any places: what `data` names goes to what `layout` names,

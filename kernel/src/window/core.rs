@@ -241,7 +241,7 @@ impl<'w, L: Link> Core<'w, L> {
             Model::Separate => Ok(self.spans(lines).try_for_each(publish)?),
             // ORDER: own stores, which went past the cache, before whatever tells peers of them.
             Model::Unified => {
-                point!("window.unified.fence", world.retry(|| link.fence())?);
+                point!("window.unified.fence", world.wait().retry(|| link.fence())?);
                 Ok(())
             }
         }

@@ -432,7 +432,7 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
                     point!("lock.unlock.flush", {
                         let link = world.link();
                         if !fast::flush_before_release(link) {
-                            world.retry(|| link.flush(to))?;
+                            world.wait().retry(|| link.flush(to))?;
                         }
                     });
                     if self.owns() {

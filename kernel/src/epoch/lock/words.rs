@@ -177,7 +177,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.drop_look();
         self.begun = Some((rank, cell, amo, step));
         let op = &self.op;
-        let old = world.retry(|| world.link().amo(rank, key, cell, amo, Width::Half, op));
+        let old = world
+            .wait()
+            .retry(|| world.link().amo(rank, key, cell, amo, Width::Half, op));
         Ok(self.answered(old)? as u32)
     }
 
@@ -316,8 +318,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         let (link, op) = (world.link(), &self.op);
         let mut deadline = self.core.passive.deadline.get();
         let (mut looks, seen) = (0_u32, Cell::new(0));
-        let free = world.wait_by(
-            &mut deadline,
+        let free = world.wait().by(&mut deadline).until(
             || {
                 looks = looks.saturating_add(1);
                 // Whatever is noted: these are turns, and no waiting.
