@@ -122,10 +122,12 @@ mod budget;
 mod collective;
 pub mod epoch;
 mod error;
+mod fast;
 mod group;
 mod making;
 pub mod notify;
 pub mod rma;
+mod wait;
 mod window;
 mod world;
 

@@ -16,10 +16,10 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Arrival, Gone, Link, Op, Pending, Rank, Refusal, Step, point};
+use flagpost_link::{Arrival, Gone, Link, Rank, Step, point};
 
 use crate::{
-    Budget, Error, Group, Limits, Missing, Timeout, Waiting,
+    Budget, Error, Group, Limits,
     arena::Arena,
     budget::Deadline,
     collective::Collectives,
@@ -93,9 +93,9 @@ pub struct World<'a, L> {
     /// How many locks this rank has or waits for, of all windows.
     pub(crate) locks: Cell<u32>,
     /// A call waits.
-    waiting: Cell<bool>,
+    pub(crate) waiting: Cell<bool>,
     /// All ranks have started.
-    started: Cell<bool>,
+    pub(crate) started: Cell<bool>,
     /// Calls that give a value, until one of them asks for ranks that are lost.
     polls: Cell<u8>,
     /// Calls since this rank has looked for notifications.
@@ -321,7 +321,7 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     /// [`progress`](Self::progress), or that of a rank that waits for something else.
-    fn take_all(&self, aside: bool) -> bool {
+    pub(crate) fn take_all(&self, aside: bool) -> bool {
         let mut any = false;
         // ROOM: what is taken from the link must be kept.
         while point!("world.progress.room", !self.queue.is_full(); else true) {
@@ -392,64 +392,6 @@ impl<'a, L: Link> World<'a, L> {
         Err(Error::QueueFull { capacity })
     }
 
-    /// Polls until there is an answer, within the budget; then `missing` says who was waited for.
-    ///
-    /// `poll` must look at everything that it waits for each time: what was looked at since the
-    /// last relaxing is what wakes this core up.
-    ///
-    /// Once the link knows a rank to be lost, a wait whose answer is not there fails: whoever waits
-    /// for others does so, in the end, for all that these wait for. Where a rank has left, a wait
-    /// fails that cannot end without it.
-    pub(crate) fn wait<T>(
-        &self,
-        mut poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl Fn() -> Timeout,
-    ) -> Result<T, Error> {
-        // As a rule what is waited for is near: where a look costs next to nothing, some looks come
-        // before the wait.
-        if L::LOOKS > 0 {
-            if let Some(answer) = poll()? {
-                return Ok(answer);
-            }
-            self.link.step(Step::Look);
-            if let Some(answer) = poll()? {
-                return Ok(answer);
-            }
-        }
-        self.wait_long(poll, missing)
-    }
-
-    /// [`World::wait`] for a `poll` that takes its time.
-    #[inline(never)]
-    pub(crate) fn wait_long<T>(
-        &self,
-        poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl Fn() -> Timeout,
-    ) -> Result<T, Error> {
-        self.wait_by(&mut None, poll, missing)
-    }
-
-    /// [`World::wait_long`] until a deadline, which begins with the first turn if there is none.
-    pub(crate) fn wait_by<T>(
-        &self,
-        deadline: &mut Option<Deadline>,
-        poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl Fn() -> Timeout,
-    ) -> Result<T, Error> {
-        // PROGRESS: G2.
-        let take = || point!("world.wait.progress", self.take_all(true); else false);
-        self.wait_with(deadline, poll, take, missing)
-    }
-
-    /// [`World::wait`] for a `poll` that takes notifications from the link by itself.
-    pub(crate) fn wait_taking<T>(
-        &self,
-        poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl Fn() -> Timeout,
-    ) -> Result<T, Error> {
-        self.wait_with(&mut None, poll, || false, missing)
-    }
-
     /// This rank has a lock more, or waits for it.
     #[inline(always)]
     pub(crate) fn add_lock(&self) {
@@ -491,61 +433,6 @@ impl<'a, L: Link> World<'a, L> {
         }
     }
 
-    /// What `poll` finds, if it finds something; else it fails, as a wait for `missing` does, where
-    /// the link knows a rank to be lost, or to have left. For calls that do not wait.
-    pub(crate) fn look<S: ?Sized, T>(
-        &self,
-        on: &mut S,
-        mut poll: impl FnMut(&mut S) -> Result<Option<T>, Error>,
-        missing: impl Fn(&S) -> Timeout,
-    ) -> Result<Option<T>, Error> {
-        if let Some(found) = poll(on)? {
-            return Ok(Some(found));
-        }
-        // Of any rank's notifications one more may come: this rank's own.
-        let Some(gone) = self.gone(|| missing(on), false) else {
-            return Ok(None);
-        };
-        // What it did before may have come since.
-        match poll(on)? {
-            None => Err(gone),
-            found => Ok(found),
-        }
-    }
-
-    /// Why a wait for `missing` cannot end: a rank is lost, or has left. A rank that has left an
-    /// earlier world may come to this one: while it starts, no such rank counts.
-    fn gone(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
-        match self.link.gone(None)? {
-            Gone::Lost(rank) => Some(Error::PeerLost(rank)),
-            Gone::Left if self.started.get() => self.left(missing, waits),
-            Gone::Left => None,
-        }
-    }
-
-    /// Why a wait for `missing` cannot end: a rank has left. One for a notification of any rank
-    /// cannot once all others have left, if this rank `waits`.
-    #[inline(never)]
-    fn left(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
-        let Timeout { waiting, missing } = missing();
-        let has_left = |rank| self.link.gone(Some(rank)) == Some(Gone::Left);
-        let others = || {
-            (0..self.size())
-                .map(Rank::new)
-                .filter(|rank| *rank != self.rank())
-        };
-        let ended = match waiting {
-            // Others have what is waited for, or pass it on.
-            Waiting::StartUp | Waiting::Lock | Waiting::Unlock | Waiting::Queue => None,
-            // Any rank's would do.
-            Waiting::Notification if missing.ranks().next().is_none() => {
-                others().next().filter(|_| waits && others().all(has_left))
-            }
-            _ => missing.ended(has_left),
-        };
-        ended.map(Error::PeerLeft)
-    }
-
     /// Before a call that gives a value: it cannot know which value its caller waits for, so that
     /// the value is no answer for a loop that polls. One in [`POLLS`] calls fails where the link
     /// knows a rank to be lost.
@@ -577,128 +464,5 @@ impl<'a, L: Link> World<'a, L> {
             Some(Gone::Lost(rank)) => Err(Error::PeerLost(rank)),
             Some(Gone::Left) | None => Ok(()),
         }
-    }
-
-    fn wait_with<T>(
-        &self,
-        deadline: &mut Option<Deadline>,
-        mut poll: impl FnMut() -> Result<Option<T>, Error>,
-        take: impl Fn() -> bool,
-        missing: impl Fn() -> Timeout,
-    ) -> Result<T, Error> {
-        // A wait inside of another one's poll is part of that.
-        let inside = self.waiting.replace(true);
-        if !inside {
-            self.link.step(Step::Begin);
-        }
-        let mut gone = None;
-        let answer = loop {
-            match poll() {
-                Ok(None) => (),
-                Ok(Some(answer)) => break Ok(answer),
-                Err(error) => break Err(error),
-            }
-            if take() {
-                continue;
-            }
-            if let Some(error) = self.gone(&missing, true) {
-                // What it did before may have come since.
-                if gone != Some(error) {
-                    gone = Some(error);
-                    continue;
-                }
-                break Err(error);
-            }
-            let passed = match deadline {
-                Some(deadline) => deadline.passed(&self.link),
-                // The clock is read once per turn.
-                None => deadline.insert(self.deadline()).is_zero(),
-            };
-            if passed {
-                break Err(Error::Timeout(missing()));
-            }
-            self.link.relax();
-        };
-        self.waiting.set(inside);
-        if !inside {
-            // FORGET: who relaxes next does not sleep on words of this wait.
-            point!("world.wait.end", self.link.step(Step::End));
-        }
-        answer
-    }
-
-    /// Repeats `operation` until the link does not refuse it for the moment only, within the
-    /// budget.
-    #[inline(always)]
-    pub(crate) fn retry<T>(
-        &self,
-        operation: impl FnMut() -> Result<T, Refusal>,
-    ) -> Result<T, Error> {
-        self.retry_for(Waiting::RingSpace, operation)
-    }
-
-    /// [`World::retry`] of an operation that is begun anew by whoever calls again: an answer that
-    /// has not come is not kept.
-    pub(crate) fn ask<T>(
-        &self,
-        mut operation: impl FnMut(&Op) -> Result<T, Refusal>,
-    ) -> Result<T, Error> {
-        let op = Pending::new(&self.link);
-        self.retry(|| operation(&op))
-    }
-
-    /// [`World::retry`] of an operation that waits for `full` where there is no room.
-    #[inline(always)]
-    pub(crate) fn retry_for<T>(
-        &self,
-        full: Waiting,
-        mut operation: impl FnMut() -> Result<T, Refusal>,
-    ) -> Result<T, Error> {
-        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is
-        // refused is asked for again.
-        if L::LOOKS > 0 {
-            match operation() {
-                Ok(done) => return Ok(done),
-                Err(refusal) if refusal.is_transient() => {}
-                Err(refusal) => return Err(refusal.into()),
-            }
-        }
-        self.retry_long(full, operation)
-    }
-
-    /// [`World::retry_for`], waiting.
-    #[inline(never)]
-    fn retry_long<T>(
-        &self,
-        full: Waiting,
-        mut operation: impl FnMut() -> Result<T, Refusal>,
-    ) -> Result<T, Error> {
-        let last = Cell::new(None);
-        self.wait(
-            || match operation() {
-                Ok(done) => Ok(Some(done)),
-                Err(refusal) => {
-                    let waiting = match refusal {
-                        Refusal::NotReady(rank) => (Waiting::StartUp, rank),
-                        Refusal::Full(rank) => (full, rank),
-                        Refusal::Locked(rank) => (Waiting::Lock, rank),
-                        Refusal::Busy(rank) => (Waiting::Answer, rank),
-                        other => return Err(other.into()),
-                    };
-                    // While an answer is under way, the last one tells more.
-                    if last.get().is_none() || waiting.0 != Waiting::Answer {
-                        last.set(Some(waiting));
-                    }
-                    Ok(None)
-                }
-            },
-            || {
-                let (waiting, rank) = last.get().unwrap_or((Waiting::Answer, self.rank()));
-                Timeout {
-                    waiting,
-                    missing: Missing::one(rank),
-                }
-            },
-        )
     }
 }

@@ -112,11 +112,15 @@ impl<L: Link> World<'_, L> {
             if half == Half::Send {
                 if placed.get() == 0 {
                     let said = heard.get();
-                    self.retry(|| link.put(step.to, key, place(step), bytemuck::bytes_of(&said)))?;
+                    self.wait()
+                        .retry(|| link.put(step.to, key, place(step), bytemuck::bytes_of(&said)))?;
                     placed.set(1);
                 }
                 // ORDER: G3: what was heard before the signal that announces it.
-                point!("collective.agree.fence", self.retry(|| link.fence())?);
+                point!(
+                    "collective.agree.fence",
+                    self.wait().retry(|| link.fence())?
+                );
             } else {
                 let mut theirs = Heard::zeroed();
                 let into = bytemuck::bytes_of_mut(&mut theirs);

@@ -53,7 +53,8 @@ impl<L: Link> World<'_, L> {
                     return Ok(());
                 }
                 if step.round == 0 {
-                    self.retry(|| link.put(self.rank(), key, place(self.rank()), own))?;
+                    self.wait()
+                        .retry(|| link.put(self.rank(), key, place(self.rank()), own))?;
                 }
                 self.pass_on(key, size, step)
             };
@@ -136,12 +137,16 @@ impl<L: Link> World<'_, L> {
             let run = end.saturating_sub(done).min(RUN as u32);
             let run_bytes = buffer.get_mut(..run as usize).unwrap_or(&mut []);
             link.get(self.rank(), key, at, run_bytes, &Op::new())?;
-            self.retry(|| link.put(step.to, key, at, run_bytes))?;
+            self.wait()
+                .retry(|| link.put(step.to, key, at, run_bytes))?;
             // BUDGET: a repeated call puts the rest only.
             placed.set(done.saturating_add(run));
         }
         // ORDER: G2: elements before the signal that announces them.
-        point!("collective.allgather.fence", self.retry(|| link.fence())?);
+        point!(
+            "collective.allgather.fence",
+            self.wait().retry(|| link.fence())?
+        );
         Ok(())
     }
 }

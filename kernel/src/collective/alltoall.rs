@@ -74,7 +74,8 @@ impl<L: Link> World<'_, L> {
                     let distance = placed.get() as u16;
                     let to = self.rank().ahead(distance, self.size());
                     let part = bytemuck::cast_slice(from.get(chunk(to)).unwrap_or(&[]));
-                    self.retry(|| link.put(to, key, place(self.rank()), part))?;
+                    self.wait()
+                        .retry(|| link.put(to, key, place(self.rank()), part))?;
                     placed.set(u32::from(distance).saturating_add(1));
                 }
                 // WAIT: G4: all have put.

@@ -322,7 +322,7 @@ impl Rounds {
                 order!(
                     "collective.round.send<signal",
                     exchange(step, Half::Send)?,
-                    world.retry(|| link.signal(step.to, slot, number))?
+                    world.wait().retry(|| link.signal(step.to, slot, number))?
                 );
                 advance(&self.told, round);
                 self.signalled.set(true);
@@ -333,7 +333,7 @@ impl Rounds {
                     "collective.round.wait<receive",
                     point!(
                         "collective.round.wait",
-                        world.wait(
+                        world.wait().until(
                             || Ok(link.reached(slot, number)?.then_some(())),
                             || Timeout {
                                 waiting: Waiting::Collective,
@@ -432,7 +432,7 @@ impl<L: Link> World<'_, L> {
         // that is alone sends no signal, and has its puts in memory all the same.
         point!(
             "collective.barrier.fence",
-            self.retry(|| self.link().fence())?
+            self.wait().retry(|| self.link().fence())?
         );
         self.gather()
     }
@@ -449,7 +449,7 @@ impl<L: Link> World<'_, L> {
                 // ORDER: who starts up clears the words that we are about to store to.
                 point!(
                     "collective.meet.connect",
-                    self.retry(|| self.link().connect(step.to))?
+                    self.wait().retry(|| self.link().connect(step.to))?
                 );
             }
             Ok(())

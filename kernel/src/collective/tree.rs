@@ -154,11 +154,14 @@ impl<L: Link> World<'_, L> {
         let exchange = |step: Step, half: Half| {
             if half == Half::Send {
                 if placed.get() == 0 {
-                    self.retry(|| link.put(step.to, key, 0, part))?;
+                    self.wait().retry(|| link.put(step.to, key, 0, part))?;
                     placed.set(1);
                 }
                 // ORDER: G4: the data before the signal that announces them.
-                point!("collective.broadcast.fence", self.retry(|| link.fence())?);
+                point!(
+                    "collective.broadcast.fence",
+                    self.wait().retry(|| link.fence())?
+                );
             } else {
                 link.get(self.rank(), key, 0, part, &Op::new())?;
             }
@@ -183,11 +186,15 @@ impl<L: Link> World<'_, L> {
             let mut at = place.saturating_mul(u32::from(step.round));
             if half == Half::Send {
                 if placed.get() == 0 {
-                    self.retry(|| link.put(step.to, key, at, bytemuck::cast_slice(part)))?;
+                    self.wait()
+                        .retry(|| link.put(step.to, key, at, bytemuck::cast_slice(part)))?;
                     placed.set(1);
                 }
                 // ORDER: G4: the data before the signal that announces them.
-                point!("collective.reduce.fence", self.retry(|| link.fence())?);
+                point!(
+                    "collective.reduce.fence",
+                    self.wait().retry(|| link.fence())?
+                );
                 return Ok(());
             }
             for element in part.iter_mut() {

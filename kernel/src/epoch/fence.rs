@@ -182,7 +182,10 @@ impl<L: Link> Turn<'_, '_, L> {
             if self.phase == Phase::Flush {
                 if !self.has(Assert::NO_PRECEDE) {
                     // FLUSH: G1: before peers are told.
-                    point!("fence.flush", world.retry(|| world.link().flush(None))?);
+                    point!(
+                        "fence.flush",
+                        world.wait().retry(|| world.link().flush(None))?
+                    );
                 }
                 self.phase = Phase::Meet;
             },

@@ -22,7 +22,7 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
 use super::lock::Lock;
-use crate::{Error, Window, rma::Reach};
+use crate::{Error, Window, fast, rma::Reach};
 
 impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// Waits until all that this rank has put at `target` in this epoch is in its memory. What is
@@ -61,16 +61,16 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     #[track_caller]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
         called!(self.core().world);
-        // FLUSH: that is all. At once, as a rule.
+        // FLUSH: that is all.
         point!("flush.place", {
-            if self.is_of(target) && self.core().world.link().fast_flush(false) {
+            if fast::flush(self, target) {
                 return Ok(());
             }
-            self.flush_one(target)
+            fast::declined(move || self.flush_one(target))
         }; else Ok(()))
     }
 
-    #[cold]
+    /// [`flush`](Lock::flush).
     #[inline(never)]
     fn flush_one(&self, target: Rank) -> Result<(), Error> {
         self.core().world.check_rank(target)?;
@@ -93,7 +93,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
         // FLUSH: as it takes longer, and of all targets.
         point!(
             "flush.place.wait",
-            world.retry(|| world.link().flush(target))?
+            world.wait().retry(|| world.link().flush(target))?
         );
         Ok(())
     }

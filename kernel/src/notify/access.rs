@@ -50,12 +50,9 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Pending, Rank};
 
-use super::{
-    Tag,
-    notice::{Checked, Notice},
-};
+use super::{Tag, notice::Notice};
 use crate::{
-    Budget, Error, Window,
+    Budget, Error, Window, fast,
     rma::{Element, Fetch, Integer, Operation, Request, all, atomic::Change, prepare},
 };
 
@@ -130,43 +127,39 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ) -> Result<(), Error> {
         called!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
-        // One message, at once, as a rule.
         if let Notice::Tag(tag) = notice {
-            if core.inline.get()
-                && let Some(place) = core.place_at_once::<T>(to, index, data.len())
-                && tag.0 <= core.world.limits().tag
-            {
-                let (link, bytes) = (core.world.link(), bytemuck::cast_slice(data));
-                if link.fast_put(to, place, bytes, core.immediate | tag.0) {
-                    return Ok(());
-                }
+            if fast::put_notify(core, to, index, data, tag) {
+                return Ok(());
             }
-            return self.put_tagged(to, index, data, tag);
+            return fast::put_notify_declined(self, to, index, data, tag);
         }
-        self.put_notice(to, index, data, notice)
+        self.put_counted(to, index, data, notice)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn put_tagged(&self, to: Rank, index: usize, data: &[T], tag: Tag) -> Result<(), Error> {
-        self.put_notice(to, index, data, tag.into())
+    /// [`put_notify`](Self::put_notify) with a tag: one message.
+    pub(crate) fn put_tagged(
+        &self,
+        to: Rank,
+        index: usize,
+        data: &[T],
+        tag: Tag,
+    ) -> Result<(), Error> {
+        let (core, world) = (&self.core, self.core.world);
+        let piece = core.piece(to)?;
+        let immediate = core.check_tag(tag)?;
+        let place = (piece.key, piece.inside::<T>(index, data.len())?);
+        let (link, bytes) = (world.link(), bytemuck::cast_slice(data));
+        let (inline, op) = (core.inline.get(), Pending::new(link));
+        let put = || link.put_immediate(to, place, bytes, immediate, inline, &op);
+        // What has begun to leave is not given up.
+        world.within(Budget::UNLIMITED, || world.wait().retry(put))
     }
 
-    /// [`put_notify`](Self::put_notify) where it takes more than that, or something is wrong.
+    /// [`put_notify`](Self::put_notify) with a counter or a signal.
     #[inline(never)]
-    fn put_notice(&self, to: Rank, index: usize, data: &[T], notice: Notice) -> Result<(), Error> {
-        let core = &self.core;
-        let notice = core.check_notice(to, notice)?;
-        if let Checked::Immediate { immediate, inline } = notice {
-            let place = core.place::<T>(to, index, data.len())?;
-            let (world, bytes) = (core.world, bytemuck::cast_slice(data));
-            let link = world.link();
-            let op = Pending::new(link);
-            let put = || link.put_immediate(to, place, bytes, immediate, inline, &op);
-            // What has begun to leave is not given up.
-            return world.within(Budget::UNLIMITED, || world.retry(put));
-        }
-        prepare::put::<T, T, L>(core, to, index, all(data), data.into())?
+    fn put_counted(&self, to: Rank, index: usize, data: &[T], notice: Notice) -> Result<(), Error> {
+        let notice = self.core.check_notice(to, notice)?;
+        prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())?
             .telling(notice)
             .wait()
     }

@@ -52,7 +52,8 @@ impl<'w, L: Link> Awaited<'w, L> {
         left: impl Fn(u32) -> u32,
     ) -> Result<u32, Error> {
         self.world
-            .wait(|| self.look(&arrived), || late(left(self.seen.get())))
+            .wait()
+            .until(|| self.look(&arrived), || late(left(self.seen.get())))
     }
 
     /// What it was when it was last looked at.
@@ -80,6 +81,6 @@ impl<L: Link> World<'_, L> {
         let (link, me) = (self.link(), self.rank());
         let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::Half, op);
         // The low half.
-        Ok(self.ask(read)? as u32)
+        Ok(self.wait().ask(read)? as u32)
     }
 }

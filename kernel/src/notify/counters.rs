@@ -273,7 +273,9 @@ impl<L: Link> Core<'_, L> {
         let (world, Counters { begun, op, .. }) = (self.world, &self.counters);
         let (link, me) = (world.link(), world.rank());
         begun.set(Some((offset, amo)));
-        let old = world.retry(|| link.amo(me, key, offset, amo, Width::Half, op));
+        let old = world
+            .wait()
+            .retry(|| link.amo(me, key, offset, amo, Width::Half, op));
         if old.is_ok() || !op.is_under_way() {
             begun.set(None);
         }

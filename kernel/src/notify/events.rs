@@ -402,7 +402,9 @@ impl<L: Link> EventPost<'_, L> {
     pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.world);
         let (world, telling, op) = (self.world, &mut self.telling, &self.op);
-        let told = world.within(budget, || world.retry(|| telling.attempt(world.link(), op)));
+        let told = world.within(budget, || {
+            world.wait().retry(|| telling.attempt(world.link(), op))
+        });
         match told {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {

@@ -106,12 +106,8 @@ impl<L: Link> Core<'_, L> {
         world.check_rank(to)?;
         let (index, amo) = match notice {
             Notice::Tag(tag) => {
-                let max = world.limits().tag;
-                if tag.0 > max {
-                    return Err(Error::TagTooLarge { max });
-                }
                 return Ok(Checked::Immediate {
-                    immediate: self.immediate | tag.0,
+                    immediate: self.check_tag(tag)?,
                     inline: self.inline.get(),
                 });
             }
@@ -123,6 +119,15 @@ impl<L: Link> Core<'_, L> {
         };
         let (key, offset) = self.counter(to, index)?;
         Ok(Checked::Cell { key, offset, amo })
+    }
+
+    /// The immediate that tells `tag`.
+    pub(crate) fn check_tag(&self, tag: Tag) -> Result<u32, Error> {
+        let max = self.world.limits().tag;
+        if tag.0 > max {
+            return Err(Error::TagTooLarge { max });
+        }
+        Ok(self.immediate | tag.0)
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     immediate::{unpack, wildcards},
 };
 use crate::{
-    Budget, Error, Missing, Timeout, Waiting, Window, World,
+    Budget, Error, Missing, Timeout, Waiting, Window, World, fast,
     window::{Core, Lines},
 };
 
@@ -218,7 +218,8 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         let find = |request: &mut Request<'_, L>| request.find();
         request
             .world
-            .look(&mut request, find, |request| request.late(1))
+            .wait()
+            .once(&mut request, find, |request| request.late(1))
     }
 
     /// Drops the notifications of this window that have arrived and that no request has matched,
@@ -301,15 +302,13 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn start(&mut self) -> Result<(), Error> {
         called!(self.world);
-        let lines = self.lines();
-        match self.core.requested.first_room() {
-            Some(place) if !self.is_started() && !lines.is_empty() => self.open(Some(place)),
-            _ => self.start_beside(),
+        if let Some(place) = fast::room(self) {
+            return self.open(Some(place));
         }
+        fast::declined(move || self.start_beside())
     }
 
-    /// [`start`](Self::start) beside others, or without lines; or there is something wrong.
-    #[cold]
+    /// [`start`](Self::start), beside any others.
     #[inline(never)]
     fn start_beside(&mut self) -> Result<(), Error> {
         if self.is_started() {
@@ -371,18 +370,19 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
         called!(self.world);
-        if let Some(status) = self.test_at_once(1) {
+        if let Some(status) = fast::test(self, 1) {
             return Ok(Some(status));
         }
-        self.test_long()
+        fast::declined(move || self.test_long())
     }
 
-    /// [`test`](Self::test) where that takes more, or nothing may be there.
-    #[cold]
+    /// [`test`](Self::test).
     #[inline(never)]
     fn test_long(&mut self) -> Result<Option<Status>, Error> {
         let world = self.world;
-        world.look(self, Self::test_all, |this| this.late(this.left()))
+        world
+            .wait()
+            .once(self, Self::test_all, |this| this.late(this.left()))
     }
 
     fn late(&self, left: u32) -> Timeout {
@@ -392,26 +392,7 @@ impl<'r, L: Link> Request<'r, L> {
         }
     }
 
-    /// As a rule what it waits for is just the next one, and nothing is to be refreshed.
-    #[inline(always)]
-    fn test_at_once(&mut self, looks: u32) -> Option<Status> {
-        let world = self.world;
-        if L::COHERENT
-            && self.is_started()
-            && self.left == 1
-            && self.core.requested.has_first(self.lines())
-            && world.queue.is_empty()
-            && world.link().fast_take(self.wanted & !STARTED, looks)
-        {
-            self.left = 0;
-            self.core.requested.close_first();
-            self.wanted &= !STARTED;
-            return Some(world.status(self.wanted));
-        }
-        None
-    }
-
-    /// [`test`](Self::test), whatever there is.
+    /// Takes notifications until the request is complete, or there are none.
     #[inline(never)]
     fn test_all(&mut self) -> Result<Option<Status>, Error> {
         if !self.is_started() {
@@ -469,7 +450,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn wait(&mut self) -> Result<Status, Error> {
         called!(self.world);
-        match self.test_at_once(L::LOOKS) {
+        match fast::test(self, L::LOOKS) {
             Some(status) => Ok(status),
             None => self.wait_long(),
         }
@@ -504,9 +485,9 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline(never)]
     fn wait_long(&mut self) -> Result<Status, Error> {
         let (world, source, left) = (self.world, self.source(), Cell::new(0));
-        world.wait_taking(
+        world.wait().taking().until(
             || {
-                let answer = match self.test_at_once(1) {
+                let answer = match fast::test(self, 1) {
                     Some(status) => Ok(Some(status)),
                     None => self.test_all(),
                 };
@@ -540,6 +521,40 @@ impl<'r, L: Link> Request<'r, L> {
         Err(Error::QueueFull { capacity })
     }
 
+    /// The first place for closed lines, if it is free.
+    #[inline(always)]
+    pub(crate) fn first_room(&self) -> Option<&'r Cell<Lines>> {
+        self.core.requested.first_room()
+    }
+
+    /// Whether it is started and one notification is missing.
+    #[inline(always)]
+    pub(crate) fn lacks_one(&self) -> bool {
+        self.is_started() && self.left == 1
+    }
+
+    /// Whether its lines are the first that are closed, or are none while those are.
+    #[inline(always)]
+    pub(crate) fn has_first_lines(&self) -> bool {
+        self.core.requested.has_first(self.lines())
+    }
+
+    /// The notification that it waits for, if it waits for just one.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> u32 {
+        self.wanted & !STARTED
+    }
+
+    /// The last notification was the [next](Self::next) one: ends the request, which has the first
+    /// lines.
+    #[inline(always)]
+    pub(crate) fn complete_first(&mut self) -> Status {
+        self.left = 0;
+        self.core.requested.close_first();
+        self.wanted &= !STARTED;
+        self.world.status(self.wanted)
+    }
+
     /// How many notifications are missing.
     pub(super) fn left(&self) -> u32 {
         u32::from(self.left)
@@ -552,7 +567,7 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// The world that made it.
-    pub(super) fn world(&self) -> &'r World<'r, L> {
+    pub(crate) fn world(&self) -> &'r World<'r, L> {
         self.world
     }
 
@@ -646,7 +661,7 @@ impl<'r, L: Link> Request<'r, L> {
         takes
     }
 
-    fn lines(&self) -> Lines {
+    pub(crate) fn lines(&self) -> Lines {
         Lines {
             start: self.start & !(ANY_SOURCE | ANY_TAG),
             end: self.end,

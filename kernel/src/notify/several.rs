@@ -54,7 +54,7 @@ pub fn test_any<L: Link>(
     let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
-    world.look(
+    world.wait().once(
         requests,
         |requests| test(world, requests),
         |requests| late(requests, true),
@@ -179,7 +179,7 @@ fn wait<'r, L: Link>(
         return Ok(None);
     };
     let missing = Cell::new(late(requests, any));
-    world.wait(
+    world.wait().until(
         || {
             let answer = poll(world, requests)?;
             missing.set(late(requests, any));

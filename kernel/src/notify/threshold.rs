@@ -164,7 +164,9 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
         let world = self.cell.world;
         // PROGRESS: who waits for room in the own ring may be the one that is to count.
         point!("counters.test.progress", world.progress(); else false);
-        world.look(self, Self::attempt, |this| late(this.left()))
+        world
+            .wait()
+            .once(self, Self::attempt, |this| late(this.left()))
     }
 
     fn attempt(&mut self) -> Result<Option<u32>, Error> {
@@ -234,7 +236,7 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     fn complete(&mut self) -> Result<u32, Error> {
         let world = self.core.world;
         let left = Cell::new(0);
-        world.wait(
+        world.wait().until(
             || {
                 let answer = self.attempt();
                 left.set(self.left());
@@ -320,7 +322,7 @@ pub fn test_any_count<L: Link>(
     };
     // PROGRESS: who waits for room in the own ring may be the one that is to count.
     point!("counters.test_any.progress", world.progress(); else false);
-    world.look(requests, any, |_| late(1))
+    world.wait().once(requests, any, |_| late(1))
 }
 
 /// Waits until one of the started `requests` is complete, and gives its index and value. None if
@@ -343,7 +345,7 @@ pub fn wait_any_count<L: Link>(
         return Ok(None);
     };
     let fewest = Cell::new(0);
-    world.wait(
+    world.wait().until(
         || {
             let answer = any(requests)?;
             fewest.set(lacking(requests).min().unwrap_or(0));
@@ -368,7 +370,7 @@ pub fn wait_all_count<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Resu
         return Ok(());
     };
     let left = Cell::new(0);
-    world.wait(
+    world.wait().until(
         || {
             while any(requests)?.is_some() {}
             left.set(lacking(requests).fold(0, u32::saturating_add));

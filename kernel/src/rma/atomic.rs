@@ -108,7 +108,7 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
 
     fn attempt_within(&mut self, budget: Budget) -> Result<T, Error> {
         let world = self.remote.core.world;
-        world.within(budget, || world.retry(|| self.attempt()))
+        world.within(budget, || world.wait().retry(|| self.attempt()))
     }
 
     fn attempt(&mut self) -> Result<T, Refusal> {

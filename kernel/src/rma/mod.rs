@@ -56,9 +56,9 @@
 )]
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Rank, Width};
+use flagpost_link::{Link, Rank};
 
-use crate::Error;
+use crate::{Error, fast};
 
 pub mod accumulate;
 pub(crate) mod atomic;
@@ -75,6 +75,7 @@ pub use self::{
     operation::{Element, Integer, Operation},
     request::{Request, wait_any},
 };
+pub(crate) use operation::word;
 pub(crate) use reach::Reach;
 
 /// What an epoch gives to its operations.
@@ -109,8 +110,7 @@ pub(crate) const fn all<T>(data: &[T]) -> Layout<'static> {
     Layout::Contiguous { count: data.len() }
 }
 
-/// [`Rma::put`] where it takes more than a store, or something is wrong.
-#[cold]
+/// [`Rma::put`].
 #[inline(never)]
 fn put<'w, T: Pod, L: Link + 'w>(
     epoch: &(impl Reach<'w, L> + ?Sized),
@@ -122,33 +122,12 @@ fn put<'w, T: Pod, L: Link + 'w>(
     let (key, offset) = (piece.key, piece.inside::<T>(index, data.len())?);
     epoch.admit(to)?;
     let (world, bytes) = (epoch.core().world, bytemuck::cast_slice(data));
-    world.retry(|| world.link().put(to, key, offset, bytes))
+    world
+        .wait()
+        .retry(|| world.link().put(to, key, offset, bytes))
 }
 
-/// Does `amo` to one element of 4 or 8 bytes, if that is all there is to do.
-#[inline]
-fn amo_at_once<'w, T: Pod, L: Link + 'w>(
-    epoch: &(impl Reach<'w, L> + ?Sized),
-    to: Rank,
-    index: usize,
-    amo: Amo,
-) -> Option<T> {
-    let core = epoch.core();
-    let (key, offset) = core.place_at_once::<T>(to, index, 1)?;
-    if !epoch.admits(to) || core.world.is_poll_due() {
-        return None;
-    }
-    let link = core.world.link();
-    if size_of::<T>() == size_of::<u64>() {
-        let old = link.fast_amo(to, key, offset, amo, Width::Whole)?;
-        return bytemuck::try_cast(old).ok();
-    }
-    let old = link.fast_amo(to, key, offset, amo, Width::Half)?;
-    bytemuck::try_cast(old as u32).ok()
-}
-
-/// What takes more, or is wrong.
-#[cold]
+/// [`Rma::fetch_and_op`] and [`Rma::compare_and_swap`].
 #[inline(never)]
 fn fetch<'w, T: Element, L: Link + 'w>(
     epoch: &(impl Reach<'w, L> + ?Sized),
@@ -191,17 +170,10 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     #[track_caller]
     fn put(&self, to: Rank, index: usize, data: &[T]) -> Result<(), Error> {
         called!(self.core().world);
-        let core = self.core();
-        let link = core.world.link();
-        if let Some((key, offset)) = core.place_at_once::<T>(to, index, data.len())
-            && self.admits(to)
-            && link
-                .put(to, key, offset, bytemuck::cast_slice(data))
-                .is_ok()
-        {
+        if fast::put(self, to, index, data) {
             return Ok(());
         }
-        put(self, to, index, data)
+        fast::declined(move || put(self, to, index, data))
     }
 
     /// Loads elements from `index` of `from`'s piece into `into`, which is filled on return.
@@ -235,7 +207,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         self.admit(from)?;
         let (world, bytes) = (self.core().world, bytemuck::cast_slice_mut(into));
         world.note_poll()?;
-        world.ask(|op| world.link().get(from, key, offset, bytes, op))
+        world
+            .wait()
+            .ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 
     /// [`put`](Self::put) to and from any places: what `data` names goes to what `layout` names,
@@ -456,12 +430,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         T: Element,
     {
         called!(self.core().world);
-        let combine = operation.combine();
-        let amo = combine.as_word(operand);
-        if let Some(old) = amo.and_then(|amo| amo_at_once(self, to, index, amo)) {
+        if let Some(old) = fast::fetch_and_op(self, to, index, operand, operation) {
             return Ok(old);
         }
-        fetch(self, to, index, Change::Combine(combine, operand))
+        let change = Change::new(operand, operation);
+        fast::declined(move || fetch(self, to, index, change))
     }
 
     /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, and gives what it
@@ -495,12 +468,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         T: Integer,
     {
         called!(self.core().world);
-        if let (Some(expected), Some(new)) = (operation::word(expected), operation::word(new))
-            && let Some(old) = amo_at_once(self, to, index, Amo::CompareSwap { expected, new })
-        {
+        if let Some(old) = fast::compare_and_swap(self, to, index, expected, new) {
             return Ok(old);
         }
-        fetch(self, to, index, Change::CompareSwap { expected, new })
+        let change = Change::CompareSwap { expected, new };
+        fast::declined(move || fetch(self, to, index, change))
     }
 
     /// Begins a [`put`](Self::put). Blocks only until the epoch admits `to`.

@@ -129,7 +129,7 @@ impl Combine {
 
     /// The same as an operation of a link on a word that is one element, if there is one.
     #[inline]
-    pub(super) fn as_word<T: Pod>(&self, operand: T) -> Option<Amo> {
+    pub(crate) fn as_word<T: Pod>(&self, operand: T) -> Option<Amo> {
         let operand = word(operand)?;
         match self.kind {
             Kind::Sum if self.integer => Some(Amo::Add(operand)),
@@ -143,7 +143,7 @@ impl Combine {
 
 /// An element of 4 or 8 bytes as a number.
 #[inline]
-pub(super) fn word<T: Pod>(element: T) -> Option<u64> {
+pub(crate) fn word<T: Pod>(element: T) -> Option<u64> {
     if let Ok(word) = bytemuck::try_cast::<T, u32>(element) {
         return Some(word.into());
     }

@@ -188,7 +188,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
             waiting: waiting.get(),
             missing: Missing::one(this.remote.rank),
         };
-        let done = world.look(self, |this| this.try_once(note), late)?;
+        let done = world.wait().once(self, |this| this.try_once(note), late)?;
         Ok(done.is_some())
     }
 
@@ -276,7 +276,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 
     fn attempt_within(&mut self, budget: Budget) -> Result<(), Error> {
         let world = self.remote.core.world;
-        world.within(budget, || world.retry(|| self.attempt()))
+        world.within(budget, || world.wait().retry(|| self.attempt()))
     }
 
     fn attempt(&mut self) -> Result<(), Refusal> {
@@ -364,7 +364,7 @@ pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<u
         open().count() as u32,
     )
     .of_any(true);
-    world.wait(
+    world.wait().until(
         || {
             let (mut failed, mut waits) = (None, false);
             for (index, request) in requests.iter_mut().enumerate() {

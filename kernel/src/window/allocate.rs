@@ -156,7 +156,8 @@ impl<'w, L: Link> World<'w, L> {
         while offset < bytes {
             let step = bytes.saturating_sub(offset).min(values.len() as u32);
             let values = values.get(..step as usize).unwrap_or(&[]);
-            self.retry(|| self.link().put(self.rank(), cells, offset, values))?;
+            self.wait()
+                .retry(|| self.link().put(self.rank(), cells, offset, values))?;
             offset = offset.saturating_add(step);
         }
         Ok(())

@@ -206,21 +206,6 @@ impl<'w, L: Link> Core<'w, L> {
         Ok((piece.key, piece.inside::<T>(index, count)?))
     }
 
-    /// [`place`](Self::place), if it is the same everywhere; none if that takes more, or if
-    /// something is wrong.
-    #[inline]
-    pub(crate) fn place_at_once<T>(
-        &self,
-        rank: Rank,
-        index: usize,
-        count: usize,
-    ) -> Option<(Key, u32)> {
-        if !matches!(self.pieces, Pieces::Same) || rank.get() >= self.world.size() {
-            return None;
-        }
-        Some((self.key, self.own().fit::<T>(index, count)?))
-    }
-
     /// Marks one side's epoch as open.
     #[inline(always)]
     pub(crate) fn open(&self, side: &Cell<bool>) -> Result<(), Error> {
@@ -256,7 +241,7 @@ impl<'w, L: Link> Core<'w, L> {
             Model::Separate => Ok(self.spans(lines).try_for_each(publish)?),
             // ORDER: own stores, which went past the cache, before whatever tells peers of them.
             Model::Unified => {
-                point!("window.unified.fence", world.retry(|| link.fence())?);
+                point!("window.unified.fence", world.wait().retry(|| link.fence())?);
                 Ok(())
             }
         }
@@ -342,7 +327,7 @@ impl Piece {
     /// Offset of `count` elements from `index` on, which lie one behind the other; none if they do
     /// not lie inside.
     #[inline]
-    fn fit<T>(self, index: usize, count: usize) -> Option<u32> {
+    pub(crate) fn fit<T>(self, index: usize, count: usize) -> Option<u32> {
         let size = (count as u64).saturating_mul(size_of::<T>() as u64);
         let start = (index as u64).saturating_mul(self.unit.into());
         // Not above the piece's size, which fits u32.

@@ -62,7 +62,9 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
             Model::Unified => {
                 let me = world.rank();
                 world.note_poll()?;
-                world.ask(|op| world.link().get(me, core.key, offset, bytes, op))
+                world
+                    .wait()
+                    .ask(|op| world.link().get(me, core.key, offset, bytes, op))
             }
         }
     }
@@ -83,9 +85,9 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
         }
         match core.model {
             Model::Separate => Ok(world.link().write_local(core.key, offset, bytes)?),
-            Model::Unified => {
-                world.retry(|| world.link().put(world.rank(), core.key, offset, bytes))
-            }
+            Model::Unified => world
+                .wait()
+                .retry(|| world.link().put(world.rank(), core.key, offset, bytes)),
         }
     }
 }

@@ -65,7 +65,9 @@ impl<T: Pod, L: Link> Peer<'_, '_, T, L> {
         world.note_poll()?;
         let mut value = T::zeroed();
         let into = bytemuck::bytes_of_mut(&mut value);
-        world.ask(|op| world.link().get(self.rank, key, offset, into, op))?;
+        world
+            .wait()
+            .ask(|op| world.link().get(self.rank, key, offset, into, op))?;
         Ok(value)
     }
 
@@ -78,6 +80,8 @@ impl<T: Pod, L: Link> Peer<'_, '_, T, L> {
         called!(self.core.world);
         let (key, offset) = self.core.place::<T>(self.rank, index, 1)?;
         let (world, bytes) = (self.core.world, bytemuck::bytes_of(&value));
-        world.retry(|| world.link().put(self.rank, key, offset, bytes))
+        world
+            .wait()
+            .retry(|| world.link().put(self.rank, key, offset, bytes))
     }
 }

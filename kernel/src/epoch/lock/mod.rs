@@ -144,17 +144,17 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
 use crate::{
-    Budget, Error, Unfinished, Window,
+    Budget, Error, Unfinished, Window, fast,
     rma::{Reach, Rma},
     window::Core,
 };
 
 pub(crate) use passive::Passive;
-use words::Words;
+pub(crate) use words::{EXCLUSIVE, MASTER, Step, Words};
 
 /// What is locked, and how.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Shared,
     Exclusive,
     /// Exclusively, in turn.
@@ -237,7 +237,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     pub fn lock_exclusive(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
         let mut hold = Hold::new(&self.core, Kind::Exclusive, target);
-        if hold.obtain_at_once() {
+        if fast::lock_exclusive(&mut hold) {
             return Ok(Lock {
                 hold,
                 element: PhantomData,
@@ -356,7 +356,7 @@ pub type Locked<'e, 'w, T, L> = Result<Lock<'e, 'w, T, L>, Unfinished<Locking<'e
 
 /// How far a lock has come.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
     /// Nothing has happened.
     New,
     Acquiring,
@@ -367,9 +367,9 @@ enum Phase {
 
 /// A lock, and what is left to do of it.
 #[derive(Debug)]
-struct Hold<'e, 'w, L: Link> {
-    words: Words<'e, 'w, L>,
-    phase: Phase,
+pub(crate) struct Hold<'e, 'w, L: Link> {
+    pub(crate) words: Words<'e, 'w, L>,
+    pub(crate) phase: Phase,
 }
 
 impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
@@ -379,56 +379,6 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
             words: Words::new(core, kind, target),
             phase: Phase::New,
         }
-    }
-
-    /// An exclusive lock of another rank's piece, on a coherent machine, beside which this rank has
-    /// none and nobody is in the way: what most are. False if it takes more, to go on with.
-    #[inline(always)]
-    fn obtain_at_once(&mut self) -> bool {
-        let core = self.words.core;
-        let (world, target) = (core.world, self.words.usual);
-        if !L::COHERENT
-            || target.get() >= world.size()
-            || target == world.rank()
-            || core.abandoned.get() | core.access_open.get()
-            || !core.passive.is_idle()
-            || !self.words.register_at_once()
-        {
-            return false;
-        }
-        core.passive.insert_first(target);
-        world.add_lock();
-        self.phase = Phase::Acquiring;
-        if !self.words.take_at_once() {
-            return false;
-        }
-        self.words.hand_over();
-        core.passive.got();
-        self.phase = Phase::Held;
-        true
-    }
-
-    /// The inverse, if that is the only lock that this rank has, and nothing is to be waited for.
-    /// False if it takes more: then nothing has happened.
-    #[inline(always)]
-    fn release_at_once(&mut self) -> bool {
-        let core = self.words.core;
-        let (world, target) = (core.world, self.words.usual);
-        if !L::COHERENT
-            || self.phase != Phase::Held
-            || self.words.kind != Kind::Exclusive
-            || target == world.rank()
-            || !core.passive.is_only(target)
-            // FLUSH: G2.
-            || !world.link().fast_flush(true)
-            || !self.words.release_at_once()
-        {
-            return false;
-        }
-        core.passive.remove_first();
-        world.remove_lock();
-        self.phase = Phase::Done;
-        true
     }
 
     /// Whether the own piece is locked.
@@ -494,8 +444,8 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
                     // FLUSH: G2.
                     point!("lock.unlock.flush", {
                         let link = world.link();
-                        if !link.fast_flush(true) {
-                            world.retry(|| link.flush(to))?;
+                        if !fast::flush_before_release(link) {
+                            world.wait().retry(|| link.flush(to))?;
                         }
                     });
                     if self.owns() {
@@ -647,7 +597,7 @@ impl<'w, T: Pod, L: Link> Rma<'w, T, L> for Lock<'_, 'w, T, L> {}
 impl<T, L: Link> Lock<'_, '_, T, L> {
     /// Whether `target`'s piece is locked, and that is known at once: else it may be one of all.
     #[inline]
-    pub(super) fn is_of(&self, target: Rank) -> bool {
+    pub(crate) fn is_of(&self, target: Rank) -> bool {
         self.hold.words.usual == target
     }
 }
@@ -681,7 +631,7 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     #[track_caller]
     pub fn unlock(mut self) -> Result<(), Error> {
         called!(self.hold.words.core.world);
-        if self.hold.release_at_once() {
+        if fast::unlock_exclusive(&mut self.hold) {
             return Ok(());
         }
         let rest = Unlocking { hold: self.hold };

@@ -56,7 +56,7 @@ pub(crate) struct Passive {
     /// When all attempts to get that end.
     pub(super) deadline: Cell<Option<Deadline>>,
     /// What this rank makes of the word of a piece that it locks exclusively.
-    pub(super) mark: u32,
+    pub(crate) mark: u32,
     /// As a reader, where it stands.
     pub(super) aside: Cell<Aside>,
     /// As a writer, whether it keeps new readers out: of the piece, and of all.
@@ -85,13 +85,13 @@ impl Passive {
 
     /// Whether none is locked or waited for: none exclusively, then.
     #[inline(always)]
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         !self.any() & !self.waiting.get()
     }
 
     /// [`add`](Self::add), while that is so.
     #[inline(always)]
-    pub(super) fn insert_first(&self, target: Rank) {
+    pub(crate) fn insert_first(&self, target: Rank) {
         if let Some(place) = self.targets.first() {
             place.set(Some(target));
             self.count.set(1);
@@ -102,7 +102,7 @@ impl Passive {
     /// Whether `target` is the only one, locked exclusively, with the first place, and none is
     /// waited for.
     #[inline(always)]
-    pub(super) fn is_only(&self, target: Rank) -> bool {
+    pub(crate) fn is_only(&self, target: Rank) -> bool {
         let is_first = self
             .targets
             .first()
@@ -112,7 +112,7 @@ impl Passive {
 
     /// It is not locked any more.
     #[inline(always)]
-    pub(super) fn remove_first(&self) {
+    pub(crate) fn remove_first(&self) {
         if let Some(place) = self.targets.first() {
             place.set(None);
         }
@@ -160,7 +160,7 @@ impl Passive {
     }
 
     /// The lock that was waited for is there, or is not wanted any more.
-    pub(super) fn got(&self) {
+    pub(crate) fn got(&self) {
         self.waiting.set(false);
     }
 

@@ -68,7 +68,7 @@ pub(super) struct Queue(Place);
 
 /// A step of the queue.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Ready,
     Clear,
     Come,
@@ -143,7 +143,7 @@ impl<L: Link> Words<'_, '_, L> {
         let cell = cell::TURN;
         let (world, key) = (self.core.world, self.core.cells);
         self.look_at(world.rank(), cell);
-        let value = world.wait(
+        let value = world.wait().until(
             || match world.link().watch(key, cell, &arrived, &self.op) {
                 Err(refusal) if refusal.is_transient() => Ok(None),
                 other => Ok(other?),
@@ -274,7 +274,8 @@ impl<L: Link> Words<'_, '_, L> {
         let next = self
             .core
             .world
-            .wait(|| self.next_of(rank), || in_line(last))?;
+            .wait()
+            .until(|| self.next_of(rank), || in_line(last))?;
         self.queue.0 = Place::Next(rank, next);
         Ok(())
     }
@@ -285,11 +286,15 @@ impl<L: Link> Words<'_, '_, L> {
         self.look_at(rank, cell::NEXT);
         let (link, op) = (world.link(), &self.op);
         let next = if rank == world.rank() {
-            let next = world.retry(|| link.watch(key, cell::NEXT, |next| next != 0, op));
+            let next = world
+                .wait()
+                .retry(|| link.watch(key, cell::NEXT, |next| next != 0, op));
             next.map(|next| next.and_then(rank_of))
         } else {
             let half = flagpost_link::Width::Half;
-            let next = world.retry(|| link.amo(rank, key, cell::NEXT, Amo::Read, half, op));
+            let next = world
+                .wait()
+                .retry(|| link.amo(rank, key, cell::NEXT, Amo::Read, half, op));
             next.map(|next| rank_of(next as u32))
         };
         self.looked(next)

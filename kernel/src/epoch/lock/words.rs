@@ -10,7 +10,7 @@ use super::{
     queue::Queue,
 };
 use crate::{
-    Error, Missing, Timeout, Waiting,
+    Error, Missing, Timeout, Waiting, fast,
     window::{Core, cell},
 };
 
@@ -42,10 +42,10 @@ fn holder(word: u32) -> Option<Rank> {
 /// Global word, low half: how many have locked all pieces. High half, without [`WANT`]: how many
 /// have locked some piece exclusively.
 const ALL: u32 = 0xffff;
-const EXCLUSIVE: u32 = 1 << 16;
+pub(crate) const EXCLUSIVE: u32 = 1 << 16;
 
 /// The rank that has the global word.
-const MASTER: Rank = Rank::new(0);
+pub(crate) const MASTER: Rank = Rank::new(0);
 
 /// Most turns of the pause between two looks at a remote word.
 const LONGEST_PAUSE: u32 = 16;
@@ -56,20 +56,20 @@ const MOST_FAILED: u8 = 4;
 /// What a lock has taken, and how it takes more. All steps can be repeated: what was done is not
 /// done again.
 #[derive(Debug)]
-pub(super) struct Words<'e, 'w, L: Link> {
-    pub(super) core: &'e Core<'w, L>,
-    pub(super) kind: Kind,
+pub(crate) struct Words<'e, 'w, L: Link> {
+    pub(crate) core: &'e Core<'w, L>,
+    pub(crate) kind: Kind,
     /// Whose piece; if all, this rank's is one of them: what every access looks at first.
-    pub(super) usual: Rank,
+    pub(crate) usual: Rank,
     /// Its part of the target's word (of the global word, if it is about all pieces) is taken, as a
     /// reader or writer.
-    taken: bool,
+    pub(crate) taken: bool,
     /// It is among the exclusive ones of the global word.
-    registered: bool,
+    pub(crate) registered: bool,
     /// It counts on this rank's other exclusive locks to be there, and is counted among them.
     counted: bool,
     /// What stands in the way, after an attempt that must be taken back.
-    blocked: Option<Word>,
+    pub(crate) blocked: Option<Word>,
     /// How many attempts failed, and what the next pause is drawn from.
     failed: u8,
     draw: u16,
@@ -82,14 +82,14 @@ pub(super) struct Words<'e, 'w, L: Link> {
 
 /// One of the two words.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(crate) enum Word {
     Global,
     Local,
 }
 
 /// What an atomic operation means when it is done.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Of an exclusive lock: it takes a word that holds this.
     Take(u32),
     Leave,
@@ -163,18 +163,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         amo: Amo,
         step: Step,
     ) -> Result<u32, Error> {
-        // Where caches are kept in step nothing has to go before it, and it has come to an end when
-        // it returns.
-        let at_once = L::COHERENT
-            .then(|| {
-                self.core
-                    .world
-                    .link()
-                    .fast_amo(rank, self.core.cells, cell, amo, Width::Half)
-            })
-            .flatten();
-        let old = match at_once {
-            Some(old) => old as u32,
+        let old = match fast::step(self.core, rank, cell, amo) {
+            Some(old) => old,
             None => self.step_long(rank, cell, amo, step)?,
         };
         self.done(step, old);
@@ -187,7 +177,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.drop_look();
         self.begun = Some((rank, cell, amo, step));
         let op = &self.op;
-        let old = world.retry(|| world.link().amo(rank, key, cell, amo, Width::Half, op));
+        let old = world
+            .wait()
+            .retry(|| world.link().amo(rank, key, cell, amo, Width::Half, op));
         Ok(self.answered(old)? as u32)
     }
 
@@ -201,7 +193,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     /// Notes that a step was done, which found `old`.
     #[inline(always)]
-    fn done(&mut self, step: Step, old: u32) {
+    pub(crate) fn done(&mut self, step: Step, old: u32) {
         match step {
             // TAKE: an exclusive one takes a free word only.
             Step::Take(free)
@@ -326,8 +318,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         let (link, op) = (world.link(), &self.op);
         let mut deadline = self.core.passive.deadline.get();
         let (mut looks, seen) = (0_u32, Cell::new(0));
-        let free = world.wait_by(
-            &mut deadline,
+        let free = world.wait().by(&mut deadline).until(
             || {
                 looks = looks.saturating_add(1);
                 // Whatever is noted: these are turns, and no waiting.
@@ -633,7 +624,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     }
 
     /// The lock is there: what it takes of the global word is the rank's from now on.
-    pub(super) fn hand_over(&mut self) {
+    pub(crate) fn hand_over(&mut self) {
         if self.is_exclusive() {
             if !self.counted {
                 self.core.passive.add_exclusive();
@@ -649,68 +640,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// The first step of [`exclude`](Self::exclude), where nothing has to go before it: false if
-    /// nothing has happened.
-    #[inline(always)]
-    pub(super) fn register_at_once(&mut self) -> bool {
-        let add = Amo::Add(EXCLUSIVE.into());
-        let link = self.core.world.link();
-        let old = link.fast_amo(MASTER, self.core.cells, cell::GLOBAL, add, Width::Half);
-        if let Some(old) = old {
-            self.done(Step::Register, old as u32);
-        }
-        self.registered
-    }
-
-    /// The second step: whether the lock is taken. Else [`exclude`](Self::exclude) goes on.
-    #[inline(always)]
-    pub(super) fn take_at_once(&mut self) -> bool {
-        if self.blocked.is_some() {
-            return false;
-        }
-        let writer = Amo::CompareSwap {
-            expected: 0,
-            new: self.core.passive.mark.into(),
-        };
-        let link = self.core.world.link();
-        let old = link.fast_amo(
-            self.usual,
-            self.core.cells,
-            cell::LOCAL,
-            writer,
-            Width::Half,
-        );
-        if let Some(old) = old {
-            self.done(Step::Take(0), old as u32);
-        }
-        self.taken
-    }
-
     // ---- Releasing ----
-
-    /// The inverse of both, of the rank's only exclusive lock: false if nothing has happened.
-    #[inline(always)]
-    pub(super) fn release_at_once(&mut self) -> bool {
-        let (link, cells) = (self.core.world.link(), self.core.cells);
-        let leave = Amo::Add(self.core.passive.mark.wrapping_neg().into());
-        if !self.taken
-            || link
-                .fast_amo(self.usual, cells, cell::LOCAL, leave, Width::Half)
-                .is_none()
-        {
-            return false;
-        }
-        self.taken = false;
-        let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
-        if link
-            .fast_amo(MASTER, cells, cell::GLOBAL, less, Width::Half)
-            .is_none()
-        {
-            self.registered = true;
-            return false;
-        }
-        true
-    }
 
     /// Gives all back that was taken; what a lost target has is lost, and the global word is given
     /// back all the same.

@@ -127,7 +127,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
         }
         let posted = |side: &mut Side<'_, 'w, L, S>| Ok(side.has_posted(target)?.then_some(()));
         let late = |_: &Side<'_, 'w, L, S>| no_post(target);
-        if side.sync.admitted(target) || world.look(&mut { *side }, posted, late)?.is_some() {
+        if side.sync.admitted(target) || world.wait().once(&mut { *side }, posted, late)?.is_some()
+        {
             return Ok(true);
         }
         // The target may be waiting for room in our ring before it posts.
@@ -281,7 +282,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                         else Ok(())
                     );
                     self.lost.note(target, posted)?;
-                    world.retry(|| sync.retire(link, target))?;
+                    world.wait().retry(|| sync.retire(link, target))?;
                     // BUDGET: going on retires no newer post.
                     point!("pscw.complete.retired", self.retired = self.retired.wrapping_add(1));
                 }
@@ -294,7 +295,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                     }
                     other => other,
                 };
-                point!("pscw.complete.order", world.retry(order)?);
+                point!("pscw.complete.order", world.wait().retry(order)?);
                 for &target in self.targets.rest(self.told) {
                     let complete = || sync.complete(link, target);
                     self.side
@@ -309,11 +310,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                     self.side.await_post(target)?;
                 }
                 for &target in self.targets.rest(self.told) {
-                    world.retry(|| sync.complete(link, target))?;
+                    world.wait().retry(|| sync.complete(link, target))?;
                     self.told = self.told.saturating_add(1);
                 }
                 for &target in self.targets.rest(self.retired) {
-                    world.retry(|| sync.retire(link, target))?;
+                    world.wait().retry(|| sync.retire(link, target))?;
                     self.retired = self.retired.saturating_add(1);
                 }
             }
@@ -383,7 +384,12 @@ impl<'w, L: Link, S: Strategy<'w, L>> Side<'_, 'w, L, S> {
     ) -> Result<(), Error> {
         let busy = Cell::new(false);
         let note = |refusal: &Refusal| busy.set(matches!(refusal, Refusal::Busy(_)));
-        let told = (self.core.world).retry_for(full, || step().inspect_err(note));
+        let told = self
+            .core
+            .world
+            .wait()
+            .for_room(full)
+            .retry(|| step().inspect_err(note));
         if told.is_ok() || busy.get() {
             // The answer that is under way would be taken for the next one's: going on waits for
             // it, or for its failure.

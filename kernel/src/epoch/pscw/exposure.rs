@@ -351,7 +351,12 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
             world.progress();
         });
         let completed = |this: &mut Self| Ok(transient(this.completed())?.then_some(()));
-        if !self.done && world.look(self, completed, |this| this.late())?.is_some() {
+        if !self.done
+            && world
+                .wait()
+                .once(self, completed, |this| this.late())?
+                .is_some()
+        {
             self.end()?;
         }
         Ok(self.done)
@@ -380,7 +385,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
             "pscw.wait.wait<refresh",
             point!(
                 "pscw.wait.wait",
-                core.world.wait(
+                core.world.wait().until(
                     || Ok(transient(self.completed())?.then_some(())),
                     || self.late(),
                 )?

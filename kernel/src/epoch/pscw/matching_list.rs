@@ -193,7 +193,9 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
         let link = world.link();
         let put = |at, value: u64| {
             // What this rank has heard of may have to come first.
-            world.retry(|| link.put(link.rank(), self.cells, at, &value.to_le_bytes()))
+            world
+                .wait()
+                .retry(|| link.put(link.rank(), self.cells, at, &value.to_le_bytes()))
         };
         let clear = || {
             for entry in 0..self.entries() {

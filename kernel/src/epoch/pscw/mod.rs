@@ -112,7 +112,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Side<'e, 'w, L, S> {
             return Ok(());
         }
         let world = self.core.world;
-        world.wait(
+        world.wait().until(
             || Ok(self.has_posted(target)?.then_some(())),
             || no_post(target),
         )

@@ -92,7 +92,9 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         let core = &self.window.core;
         let world = core.world;
         let (offset, width) = (self.directory.offset(field), Directory::width(field));
-        world.ask(|op| world.link().amo(rank, core.key, offset, amo, width, op))
+        world
+            .wait()
+            .ask(|op| world.link().amo(rank, core.key, offset, amo, width, op))
     }
 
     /// Changes an own cell.
@@ -117,7 +119,9 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         let core = &self.window.core;
         let (world, op) = (core.world, &self.changing);
         let (offset, width) = (self.directory.offset(field), Directory::width(field));
-        let old = world.retry(|| world.link().amo(rank, core.key, offset, amo, width, op));
+        let old = world
+            .wait()
+            .retry(|| world.link().amo(rank, core.key, offset, amo, width, op));
         // BUDGET: it may have had its effect.
         let begun = matches!(old, Err(Error::Timeout(_))) && op.is_under_way();
         self.begun.set(begun.then_some(change));
@@ -168,7 +172,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         let core = &self.window.core;
         let world = core.world;
         let offset = self.directory.offset(Field::Told);
-        world.ask(|op| {
+        world.wait().ask(|op| {
             let changed = |told| told != seen;
             world.link().watch(core.key, offset, changed, op)
         })

@@ -1,0 +1,277 @@
+//! Waiting: the one loop in which a call waits.
+//!
+//! A call that must wait polls until it has its answer. Meanwhile this rank takes the notifications
+//! that arrive, so that no other rank waits for room here. The wait ends with an error if a rank is
+//! gone without which it cannot end, or if the budget is used up. [`World::wait`] begins it.
+//!
+//! | | waits until |
+//! |---|---|
+//! | [`until`](Wait::until) | a poll finds the answer |
+//! | [`retry`](Wait::retry) | the link does not refuse an operation for the moment |
+//! | [`ask`](Wait::ask) | the same, for an operation that takes an [`Op`] |
+//! | [`once`](Wait::once) | not at all: for calls that do not wait, and say why a wait could not end |
+//!
+//! # Steps
+//! 1. Where a look costs next to nothing ([`Link::LOOKS`]): poll, look, poll. What a call waits for
+//!    is near, as a rule.
+//! 2. Turn by turn: poll; take notifications; ask the link for ranks that are gone; look at the
+//!    clock, if there is a budget; relax.
+//!
+//! # Invariants
+//! I1. `poll` looks at everything that it waits for, each time: what was polled since the last
+//!     relaxing is what wakes this rank.
+//! I2. That a rank is gone ends the wait only after one more poll: what the rank
+//!     did before may have come since.
+
+use core::cell::Cell;
+
+use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, point};
+
+use crate::{Error, Missing, Timeout, Waiting, World, budget::Deadline};
+
+/// How a call waits.
+#[derive(Debug)]
+#[must_use = "nothing is waited for before a method says for what"]
+pub(crate) struct Wait<'a, 'w, L> {
+    world: &'a World<'w, L>,
+    /// What a link waits for where it has no room.
+    full: Waiting,
+    /// It begins with step 1.
+    near: bool,
+    /// The loop takes notifications: else `poll` does.
+    takes: bool,
+    /// When it ends, if its caller keeps that.
+    deadline: Option<&'a mut Option<Deadline>>,
+}
+
+impl<'w, L: Link> World<'w, L> {
+    /// A wait that begins now, within the budget.
+    #[inline(always)]
+    pub(crate) fn wait(&self) -> Wait<'_, 'w, L> {
+        Wait {
+            world: self,
+            full: Waiting::RingSpace,
+            near: L::LOOKS > 0,
+            takes: true,
+            deadline: None,
+        }
+    }
+}
+
+impl<'a, L: Link> Wait<'a, '_, L> {
+    /// `poll` takes notifications from the link by itself.
+    pub(crate) fn taking(self) -> Self {
+        Self {
+            near: false,
+            takes: false,
+            ..self
+        }
+    }
+
+    /// It ends at `deadline`, which begins with the first turn if there is none.
+    pub(crate) fn by(self, deadline: &'a mut Option<Deadline>) -> Self {
+        Self {
+            near: false,
+            deadline: Some(deadline),
+            ..self
+        }
+    }
+
+    /// Where the link has no room, it is `full` that is waited for.
+    #[inline(always)]
+    pub(crate) fn for_room(self, full: Waiting) -> Self {
+        Self { full, ..self }
+    }
+
+    /// Polls until there is an answer. `missing` says what is waited for, if there is none.
+    pub(crate) fn until<T>(
+        self,
+        mut poll: impl FnMut() -> Result<Option<T>, Error>,
+        missing: impl Fn() -> Timeout,
+    ) -> Result<T, Error> {
+        if L::LOOKS > 0 && self.near {
+            if let Some(answer) = poll()? {
+                return Ok(answer);
+            }
+            self.world.link().step(Step::Look);
+            if let Some(answer) = poll()? {
+                return Ok(answer);
+            }
+        }
+        turns(self.world, self.takes, self.deadline, poll, missing)
+    }
+
+    /// Repeats `operation` until the link does not refuse it for the moment.
+    #[inline(always)]
+    pub(crate) fn retry<T>(
+        self,
+        mut operation: impl FnMut() -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is
+        // refused is asked for again.
+        if L::LOOKS > 0 {
+            match operation() {
+                Ok(done) => return Ok(done),
+                Err(refusal) if refusal.is_transient() => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        self.world.repeat(self.full, operation)
+    }
+
+    /// [`retry`](Self::retry) of an operation that a repeated call begins anew: an answer that has
+    /// not come is not kept.
+    pub(crate) fn ask<T>(
+        self,
+        mut operation: impl FnMut(&Op) -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        let op = Pending::new(self.world.link());
+        self.retry(|| operation(&op))
+    }
+
+    /// What `poll` finds, if it finds something. Else it fails, as a wait for `missing` does, if a
+    /// rank is gone.
+    pub(crate) fn once<S: ?Sized, T>(
+        self,
+        on: &mut S,
+        mut poll: impl FnMut(&mut S) -> Result<Option<T>, Error>,
+        missing: impl Fn(&S) -> Timeout,
+    ) -> Result<Option<T>, Error> {
+        if let Some(found) = poll(on)? {
+            return Ok(Some(found));
+        }
+        // Of any rank's notifications one more may come: this rank's own.
+        let Some(gone) = self.world.gone(|| missing(on), false) else {
+            return Ok(None);
+        };
+        match poll(on)? {
+            None => Err(gone),
+            found => Ok(found),
+        }
+    }
+}
+
+impl<L: Link> World<'_, L> {
+    /// [`Wait::retry`], waiting.
+    #[inline(never)]
+    fn repeat<T>(
+        &self,
+        full: Waiting,
+        mut operation: impl FnMut() -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
+        let last = Cell::new(None);
+        self.wait().until(
+            || match operation() {
+                Ok(done) => Ok(Some(done)),
+                Err(refusal) => {
+                    let waiting = match refusal {
+                        Refusal::NotReady(rank) => (Waiting::StartUp, rank),
+                        Refusal::Full(rank) => (full, rank),
+                        Refusal::Locked(rank) => (Waiting::Lock, rank),
+                        Refusal::Busy(rank) => (Waiting::Answer, rank),
+                        other => return Err(other.into()),
+                    };
+                    // While an answer is in flight, the last one tells more.
+                    if last.get().is_none() || waiting.0 != Waiting::Answer {
+                        last.set(Some(waiting));
+                    }
+                    Ok(None)
+                }
+            },
+            || {
+                let (waiting, rank) = last.get().unwrap_or((Waiting::Answer, self.rank()));
+                Timeout {
+                    waiting,
+                    missing: Missing::one(rank),
+                }
+            },
+        )
+    }
+
+    /// Why a wait for `missing` cannot end: a rank is lost, or has left. A rank that has left an
+    /// earlier world may come to this one: while it starts, no such rank counts.
+    fn gone(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
+        match self.link().gone(None)? {
+            Gone::Lost(rank) => Some(Error::PeerLost(rank)),
+            Gone::Left if self.started.get() => self.left(missing, waits),
+            Gone::Left => None,
+        }
+    }
+
+    /// Why a wait for `missing` cannot end: a rank has left. A wait for a notification of any rank
+    /// cannot end once all others have left, if this rank `waits`.
+    #[inline(never)]
+    fn left(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
+        let Timeout { waiting, missing } = missing();
+        let has_left = |rank| self.link().gone(Some(rank)) == Some(Gone::Left);
+        let others = || {
+            (0..self.size())
+                .map(Rank::new)
+                .filter(|rank| *rank != self.rank())
+        };
+        let ended = match waiting {
+            // Others have what is waited for, or pass it on.
+            Waiting::StartUp | Waiting::Lock | Waiting::Unlock | Waiting::Queue => None,
+            // Any rank's would do.
+            Waiting::Notification if missing.ranks().next().is_none() => {
+                others().next().filter(|_| waits && others().all(has_left))
+            }
+            _ => missing.ended(has_left),
+        };
+        ended.map(Error::PeerLeft)
+    }
+}
+
+/// Step 2 of a wait.
+#[inline(never)]
+fn turns<L: Link, T>(
+    world: &World<'_, L>,
+    takes: bool,
+    deadline: Option<&mut Option<Deadline>>,
+    mut poll: impl FnMut() -> Result<Option<T>, Error>,
+    missing: impl Fn() -> Timeout,
+) -> Result<T, Error> {
+    let link = world.link();
+    // PROGRESS: G2 of `world`.
+    let take = || point!("world.wait.progress", world.take_all(true); else false);
+    let mut own = None;
+    let deadline = deadline.unwrap_or(&mut own);
+    // A wait inside of another one's poll is part of that.
+    let inside = world.waiting.replace(true);
+    if !inside {
+        link.step(Step::Begin);
+    }
+    let mut gone = None;
+    let answer = loop {
+        match poll() {
+            Ok(None) => (),
+            Ok(Some(answer)) => break Ok(answer),
+            Err(error) => break Err(error),
+        }
+        if takes && take() {
+            continue;
+        }
+        if let Some(error) = world.gone(&missing, true) {
+            if gone != Some(error) {
+                gone = Some(error);
+                continue;
+            }
+            break Err(error);
+        }
+        let passed = match deadline {
+            Some(deadline) => deadline.passed(link),
+            // The clock is read once per turn.
+            None => deadline.insert(world.deadline()).is_zero(),
+        };
+        if passed {
+            break Err(Error::Timeout(missing()));
+        }
+        link.relax();
+    };
+    world.waiting.set(inside);
+    if !inside {
+        // FORGET: a rank that relaxes next does not sleep on words of this wait.
+        point!("world.wait.end", link.step(Step::End));
+    }
+    answer
+}
