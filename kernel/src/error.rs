@@ -604,7 +604,7 @@ mod tests {
 
     /// Fails if a variant is in no row of the table, or in a row that its remedy is not.
     #[test]
-    fn the_table_of_remedies_has_each_error_once() {
+    fn the_list_of_remedies_has_each_error_once() {
         use std::collections::BTreeMap;
         use std::format;
         use std::string::String;
@@ -645,21 +645,21 @@ mod tests {
                 pending.clear();
             }
         }
-        let mut rows = BTreeMap::new();
-        let table = part("/// | remedy | errors |", "#[derive");
-        for row in table.lines().skip(2) {
-            let remedy = names(row, "Self::").remove(0);
-            for name in row.split('`').skip(3).step_by(2) {
-                let again = rows.insert(String::from(name), remedy.clone());
-                assert_eq!(again, None, "{name} is in two rows");
+        let mut items = BTreeMap::new();
+        let list = part("an [`Error`]: [`Error::remedy`].", "#[derive");
+        for item in list.split("/// * ").skip(1) {
+            let remedy = names(item, "Self::").remove(0);
+            for name in item.split('`').skip(3).step_by(2) {
+                let again = items.insert(String::from(name), remedy.clone());
+                assert_eq!(again, None, "{name} is in two items");
             }
         }
         for variant in variants {
-            let row = rows.remove(&variant);
-            assert_eq!(row.as_ref(), arms.get(&variant), "{variant}");
-            assert!(row.is_some(), "{variant} is in no row");
+            let item = items.remove(&variant);
+            assert_eq!(item.as_ref(), arms.get(&variant), "{variant}");
+            assert!(item.is_some(), "{variant} is in no item");
         }
-        assert!(rows.is_empty(), "no errors: {rows:?}");
+        assert!(items.is_empty(), "no errors: {items:?}");
     }
 
     #[test]

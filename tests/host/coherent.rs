@@ -16,13 +16,18 @@ fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config
     }
 }
 
-/// Two cores, all schedules.
+/// Two cores, all schedules. Those of the ping-pong on a weak chip are a search of ten seconds: in a
+/// deep run only.
 #[test]
 fn notifications_in_all_schedules() {
     let names = ["small.notify", "small.ping_pong"];
     let mut tried = 0;
     for (known, case) in coherent::cases().filter(|(_, case)| names.contains(&case.name)) {
         for profile in [Profile::Scc, Profile::Weak] {
+            let long = case.name == "small.ping_pong" && profile == Profile::Weak;
+            if long && !groups::is_deep() {
+                continue;
+            }
             let mut sim = Sim::new(config(known, 2, profile));
             let program = |core| coherent::program(case, core);
             let explored = sim.explore(&Bounds::default(), Method::States, false, program);
@@ -31,7 +36,8 @@ fn notifications_in_all_schedules() {
             tried += 1;
         }
     }
-    assert_eq!(tried, 2 * names.len());
+    let left_out = usize::from(!groups::is_deep());
+    assert_eq!(tried, 2 * names.len() - left_out);
 }
 
 /// Fails if an entry is stored in the line of an answer while an earlier one has not been taken:

@@ -89,16 +89,18 @@ fn locks_in_all_schedules() {
     }
 }
 
-/// Two cores, all schedules.
+/// Two cores, all schedules. Without a prefetch those of the filling profiles are the same, one by
+/// one.
 #[test]
 fn native_atomics_in_all_schedules() {
     let names = SMALL;
+    let profiles = [Profile::Scc, Profile::Weak];
     let mut tried = 0;
     for (known, case) in native::cases() {
         if !names.contains(&case.name) {
             continue;
         }
-        for profile in Profile::ALL {
+        for profile in profiles {
             let mut sim = Sim::new(config_for(known, 2, profile));
             let program = |core| native::program(case, core);
             let explored = sim.explore(&Bounds::default(), Method::States, false, program);
@@ -107,7 +109,7 @@ fn native_atomics_in_all_schedules() {
             tried += 1;
         }
     }
-    assert_eq!(tried, names.len() * Profile::ALL.len());
+    assert_eq!(tried, names.len() * profiles.len());
 }
 
 // ---- Counted accesses ----

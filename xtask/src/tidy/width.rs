@@ -69,7 +69,7 @@ mod tests {
         let row = format!("//! | {words} |\n");
         assert_eq!(
             Tree::findings(&[("a.rs", &row)]),
-            ["a.rs:1: 132 columns with a comment, at most 100: shorten the cells, or make a list"]
+            ["a.rs:1: 133 columns with a comment, at most 100: shorten the cells, or make a list"]
         );
         let picture = format!("//! ```text\n//! {words}\n//! ```\n");
         assert_eq!(Tree::findings(&[("a.rs", &picture)]).len(), 1);
