@@ -23,11 +23,22 @@
 //! I2. That a rank is gone ends the wait only after one more poll: what the rank
 //!     did before may have come since.
 
-use core::cell::Cell;
+use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, point};
+use flagpost_link::{Arrival, Gone, Link, Op, Pending, Rank, Refusal, Step, point};
 
-use crate::{Error, Missing, Timeout, Waiting, World, budget::Deadline};
+use crate::{
+    Error, Missing, Timeout, Waiting, World,
+    budget::Deadline,
+    notify::{Notification, immediate::unpack},
+    window::bit,
+};
+
+/// So many strange notifications are dropped before a waiting call looks at its budget.
+const STRANGE: u32 = 16;
+
+/// So many calls in a row may look for no notifications, on links that are not passive.
+const CALLS: u8 = 15;
 
 /// How a call waits.
 #[derive(Debug)]
@@ -107,16 +118,12 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         self,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is
-        // refused is asked for again.
-        if L::LOOKS > 0 {
-            match operation() {
-                Ok(done) => return Ok(done),
-                Err(refusal) if refusal.is_transient() => {}
-                Err(refusal) => return Err(refusal.into()),
-            }
+        // As a rule there is nothing to wait for.
+        match operation() {
+            Ok(done) => Ok(done),
+            Err(refusal) if refusal.is_transient() => self.world.repeat(self.full, operation),
+            Err(refusal) => Err(refusal.into()),
         }
-        self.world.repeat(self.full, operation)
     }
 
     /// [`retry`](Self::retry) of an operation that a repeated call begins anew: an answer that has
@@ -147,6 +154,89 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         match poll(on)? {
             None => Err(gone),
             found => Ok(found),
+        }
+    }
+}
+
+// ---- What a rank does for others meanwhile ----
+
+impl<L: Link> World<'_, L> {
+    /// Takes what has arrived from the link, as long as there is room. True if anything came.
+    pub(crate) fn progress(&self) -> bool {
+        self.take_all(false)
+    }
+
+    /// [`progress`](Self::progress), or that of a rank that waits for something else.
+    pub(crate) fn take_all(&self, aside: bool) -> bool {
+        let mut any = false;
+        // ROOM: what is taken from the link must be kept.
+        while point!("world.progress.room", !self.queue.is_full(); else true) {
+            let Some(immediate) = self.take_next(None, aside) else {
+                return any;
+            };
+            self.queue.push(immediate);
+            any = true;
+        }
+        // PROGRESS: others may wait for what has come, though it cannot be taken.
+        point!("world.progress.attend", self.link().attend());
+        any
+    }
+
+    /// The next notification of the link, for which the caller has room. Drops strange ones. `like`
+    /// is one of a window that there is, if the caller wants such: then matching touches nothing to
+    /// find that out.
+    pub(crate) fn next_notification(&self, like: Option<u32>) -> Option<u32> {
+        self.take_next(like, false)
+    }
+
+    fn take_next(&self, like: Option<u32>, aside: bool) -> Option<u32> {
+        if !L::PASSIVE {
+            self.calls.set(0);
+        }
+        for _ in 0..STRANGE {
+            let arrival = point!("world.next.progress", self.link().progress(aside); else None)?;
+            if !self.is_strange(arrival, like) {
+                return Some(arrival.immediate);
+            }
+        }
+        // There may be more: who relaxes next does not sleep.
+        self.link().step(Step::End);
+        None
+    }
+
+    /// Whether no rank of this world sends such a notification: of a window that there is not, or
+    /// in the name of a rank that there is not, or of another one.
+    fn is_strange(&self, arrival: Arrival, like: Option<u32>) -> bool {
+        let of = |immediate| unpack(self.queue.tag_bits(), immediate);
+        let Notification { source, window, .. } = of(arrival.immediate);
+        let named = |sender| sender == source;
+        let alike = like.is_some_and(|like| of(like).window == window);
+        !alike && self.windows.get() & bit(window) == 0
+            || self.check_rank(source).is_err()
+            || !arrival.sender.is_none_or(named)
+    }
+
+    /// Tells the link that the program has called, and where. Each call that may access memory
+    /// begins with this.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn called(&self) {
+        if L::LISTENS {
+            self.link().step(Step::Called(Location::caller()));
+        }
+        if !L::PASSIVE {
+            self.attend();
+        }
+    }
+
+    /// Makes progress for others, if the last [`CALLS`] calls have made none.
+    fn attend(&self) {
+        let calls = self.calls.get();
+        self.calls.set(calls.saturating_add(1));
+        if calls >= CALLS {
+            self.calls.set(0);
+            // PROGRESS: a program that polls by calls that take no notifications.
+            point!("world.called.attend", self.link().attend());
         }
     }
 }

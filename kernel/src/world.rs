@@ -4,6 +4,8 @@
 //! G1. When [`World::start`] returns, every rank has started and may be accessed.
 //! G2. While a rank waits in any call, it takes notifications from its link as long as its
 //!     unexpected queue has room, so that two ranks that wait for each other's rings both go on.
+//!     Without room it [attends](flagpost_link::Telling::attend): the data of notifications that
+//!     it cannot take are placed all the same.
 //! G3. A notification that no rank of this world sends is dropped, and nobody is told: of a window
 //!     that there is not, or in the name of a rank that there is not, or, where the link knows its
 //!     sender, in that of another one. (Where the machine is coherent, a request that takes its
@@ -14,29 +16,18 @@
 //! Words of the arena: the unexpected queue, and per window what its strategy says
 //! ([`Strategy`](crate::epoch::Strategy)).
 
-use core::{cell::Cell, panic::Location};
+use core::cell::Cell;
 
-use flagpost_link::{Arrival, Gone, Link, Rank, Step, point};
+use flagpost_link::{Gone, Link, Rank, point};
 
 use crate::{
-    Budget, Error, Group, Limits,
-    arena::Arena,
-    budget::Deadline,
-    collective::Collectives,
-    epoch::EpochSlots,
-    notify::{Notification, immediate::unpack, queue::UnexpectedQueue},
-    window::bit,
+    Budget, Error, Group, Limits, arena::Arena, budget::Deadline, collective::Collectives,
+    epoch::EpochSlots, notify::queue::UnexpectedQueue,
 };
-
-/// So many strange notifications are dropped before a waiting call looks at its budget.
-const STRANGE: u32 = 16;
 
 /// One in so many calls that give a value asks the link for ranks that are lost: see
 /// [`World::note_poll`].
 const POLLS: u8 = 64;
-
-/// So many calls in a row may look for no notifications, on links that are not passive.
-const CALLS: u8 = 15;
 
 /// How a world is set up. The same on all ranks.
 #[derive(Copy, Clone, Debug)]
@@ -99,7 +90,7 @@ pub struct World<'a, L> {
     /// Calls that give a value, until one of them asks for ranks that are lost.
     polls: Cell<u8>,
     /// Calls since this rank has looked for notifications.
-    calls: Cell<u8>,
+    pub(crate) calls: Cell<u8>,
 }
 
 impl<'a, L: Link> World<'a, L> {
@@ -315,61 +306,6 @@ impl<'a, L: Link> World<'a, L> {
         }
     }
 
-    /// Takes what has arrived from the link, as long as there is room. True if anything came.
-    pub(crate) fn progress(&self) -> bool {
-        self.take_all(false)
-    }
-
-    /// [`progress`](Self::progress), or that of a rank that waits for something else.
-    pub(crate) fn take_all(&self, aside: bool) -> bool {
-        let mut any = false;
-        // ROOM: what is taken from the link must be kept.
-        while point!("world.progress.room", !self.queue.is_full(); else true) {
-            let Some(immediate) = self.take_next(None, aside) else {
-                return any;
-            };
-            self.queue.push(immediate);
-            any = true;
-        }
-        // PROGRESS: others may wait for what has come, though it cannot be taken.
-        point!("world.progress.attend", self.link.attend());
-        any
-    }
-
-    /// The next notification of the link, for which the caller has room. Drops strange ones. `like`
-    /// is one of a window that there is, if the caller wants such: then matching touches nothing to
-    /// find that out.
-    pub(crate) fn next_notification(&self, like: Option<u32>) -> Option<u32> {
-        self.take_next(like, false)
-    }
-
-    fn take_next(&self, like: Option<u32>, aside: bool) -> Option<u32> {
-        if !L::PASSIVE {
-            self.calls.set(0);
-        }
-        for _ in 0..STRANGE {
-            let arrival = point!("world.next.progress", self.link.progress(aside); else None)?;
-            if !self.is_strange(arrival, like) {
-                return Some(arrival.immediate);
-            }
-        }
-        // There may be more: who relaxes next does not sleep.
-        self.link.step(Step::End);
-        None
-    }
-
-    /// Whether no rank of this world sends such a notification: of a window that there is not, or
-    /// in the name of a rank that there is not, or of another one.
-    fn is_strange(&self, arrival: Arrival, like: Option<u32>) -> bool {
-        let of = |immediate| unpack(self.queue.tag_bits(), immediate);
-        let Notification { source, window, .. } = of(arrival.immediate);
-        let named = |sender| sender == source;
-        let alike = like.is_some_and(|like| of(like).window == window);
-        !alike && self.windows.get() & bit(window) == 0
-            || self.check_rank(source).is_err()
-            || !arrival.sender.is_none_or(named)
-    }
-
     /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops
     /// those that it says: all of them, if all ranks have passed a barrier since they sent the last
     /// one.
@@ -407,30 +343,6 @@ impl<'a, L: Link> World<'a, L> {
     /// When a wait that begins now ends.
     pub(crate) fn deadline(&self) -> Deadline {
         Deadline::start(self.budget.get(), &self.link)
-    }
-
-    /// Tells the link that the program has called, and where. Each call that may access memory
-    /// begins with this.
-    #[inline(always)]
-    #[track_caller]
-    pub(crate) fn called(&self) {
-        if L::LISTENS {
-            self.link.step(Step::Called(Location::caller()));
-        }
-        if !L::PASSIVE {
-            self.attend();
-        }
-    }
-
-    /// Makes progress for others, if the last [`CALLS`] calls have made none.
-    fn attend(&self) {
-        let calls = self.calls.get();
-        self.calls.set(calls.saturating_add(1));
-        if calls >= CALLS {
-            self.calls.set(0);
-            // PROGRESS: a program that polls by calls that take no notifications.
-            point!("world.called.attend", self.link.attend());
-        }
     }
 
     /// Before a call that gives a value: it cannot know which value its caller waits for, so that

@@ -68,7 +68,7 @@
 //! [NA]: crate#sources
 #![no_std]
 
-mod deferred;
+pub mod deferred;
 mod layout;
 mod link;
 pub mod mail;

@@ -128,6 +128,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         called!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
         if let Notice::Tag(tag) = notice {
+            if !L::COHERENT {
+                return self.put_tagged(to, index, data, tag);
+            }
             if fast::put_notify(core, to, index, data, tag) {
                 return Ok(());
             }

@@ -120,15 +120,6 @@ impl<L: Link> Core<'_, L> {
         let (key, offset) = self.counter(to, index)?;
         Ok(Checked::Cell { key, offset, amo })
     }
-
-    /// The immediate that tells `tag`.
-    pub(crate) fn check_tag(&self, tag: Tag) -> Result<u32, Error> {
-        let max = self.world.limits().tag;
-        if tag.0 > max {
-            return Err(Error::TagTooLarge { max });
-        }
-        Ok(self.immediate | tag.0)
-    }
 }
 
 /// A notice that is being told.

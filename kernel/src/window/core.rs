@@ -190,6 +190,15 @@ impl<'w, L: Link> Core<'w, L> {
         }))
     }
 
+    /// The immediate that tells `tag`.
+    pub(crate) fn check_tag(&self, tag: Tag) -> Result<u32, Error> {
+        let max = self.world.limits().tag;
+        if tag.0 > max {
+            return Err(Error::TagTooLarge { max });
+        }
+        Ok(self.immediate | tag.0)
+    }
+
     /// Offset of `count` elements of the own piece from `index` on.
     pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<u32, Error> {
         self.own().inside::<T>(index, count)

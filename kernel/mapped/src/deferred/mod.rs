@@ -41,7 +41,7 @@
 //! # Bounds
 //! [`PLACES`] pieces of 32 bytes, and [`SPANS`] runs of lines. More are placed at once.
 
-pub(crate) mod heard;
+pub mod heard;
 
 use core::cell::Cell;
 

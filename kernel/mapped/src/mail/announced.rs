@@ -27,7 +27,7 @@ use flagpost_hal::{Address, Machine, Region};
 use flagpost_link::{Amo, Link as _, Rank, Refusal, order, point, site};
 
 use super::{
-    line::{announcing, immediate, is_of, phase},
+    line::{announcing, immediate, phase},
     peer::{Peer, surely_has_room},
 };
 use crate::{Atomics, Mapped, words::atomics::ATTEMPTS};
@@ -86,30 +86,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         // No drain is needed: the entry was loaded before.
         self.machine.store_u32(self.head(rings, number), next);
         Some(immediate(first))
-    }
-
-    /// The first word of the entry at `at`, if that has come.
-    #[inline(always)]
-    pub(crate) fn look_first(
-        &self,
-        load: impl FnOnce() -> u32,
-        at: Address,
-        phase: u32,
-    ) -> Option<u32> {
-        let here = |word: u32| is_of(word, phase);
-        // ACQUIRE: data must not be loaded earlier than the entry that announces them.
-        let sites = [
-            site!("mapped.mail.take.poll<acquire"),
-            site!("mapped.mail.take.acquire"),
-        ];
-        let first = self.poll_with(load, at, here, sites);
-        if !here(first) {
-            return None;
-        }
-        if !M::COHERENT {
-            let _ = self.polled.taken(at);
-        }
-        Some(first)
     }
 
     // ---- Tickets ----

@@ -25,19 +25,21 @@
 //! data. The notifications stay in the ring until they are taken. With [`records`] and
 //! [`announced`] a flush needs no call of the target at all.
 
-pub(crate) mod announced;
-pub(crate) mod bells;
-pub(crate) mod line;
-pub(crate) mod pairs;
-pub(crate) mod peer;
-pub(crate) mod records;
-pub(crate) mod ring;
+pub mod announced;
+pub mod bells;
+pub mod line;
+pub mod pairs;
+pub mod peer;
+pub mod records;
+pub mod ring;
 
-use flagpost_hal::Machine;
-use flagpost_link::{Link as _, Op, Rank, Refusal, point};
+use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
+use flagpost_link::{Link as _, Op, Rank, Refusal, point, site};
 
-use crate::{Atomics, Mapped, Ring, deferred::Kept};
-use peer::Peer;
+use crate::{Atomics, Mapped, Ring, deferred::Kept, layout::entry_size};
+use line::{WORDS, is_of, phase};
+use peer::{Peer, counts};
+use ring::FIRST;
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     Mapped<M, A, PEERS, PIECES>
@@ -113,6 +115,30 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             }
         }
         outcome
+    }
+
+    /// The first word of the entry at `at`, if that has come.
+    #[inline(always)]
+    pub(crate) fn look_first(
+        &self,
+        load: impl FnOnce() -> u32,
+        at: Address,
+        phase: u32,
+    ) -> Option<u32> {
+        let here = |word: u32| is_of(word, phase);
+        // ACQUIRE: data must not be loaded earlier than the entry that announces them.
+        let sites = [
+            site!("mapped.mail.take.poll<acquire"),
+            site!("mapped.mail.take.acquire"),
+        ];
+        let first = self.poll_with(load, at, here, sites);
+        if !here(first) {
+            return None;
+        }
+        if !M::COHERENT {
+            let _ = self.polled.taken(at);
+        }
+        Some(first)
     }
 
     // ---- The owner ----
@@ -217,5 +243,102 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 }
             }
         });
+    }
+
+    // ---- Where rings are ----
+
+    pub(crate) const ENTRY: u32 = entry_size(M::LINE as u32, M::COHERENT);
+
+    /// Where `owner`'s rings lie.
+    #[inline]
+    pub(crate) fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
+        let Region { owner, .. } = self.region_of(owner)?;
+        Ok(self.rings_in(owner))
+    }
+
+    /// The memory of `core` that rings are in.
+    pub(crate) fn rings_in(&self, core: CoreId) -> Region {
+        if !M::COHERENT && self.layout.in_buffer {
+            Region::message_buffer(core)
+        } else {
+            Region::memory(core)
+        }
+    }
+
+    /// Number of the ring that `producer` fills, among each rank's.
+    pub(crate) fn ring_number(&self, producer: Rank) -> u32 {
+        match self.layout.ring {
+            Ring::Shared { .. } => 0,
+            Ring::Pairs { .. } | Ring::Bells { .. } => producer.get().into(),
+        }
+    }
+
+    /// The entry of `ticket` in ring `number`.
+    pub(crate) fn entry(&self, rings: Region, number: u32, ticket: u32) -> Address {
+        let entries = self.layout.ring.entries();
+        let index = ticket & entries.wrapping_sub(1);
+        // Nothing wraps: all entries lie in a region.
+        let index = number.wrapping_mul(entries).wrapping_add(index);
+        let offset = index.wrapping_mul(Self::ENTRY);
+        rings.at(self.layout.entries.wrapping_add(offset))
+    }
+
+    /// The word in which the owner tells how far ring `number` was taken.
+    pub(crate) fn head(&self, rings: Region, number: u32) -> Address {
+        rings.at(self.layout.heads.wrapping_add(number.wrapping_mul(4)))
+    }
+
+    /// What is remembered of `rank`; several ranks share it if there are more than `PEERS`.
+    #[inline]
+    pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
+        self.peers.get(rank.index().checked_rem(PEERS)?)
+    }
+
+    /// Whether mail is kept before it is placed: that of pairs, on a machine without coherence.
+    #[inline]
+    pub(crate) fn keeps(&self) -> bool {
+        !M::COHERENT && self.layout.ring.of_pairs()
+    }
+
+    /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded
+    /// too early may be before it: there is room for the next one.
+    pub(crate) fn is_full(&self, ticket: u32, credit: u32) -> bool {
+        ticket.wrapping_sub(credit) as i32 >= self.layout.ring.entries() as i32
+    }
+
+    /// The lap of a ring that `ticket` is in.
+    pub(crate) fn lap(&self, ticket: u32) -> u32 {
+        // A power of two.
+        ticket.wrapping_shr(self.layout.ring.entries().trailing_zeros())
+    }
+
+    /// Empties own rings, before any peer may use them.
+    pub(crate) fn clear_rings(&self) -> Result<(), Refusal> {
+        let (layout, rings) = (self.layout, self.rings_of(self.rank())?);
+        let entries = layout.ring.entries();
+        self.machine.store_u32(rings.at(layout.tail), FIRST);
+        self.clear_bells(rings);
+        for number in 0..layout.ring.rings(self.size()) {
+            let told = if self.keeps() {
+                counts(FIRST, FIRST)
+            } else {
+                FIRST
+            };
+            self.machine.store_u32(self.head(rings, number), told);
+            for step in 0..entries {
+                // The other phase than that of the first ticket which has this entry.
+                let ticket = FIRST.wrapping_add(step);
+                let empty = !phase(self.lap(ticket)) & phase(1);
+                let line = [empty.to_le_bytes(); WORDS];
+                let at = self.entry(rings, number, ticket);
+                self.machine.store_bytes(at, line.as_flattened());
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines that hold these bytes of own memory.
+    pub(crate) fn lines(&self, offset: u32, bytes: u32) -> Lines {
+        Lines::covering::<M>(self.own(offset), bytes)
     }
 }

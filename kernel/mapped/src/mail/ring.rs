@@ -24,17 +24,9 @@
 //!
 //! Tickets start just below the wrap-around of `u32`, so that every run passes it.
 
-use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
-use flagpost_link::{Link as _, Rank, Refusal};
+use flagpost_link::Refusal;
 
-use super::{
-    line::{WORDS, phase},
-    peer::{Peer, counts},
-};
-use crate::{
-    Atomics, Mapped,
-    layout::{MOST_ENTRIES, PAIRS, entry_size},
-};
+use crate::layout::{MOST_ENTRIES, PAIRS};
 
 /// The first ticket: 16 before the numbers wrap around.
 pub(crate) const FIRST: u32 = 0_u32.wrapping_sub(16);
@@ -166,107 +158,6 @@ pub(crate) const fn half(buffer: u32) -> u32 {
     match buffer.checked_next_power_of_two() {
         Some(whole) => whole.wrapping_shr(1),
         None => buffer.wrapping_shr(1),
-    }
-}
-
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
-    pub(crate) const ENTRY: u32 = entry_size(M::LINE as u32, M::COHERENT);
-
-    // ---- Addresses ----
-
-    /// Where `owner`'s rings lie.
-    #[inline]
-    pub(crate) fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
-        let Region { owner, .. } = self.region_of(owner)?;
-        Ok(self.rings_in(owner))
-    }
-
-    /// The memory of `core` that rings are in.
-    pub(crate) fn rings_in(&self, core: CoreId) -> Region {
-        if !M::COHERENT && self.layout.in_buffer {
-            Region::message_buffer(core)
-        } else {
-            Region::memory(core)
-        }
-    }
-
-    /// Number of the ring that `producer` fills, among each rank's.
-    pub(crate) fn ring_number(&self, producer: Rank) -> u32 {
-        match self.layout.ring {
-            Ring::Shared { .. } => 0,
-            Ring::Pairs { .. } | Ring::Bells { .. } => producer.get().into(),
-        }
-    }
-
-    /// The entry of `ticket` in ring `number`.
-    pub(crate) fn entry(&self, rings: Region, number: u32, ticket: u32) -> Address {
-        let entries = self.layout.ring.entries();
-        let index = ticket & entries.wrapping_sub(1);
-        // Nothing wraps: all entries lie in a region.
-        let index = number.wrapping_mul(entries).wrapping_add(index);
-        let offset = index.wrapping_mul(Self::ENTRY);
-        rings.at(self.layout.entries.wrapping_add(offset))
-    }
-
-    /// The word in which the owner tells how far ring `number` was taken.
-    pub(crate) fn head(&self, rings: Region, number: u32) -> Address {
-        rings.at(self.layout.heads.wrapping_add(number.wrapping_mul(4)))
-    }
-
-    /// What is remembered of `rank`; several ranks share it if there are more than `PEERS`.
-    #[inline]
-    pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
-        self.peers.get(rank.index().checked_rem(PEERS)?)
-    }
-
-    /// Whether mail is kept before it is placed: that of pairs, on a machine without coherence.
-    #[inline]
-    pub(crate) fn keeps(&self) -> bool {
-        !M::COHERENT && self.layout.ring.of_pairs()
-    }
-
-    /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded
-    /// too early may be before it: there is room for the next one.
-    pub(crate) fn is_full(&self, ticket: u32, credit: u32) -> bool {
-        ticket.wrapping_sub(credit) as i32 >= self.layout.ring.entries() as i32
-    }
-
-    /// The lap of a ring that `ticket` is in.
-    pub(crate) fn lap(&self, ticket: u32) -> u32 {
-        // A power of two.
-        ticket.wrapping_shr(self.layout.ring.entries().trailing_zeros())
-    }
-
-    /// Empties own rings, before any peer may use them.
-    pub(crate) fn clear_rings(&self) -> Result<(), Refusal> {
-        let (layout, rings) = (self.layout, self.rings_of(self.rank())?);
-        let entries = layout.ring.entries();
-        self.machine.store_u32(rings.at(layout.tail), FIRST);
-        self.clear_bells(rings);
-        for number in 0..layout.ring.rings(self.size()) {
-            let told = if self.keeps() {
-                counts(FIRST, FIRST)
-            } else {
-                FIRST
-            };
-            self.machine.store_u32(self.head(rings, number), told);
-            for step in 0..entries {
-                // The other phase than that of the first ticket which has this entry.
-                let ticket = FIRST.wrapping_add(step);
-                let empty = !phase(self.lap(ticket)) & phase(1);
-                let line = [empty.to_le_bytes(); WORDS];
-                let at = self.entry(rings, number, ticket);
-                self.machine.store_bytes(at, line.as_flattened());
-            }
-        }
-        Ok(())
-    }
-
-    /// The lines that hold these bytes of own memory.
-    pub(crate) fn lines(&self, offset: u32, bytes: u32) -> Lines {
-        Lines::covering::<M>(self.own(offset), bytes)
     }
 }
 

@@ -11,6 +11,9 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Address, CoreId, Machine, Region, Relax, Watch};
+use flagpost_link::{mutant::Site, point};
+
+use crate::{Atomics, Mapped};
 
 /// How many words a loop waits for, those of the bells of 64 ranks among them. One that polls more
 /// only yields.
@@ -144,5 +147,67 @@ impl Polled {
             *to = bell;
         }
         machine.relax(watched.get(..count).unwrap_or(&[]));
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
+    Mapped<M, A, PEERS, PIECES>
+{
+    /// Loads a word that a waiting loop looks at.
+    pub(crate) fn poll(&self, at: Address) -> u32 {
+        let value = self.machine.load_u32(at);
+        self.polled.note(at, value);
+        value
+    }
+
+    /// A waiting loop may look at bytes that are not polled word by word: it must not sleep on
+    /// other words.
+    pub(crate) fn looked(&self) {
+        point!("mapped.poll.looked", self.polled.looked());
+    }
+
+    /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word
+    /// announces is not loaded earlier than the word.
+    pub(crate) fn poll_for(
+        &self,
+        at: Address,
+        arrived: impl FnOnce(u32) -> bool,
+        sites: [Site; 2],
+    ) -> u32 {
+        self.poll_with(|| self.machine.load_u32(at), at, arrived, sites)
+    }
+
+    /// [`poll_for`](Self::poll_for) of the word `at`, which `load` loads.
+    pub(crate) fn poll_with(
+        &self,
+        load: impl FnOnce() -> u32,
+        at: Address,
+        arrived: impl FnOnce(u32) -> bool,
+        [order, acquire]: [Site; 2],
+    ) -> u32 {
+        point!(
+            order,
+            {
+                let value = load();
+                let arrived = arrived(value);
+                if M::COHERENT && arrived {
+                    self.polled.note_arrived(at, value);
+                } else {
+                    self.polled.note(at, value);
+                }
+                if arrived {
+                    // ACQUIRE: behind the load of the word.
+                    point!(acquire, self.machine.acquire());
+                }
+                value
+            };
+            // For the proof only: acquired first, whatever arrives in between.
+            else {
+                self.machine.acquire();
+                let value = load();
+                self.polled.note(at, value);
+                value
+            }
+        )
     }
 }
