@@ -118,12 +118,16 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         self,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        // As a rule there is nothing to wait for.
-        match operation() {
-            Ok(done) => Ok(done),
-            Err(refusal) if refusal.is_transient() => self.world.repeat(self.full, operation),
-            Err(refusal) => Err(refusal.into()),
+        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is
+        // refused is asked for again.
+        if L::LOOKS > 0 {
+            match operation() {
+                Ok(done) => return Ok(done),
+                Err(refusal) if refusal.is_transient() => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
         }
+        self.world.repeat(self.full, operation)
     }
 
     /// [`retry`](Self::retry) of an operation that a repeated call begins anew: an answer that has
