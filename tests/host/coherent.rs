@@ -16,8 +16,8 @@ fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config
     }
 }
 
-/// Two cores, all schedules. Those of the ping-pong on a weak chip are a search of ten seconds: in a
-/// deep run only.
+/// Two cores, all schedules. Those of the ping-pong on a weak chip are a search of ten seconds:
+/// only a deep run makes it.
 #[test]
 fn notifications_in_all_schedules() {
     let names = ["small.notify", "small.ping_pong"];

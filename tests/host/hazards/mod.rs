@@ -101,8 +101,8 @@ fn late_calls_that_take_long() {
     show(late::LONG);
 }
 
-/// In a quick run five, with one preemption at the most: of two ranks one that is notified, one that
-/// locks, one of collectives; of three, collectives and a broadcast.
+/// In a quick run five, with one preemption at the most. Of two ranks: one that is notified, one
+/// that locks, one of collectives. Of three: collectives and a broadcast.
 #[test]
 fn stopped_peers() {
     let bound = if groups::is_deep() {

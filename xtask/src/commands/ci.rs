@@ -3,10 +3,10 @@
 //! A step that fails does not stop the others: a person who broke two things learns of both. Each
 //! step's time is shown, since a slow one is sooner or later left out.
 //!
-//! Two processors, two rows of steps. Most of [`STEPS`] keep all processors busy. Those of [`BESIDE`]
+//! Steps are made in two rows. Most of [`STEPS`] keep all processors busy. Those of [`BESIDE`]
 //! mostly keep one busy: they link whole programs, or boot emulators one after the other. A second
 //! process of this program makes these meanwhile. It builds in other directories, so neither waits
-//! for the other's compilers. What it prints is shown at the end.
+//! for the other's compilers. What the second process prints is shown at the end.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
