@@ -20,7 +20,7 @@ fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config
 /// only a deep run makes it.
 #[test]
 fn notifications_in_all_schedules() {
-    let names = ["small.notify", "small.ping_pong"];
+    let names = ["small.notify", "small.notify_flushed", "small.ping_pong"];
     let mut tried = 0;
     for (known, case) in coherent::cases().filter(|(_, case)| names.contains(&case.name)) {
         for profile in [Profile::Scc, Profile::Weak] {
