@@ -172,11 +172,12 @@ pub(crate) fn room<'r, L: Link>(request: &Request<'r, L>) -> Option<&'r Cell<Lin
 /// `looks`.
 #[inline(always)]
 pub(crate) fn test<L: Link>(request: &mut Request<'_, L>, looks: u32) -> Option<Status> {
-    let usual = L::COHERENT
+    if L::COHERENT
         && request.lacks_one()
         && request.has_first_lines()
-        && request.world().queue.is_empty();
-    if usual && request.world().link().fast_take(request.next(), looks) {
+        && request.world().queue.is_empty()
+        && request.world().link().fast_take(request.next(), looks)
+    {
         return Some(request.complete_first());
     }
     None
