@@ -247,7 +247,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             let head = if ticket == peer.seen.get() {
                 self.read_entry(rings, number, peer)?
             } else {
-                self.read_again(self.words(self.entry(rings, number, ticket)))
+                // Its words are looked at again, as those of an entry that has just come: I4.
+                let at = self.entry(rings, number, ticket);
+                self.look_at(at, phase(self.lap(ticket)))?.0
             };
             peer.taken
                 .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
@@ -282,11 +284,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let head = match self.deferred.coming.get() {
             Some((of, head)) if of == number && peer.part.get() > 0 => head,
             _ => {
-                let mut words = self.words(at);
-                let first = self.look_first(|| self.load_first(&mut words), at, phase)?;
+                let (head, words, rest) = self.look_at(at, phase)?;
                 let load = |number: u32| self.whole(&words, phase, number);
-                let rest = load(REST)?;
-                let head = Head::unpack(first, rest, load)?;
                 if peer.part.get() == 0 && head.len > 0 {
                     let mut into = [0; DATA];
                     self.keep_part(number, &head, 0, head.data(rest, &mut into, load)?);
@@ -337,17 +336,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
     }
 
-    /// The head of an entry that has been read before.
-    fn read_again(&self, mut words: Words) -> Head {
-        let first = self.load_first(&mut words);
-        let rest = self.load(&words, REST);
-        let head = Head::unpack(first, rest, |_| Some(0));
-        head.unwrap_or(Head {
-            immediate: 0,
-            place: 0,
-            len: 0,
-            part: true,
-        })
+    /// The head of the entry at `at`, if that has come, with its words and the last of them.
+    #[inline]
+    fn look_at(&self, at: Address, phase: u32) -> Option<(Head, Words, u32)> {
+        let mut words = self.words(at);
+        let first = self.look_first(|| self.load_first(&mut words), at, phase)?;
+        let rest = self.whole(&words, phase, REST)?;
+        let head = Head::unpack(first, rest, |number| self.whole(&words, phase, number))?;
+        Some((head, words, rest))
     }
 
     /// The data of the line at `at`, if all of it has come.

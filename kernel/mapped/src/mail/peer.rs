@@ -56,10 +56,8 @@ pub(crate) struct Peer {
     /// under way.
     start: Cell<u32>,
     end: Cell<u32>,
-    /// Records: this rank has looked whether data before this ticket are in place.
+    /// Records: a flush has found that data before this ticket are in place.
     pub(crate) claimed: Cell<u32>,
-    /// Records: the ticket after the last data that their owner was about to place.
-    pub(crate) owners: Cell<u32>,
     /// While data are under way: something of the peer was taken since: see
     /// [`heard`](crate::deferred::heard).
     heard: Cell<bool>,
@@ -92,7 +90,6 @@ impl Peer {
             start: Cell::new(u32::MAX),
             end: Cell::new(0),
             claimed: Cell::new(FIRST),
-            owners: Cell::new(FIRST),
             heard: Cell::new(false),
             known: Cell::new(None),
             taken: Cell::new(FIRST),

@@ -416,15 +416,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 Some(_) => self.facing_at(to)[0],
                 None => self.record_in_ring(to, from)?.0,
             };
-            from = from.wrapping_add(1);
-            // CLAIM: R3.
+            peer.claimed.set(from);
+            // CLAIM: R3. What comes after an entry of the owner's waits for that: of two puts of the
+            // same bytes, the later one stays.
             let is_owners = point!("mapped.records.claim", !self.place_record(to, at)?; else false);
             if is_owners {
-                peer.owners.set(from);
+                return Ok(false);
             }
+            from = from.wrapping_add(1);
         }
         peer.claimed.set(ticket);
-        Ok(ago(peer.owners.get()) >= ago(taken))
+        Ok(true)
     }
 
     /// Puts the data of the entry at `at` in their place in `to`'s memory; false if their owner is
