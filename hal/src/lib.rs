@@ -90,5 +90,5 @@ pub use lock::{Held, TestAndSet};
 pub use machine::{Clock, Machine, MessageBuffer, Relax, Topology, Watch};
 pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory};
 pub use place::is_library;
-pub use record::{Records, Spot};
+pub use record::{CLAIM, Records, Spot};
 pub use software_lock::WithSoftwareLock;

@@ -70,7 +70,7 @@ impl Spot {
         answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
     ) -> Option<bool>
     where
-        M: UncachedMemory + Coherence + Topology + ?Sized,
+        M: UncachedMemory + Coherence + Topology + NativeAtomics + ?Sized,
     {
         let at = self.address();
         if machine.load_u32(at) != word {
@@ -80,12 +80,16 @@ impl Spot {
         let second = machine.load_u32(at.plus(4));
         let mut body = [[0; 8]; 2];
         machine.load_bytes(at.plus(8), body.as_flattened_mut());
-        let Some(((place, value), (then, word))) = answer(second, body.map(u64::from_le_bytes))
-        else {
+        let body = body.map(u64::from_le_bytes);
+        let Some(((place, value), (then, word))) = answer(second, body) else {
             return Some(false);
         };
         let last = machine.memory_size().checked_sub(8);
-        if place % 8 != 0 || last.is_none_or(|last| place > last) {
+        let [first, _] = body;
+        if place % 8 != 0
+            || last.is_none_or(|last| place > last)
+            || !self.claim(machine, first, first | CLAIM)
+        {
             return Some(false);
         }
         let own = Region::memory(machine.core());
@@ -115,6 +119,9 @@ impl Spot {
     }
 }
 
+/// What the low 4 bytes of a record's body become when it is taken.
+pub const CLAIM: u64 = 0xFFFF_FFFF;
+
 /// Optional: records as the machine has them. The defaults are the plain ones.
 ///
 /// # Contract
@@ -142,10 +149,11 @@ pub trait Records: UncachedMemory + Coherence + Topology + NativeAtomics {
     /// Takes the record at `at` if its first word is `word`: after an
     /// [`acquire`](Coherence::acquire), loads the second word and the body, and hands them to
     /// `answer`. That names two places of this core's region of [`Kind::Memory`], and what to store
-    /// there: 8 bytes, and, after a [`drain`](Coherence::drain), a word.
+    /// there: 8 bytes, and, after a [`drain`](Coherence::drain), a word. Before it stores, it
+    /// [claims](Self::claim_record) the record: the low 4 bytes of the body become [`CLAIM`].
     ///
-    /// None if the record is not there. False, and nothing is stored, if nothing is named, or the 8
-    /// bytes are not aligned or not inside.
+    /// None if the record is not there. False, and nothing is stored, if nothing is named, the 8
+    /// bytes are not aligned or not inside, or another core has claimed the record.
     #[inline]
     #[track_caller]
     fn take_record(

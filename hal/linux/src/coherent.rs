@@ -19,8 +19,8 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Spot, TestAndSet,
-    UncachedMemory,
+    Address, Amo, CLAIM, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Spot,
+    TestAndSet, UncachedMemory,
 };
 
 use crate::machine::sealed::Sealed;
@@ -28,7 +28,7 @@ use crate::machine::{Linux, Mode};
 
 pub(crate) mod order;
 
-use order::{Fences as _, Processor, Shared as _};
+use order::{Claimed as _, Fences as _, Processor, Shared as _};
 
 /// The mode for one host: no cache instructions.
 #[derive(Debug, Default)]
@@ -100,9 +100,7 @@ impl Records for Linux<Coherent> {
     #[track_caller]
     fn claim_record(&self, at: Spot, expected: u64, new: u64) -> bool {
         let (_, [first, _]) = self.regions().record(at);
-        first
-            .compare_exchange(expected, new, AcqRel, Relaxed)
-            .is_ok()
+        first.exchange(expected, new)
     }
 
     #[inline(always)]
@@ -120,7 +118,8 @@ impl Records for Linux<Coherent> {
         answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
     ) -> Option<bool> {
         let own = self.regions();
-        order::take_record(&Processor, own.record(at), word, |second, body| {
+        let claimed = |head| head | CLAIM;
+        order::take_record(&Processor, own.record(at), word, claimed, |second, body| {
             let ((place, value), (then, word)) = answer(second, body)?;
             let (last, long) = (own.own_word(then), own.own_long(place)?);
             Some(((long, value), (last, word)))

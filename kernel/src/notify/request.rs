@@ -373,7 +373,7 @@ impl<'r, L: Link> Request<'r, L> {
         if let Some(status) = fast::test(self, 1) {
             return Ok(Some(status));
         }
-        fast::declined(move || self.test_long())
+        self.test_long()
     }
 
     /// [`test`](Self::test).

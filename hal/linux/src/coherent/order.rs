@@ -9,7 +9,7 @@
 //! Not here: the [atomic operations](flagpost_hal::NativeAtomics), each of which acquires and
 //! releases, and words beside the regions.
 
-use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, fence};
 
 /// A number that ranks share. Accesses are relaxed atomics.
@@ -17,6 +17,12 @@ pub(crate) trait Shared {
     type Number: PartialEq;
     fn get(&self) -> Self::Number;
     fn set(&self, value: Self::Number);
+}
+
+/// A number that one of several ranks claims.
+pub(crate) trait Claimed: Shared {
+    /// Changes it from `from` to `to`, if it is that.
+    fn exchange(&self, from: Self::Number, to: Self::Number) -> bool;
 }
 
 /// A test-and-set register.
@@ -103,13 +109,15 @@ pub(crate) fn store_record<W: Shared, L: Shared>(
 /// A place, and what to store there.
 pub(crate) type Put<'s, S> = (&'s S, <S as Shared>::Number);
 
-/// Takes the record if its first word is `word`: hands the rest to `answer`, stores what that
-/// names, and announces so by a word. None if the record is not there; false if nothing is named.
+/// Takes the record if its first word is `word`: hands the rest to `answer`, claims it by `claimed`
+/// of the first half of its body, stores what `answer` names, and announces so by a word. None if
+/// the record is not there; false if nothing is named, or another rank has claimed it.
 #[inline(always)]
-pub(crate) fn take_record<'o, W: Shared + 'o, L: Shared + 'o>(
+pub(crate) fn take_record<'o, W: Shared + 'o, L: Claimed<Number: Copy> + 'o>(
     fences: &impl Fences,
     ([first, second], rest): Record<'_, W, L>,
     word: W::Number,
+    claimed: impl FnOnce(L::Number) -> L::Number,
     answer: impl FnOnce(W::Number, [L::Number; 2]) -> Option<(Put<'o, L>, Put<'o, W>)>,
 ) -> Option<bool> {
     if !has_come(fences, first, word) {
@@ -119,6 +127,10 @@ pub(crate) fn take_record<'o, W: Shared + 'o, L: Shared + 'o>(
     let Some(((place, value), (last, word))) = answer(second.get(), body) else {
         return Some(false);
     };
+    let ([claim, _], [head, _]) = (rest, body);
+    if !claim.exchange(head, claimed(head)) {
+        return Some(false);
+    }
     place.set(value);
     announce(fences, last, word);
     Some(true)
@@ -196,6 +208,13 @@ macro_rules! shared {
 }
 
 shared!(AtomicU8: u8, AtomicU32: u32, AtomicU64: u64);
+
+impl Claimed for AtomicU64 {
+    #[inline(always)]
+    fn exchange(&self, from: u64, to: u64) -> bool {
+        self.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
+    }
+}
 
 impl Register for AtomicU32 {
     #[inline(always)]

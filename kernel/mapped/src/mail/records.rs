@@ -55,7 +55,7 @@
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, CoreId, Machine, Region, Spot};
+use flagpost_hal::{Address, CLAIM, CoreId, Machine, Region, Spot};
 use flagpost_link::{Key, Link as _, Rank, Refusal, order, point, site};
 
 use super::{
@@ -76,7 +76,7 @@ const BODY: u32 = 8;
 const SECOND: u32 = 24;
 
 /// In place of the length: the data are in their place, or their owner is about to put them there.
-const TAKEN: u32 = u32::MAX;
+const TAKEN: u32 = CLAIM as u32;
 
 /// The producer is about to put them there.
 const CLAIMED: u32 = u32::MAX - 1;
@@ -526,10 +526,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             announcing(wanted, top),
             |answered, [head, one]| {
                 let (place, _) = of_head(head);
-                // CLAIM: I4.
-                let takes = is_element(head)
-                    && is_next()
-                    && A::claim_record(&self.machine, at, head, of_parts(place, TAKEN));
+                // The machine claims the data: I4.
+                let takes = is_element(head) && is_next();
                 let given_back = (peer.head.get().wrapping_mul(4), next);
                 takes.then(|| {
                     facing.answered.set(answered);

@@ -58,6 +58,18 @@ impl<T: Copy + PartialEq> Shared for Plain<T> {
     }
 }
 
+impl Claimed for AtomicU64 {
+    fn exchange(&self, from: u64, to: u64) -> bool {
+        self.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
+    }
+}
+
+impl<T: Copy + PartialEq> Claimed for Plain<T> {
+    fn exchange(&self, from: T, _: T) -> bool {
+        self.get() == from
+    }
+}
+
 fn plain<T>(value: T) -> Plain<T> {
     Plain(UnsafeCell::new(value))
 }
@@ -134,10 +146,16 @@ fn record(producer: Without, owner: Without) {
             store_record(&producer, entry.at(), [1, 2], [3, 4]);
         },
         move |(entry, place, last)| {
-            take_record(&owner, entry.at(), 1, |second, body| {
-                assert_eq!((second, body), (2, [3, 4]));
-                Some(((place, body[1]), (last, 1)))
-            });
+            take_record(
+                &owner,
+                entry.at(),
+                1,
+                |head| head,
+                |second, body| {
+                    assert_eq!((second, body), (2, [3, 4]));
+                    Some(((place, body[1]), (last, 1)))
+                },
+            );
         },
         |_, (), ()| {},
     );
@@ -162,9 +180,13 @@ fn given_back(producer: Without, owner: Without) {
             }
         },
         move |(entry, place, last)| {
-            let taken = take_record(&owner, entry.at(), 1, |_, [_, value]| {
-                Some(((place, value), (last, 1)))
-            });
+            let taken = take_record(
+                &owner,
+                entry.at(),
+                1,
+                |head| head,
+                |_, [_, value]| Some(((place, value), (last, 1))),
+            );
             assert_eq!(taken, Some(true));
         },
         |_, (), ()| {},
@@ -191,10 +213,16 @@ fn overwritten(producer: Without, owner: Without) {
             }
         },
         move |(entry, place, last)| {
-            let taken = take_record(&owner, entry.at(), 1, |second, body| {
-                assert_eq!((second, body), (2, [3, 4]));
-                Some(((place, body[1]), (last, 1)))
-            });
+            let taken = take_record(
+                &owner,
+                entry.at(),
+                1,
+                |head| head,
+                |second, body| {
+                    assert_eq!((second, body), (2, [3, 4]));
+                    Some(((place, body[1]), (last, 1)))
+                },
+            );
             assert_eq!(taken, Some(true));
         },
         |_, (), ()| {},
@@ -204,6 +232,51 @@ fn overwritten(producer: Without, owner: Without) {
 needs!(overwritten:
     needs_the_acquire = Acquire, Nothing;
     needs_the_drain = Nothing, Drain;
+);
+
+/// A flush meets the owner that takes the record: one of them stores the data, and both find them
+/// in their place afterwards.
+fn one_rank_claims(producer: Without, owner: Without) {
+    const BUSY: u64 = 8;
+    const DONE: u64 = 9;
+    two(
+        || {
+            let entry = Entry::new(|| AtomicU64::new(0));
+            store_record(&Without::Nothing, entry.at(), [1, 2], [3, 4]);
+            (entry, plain(0), AtomicU32::new(0))
+        },
+        move |(entry, place, last)| {
+            let [head, _] = &entry.body;
+            if head.exchange(3, BUSY) {
+                place.set(4);
+                producer.drain();
+                head.set(DONE);
+            } else if has_come(&producer, last, 1) {
+                assert_eq!(place.get(), 4);
+            }
+        },
+        move |(entry, place, last)| {
+            let ([first, _], [head, _]) = entry.at();
+            if !has_come(&owner, first, 1) {
+                return;
+            }
+            if head.exchange(3, 7) {
+                place.set(4);
+                announce(&owner, last, 1);
+            } else if head.get() == DONE {
+                owner.acquire();
+                assert_eq!(place.get(), 4);
+            }
+        },
+        |_, (), ()| {},
+    );
+}
+
+needs!(one_rank_claims:
+    needs_the_drain_of_the_flush = Drain, Nothing;
+    needs_the_acquire_of_the_flush = Acquire, Nothing;
+    needs_the_drain_of_the_owner = Nothing, Drain;
+    needs_the_acquire_of_the_owner = Nothing, Acquire;
 );
 
 /// Two records of one producer: who takes the second, and does not find the first behind that,
@@ -217,10 +290,16 @@ fn in_turn(producer: Without, owner: Without) {
             store_record(&producer, ring.at(), [1, 0], [0, 0]);
         },
         move |[facing, ring]| {
-            take_record(&owner, ring.at(), 1, |_, _| {
-                assert_eq!(load_record(facing.at()), 1);
-                None
-            });
+            take_record(
+                &owner,
+                ring.at(),
+                1,
+                |head| head,
+                |_, _| {
+                    assert_eq!(load_record(facing.at()), 1);
+                    None
+                },
+            );
         },
         |_, (), ()| {},
     );
