@@ -172,8 +172,7 @@ pub(crate) fn room<'r, L: Link>(request: &Request<'r, L>) -> Option<&'r Cell<Lin
 /// `looks`.
 #[inline(always)]
 pub(crate) fn test<L: Link>(request: &mut Request<'_, L>, looks: u32) -> Option<Status> {
-    if L::COHERENT
-        && request.lacks_one()
+    if request.lacks_one()
         && request.has_first_lines()
         && request.world().queue.is_empty()
         && request.world().link().fast_take(request.next(), looks)

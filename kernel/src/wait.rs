@@ -28,7 +28,7 @@ use core::{cell::Cell, panic::Location};
 use flagpost_link::{Arrival, Gone, Link, Op, Pending, Rank, Refusal, Step, point};
 
 use crate::{
-    Error, Missing, Timeout, Waiting, World,
+    Budget, Error, Missing, Timeout, Waiting, World,
     budget::Deadline,
     notify::{Notification, immediate::unpack},
     window::bit,
@@ -66,6 +66,42 @@ impl<'w, L: Link> World<'w, L> {
             takes: true,
             deadline: None,
         }
+    }
+}
+
+impl<L: Link> World<'_, L> {
+    /// Makes `calls` with a budget, for each peer that they wait for.
+    ///
+    /// It is for calls without a handle: barriers and other collectives, puts and gets, flushes,
+    /// waits for requests, counters and events. One that runs out of it gives
+    /// [`Error::Timeout`], and is repeated to continue. Calls that have a handle take no notice,
+    /// and wait until they are done: they have a twin whose name ends with `_within`, which gives
+    /// the handle back.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Error, Rank, Waiting};
+    ///
+    /// let first = Rank::new(0);
+    /// if world.rank() == first {
+    ///     let soon = world.within(Budget::microseconds(0), || world.barrier()); // polls once
+    ///     match soon {
+    ///         Ok(()) => return Ok(()),
+    ///         Err(Error::Timeout(late)) => assert_eq!(late.waiting, Waiting::Collective),
+    ///         Err(other) => return Err(other),
+    ///     }
+    /// }
+    /// world.barrier()?; // the same one
+    /// # Ok(())
+    /// # });
+    /// ```
+    #[inline]
+    pub fn within<R>(&self, budget: Budget, calls: impl FnOnce() -> R) -> R {
+        let before = self.budget.replace(budget);
+        let result = calls();
+        self.budget.set(before);
+        result
     }
 }
 

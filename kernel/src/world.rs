@@ -74,7 +74,7 @@ impl Config {
 pub struct World<'a, L> {
     link: L,
     /// Of calls that wait now.
-    budget: Cell<Budget>,
+    pub(crate) budget: Cell<Budget>,
     limits: Limits,
     pub(crate) arena: Arena<'a>,
     pub(crate) queue: UnexpectedQueue<'a>,
@@ -241,40 +241,6 @@ impl<'a, L: Link> World<'a, L> {
         self.limits
     }
 
-    /// Makes `calls` with a budget, for each peer that they wait for.
-    ///
-    /// It is for calls without a handle: barriers and other collectives, puts and gets, flushes,
-    /// waits for requests, counters and events. One that runs out of it gives
-    /// [`Error::Timeout`], and is repeated to continue. Calls that have a handle take no notice,
-    /// and wait until they are done: they have a twin whose name ends with `_within`, which gives
-    /// the handle back.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Budget, Error, Rank, Waiting};
-    ///
-    /// let first = Rank::new(0);
-    /// if world.rank() == first {
-    ///     let soon = world.within(Budget::microseconds(0), || world.barrier()); // polls once
-    ///     match soon {
-    ///         Ok(()) => return Ok(()),
-    ///         Err(Error::Timeout(late)) => assert_eq!(late.waiting, Waiting::Collective),
-    ///         Err(other) => return Err(other),
-    ///     }
-    /// }
-    /// world.barrier()?; // the same one
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[inline]
-    pub fn within<R>(&self, budget: Budget, calls: impl FnOnce() -> R) -> R {
-        let before = self.budget.replace(budget);
-        let result = calls();
-        self.budget.set(before);
-        result
-    }
-
     /// A group of distinct `ranks`, which it borrows.
     ///
     /// # Errors
@@ -295,15 +261,6 @@ impl<'a, L: Link> World<'a, L> {
     /// ```
     pub fn group<'g>(&self, ranks: &'g [Rank]) -> Result<Group<'g>, Error> {
         Group::new(ranks, self.size())
-    }
-
-    pub(crate) fn check_rank(&self, rank: Rank) -> Result<(), Error> {
-        let size = self.size();
-        if rank.get() < size {
-            Ok(())
-        } else {
-            Err(Error::NoSuchRank { rank, size })
-        }
     }
 
     /// Lets `see` see the notifications of window `id` that have arrived, oldest first, and drops

@@ -370,7 +370,9 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
         called!(self.world);
-        if let Some(status) = fast::test(self, 1) {
+        if L::COHERENT
+            && let Some(status) = fast::test(self, 1)
+        {
             return Ok(Some(status));
         }
         self.test_long()
@@ -450,10 +452,12 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn wait(&mut self) -> Result<Status, Error> {
         called!(self.world);
-        match fast::test(self, L::LOOKS) {
-            Some(status) => Ok(status),
-            None => self.wait_long(),
+        if L::COHERENT
+            && let Some(status) = fast::test(self, L::LOOKS)
+        {
+            return Ok(status);
         }
+        self.wait_long()
     }
 
     /// [`wait`](Self::wait), as long as `budget` says.
@@ -487,10 +491,12 @@ impl<'r, L: Link> Request<'r, L> {
         let (world, source, left) = (self.world, self.source(), Cell::new(0));
         world.wait().taking().until(
             || {
-                let answer = match fast::test(self, 1) {
-                    Some(status) => Ok(Some(status)),
-                    None => self.test_all(),
-                };
+                if L::COHERENT
+                    && let Some(status) = fast::test(self, 1)
+                {
+                    return Ok(Some(status));
+                }
+                let answer = self.test_all();
                 left.set(self.left());
                 answer
             },

@@ -117,6 +117,18 @@ pub(crate) struct Lines {
     pub(crate) end: u32,
 }
 
+impl<L: Link> World<'_, L> {
+    /// Whether there is such a rank.
+    pub(crate) fn check_rank(&self, rank: Rank) -> Result<(), Error> {
+        let size = self.size();
+        if rank.get() < size {
+            Ok(())
+        } else {
+            Err(Error::NoSuchRank { rank, size })
+        }
+    }
+}
+
 impl<'w, L: Link> Core<'w, L> {
     pub(crate) fn new(
         world: &'w World<'w, L>,

@@ -55,6 +55,48 @@ pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     Ok(())
 }
 
+/// A notified put for which there is no room has not moved a byte of its data.
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let window = world.allocate::<u32>(WORDS)?;
+    window.set_inline(false);
+    let me = world.rank();
+    let lock = window.lock_all()?;
+    let mut sent = [0_u16];
+    if me == ZERO {
+        let last = loop {
+            let [many] = &mut sent;
+            let data = [u32::from(*many) + 1; 24];
+            let mut put = window.rput_notify(ONE, 16, &data, Tag(1))?;
+            let has_left = put.test()?;
+            *many += 1;
+            if !has_left {
+                let mut found = [0];
+                lock.get(ONE, 16, &mut found)?;
+                check("untouched", found[0], u32::from(*many) - 1)?;
+                lock.fetch_and_op(ONE, 0, 1, Operation::REPLACE)?;
+                put.wait()?;
+                break *many;
+            }
+        };
+        sent = [last];
+    } else if me == ONE {
+        while fetch(&lock, &window)? == 0 {
+            world.link().relax();
+        }
+    }
+    lock.unlock()?;
+    world.broadcast(ZERO, &mut sent)?;
+    if me == ONE {
+        let [many] = sent;
+        let mut told = window.expect(0..WORDS, ZERO, Tag(1), many)?;
+        told.start()?;
+        told.wait()?;
+        check("the last one", window.local().get(16)?, u32::from(many))?;
+    }
+    world.barrier()?;
+    Ok(())
+}
+
 /// What a rank finds in a word of its own, by some call.
 pub(super) type Poll<L> = fn(&Lock<'_, '_, u32, L>, &Window<'_, u32, L>) -> Result<u32, Failure>;
 

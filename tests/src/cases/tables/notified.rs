@@ -95,6 +95,9 @@ impl<P: Platform> Links<P> {
         case("progress.full_queues", 2, 3, |c| {
             progress::full_queues(&join(c)?)
         }),
+        case("progress.refused", 2, MANY, |c| {
+            progress::refused(&join(c)?)
+        }),
         case("progress.polls_by_get", 2, MANY, |c| {
             progress::polled(&join(c)?, Model::Separate, progress::get)
         }),
