@@ -55,45 +55,86 @@ pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A notified put for which there is no room has not moved a byte of its data.
+/// Where memory is accessed directly, a notified put for which there is no room has not moved a
+/// byte of its data.
 pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(WORDS)?;
     window.set_inline(false);
     let me = world.rank();
     let lock = window.lock_all()?;
-    let mut sent = [0_u16];
     if me == ZERO {
-        let last = loop {
-            let [many] = &mut sent;
-            let data = [u32::from(*many) + 1; 24];
+        let mut many = 0;
+        loop {
+            let data = [many + 1; 24];
             let mut put = window.rput_notify(ONE, 16, &data, Tag(1))?;
             let has_left = put.test()?;
-            *many += 1;
+            many += 1;
             if !has_left {
-                let mut found = [0];
-                lock.get(ONE, 16, &mut found)?;
-                check("untouched", found[0], u32::from(*many) - 1)?;
-                lock.fetch_and_op(ONE, 0, 1, Operation::REPLACE)?;
+                let mut found = [many - 1];
+                // Elsewhere what has begun may be on its way.
+                if L::DIRECT {
+                    lock.get(ONE, 16, &mut found)?;
+                }
+                check("untouched", found[0], many - 1)?;
+                lock.fetch_and_op(ONE, 0, many, Operation::REPLACE)?;
                 put.wait()?;
-                break *many;
+                break;
+            }
+        }
+        lock.unlock()?;
+    } else if me == ONE {
+        let many = loop {
+            match fetch(&lock, &window)? {
+                0 => world.link().relax(),
+                many => break many,
             }
         };
-        sent = [last];
-    } else if me == ONE {
-        while fetch(&lock, &window)? == 0 {
-            world.link().relax();
-        }
-    }
-    lock.unlock()?;
-    world.broadcast(ZERO, &mut sent)?;
-    if me == ONE {
-        let [many] = sent;
-        let mut told = window.expect(0..WORDS, ZERO, Tag(1), many)?;
+        let mut told = window.expect(0..WORDS, ZERO, Tag(1), many as u16)?;
         told.start()?;
         told.wait()?;
-        check("the last one", window.local().get(16)?, u32::from(many))?;
+        check("the last one", window.local().get(16)?, many)?;
+        lock.unlock()?;
+    } else {
+        lock.unlock()?;
     }
     world.barrier()?;
+    Ok(())
+}
+
+/// A flush meets the target that takes the notification: whoever of the two puts the data in their
+/// place, both find them there.
+pub(super) fn flushed_while_taken<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const ROUNDS: u32 = 40;
+    let window = world.allocate::<u32>(WORDS)?;
+    let me = world.rank();
+    if me == ZERO {
+        let lock = window.lock_all()?;
+        for round in 1..=ROUNDS {
+            window.put_notify(ONE, 0, &[round], Tag(1))?;
+            lock.flush(ONE)?;
+            let mut found = [0];
+            lock.get(ONE, 0, &mut found)?;
+            check("what was flushed", found[0], round)?;
+            hear(&window, ONE)?;
+        }
+        lock.unlock()?;
+    } else if me == ONE {
+        for round in 1..=ROUNDS {
+            hear(&window, ZERO)?;
+            check("what was put", window.local().get(0)?, round)?;
+            window.notify(ZERO, Tag(1))?;
+        }
+    }
+    world.barrier()?;
+    Ok(())
+}
+
+/// Waits for a notification.
+fn hear<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Failure> {
+    let range = if from == ZERO { 0..1 } else { 0..0 };
+    let mut request = window.expect(range, from, Tag(1), 1)?;
+    request.start()?;
+    request.wait()?;
     Ok(())
 }
 

@@ -98,6 +98,9 @@ impl<P: Platform> Links<P> {
         case("progress.refused", 2, MANY, |c| {
             progress::refused(&join(c)?)
         }),
+        case("progress.flushed_while_taken", 2, MANY, |c| {
+            progress::flushed_while_taken(&join(c)?)
+        }),
         case("progress.polls_by_get", 2, MANY, |c| {
             progress::polled(&join(c)?, Model::Separate, progress::get)
         }),
