@@ -218,6 +218,7 @@ fn many_hold_all() {
 #[test]
 fn attempts_share_a_budget() {
     const MICROSECONDS: u64 = 100;
+    const HOLD: u64 = 12_000;
     for queued in [false, true] {
         let chip = Chip {
             memory_size: 16 << 10,
@@ -238,7 +239,7 @@ fn attempts_share_a_budget() {
                 let other = window.lock_shared(Rank::new(1))?;
                 while done.load(RELAXED) == 0 {
                     let lock = window.lock_shared(TARGET)?;
-                    core.spend(7_000);
+                    core.spend(HOLD);
                     lock.unlock()?;
                 }
                 other.unlock()?;
@@ -265,7 +266,7 @@ fn attempts_share_a_budget() {
             let cycles = core.cycles() - begun;
             println!("queued {queued}: {late} of 10 late, {cycles} cycles, budgets of {budget}");
             assert!(late > 0, "nothing was waited for");
-            assert!(cycles < 11 * (budget + 7_000), "{cycles}");
+            assert!(cycles < 11 * (budget + HOLD), "{cycles}");
             done.store(1, RELAXED);
             world.barrier()
         });

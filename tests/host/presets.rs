@@ -57,6 +57,12 @@ fn arm_m7() {
     on(Preset::ArmM7);
 }
 
+/// With records and their claims.
+#[test]
+fn coherent() {
+    on(Preset::Coherent);
+}
+
 /// All schedules of cases that are small enough for it on weak chips too, with one eviction, one
 /// prefetch or one unit of bulk bytes that leaves without need. Two cores; registers for locks.
 #[test]
