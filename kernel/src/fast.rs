@@ -8,13 +8,14 @@
 //! # Fast paths
 //! | call | the usual case | of the link |
 //! |---|---|---|
-//! | [`put`](crate::Rma::put) | the pieces lie alike; the epoch admits the target | `put` |
-//! | [`fetch_and_op`](crate::Rma::fetch_and_op), [`compare_and_swap`](crate::Rma::compare_and_swap) | the same; the machine has the operation | `fast_amo` |
-//! | [`put_notify`](crate::Window::put_notify) with a tag | the pieces lie alike; the data are short | `fast_put` |
-//! | [`Request::start`] | no other request is started; it has lines | |
-//! | [`Request::test`], [`Request::wait`] | coherent; the next notification is the last one that is missing | `fast_take` |
-//! | [`Lock::flush`](crate::epoch::Lock::flush) | coherent; the lock is of this target | `fast_flush` |
-//! | [`lock_exclusive`](crate::Window::lock_exclusive), [`unlock`](crate::epoch::Lock::unlock) | coherent; it is this rank's only lock, of another rank's piece, and no rank is in the way | `fast_amo`, `fast_flush` |
+//! | `put` | the pieces lie alike; the epoch admits the target | `put` |
+//! | `fetch_and_op`, `compare_and_swap` | the same; the machine has the operation | `fast_amo` |
+//! | `put_notify` with a tag | coherent; the pieces lie alike; short data | `fast_put` |
+//! | `Request::start` | no other request is started; it has lines | |
+//! | `Request::{test, wait}` | coherent; the next notification is the last one | `fast_take` |
+//! | `Lock::flush` | coherent; the lock is of this target | `fast_flush` |
+//! | `lock_exclusive`, `unlock` | coherent; this rank's only lock, of another | `fast_amo`, |
+//! | | rank's piece; no rank is in the way | `fast_flush` |
 //! | a step of any lock | coherent | `fast_amo`, `fast_flush` |
 //!
 //! # Invariants

@@ -9,7 +9,7 @@
 //! | [`until`](Wait::until) | a poll finds the answer |
 //! | [`retry`](Wait::retry) | the link does not refuse an operation for the moment |
 //! | [`ask`](Wait::ask) | the same, for an operation that takes an [`Op`] |
-//! | [`once`](Wait::once) | not at all: for calls that do not wait, and say why a wait could not end |
+//! | [`once`](Wait::once) | not at all: for calls that do not wait |
 //!
 //! # Steps
 //! 1. Where a look costs next to nothing ([`Link::LOOKS`]): poll, look, poll. What a call waits for

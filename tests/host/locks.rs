@@ -218,7 +218,7 @@ fn many_hold_all() {
 #[test]
 fn attempts_share_a_budget() {
     const MICROSECONDS: u64 = 100;
-    const HOLD: u64 = 12_000;
+    const HOLD: u32 = 12_000;
     for queued in [false, true] {
         let chip = Chip {
             memory_size: 16 << 10,
@@ -266,7 +266,7 @@ fn attempts_share_a_budget() {
             let cycles = core.cycles() - begun;
             println!("queued {queued}: {late} of 10 late, {cycles} cycles, budgets of {budget}");
             assert!(late > 0, "nothing was waited for");
-            assert!(cycles < 11 * (budget + HOLD), "{cycles}");
+            assert!(cycles < 11 * (budget + u64::from(HOLD)), "{cycles}");
             done.store(1, RELAXED);
             world.barrier()
         });

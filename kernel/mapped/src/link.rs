@@ -39,8 +39,8 @@ use crate::{
 ///
 /// * `PEERS`, 64 by default: as many as there are ranks, from 1 to 64. More ranks than that share
 ///   a ring, and rings of pairs are refused.
-/// * `PIECES`, 192 by default: how many pieces of a rank's memory, and of its message buffer, are in
-///   use at a time. A window takes 3. More are refused: [`Refusal::TooManyPieces`].
+/// * `PIECES`, 192 by default: how many pieces of a rank's memory, and of its message buffer, are
+///   in use at a time. A window takes 3. More are refused: [`Refusal::TooManyPieces`].
 ///
 /// `cargo xtask bench stack`, on an x86-64 processor: a link of the default sizes takes 8,704
 /// bytes, one of 2 and 16 takes 1,920. A peer is 64 bytes, and a piece 16.

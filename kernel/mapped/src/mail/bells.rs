@@ -169,12 +169,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// Tells the owner of `rings` that the entry before ticket `behind` was stored.
-    pub(crate) fn ring_bell(&self, rings: Region, behind: u32) {
-        if let Ring::Bells { .. } = self.layout.ring {
-            let at = self.bell_of(rings, self.rank());
-            // BELL: G1.
-            point!("mapped.bells.ring", self.machine.store_u8(at, bell(behind)));
-        }
+    pub(super) fn ring_bell(&self, rings: Region, behind: u32) {
+        let at = self.bell_of(rings, self.rank());
+        // BELL: G1.
+        point!("mapped.bells.ring", self.machine.store_u8(at, bell(behind)));
     }
 
     /// Makes all own bells those of empty rings.

@@ -50,7 +50,7 @@ use super::{
     line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, REST, WORDS, is_of, lines_of, phase},
     peer::{Peer, counts, is_placed, tickets},
 };
-use crate::{Atomics, Mapped, deferred::Kept};
+use crate::{Atomics, Mapped, Ring, deferred::Kept};
 
 /// The most data that travel in rings of so many lines: what fits in there at once, or, where a
 /// part and its head leave room for others, any.
@@ -178,7 +178,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             store(next, line::pack_line(data, self.lap(next)));
             next = next.wrapping_add(1);
         }
-        self.ring_bell(rings, after);
+        if let Ring::Bells { .. } = self.layout.ring {
+            self.ring_bell(rings, after);
+        }
         // DRAIN: or the line might stay in this core's buffer for ever.
         point!("mapped.pairs.send.leave", self.machine.drain());
         Ok(())

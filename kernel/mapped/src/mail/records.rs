@@ -417,8 +417,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 None => self.record_in_ring(to, from)?.0,
             };
             peer.claimed.set(from);
-            // CLAIM: R3. What comes after an entry of the owner's waits for that: of two puts of the
-            // same bytes, the later one stays.
+            // CLAIM: R3. What comes after an entry of the owner's waits for that: of two puts of
+            // the same bytes, the later one stays.
             let is_owners = point!("mapped.records.claim", !self.place_record(to, at)?; else false);
             if is_owners {
                 return Ok(false);

@@ -8,7 +8,7 @@
 //! | bytes | [`UnderLock`] | [`Native`] |
 //! |---|---|---|
 //! | half cells; elements of up to 4 bytes | owner's lock | atomic operations on the word |
-//! | whole cells; elements of 8 bytes | owner's lock | the same on 8 bytes, if [`WIDE`]; else lock |
+//! | whole cells; elements of 8 bytes | owner's lock | the same on 8 bytes, if [`WIDE`] |
 //!
 //! # Steps ([`Native`])
 //! | call | memory actions, in order |

@@ -5,9 +5,10 @@
 //! | [`slots`] | counters by which ranks signal each other | one rank each |
 //! | [`cells`] | 8 bytes, and other bytes | all ranks, under their owner's [lock](lock) |
 //! | [`atomics`] | the same, by atomic operations of the machine | all ranks |
-//! | [`match_vector`] | a bit per peer, and a count: epochs of [PSCW-SCC] | all ranks, under the lock |
+//! | [`match_vector`] | a bit per peer, and a count, of [PSCW-SCC] | all ranks, under the lock |
 //!
-//! A loop that waits notes what it polls ([`poll`]), so that relaxing can sleep until a word changes.
+//! A loop that waits notes what it polls ([`poll`]), so that relaxing can sleep until a word
+//! changes.
 //!
 //! [PSCW-SCC]: crate#sources
 
