@@ -16,15 +16,19 @@ fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config
     }
 }
 
-/// Two cores, all schedules. Those of the ping-pong on a weak chip are a search of ten seconds:
-/// only a deep run makes it.
+/// Two cores, all schedules. Those of the ping-pong on a weak chip and of flushes are long searches:
+/// only a deep run makes them.
 #[test]
 fn notifications_in_all_schedules() {
     let names = ["small.notify", "small.notify_flushed", "small.ping_pong"];
     let mut tried = 0;
     for (known, case) in coherent::cases().filter(|(_, case)| names.contains(&case.name)) {
         for profile in [Profile::Scc, Profile::Weak] {
-            let long = case.name == "small.ping_pong" && profile == Profile::Weak;
+            let weak = profile == Profile::Weak;
+            let long = match case.name {
+                "small.ping_pong" => weak,
+                name => name == "small.notify_flushed",
+            };
             if long && !groups::is_deep() {
                 continue;
             }
@@ -36,7 +40,7 @@ fn notifications_in_all_schedules() {
             tried += 1;
         }
     }
-    let left_out = usize::from(!groups::is_deep());
+    let left_out = if groups::is_deep() { 0 } else { 3 };
     assert_eq!(tried, 2 * names.len() - left_out);
 }
 

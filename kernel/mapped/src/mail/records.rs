@@ -587,8 +587,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 len != CLAIMED && self.exchange(at, place, len, TAKEN); else true
             );
             if !is_own {
-                // The producer goes on: a loop that waits looks again.
-                self.polled.note_unknown();
+                // The producer says when it has: that is what a waiting loop looks at.
+                self.polled.note(at.plus(BODY), len);
                 return None;
             }
             let data = data.get(..len as usize).unwrap_or(&[]);
