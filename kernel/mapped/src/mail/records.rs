@@ -353,14 +353,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 (at, self.lap(nth))
             }
         };
-        order!("mapped.records.drain<entry", self.drain_before_entry(), {
-            let (body, second) = body(place, carried);
-            if carried.len() > second.len() {
-                self.machine.store_bytes(at.plus(SECOND), &second);
-            }
-            let words = [announcing(immediate, phase(lap)), peer.taken.get()];
-            A::store_record(&self.machine, A::spot(&self.machine, at), words, body);
-        });
+        let (body, second) = body(place, carried);
+        if carried.len() > second.len() {
+            self.machine.store_bytes(at.plus(SECOND), &second);
+        }
+        let words = [announcing(immediate, phase(lap)), peer.taken.get()];
+        // It drains before its first word: what was put, or read, before the entry comes first.
+        A::store_record(&self.machine, A::spot(&self.machine, at), words, body);
         if !carried.is_empty() {
             let end = place.saturating_add(data.len() as u32);
             self.leaves(peer, ticket.wrapping_add(1), place, end);
