@@ -16,8 +16,8 @@ fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config
     }
 }
 
-/// Two cores, all schedules. Those of the ping-pong on a weak chip and of flushes are long searches:
-/// only a deep run makes them.
+/// Two cores, all schedules. Those of the ping-pong on a weak chip and of flushes are long
+/// searches: only a deep run makes them.
 #[test]
 fn notifications_in_all_schedules() {
     let names = ["small.notify", "small.notify_flushed", "small.ping_pong"];

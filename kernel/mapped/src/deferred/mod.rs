@@ -11,10 +11,10 @@
 //! # Four verbs
 //! | verb | what it does |
 //! |---|---|
-//! | [`keep`](Mapped::keep) | keeps bytes that were read from a ring |
-//! | [`read_kept`](Mapped::read_kept) | reads own bytes: kept ones, and the others by the cache |
-//! | [`place_kept`](Mapped::place_kept) | stores, writes back, drains, invalidates, tells |
-//! | [`beside_kept`](Mapped::beside_kept) | names own lines, but not those kept in the cache |
+//! | `keep` | keeps bytes that were read from a ring |
+//! | `read_kept` | reads own bytes: kept ones, and the others by the cache |
+//! | `place_kept` | stores, writes back, drains, invalidates, tells |
+//! | `beside_kept` | names own lines, but not those kept in the cache |
 //!
 //! # Guarantee
 //! D1. The owner finds the data of each notification that it was given.
@@ -25,7 +25,7 @@
 //! # When what is kept is placed
 //! | the owner | places |
 //! |---|---|
-//! | finds nothing in its rings | the table; after [`IDLE`] such looks the dirty lines, too |
+//! | finds nothing in its rings | the table; after `IDLE` such looks the dirty lines, too |
 //! | is asked to [attend](flagpost_link::Telling::attend), gives memory back, ends | everything |
 //! | tells a rank (signal, cell, put, notification), or gets something | everything |
 //! | notifies the one rank whose data it keeps | the table, just after that |
@@ -39,7 +39,7 @@
 //!     before; or is the producer, which waits once it has heard.
 //!
 //! # Bounds
-//! [`PLACES`] pieces of 32 bytes, and [`SPANS`] runs of lines. More are placed at once.
+//! `PLACES` pieces of 32 bytes, and `SPANS` runs of lines. More are placed at once.
 
 pub mod heard;
 
@@ -63,7 +63,7 @@ const IDLE: u8 = 64;
 /// The memory that a piece is of: so many bytes, at a multiple.
 const UNIT: u32 = 32;
 
-/// What [`Mapped::place_kept`] places.
+/// What `Mapped::place_kept` places.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The table.

@@ -12,8 +12,8 @@
 //!        └─────────────────────────────┴──────────────────────────────────────────┘
 //! ```
 //! In the first line of an entry, word 0 is the immediate, word 1 the place of the data, and words
-//! 2 to 6 the first [`DATA`] bytes. Word 7 has the length of the data (bits 0 to 15), and bit 16 if
-//! the entry is a [part](Head::part). A line that follows has [`LINE_DATA`] bytes: words 0 to 6 and
+//! 2 to 6 the first `DATA` bytes. Word 7 has the length of the data (bits 0 to 15), and bit 16 if
+//! the entry is a part. A line that follows has `LINE_DATA` bytes: words 0 to 6 and
 //! the three low bytes of word 7.
 
 /// Words of a line.
@@ -137,7 +137,7 @@ impl Head {
     }
 }
 
-/// A line that follows, in a lap: up to [`LINE_DATA`] bytes.
+/// A line that follows, in a lap: up to `LINE_DATA` bytes.
 pub(crate) fn pack_line(data: &[u8], lap: u32) -> Line {
     let mut line = [[0; 4]; WORDS];
     let bytes = line.as_flattened_mut();

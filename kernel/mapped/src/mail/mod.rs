@@ -15,9 +15,9 @@
 //! | [`announced`] | all others | none in the entry | the producer, before |
 //!
 //! [`ring`] says which rings a world has and where they are, [`peer`] what a rank remembers of
-//! each, [`line`] how entries of pairs are packed, and [`bells`] how to find the ring in which
-//! something has come. Which access waits for what: nothing waits. A full ring refuses the producer
-//! ([`Refusal::Full`]), and the kernel asks again.
+//! each, [`line`](mod@line) how entries of pairs are packed, and [`bells`] how to find the ring in
+//! which something has come. Which access waits for what: nothing waits. A full ring refuses the
+//! producer ([`Refusal::Full`]), and the kernel asks again.
 //!
 //! # Progress
 //! A rank that takes no notifications still makes progress for others: an

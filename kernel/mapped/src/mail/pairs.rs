@@ -1,12 +1,12 @@
 //! Mail between two ranks of a machine without coherence: a ring of lines per pair.
 //!
 //! Every rank has one ring per peer, which only that peer fills. So a producer needs no lock: it
-//! stores the entry, and each word of it says by itself that it has come ([`line`](super::line)).
-//! Data of up to [`DATA`] bytes travel in the entry. Where the ring is in the message buffer,
-//! longer data follow in lines of their own. What does not
-//! fit into the room that there is, is sent in *parts*: entries for which nobody is notified, each
-//! with a place and data. The owner keeps the data ([`deferred`](crate::deferred)) and gives the
-//! lines back before the data are in memory.
+//! stores the entry, and each word of the entry says by itself that it has come
+//! ([`line`](mod@super::line)). Data of up to `DATA` bytes travel in the entry. Where the ring is
+//! in the message buffer, longer data follow in lines of their own. What does not fit into the room
+//! that there is, is sent in *parts*: entries for which nobody is notified, each with a place and
+//! data. The owner keeps the data ([`deferred`](crate::deferred)) and gives the lines back before
+//! the data are in memory.
 //!
 //! # Guarantee
 //! P1. Who takes a notification finds its data, by own reads; and the earlier puts of its producer
@@ -34,7 +34,7 @@
 //! | `attend` | owner | the same for all entries that have come, taken or not; place the data |
 //! | `flush` | producer | if data are under way: load `head` until it says that they are placed |
 //!
-//! The owner tells `head` (both counts in one word, [`counts`]) when it places data, when three
+//! The owner tells `head` (both counts in one word, `counts`) when it places data, when three
 //! quarters of a ring were taken since, or half of it and nothing else is to do.
 //!
 //! # Source

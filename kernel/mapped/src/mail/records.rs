@@ -1,14 +1,14 @@
 //! Mail between two ranks of a coherent machine with native atomics: records.
 //!
 //! Every rank has one ring per peer. An entry is a [record](flagpost_hal::Records) of 24 bytes, and
-//! 8 more: the first word announces it, and is stored after a drain. Up to [`DATA`] bytes travel in
+//! 8 more: the first word announces it, and is stored after a drain. Up to `DATA` bytes travel in
 //! it. Somebody must put them in their place, and just one rank may. So the word with their length
 //! is *claimed*: by the owner when it takes the entry, or by the producer in a flush. A flush
 //! therefore waits for no call of the owner.
 //!
 //! # Facing entries
 //! A line that a core has just read is the nearest that it can store to: the caches hand it over
-//! with the right to write. So each pair of up to [`FEW`] ranks has, beside its two rings, a line
+//! with the right to write. So each pair of up to `FEW` ranks has, beside its two rings, a line
 //! with two entries face to face. An answer that goes back through the line it answers takes one
 //! transfer; through another line, which its reader polls, two. A producer uses its facing entry
 //! when the peer has said that nothing is left to take; else the ring.
@@ -34,7 +34,7 @@
 //! I2. As many entries are under way as a ring has, in both places together.
 //! I3. A facing entry has a phase of its own, which changes with each use of it; those of the ring
 //!     change with its laps, and a lap counts what was stored in the ring.
-//! I4. Only who has changed the length to [`CLAIMED`] or [`TAKEN`] stores the data. An owner that
+//! I4. Only who has changed the length to `CLAIMED` or `TAKEN` stores the data. An owner that
 //!     finds `CLAIMED` waits: the producer is about to say `TAKEN`, after the data.
 //!
 //! # Steps

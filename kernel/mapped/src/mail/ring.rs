@@ -15,7 +15,7 @@
 //! | | | for 2 lines per peer: on the SCC 2 lines for each of 48 ranks |
 //! | all | else | a shared ring of 64 lines |
 //!
-//! More ranks than the link has [places](Mapped#sizes) for share a ring, too.
+//! More ranks than the link has [places](crate::Mapped#sizes) for share a ring, too.
 //!
 //! Rings of pairs lie in the message buffer if their lines fill no more than half of it, since a
 //! core polls its own buffer fastest; else in memory. So does a shared ring, if the slots of two
@@ -41,7 +41,7 @@ pub enum Ring {
         entries: u32,
     },
     /// One ring of so many lines per rank and peer. Up to 64 ranks, or as many as the link has
-    /// [places](Mapped#sizes) for.
+    /// [places](crate::Mapped#sizes) for.
     Pairs {
         /// A power of two from 1 to 32,768.
         entries: u32,

@@ -3,7 +3,7 @@
 //! | | what | changed by |
 //! |---|---|---|
 //! | [`slots`] | counters by which ranks signal each other | one rank each |
-//! | [`cells`] | 8 bytes, and other bytes | all ranks, under their owner's [lock](lock) |
+//! | [`cells`] | 8 bytes, and other bytes | all ranks, under their owner's [lock] |
 //! | [`atomics`] | the same, by atomic operations of the machine | all ranks |
 //! | [`match_vector`] | a bit per peer, and a count, of [PSCW-SCC] | all ranks, under the lock |
 //!
