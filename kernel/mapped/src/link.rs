@@ -485,8 +485,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
     for Mapped<M, A, PEERS, PIECES>
 {
     fn relax(&self) {
-        if self.deferred.has_spans() {
-            // What is kept is placed after some looks more: nobody sleeps before.
+        if self.deferred.coming.get() > 0 || self.deferred.is_dirty_somewhere() {
+            // Their producer goes on, as a rule: nobody sleeps meanwhile.
             self.polled.note_unknown();
         }
         self.polled.relax(&self.machine, self.watched_bells());

@@ -25,7 +25,8 @@
 //! # When what is kept is placed
 //! | the owner | places |
 //! |---|---|
-//! | finds nothing in its rings | the table; after `IDLE` such looks the dirty lines, too |
+//! | finds nothing in its rings | the table |
+//! | is asked by the producer, whose flush waits | everything |
 //! | is asked to [attend](flagpost_link::Telling::attend), gives memory back, ends | everything |
 //! | tells a rank (signal, cell, put, notification), or gets something | everything |
 //! | notifies the one rank whose data it keeps | the table, just after that |
@@ -48,7 +49,7 @@ use core::cell::Cell;
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Link as _, order, point};
 
-use crate::{Atomics, Mapped, mail::line::Head};
+use crate::{Atomics, Mapped};
 use heard::NOBODY;
 
 /// Pieces in the table.
@@ -56,9 +57,6 @@ const PLACES: usize = 16;
 
 /// Runs of dirty lines.
 const SPANS: usize = 4;
-
-/// So many looks find nothing, and dirty lines are written back.
-const IDLE: u8 = 64;
 
 /// The memory that a piece is of: so many bytes, at a multiple.
 const UNIT: u32 = 32;
@@ -134,10 +132,8 @@ pub(crate) struct Deferred {
     /// Whose data are in the table, and in dirty lines: a bit per ring.
     of_pieces: Cell<u64>,
     of_spans: Cell<u64>,
-    /// How many looks have found nothing since something was kept.
-    idle: Cell<u8>,
-    /// An entry of which some lines have come, and its ring: its producer is storing the others.
-    pub(crate) coming: Cell<Option<(u32, Head)>>,
+    /// More of some put comes: in so many looks that find nothing, at most.
+    pub(crate) coming: Cell<u8>,
     /// The rank that told this one something while data for it were under way.
     heard: Cell<u32>,
 }
@@ -151,8 +147,7 @@ impl Deferred {
             spans: [const { Cell::new((0, 0)) }; SPANS],
             of_pieces: Cell::new(0),
             of_spans: Cell::new(0),
-            idle: Cell::new(0),
-            coming: Cell::new(None),
+            coming: Cell::new(0),
             heard: Cell::new(NOBODY),
         }
     }
@@ -173,7 +168,7 @@ impl Deferred {
     }
 
     /// Whether there are dirty lines.
-    pub(crate) fn has_spans(&self) -> bool {
+    pub(crate) fn is_dirty_somewhere(&self) -> bool {
         self.of_spans.get() != 0
     }
 
@@ -190,12 +185,17 @@ impl Deferred {
 
     /// The first run of dirty lines that has some of these bytes.
     fn first_span(&self, start: u32, end: u32) -> Option<(u32, u32)> {
-        if !self.has_spans() {
+        if self.of_spans.get() == 0 {
             return None;
         }
         let all = self.spans.iter().map(Cell::get);
         all.filter(|(first, after)| *first < end && start < *after)
             .min()
+    }
+
+    /// Whether the line of a unit is kept in the cache.
+    fn is_dirty(&self, unit: u32) -> bool {
+        self.first_span(unit, unit.saturating_add(UNIT)).is_some()
     }
 
     /// Notes a dirty line; false if there is no room for that.
@@ -245,7 +245,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Keeps `data` of ring `number`, for own memory from `place` on.
     pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8]) {
         self.deferred.busy.set(true);
-        self.deferred.idle.set(0);
         let (mut at, mut rest) = (place, data);
         while !rest.is_empty() {
             let from = at & UNIT.wrapping_sub(1);
@@ -259,14 +258,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// The same of one unit, from byte `from` of it on.
     fn keep_unit(&self, number: u32, unit: u32, from: u32, data: &[u8]) {
         let deferred = &self.deferred;
-        if deferred
-            .first_span(unit, unit.saturating_add(UNIT))
-            .is_some()
-        {
-            // I2: newer than in memory, or there.
-            self.machine.write(self.own(unit.wrapping_add(from)), data);
-            return;
-        }
         let same = |cell: &&Cell<Piece>| cell.get().unit == unit;
         let found = deferred.table().iter().find(same);
         let mut piece = found.map_or(
@@ -278,13 +269,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         );
         let joined = piece.join(from, data);
         let whole = Self::CACHES && joined && piece.data().len() == UNIT as usize;
-        if whole && deferred.add_line(unit) {
+        if whole && (deferred.is_dirty(unit) || deferred.add_line(unit)) {
             if let Some(found) = found {
                 deferred.count.set(deferred.count.get().saturating_sub(1));
                 let last = deferred.pieces.get(deferred.count.get());
                 found.set(last.map_or(Piece::NONE, Cell::get));
             }
-            deferred.of_spans.set(deferred.of_spans.get() | bit(number));
+            // Others may have filled the line, too: too many rings do no harm.
+            deferred.of_spans.set(deferred.rings() | bit(number));
             self.machine.write(self.own(unit), piece.data());
             return;
         }
@@ -366,25 +358,32 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Stores the bytes of the table in memory.
     fn store_pieces(&self) {
         for piece in self.deferred.table().iter().map(Cell::get) {
-            self.machine
-                .store_bytes(self.own(piece.start()), piece.data());
+            let at = self.own(piece.start());
+            if self.deferred.is_dirty(piece.unit) {
+                // I2: newer than in memory, or there.
+                self.machine.write(at, piece.data());
+            } else {
+                self.machine.store_bytes(at, piece.data());
+            }
         }
     }
 
     /// Drops the table, and copies of its lines that were fetched before.
     fn invalidate_pieces(&self) {
-        let deferred = &self.deferred;
-        let lines_of = |piece: Piece| self.lines(piece.start(), piece.data().len() as u32);
+        let all = self.deferred.table();
         let lines: [Lines; PLACES] = core::array::from_fn(|number| {
-            let piece = deferred.pieces.get(number).map_or(Piece::NONE, Cell::get);
-            lines_of(piece)
+            let piece = all.get(number).map_or(Piece::NONE, Cell::get);
+            let is_dirty = self.deferred.is_dirty(piece.unit);
+            let len = if is_dirty { 0 } else { piece.data().len() };
+            self.lines(piece.start(), len as u32)
         });
-        let count = deferred.count.take();
         // INVALIDATE: D1: what was fetched before the drain.
         point!(
             "mapped.deferred.invalidate",
-            self.machine.invalidate(lines.get(..count).unwrap_or(&[]))
+            self.machine
+                .invalidate(lines.get(..all.len()).unwrap_or(&[]))
         );
+        self.deferred.count.set(0);
     }
 
     /// Tells the producers of these rings that all their data are in memory.
@@ -400,20 +399,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 self.tell_counts(own, number, peer);
             }
         }
-    }
-
-    /// Nothing was there to take: places the table; and dirty lines, after a while.
-    pub(crate) fn place_idle(&self) {
-        if !self.is_busy() {
-            return;
-        }
-        let looks = self.deferred.idle.get().saturating_add(1);
-        self.deferred.idle.set(looks);
-        self.place_kept(if looks >= IDLE {
-            Kept::All
-        } else {
-            Kept::Pieces
-        });
     }
 
     /// Reads own bytes: kept ones, and the others through the cache.

@@ -183,6 +183,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             // look at.)
             if count > 1 && source == self.rank() && peer.sent == peer.taken {
                 self.at_once.set(self.layout.faces);
+                if M::COHERENT {
+                    self.turn.set(peer.next.get());
+                }
                 continue;
             }
             let taken = if !M::COHERENT {

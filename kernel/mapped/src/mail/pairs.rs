@@ -70,6 +70,9 @@ const LEAST_FOR_PARTS: u32 = 8;
 /// Looks at a line that has not come: its producer stores it without waiting for anything.
 const LOOKS: u32 = 2;
 
+/// In how many looks that find nothing more of a put may come, before what has come is placed.
+const COMING: u8 = 200;
+
 /// So many lines are taken of a ring of `entries`, and its producer is told: there is enough left
 /// for it to go on meanwhile.
 const fn due(entries: u32) -> u32 {
@@ -109,6 +112,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             self.store_entry(to, (ticket, after), head, rest)?;
             if len > 0 {
                 self.leaves(peer, after, place, end);
+                peer.asks.set(peer.asks.get() || lines > 0);
             }
             if !head.part {
                 break;
@@ -234,7 +238,28 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             site!("mapped.pairs.placed.acquire"),
         ];
         let word = self.poll_for(at, placed, sites);
-        Ok(point!("mapped.pairs.placed.wait", placed(word); else true))
+        let is_placed = point!("mapped.pairs.placed.wait", placed(word); else true);
+        if !is_placed && peer.asks.get() {
+            // ASK: lines that are kept in a cache are placed by nobody else's wish.
+            point!("mapped.pairs.ask", self.ask(to, peer)?);
+        }
+        Ok(is_placed)
+    }
+
+    /// Asks `to` to place what it keeps of this rank's, by an entry without data that notifies
+    /// nobody. Later, if there is no room.
+    fn ask(&self, to: Rank, peer: &Peer) -> Result<(), Refusal> {
+        if let Ok((ticket, _)) = self.claim_lines(to, peer, 0) {
+            peer.asks.set(false);
+            let asks = Head {
+                immediate: 0,
+                place: 0,
+                len: 0,
+                part: true,
+            };
+            self.store_entry(to, (ticket, ticket.wrapping_add(1)), asks, &[])?;
+        }
+        Ok(())
     }
 
     // ---- The owner ----
@@ -283,25 +308,21 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     fn read_entry(&self, rings: Region, number: u32, peer: &Peer) -> Option<Head> {
         let ticket = peer.seen.get();
         let (phase, at) = (phase(self.lap(ticket)), self.entry(rings, number, ticket));
-        let head = match self.deferred.coming.get() {
-            Some((of, head)) if of == number && peer.part.get() > 0 => head,
-            _ => {
-                let (head, words, rest) = self.look_at(at, phase)?;
-                let load = |number: u32| self.whole(&words, phase, number);
-                if peer.part.get() == 0 && head.len > 0 {
-                    let mut into = [0; DATA];
-                    self.keep_part(number, &head, 0, head.data(rest, &mut into, load)?);
-                }
-                head
-            }
-        };
+        let (head, words, rest) = self.look_at(at, phase)?;
+        if peer.part.get() == 0 && head.len > 0 {
+            let mut into = [0; DATA];
+            let load = |number: u32| self.whole(&words, phase, number);
+            self.keep_part(number, &head, 0, head.data(rest, &mut into, load)?);
+        }
         if head.lines() > 0 {
             self.read_lines(rings, number, peer, &head)?;
         }
         peer.seen
             .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
-        if peer.lags() {
-            self.place_kept(Kept::All);
+        self.deferred.coming.set(if head.part { COMING } else { 0 });
+        if peer.lags() || (head.part && head.len == 0) {
+            // PLACE: its producer asks, or counts would not tell what is placed.
+            point!("mapped.pairs.asked", self.place_kept(Kept::All));
         }
         Some(head)
     }
@@ -314,14 +335,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             let (at, phase) = (self.entry(rings, number, ticket), phase(self.lap(ticket)));
             let Some(data) = (0..LOOKS).find_map(|_| self.look_line(at, phase)) else {
                 peer.part.set(line as u8);
-                self.deferred.coming.set(Some((number, *head)));
+                self.deferred.coming.set(COMING);
                 return None;
             };
             self.keep_part(number, head, line, &data);
             line = line.wrapping_add(1);
         }
         peer.part.set(0);
-        self.deferred.coming.set(None);
         Some(())
     }
 
@@ -344,7 +364,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let mut words = self.words(at);
         let first = self.look_first(|| self.load_first(&mut words), at, phase)?;
         let rest = self.whole(&words, phase, REST)?;
-        let head = Head::unpack(first, rest, |number| self.whole(&words, phase, number))?;
+        let mut head = Head::unpack(first, rest, |number| self.whole(&words, phase, number))?;
+        if head.lines() > MOST_LINES {
+            // No producer of this library sends as many.
+            head.len = 0;
+        }
         Some((head, words, rest))
     }
 
@@ -395,12 +419,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// There was nothing to take: what is kept is placed, and half of a ring is told.
     pub(super) fn is_idle(&self, rings: Region) {
-        // An entry of which some has come is read to its end first.
-        if self.deferred.coming.get().is_some() {
-            return;
+        // The rest of what has come in part is as near as the next look, as a rule.
+        if let Some(left) = self.deferred.coming.get().checked_sub(1) {
+            return self.deferred.coming.set(left);
         }
         // PLACE: a flush waits for it.
-        point!("mapped.pairs.idle", self.place_idle());
+        point!("mapped.pairs.idle", self.place_kept(Kept::Pieces));
         let half = self.layout.ring.entries().wrapping_shr(1).max(1);
         self.tell_from(rings, self.sender.get().get().into(), half);
     }

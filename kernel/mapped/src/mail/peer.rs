@@ -56,6 +56,8 @@ pub(crate) struct Peer {
     /// under way.
     start: Cell<u32>,
     end: Cell<u32>,
+    /// Lines: data in lines of their own have left, and the peer was not asked to place them.
+    pub(crate) asks: Cell<bool>,
     /// Records: a flush has found that data before this ticket are in place.
     pub(crate) claimed: Cell<u32>,
     /// While data are under way: something of the peer was taken since: see
@@ -89,6 +91,7 @@ impl Peer {
             ticket: Cell::new(FIRST),
             start: Cell::new(u32::MAX),
             end: Cell::new(0),
+            asks: Cell::new(false),
             claimed: Cell::new(FIRST),
             heard: Cell::new(false),
             known: Cell::new(None),
@@ -123,6 +126,10 @@ impl Peer {
     #[inline(never)]
     fn widens(&self, start: u32, end: u32) -> bool {
         let others = self.end.get();
+        if others == 0 {
+            // What comes before the first data under way needs no look.
+            self.claimed.set(self.ticket.get().wrapping_sub(1));
+        }
         self.start.set(self.start.get().min(start));
         self.end.set(others.max(end));
         others == 0
@@ -132,6 +139,7 @@ impl Peer {
     pub(crate) fn has_arrived(&self) {
         self.start.set(u32::MAX);
         self.end.set(0);
+        self.asks.set(false);
         self.heard.set(false);
     }
 

@@ -398,6 +398,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if placed(taken) {
             return Ok(true);
         }
+        // ACQUIRE: what the owner has placed comes before what is placed here, and is found.
+        point!("mapped.records.placed.rest", self.machine.acquire());
         let ago = |ticket: u32| sent.wrapping_sub(ticket);
         // What was looked at before, and what comes before a facing entry, is not looked at.
         let mut from = taken;
@@ -439,9 +441,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if len == TAKEN || !self.exchange(at, place, len, CLAIMED) {
             return Ok(false);
         }
+        // What is in shared memory may be anything.
         let data = data.as_flattened().get(..len as usize).unwrap_or(&[]);
-        self.machine
-            .store_bytes(self.region_of(to)?.at(place), data);
+        if self.check(place, data.len()).is_ok() {
+            self.machine
+                .store_bytes(self.region_of(to)?.at(place), data);
+        }
         order!(
             "mapped.records.data<taken",
             // DRAIN: I4.
