@@ -207,7 +207,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
         let used = ticket.wrapping_sub(peer.credit.get());
         let free = entries.saturating_sub(used).saturating_sub(1);
-        let lines = most.min(MOST_LINES).min(free).max(least);
+        // A part is taken as a whole: of a long ring it is a quarter, so that its owner and this
+        // rank go on side by side.
+        let part = match entries.wrapping_shr(2) {
+            few @ 0..16 => few.wrapping_shl(2),
+            quarter => quarter,
+        };
+        let lines = most
+            .min(MOST_LINES)
+            .min(part.saturating_sub(1))
+            .min(free)
+            .max(least);
         peer.sent.set(ticket.wrapping_add(lines).wrapping_add(1));
         Ok((ticket, lines))
     }
