@@ -485,8 +485,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
     for Mapped<M, A, PEERS, PIECES>
 {
     fn relax(&self) {
-        if self.deferred.coming.get() > 0 || self.deferred.is_dirty_somewhere() {
-            // Their producer goes on, as a rule: nobody sleeps meanwhile.
+        let awake = &self.deferred.awake;
+        if self.deferred.coming.get() > 0 || awake.get() > 0 {
+            awake.set(awake.get().saturating_sub(1));
             self.polled.note_unknown();
         }
         self.polled.relax(&self.machine, self.watched_bells());

@@ -73,6 +73,8 @@ pub(crate) enum Kept {
 /// Some bytes of one unit of own memory.
 #[derive(Copy, Clone, Debug)]
 struct Piece {
+    /// The ring that the bytes came through.
+    ring: u32,
     /// Where the unit starts, from the start of the memory region.
     unit: u32,
     /// Which of its bytes are here.
@@ -83,6 +85,7 @@ struct Piece {
 
 impl Piece {
     const NONE: Self = Self {
+        ring: 0,
         unit: 0,
         from: 0,
         to: 0,
@@ -134,6 +137,8 @@ pub(crate) struct Deferred {
     of_spans: Cell<u64>,
     /// More of some put comes: in so many looks that find nothing, at most.
     pub(crate) coming: Cell<u8>,
+    /// In so many waits nobody sleeps: long data have come, and their producer mostly goes on.
+    pub(crate) awake: Cell<u8>,
     /// The rank that told this one something while data for it were under way.
     heard: Cell<u32>,
 }
@@ -148,6 +153,7 @@ impl Deferred {
             of_pieces: Cell::new(0),
             of_spans: Cell::new(0),
             coming: Cell::new(0),
+            awake: Cell::new(0),
             heard: Cell::new(NOBODY),
         }
     }
@@ -165,11 +171,6 @@ impl Deferred {
     /// Whether data of ring `number` are kept.
     pub(crate) fn owes(&self, number: u32) -> bool {
         self.rings() & bit(number) != 0
-    }
-
-    /// Whether there are dirty lines.
-    pub(crate) fn is_dirty_somewhere(&self) -> bool {
-        self.of_spans.get() != 0
     }
 
     fn table(&self) -> &[Cell<Piece>] {
@@ -242,69 +243,68 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         !M::COHERENT && self.deferred.busy.get()
     }
 
-    /// Keeps `data` of ring `number`, for own memory from `place` on.
-    pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8]) {
+    /// Keeps `data` of ring `number`, for own memory from `place` on. Only of `long` data whole lines
+    /// stay in the cache: their producer asks for them.
+    pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8], long: bool) {
         self.deferred.busy.set(true);
         let (mut at, mut rest) = (place, data);
         while !rest.is_empty() {
             let from = at & UNIT.wrapping_sub(1);
             let len = rest.len().min(UNIT.wrapping_sub(from) as usize);
             let (data, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            self.keep_unit(number, at.wrapping_sub(from), from, data);
+            self.keep_unit((number, at.wrapping_sub(from)), from, data, long);
             (at, rest) = (at.wrapping_add(len as u32), others);
         }
     }
 
     /// The same of one unit, from byte `from` of it on.
-    fn keep_unit(&self, number: u32, unit: u32, from: u32, data: &[u8]) {
+    fn keep_unit(&self, (ring, unit): (u32, u32), from: u32, data: &[u8], long: bool) {
         let deferred = &self.deferred;
+        if deferred.is_dirty(unit) && deferred.of_spans.get() != bit(ring) {
+            // PLACE: each byte that is kept is one producer's.
+            point!("mapped.deferred.others", self.place_kept(Kept::All));
+        }
         let same = |cell: &&Cell<Piece>| cell.get().unit == unit;
         let found = deferred.table().iter().find(same);
-        let mut piece = found.map_or(
-            Piece {
-                unit,
-                ..Piece::NONE
-            },
-            Cell::get,
-        );
-        let joined = piece.join(from, data);
-        let whole = Self::CACHES && joined && piece.data().len() == UNIT as usize;
+        let new = Piece {
+            ring,
+            unit,
+            ..Piece::NONE
+        };
+        let mut piece = found.map_or(new, Cell::get);
+        let joined = piece.ring == ring && piece.join(from, data);
+        let whole = Self::CACHES && long && joined && piece.data().len() == UNIT as usize;
+        deferred.busy.set(true);
         if whole && (deferred.is_dirty(unit) || deferred.add_line(unit)) {
             if let Some(found) = found {
                 deferred.count.set(deferred.count.get().saturating_sub(1));
                 let last = deferred.pieces.get(deferred.count.get());
                 found.set(last.map_or(Piece::NONE, Cell::get));
             }
-            // Others may have filled the line, too: too many rings do no harm.
-            deferred.of_spans.set(deferred.rings() | bit(number));
+            deferred.of_spans.set(deferred.of_spans.get() | bit(ring));
             self.machine.write(self.own(unit), piece.data());
             return;
         }
         if let (Some(found), true, false) = (found, joined, whole) {
             found.set(piece);
         } else {
-            self.add_piece(whole, unit, from, data);
+            self.add_piece(whole, new, from, data);
         }
-        deferred
-            .of_pieces
-            .set(deferred.of_pieces.get() | bit(number));
+        deferred.of_pieces.set(deferred.of_pieces.get() | bit(ring));
     }
 
     /// A piece that finds no place among the others.
-    fn add_piece(&self, whole: bool, unit: u32, from: u32, data: &[u8]) {
+    fn add_piece(&self, whole: bool, new: Piece, from: u32, data: &[u8]) {
         let deferred = &self.deferred;
-        let apart = |cell: &Cell<Piece>| cell.get().unit != unit;
+        let apart = |cell: &Cell<Piece>| cell.get().unit != new.unit;
         let full = deferred.count.get() == PLACES;
         if whole || full || !deferred.table().iter().all(apart) {
             // PLACE: there is room for no more.
             let kept = if whole { Kept::All } else { Kept::Pieces };
             point!("mapped.deferred.full", self.place_kept(kept));
-            self.deferred.busy.set(true);
+            deferred.busy.set(true);
         }
-        let mut piece = Piece {
-            unit,
-            ..Piece::NONE
-        };
+        let mut piece = new;
         piece.join(from, data);
         if let Some(place) = deferred.pieces.get(deferred.count.get()) {
             place.set(piece);

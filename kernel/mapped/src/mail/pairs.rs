@@ -330,6 +330,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         peer.seen
             .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
         self.deferred.coming.set(if head.part { COMING } else { 0 });
+        if head.lines() > 0 {
+            self.deferred.awake.set(COMING);
+        }
         if peer.lags() || (head.part && head.len == 0) {
             // PLACE: its producer asks, or counts would not tell what is placed.
             point!("mapped.pairs.asked", self.place_kept(Kept::All));
@@ -364,7 +367,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let len = head.len.saturating_sub(skipped).min(data.len());
         let data = data.get(..len).unwrap_or(&[]);
         if self.check(head.place, head.len).is_ok() {
-            self.keep(number, head.place.saturating_add(skipped as u32), data);
+            let long = head.lines() > 0;
+            self.keep(
+                number,
+                head.place.saturating_add(skipped as u32),
+                data,
+                long,
+            );
         }
     }
 
