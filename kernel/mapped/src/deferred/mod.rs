@@ -260,11 +260,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// The same of one unit, from byte `from` of it on.
     fn keep_unit(&self, (ring, unit): (u32, u32), from: u32, data: &[u8], long: bool) {
         let deferred = &self.deferred;
-        if deferred.is_dirty(unit) && deferred.of_spans.get() != bit(ring) {
-            // PLACE: each byte that is kept is one producer's.
+        let of_others = |cell: &Cell<Piece>| cell.get().unit == unit && cell.get().ring != ring;
+        if deferred.is_dirty(unit) && deferred.of_spans.get() != bit(ring)
+            || long && deferred.table().iter().any(of_others)
+        {
+            // PLACE: a line in the cache is one producer's.
             point!("mapped.deferred.others", self.place_kept(Kept::All));
         }
-        let same = |cell: &&Cell<Piece>| cell.get().unit == unit;
+        let same = |cell: &&Cell<Piece>| cell.get().unit == unit && cell.get().ring == ring;
         let found = deferred.table().iter().find(same);
         let new = Piece {
             ring,
@@ -272,7 +275,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             ..Piece::NONE
         };
         let mut piece = found.map_or(new, Cell::get);
-        let joined = piece.ring == ring && piece.join(from, data);
+        let joined = piece.join(from, data);
         let whole = Self::CACHES && long && joined && piece.data().len() == UNIT as usize;
         deferred.busy.set(true);
         if whole && (deferred.is_dirty(unit) || deferred.add_line(unit)) {
@@ -296,7 +299,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// A piece that finds no place among the others.
     fn add_piece(&self, whole: bool, new: Piece, from: u32, data: &[u8]) {
         let deferred = &self.deferred;
-        let apart = |cell: &Cell<Piece>| cell.get().unit != new.unit;
+        let apart = |cell: &Cell<Piece>| cell.get().unit != new.unit || cell.get().ring != new.ring;
         let full = deferred.count.get() == PLACES;
         if whole || full || !deferred.table().iter().all(apart) {
             // PLACE: there is room for no more.
