@@ -260,13 +260,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// The same of one unit, from byte `from` of it on.
     fn keep_unit(&self, (ring, unit): (u32, u32), from: u32, data: &[u8], long: bool) {
         let deferred = &self.deferred;
-        let of_others = |cell: &Cell<Piece>| cell.get().unit == unit && cell.get().ring != ring;
-        if deferred.is_dirty(unit) && deferred.of_spans.get() != bit(ring)
-            || long && deferred.table().iter().any(of_others)
-        {
-            // PLACE: a line in the cache is one producer's.
-            point!("mapped.deferred.others", self.place_kept(Kept::All));
-        }
         let same = |cell: &&Cell<Piece>| cell.get().unit == unit && cell.get().ring == ring;
         let found = deferred.table().iter().find(same);
         let new = Piece {

@@ -387,19 +387,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         ticket: u32,
     ) -> Result<bool, Refusal> {
         let sent = peer.sent.get();
-        let at = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
-        let placed = |taken: u32| is_placed(sent, ticket, taken);
-        // ACQUIRE: what is loaded after the flush is not older than it.
+        let told = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
+        // ACQUIRE: what the owner has placed comes before what is placed here, and is found.
         let sites = [
             site!("mapped.records.placed.poll<acquire"),
             site!("mapped.records.placed.acquire"),
         ];
-        let taken = self.poll_for(at, placed, sites);
-        if placed(taken) {
+        let taken = self.poll_for(told, |_| true, sites);
+        if is_placed(sent, ticket, taken) {
             return Ok(true);
         }
-        // ACQUIRE: what the owner has placed comes before what is placed here, and is found.
-        point!("mapped.records.placed.rest", self.machine.acquire());
         let ago = |ticket: u32| sent.wrapping_sub(ticket);
         // What was looked at before, and what comes before a facing entry, is not looked at.
         let mut from = taken;
@@ -422,6 +419,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             // the same bytes, the later one stays.
             let is_owners = point!("mapped.records.claim", !self.place_record(to, at)?; else false);
             if is_owners {
+                self.polled.note(told, taken);
                 return Ok(false);
             }
             from = from.wrapping_add(1);
