@@ -243,8 +243,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         !M::COHERENT && self.deferred.busy.get()
     }
 
-    /// Keeps `data` of ring `number`, for own memory from `place` on. Only of `long` data whole lines
-    /// stay in the cache: their producer asks for them.
+    /// Keeps `data` of ring `number`, for own memory from `place` on. Only of `long` data whole
+    /// lines stay in the cache: their producer asks for them.
     pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8], long: bool) {
         self.deferred.busy.set(true);
         let (mut at, mut rest) = (place, data);
