@@ -78,7 +78,12 @@ enum Commands {
     Mutants(commands::mutants::Arguments),
     Explore(commands::explore::Arguments),
     Replay(commands::replay::Arguments),
-    Ci(commands::ci::Arguments),
+    /// Run everything that must hold before a change goes in
+    Ci {
+        /// Only the steps whose name contains this, such as `clippy`
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+    },
     Bench(commands::bench::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
     Selftest,
@@ -125,7 +130,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
         Commands::Explore(arguments) => commands::explore::run(console, arguments),
         Commands::Replay(arguments) => commands::replay::run(console, arguments),
-        Commands::Ci(arguments) => commands::ci::run(console, arguments),
+        Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
         Commands::Tidy => commands::tidy::run(),
         Commands::Selftest => commands::selftest::run(console),

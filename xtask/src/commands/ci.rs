@@ -2,23 +2,14 @@
 //!
 //! A step that fails does not stop the others: a person who broke two things learns of both. Each
 //! step's time is shown, since a slow one is sooner or later left out.
-//!
-//! Steps are made in two rows. Most of [`STEPS`] keep all processors busy. Those of [`BESIDE`]
-//! mostly keep one busy: they link whole programs, or boot emulators one after the other. A second
-//! process of this program makes these meanwhile. It builds in other directories, so neither waits
-//! for the other's compilers. What the second process prints is shown at the end.
 
-use std::fs::{self, File};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
 
 use super::{bench, doctor, features, mutants, panics, selftest, test, tidy};
 use crate::boot::{self, Setup};
-use crate::children::Running;
 use crate::console::{Align, Console, out, table};
 use crate::count::Count;
 use crate::error::usage;
@@ -50,101 +41,48 @@ const STEPS: &[Step] = &[
     ("documentation", |_| documentation()),
     ("dependencies", dependencies),
     ("mutation points", mutants::check),
-    ("tests", |console| Ok(test::quick(console))),
-];
-
-/// The first needs neither rustup nor apt, which steps of the other row may be using.
-const BESIDE: &[Step] = &[
     ("no panic", |_| panics::check()),
-    ("SCC image", scc_image),
+    ("tests", |console| Ok(test::quick(console))),
     ("instructions", bench::instructions),
     ("seeds", |console| test::seeds(console, SEEDS)),
     ("determinism", determinism),
     ("broken images", selftest::all),
     ("example", example),
+    ("SCC image", scc_image),
 ];
 
-/// Run everything that must hold before a change goes in
-#[derive(Args, Debug, Default)]
-pub(crate) struct Arguments {
-    /// Only the steps whose name contains this, such as `clippy`; one after the other
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
-    /// Only the steps that a run of all makes in a second process
-    #[arg(long, hide = true)]
-    beside: bool,
-}
-
-/// A row of the summary.
-struct Row {
-    step: String,
-    count: Count,
-    seconds: f64,
-}
-
-/// Runs the steps; `false` if any failed.
-pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
-    let only = arguments.only.as_deref().unwrap_or("");
-    let all = || STEPS.iter().chain(BESIDE);
-    let steps: Vec<&Step> = match (arguments.beside, only) {
-        (true, _) => BESIDE.iter().collect(),
-        (false, "") => STEPS.iter().collect(),
-        (false, only) => all().filter(|(name, _)| name.contains(only)).collect(),
-    };
+/// Runs the steps whose name contains `only`; `false` if any failed.
+pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
+    let steps: Vec<_> = STEPS
+        .iter()
+        .filter(|(name, _)| name.contains(only))
+        .collect();
     if steps.is_empty() {
-        let names: Vec<_> = all().map(|(name, _)| *name).collect();
+        let names: Vec<_> = STEPS.iter().map(|(name, _)| *name).collect();
         bail!(usage(format!(
             "no step is called {only:?}; there are {}",
             names.join(", ")
         )));
     }
     console.release();
-    let beside = match arguments.beside || !only.is_empty() {
-        true => None,
-        false => Some(Beside::start()?),
-    };
-    let mut rows: Vec<_> = steps.iter().map(|step| make(console, step)).collect();
-    if let Some(beside) = beside {
-        rows.extend(beside.rows(console)?);
-    }
-    summary(&rows).iter().for_each(|line| out(line));
-    console.failures();
+    let mut rows = vec![["step", "result", "passed", "failed", "seconds"].map(str::to_owned)];
     let mut total = Count::default();
-    rows.iter().for_each(|row| total.add(row.count));
-    out(&total.line());
-    Ok(total.failed == 0)
-}
-
-fn make(console: &Console, &(name, step): &Step) -> Row {
-    out(&format!("\n== {name}"));
-    let started = Instant::now();
-    let count = step(console).unwrap_or_else(|why| {
+    for &&(name, step) in &steps {
+        out(&format!("\n== {name}"));
+        let started = Instant::now();
+        let count = step(console).unwrap_or_else(|why| {
+            console.clear();
+            console.error(&format!("{why:#}"));
+            Count::one(false)
+        });
         console.clear();
-        console.error(&format!("{why:#}"));
-        Count::one(false)
-    });
-    console.clear();
-    Row {
-        step: name.to_owned(),
-        count,
-        seconds: started.elapsed().as_secs_f64(),
+        let result = if count.failed == 0 { "ok" } else { "FAILED" };
+        let seconds = format!("{:.1}", started.elapsed().as_secs_f64());
+        let (passed, failed) = (count.passed.to_string(), count.failed.to_string());
+        rows.push([name.to_owned(), result.to_owned(), passed, failed, seconds]);
+        total.add(count);
     }
-}
-
-const SUMMARY: &str = "== summary";
-
-fn summary(rows: &[Row]) -> Vec<String> {
-    let mut cells = vec![["step", "result", "passed", "failed", "seconds"].map(str::to_owned)];
-    cells.extend(rows.iter().map(|row| {
-        let result = if row.count.failed == 0 {
-            "ok"
-        } else {
-            "FAILED"
-        };
-        let seconds = format!("{:.1}", row.seconds);
-        let (passed, failed) = (row.count.passed.to_string(), row.count.failed.to_string());
-        [row.step.clone(), result.to_owned(), passed, failed, seconds]
-    }));
+    out("\n== summary");
     let align = [
         Align::Left,
         Align::Left,
@@ -152,72 +90,10 @@ fn summary(rows: &[Row]) -> Vec<String> {
         Align::Right,
         Align::Right,
     ];
-    let lines = ["", SUMMARY].map(str::to_owned).into_iter();
-    lines.chain(table(align, &cells)).collect()
-}
-
-/// The rows of a [`summary`] in the output of another process.
-fn read_summary(output: &str) -> Vec<Row> {
-    let lines = output.lines().skip_while(|line| *line != SUMMARY);
-    lines.skip(2).map_while(read_row).collect()
-}
-
-fn read_row(line: &str) -> Option<Row> {
-    let mut words: Vec<_> = line.split_whitespace().collect();
-    let seconds = words.pop()?.parse().ok()?;
-    let failed = words.pop()?.parse().ok()?;
-    let passed = words.pop()?.parse().ok()?;
-    words.pop().filter(|word| ["ok", "FAILED"].contains(word))?;
-    Some(Row {
-        step: words.join(" "),
-        count: Count { passed, failed },
-        seconds,
-    })
-}
-
-/// The process that makes the steps of [`BESIDE`].
-struct Beside {
-    process: Running,
-    /// What it prints.
-    log: PathBuf,
-}
-
-impl Beside {
-    fn start() -> Result<Self> {
-        let log = paths::target().join("ci-beside.log");
-        let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
-        // This program, also where a build of a step has put another one in its place.
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .args(["ci", "--beside"])
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file);
-        let process = Running::start(&mut command).context("cannot run this program again")?;
-        Ok(Self { process, log })
-    }
-
-    /// Waits for its end, and prints what it has printed.
-    fn rows(mut self, console: &Console) -> Result<Vec<Row>> {
-        console.step("waiting for the steps beside");
-        self.process.wait()?;
-        console.clear();
-        let output = String::from_utf8_lossy(&fs::read(&self.log)?).into_owned();
-        output.lines().for_each(out);
-        let mut rows = read_summary(&output);
-        for row in rows.iter().filter(|row| row.count.failed > 0) {
-            console.failure(&format!("{}: see its output above", row.step));
-        }
-        if rows.len() < BESIDE.len() {
-            console.error("the steps beside have ended early: see their output above");
-            rows.push(Row {
-                step: "steps beside".to_owned(),
-                count: Count::one(false),
-                seconds: 0.0,
-            });
-        }
-        Ok(rows)
-    }
+    table(align, &rows).iter().for_each(|line| out(line));
+    console.failures();
+    out(&total.line());
+    Ok(total.failed == 0)
 }
 
 fn clippy<'a>(packages: &[&'a str], targets: &[&'a str]) -> Vec<&'a str> {
@@ -403,24 +279,6 @@ fn scc_image(console: &Console) -> Result<Count> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn summaries_are_read_back() {
-        let row = |step: &str, passed, failed| Row {
-            step: step.to_owned(),
-            count: Count { passed, failed },
-            seconds: 1.5,
-        };
-        let rows = [row("no panic", 2, 0), row("example", 0, 1)];
-        let text = format!("a\n{}\n\nfailed:\n  b\n", summary(&rows).join("\n"));
-        let read = read_summary(&text);
-        let parts = |row: &Row| (row.step.clone(), row.count, row.seconds);
-        assert_eq!(
-            read.iter().map(parts).collect::<Vec<_>>(),
-            rows.iter().map(parts).collect::<Vec<_>>()
-        );
-        assert!(read_summary("== example\n").is_empty());
-    }
 
     /// Reads `_flagpost_stack_size = 128K`, in KiB, of a linker script.
     fn stack_size(script: &str) -> u32 {
