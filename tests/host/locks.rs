@@ -217,7 +217,7 @@ fn many_hold_all() {
 /// attempt comes. All attempts together have the budget, not each.
 #[test]
 fn attempts_share_a_budget() {
-    const MICROSECONDS: u64 = 100;
+    const MICROSECONDS: u64 = 24;
     const HOLD: u32 = 12_000;
     for queued in [false, true] {
         let chip = Chip {

@@ -123,23 +123,21 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         Region::memory(self.machine.core()).at(offset)
     }
 
-    /// Whether `len` bytes at region offset `offset` lie inside a region.
+    /// Region offset `offset`, if `len` bytes from there on lie inside a region.
     #[inline]
-    pub(crate) fn check(&self, offset: u32, len: usize) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, offset: u32, len: usize) -> Result<u32, Refusal> {
         let size = self.machine.memory_size();
         let end = (len as u64).saturating_add(u64::from(offset));
         if end > u64::from(size) {
             return Err(Refusal::OutOfRange { end, size });
         }
-        Ok(())
+        Ok(offset)
     }
 
     /// The region offset of `len` bytes at `offset` of `key`'s memory.
     #[inline(always)]
     fn resolve(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
-        let start = key.get().saturating_add(offset);
-        self.check(start, len)?;
-        Ok(start)
+        self.check(key.get().saturating_add(offset), len)
     }
 
     /// Something was stored at a peer, or loaded that others may store to once they are told. Where
@@ -498,12 +496,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
         match step {
             Step::Called(place) => self.machine.called(place),
             Step::Look => self.polled.look(&self.machine),
-            Step::Begin => {
-                if M::COHERENT {
-                    self.polled.forget();
-                }
-                self.polled.begin();
-            }
+            Step::Begin => self.polled.begin(),
             Step::End => {
                 self.polled.looked();
                 self.machine.ended();

@@ -73,10 +73,9 @@ impl Limits {
 
 /// [`Limits::unpack`], where a tag has so many bits.
 pub(crate) const fn unpack(tag_bits: u32, immediate: u32) -> Notification {
-    let high = immediate.wrapping_shr(tag_bits);
     Notification {
-        source: Rank::new(high.wrapping_shr(WINDOW_BITS) as u16),
-        window: (high & low_bits(WINDOW_BITS)) as u16,
+        source: Rank::new(immediate.wrapping_shr(WINDOW_BITS.wrapping_add(tag_bits)) as u16),
+        window: (immediate.wrapping_shr(tag_bits) & low_bits(WINDOW_BITS)) as u16,
         tag: Tag(immediate & low_bits(tag_bits)),
     }
 }

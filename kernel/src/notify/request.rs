@@ -617,15 +617,7 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// Takes what it matches from the unexpected queue.
-    #[inline]
     pub(super) fn take_queued(&mut self) {
-        if !self.world.queue.is_empty() {
-            self.take_some();
-        }
-    }
-
-    #[inline(never)]
-    fn take_some(&mut self) {
         let world = self.world;
         world.queue.take_if(|immediate| self.takes(immediate));
     }
@@ -641,16 +633,15 @@ impl<'r, L: Link> Request<'r, L> {
         Ok(self.status())
     }
 
-    /// Whether a notification is for this request.
+    /// Whether a notification is for this request: as a rule it is just the one.
     fn matches(&self, immediate: u32) -> bool {
-        // As a rule it is just the one.
-        if (immediate ^ self.wanted) & !STARTED == 0 {
-            return true;
-        }
+        (immediate ^ self.wanted) & !STARTED == 0
+            || self.start & (ANY_SOURCE | ANY_TAG) != 0 && self.matches_any(immediate)
+    }
+
+    /// The same for a request whose source or tag does not matter.
+    fn matches_any(&self, immediate: u32) -> bool {
         let any = |bit| self.start & bit != 0;
-        if self.start & (ANY_SOURCE | ANY_TAG) == 0 {
-            return false;
-        }
         let tag_bits = self.world.queue.tag_bits();
         let open = wildcards(tag_bits, any(ANY_SOURCE), any(ANY_TAG));
         (immediate ^ self.wanted) & !(open | STARTED) == 0
@@ -676,11 +667,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// What peers have put there is seen from now on.
     fn refresh(&self) -> Result<(), Error> {
-        let lines = self.lines();
-        if lines.is_empty() {
-            return Ok(());
-        }
-        self.core.refresh(lines)
+        self.core.refresh(self.lines())
     }
 
     /// It is not started any more.

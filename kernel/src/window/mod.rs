@@ -56,7 +56,6 @@ mod local;
 mod memory;
 mod model;
 mod peer;
-mod requested;
 
 use ::core::ops::Range;
 

@@ -40,12 +40,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         Ok(false)
     }
 
-    /// After an answer.
-    pub(crate) fn after_answer(&self) {
-        // PLACE: nothing waits for the next call.
-        point!("mapped.deferred.answered", self.place_kept(Kept::Pieces));
-    }
-
     /// Before this rank tells `to` something, or, if nobody is named, changes a word that others
     /// may wait for.
     #[inline]

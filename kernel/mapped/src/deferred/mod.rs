@@ -84,13 +84,17 @@ struct Piece {
 }
 
 impl Piece {
-    const NONE: Self = Self {
-        ring: 0,
-        unit: 0,
-        from: 0,
-        to: 0,
-        bytes: [0; UNIT as usize],
-    };
+    const NONE: Self = Self::new(0, 0);
+
+    const fn new(ring: u32, unit: u32) -> Self {
+        Self {
+            ring,
+            unit,
+            from: 0,
+            to: 0,
+            bytes: [0; UNIT as usize],
+        }
+    }
 
     const fn start(&self) -> u32 {
         self.unit.wrapping_add(self.from)
@@ -246,66 +250,55 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Keeps `data` of ring `number`, for own memory from `place` on. Only of `long` data whole
     /// lines stay in the cache: their producer asks for them.
     pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8], long: bool) {
-        self.deferred.busy.set(true);
         let (mut at, mut rest) = (place, data);
         while !rest.is_empty() {
             let from = at & UNIT.wrapping_sub(1);
             let len = rest.len().min(UNIT.wrapping_sub(from) as usize);
             let (data, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            self.keep_unit((number, at.wrapping_sub(from)), from, data, long);
+            let of = (number, at.wrapping_sub(from));
+            if !self.keep_unit(of, from, data, long) {
+                // PLACE: there is room for no more.
+                point!("mapped.deferred.full", self.place_kept(Kept::All));
+                self.keep_unit(of, from, data, long);
+            }
             (at, rest) = (at.wrapping_add(len as u32), others);
         }
     }
 
-    /// The same of one unit, from byte `from` of it on.
-    fn keep_unit(&self, (ring, unit): (u32, u32), from: u32, data: &[u8], long: bool) {
+    /// The same of one unit, from byte `from` of it on; false if there is no room.
+    fn keep_unit(&self, (ring, unit): (u32, u32), from: u32, data: &[u8], long: bool) -> bool {
         let deferred = &self.deferred;
-        let same = |cell: &&Cell<Piece>| cell.get().unit == unit && cell.get().ring == ring;
-        let found = deferred.table().iter().find(same);
-        let new = Piece {
-            ring,
-            unit,
-            ..Piece::NONE
+        let same = |cell: &Cell<Piece>| (cell.get().ring, cell.get().unit) == (ring, unit);
+        let (found, count) = (deferred.table().iter().position(same), deferred.count.get());
+        let Some(place) = deferred.pieces.get(found.unwrap_or(count)) else {
+            return false;
         };
-        let mut piece = found.map_or(new, Cell::get);
-        let joined = piece.join(from, data);
-        let whole = Self::CACHES && long && joined && piece.data().len() == UNIT as usize;
-        deferred.busy.set(true);
-        if whole && (deferred.is_dirty(unit) || deferred.add_line(unit)) {
-            if let Some(found) = found {
-                deferred.count.set(deferred.count.get().saturating_sub(1));
-                let last = deferred.pieces.get(deferred.count.get());
-                found.set(last.map_or(Piece::NONE, Cell::get));
+        let (mut piece, count) = match found {
+            Some(_) => (place.get(), count),
+            None => (Piece::new(ring, unit), count.saturating_add(1)),
+        };
+        if !piece.join(from, data) {
+            return false;
+        }
+        if Self::CACHES && long && piece.data().len() == UNIT as usize {
+            if !deferred.is_dirty(unit) && !deferred.add_line(unit) {
+                return false;
             }
+            // The last piece takes its place.
+            let others = count.saturating_sub(1);
+            if let Some(last) = deferred.pieces.get(others) {
+                place.swap(last);
+            }
+            deferred.count.set(others);
             deferred.of_spans.set(deferred.of_spans.get() | bit(ring));
             self.machine.write(self.own(unit), piece.data());
-            return;
-        }
-        if let (Some(found), true, false) = (found, joined, whole) {
-            found.set(piece);
         } else {
-            self.add_piece(whole, new, from, data);
-        }
-        deferred.of_pieces.set(deferred.of_pieces.get() | bit(ring));
-    }
-
-    /// A piece that finds no place among the others.
-    fn add_piece(&self, whole: bool, new: Piece, from: u32, data: &[u8]) {
-        let deferred = &self.deferred;
-        let apart = |cell: &Cell<Piece>| cell.get().unit != new.unit || cell.get().ring != new.ring;
-        let full = deferred.count.get() == PLACES;
-        if whole || full || !deferred.table().iter().all(apart) {
-            // PLACE: there is room for no more.
-            let kept = if whole { Kept::All } else { Kept::Pieces };
-            point!("mapped.deferred.full", self.place_kept(kept));
-            deferred.busy.set(true);
-        }
-        let mut piece = new;
-        piece.join(from, data);
-        if let Some(place) = deferred.pieces.get(deferred.count.get()) {
             place.set(piece);
-            deferred.count.set(deferred.count.get().saturating_add(1));
+            deferred.count.set(count);
+            deferred.of_pieces.set(deferred.of_pieces.get() | bit(ring));
         }
+        deferred.busy.set(true);
+        true
     }
 
     /// Places what is kept, and tells the producers.

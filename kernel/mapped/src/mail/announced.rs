@@ -80,7 +80,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     pub(super) fn take_word(&self, rings: Region, number: u32, taken: &Cell<u32>) -> Option<u32> {
         let ticket = taken.get();
         let at = self.entry(rings, number, ticket);
-        let first = self.look_first(|| self.machine.load_u32(at), at, phase(self.lap(ticket)))?;
+        let first = self.look_first(at, phase(self.lap(ticket)))?;
         let next = ticket.wrapping_add(1);
         taken.set(next);
         // No drain is needed: the entry was loaded before.

@@ -2,10 +2,9 @@
 //!
 //! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`] it looks
 //! at one byte per peer instead, 32 of them in a line: whoever stores an entry stores its *bell*
-//! behind it, the lower 8 bits of the ticket behind that entry. A ring whose bell differs from what
-//! was taken of it is looked at. So is the one that was taken from last, whose next entry comes
-//! before its bell; behind the bells, if that has just found something: no producer keeps another
-//! one waiting.
+//! after it, the lower 8 bits of the ticket after that entry. A ring whose bell differs from what was
+//! taken of it is looked at. So is the ring that was taken from last, since its next entry comes
+//! before its bell: but not twice before the bells, or one producer could keep all others waiting.
 //!
 //! # Guarantee
 //! G1. A ring in which there is an entry whose producer has told this rank anything since is found.
@@ -44,20 +43,18 @@ const WARM: u8 = 16;
 /// What a rank knows of its bells, in words of four bytes, the first rank's the lowest.
 #[derive(Debug)]
 pub(crate) struct Bells {
-    /// What they were when they were looked at last, or what was taken since, before its bell.
-    /// Behind `answered` while the bell of an entry that was taken early is under way: then a look
-    /// at its ring finds nothing.
+    /// What they were when they were looked at last.
     heard: [Cell<u32>; PAIRS / BELLS as usize],
     /// What was taken.
     answered: [Cell<u32>; PAIRS / BELLS as usize],
-    /// Where the two differ: a bit per rank, the first rank's the lowest.
+    /// Where the two differ: a bit per rank, the first rank's the lowest. After an entry was taken
+    /// before its bell, a look at its ring may find nothing.
     rung: Cell<u64>,
     /// Which line is looked at next, where they take turns.
     turn: Cell<u16>,
     /// How many looks more the ring that was taken from last is worth, before its bell.
     warm: Cell<u8>,
-    /// What was taken last was taken before its bell was heard: bells come next, or one producer
-    /// could keep all others waiting.
+    /// It is looked at before the bells: they were looked at since it was taken from.
     early: Cell<bool>,
 }
 
@@ -140,22 +137,13 @@ impl Bells {
         self.rung.set(rung);
     }
 
-    /// The ring of `of` was taken as far as `ticket`. Where that is further than its bell was
-    /// heard, bells come next.
+    /// The ring of `of` was taken as far as `ticket`.
     fn answer(&self, of: Rank, ticket: u32) {
-        let answered = bell(ticket);
-        set(&self.answered, of, answered);
-        let heard = get(&self.heard, of);
-        // Ahead by 127 at most.
-        let is_early = heard.wrapping_sub(answered) > 127;
-        if is_early {
-            set(&self.heard, of, answered);
-        }
+        set(&self.answered, of, bell(ticket));
         let rung = self.rung.get();
-        let all = is_early || heard == answered;
+        let all = get(&self.heard, of) == bell(ticket);
         self.rung
             .set(if all { rung & !bit(of) } else { rung | bit(of) });
-        self.early.set(is_early);
         self.warm.set(WARM);
     }
 }
@@ -191,19 +179,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if let Some(immediate) = self.take_heard(rings) {
             return Some(immediate);
         }
-        let bells_first = aside || self.bells.early.get();
-        if !bells_first && let Some(immediate) = self.take_early(rings) {
+        let early = !aside && self.bells.early.replace(true);
+        if early && let Some(immediate) = self.take_early(rings) {
+            self.bells.early.set(false);
             return Some(immediate);
         }
         self.listen(rings, aside);
-        if let Some(immediate) = self.take_heard(rings) {
-            return Some(immediate);
-        }
-        if !aside && bells_first {
-            self.bells.early.set(false);
+        let heard = self.take_heard(rings);
+        if heard.is_none() && !aside && !early {
             return self.take_early(rings);
         }
-        None
+        heard
     }
 
     /// Takes the next entry of who told something last, and may go on: it comes before its bell.
@@ -255,16 +241,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         for line in looks {
             let from = line.wrapping_mul(WORDS as u16);
             let behind = from.saturating_add(WORDS as u16).min(words);
-            let mut line = self.words(self.bells_at(rings, from));
+            let mut line = [[0; 4]; WORDS];
+            let at = self.bells_at(rings, from);
+            let count = usize::from(behind.saturating_sub(from));
+            // A whole line takes no longer than a word, where lines are loaded at once.
+            let whole = self.machine.loads_lines(at.region);
+            let loaded = if whole { WORDS } else { count };
+            let bells = line.get_mut(..loaded).unwrap_or_default();
+            self.machine.load_bytes(at, bells.as_flattened_mut());
             // LISTEN: G1.
             point!(
                 "mapped.bells.listen",
-                for (number, word) in (0..).zip(from..behind) {
-                    let bells = match number {
-                        0 => self.load_first(&mut line),
-                        _ => self.load(&line, number),
-                    };
-                    self.bells.hear(word.into(), bells);
+                for (word, bells) in (from..behind).zip(bells) {
+                    self.bells.hear(word.into(), u32::from_le_bytes(*bells));
                 }
             );
         }
@@ -344,33 +333,19 @@ mod tests {
         for count in 1..128 {
             bells.answer(of, FIRST.wrapping_add(count));
             assert_eq!(bells.rung.get(), bit(of), "{count}");
-            assert!(!bells.early.get(), "{count}");
         }
         bells.answer(of, behind);
         assert_eq!(bells.rung.get(), 0);
     }
 
     #[test]
-    fn what_is_taken_before_its_bell_is_not_heard_of_again() {
+    fn a_ring_that_was_taken_before_its_bell_rings_until_that_is_heard() {
         let (bells, of) = (Bells::new(), Rank::new(5));
-        let heard = |ticket| {
-            let mut word = u32::from_le_bytes([bell(FIRST); 4]);
-            word = with(word, of, bell(ticket));
-            bells.hear(1, word);
-            bells.rung.get()
-        };
         let next = |count: u32| FIRST.wrapping_add(count);
-        bells.answer(of, next(2));
-        assert!(bells.early.get());
-        assert_eq!(bells.rung.get(), 0);
-        // Its first bell, then both.
-        assert_eq!(heard(next(1)), bit(of), "not the last one's");
-        assert_eq!(heard(next(2)), 0);
-        assert_eq!(heard(next(4)), bit(of));
-        bells.answer(of, next(3));
-        assert_eq!(bells.rung.get(), bit(of), "one more");
-        bells.answer(of, next(4));
-        assert!(!bells.early.get());
+        let empty = u32::from_le_bytes([bell(FIRST); 4]);
+        bells.answer(of, next(1));
+        assert_eq!(bells.rung.get(), bit(of));
+        bells.hear(1, with(empty, of, bell(next(1))));
         assert_eq!(bells.rung.get(), 0);
     }
 }

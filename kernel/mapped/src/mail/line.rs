@@ -29,13 +29,8 @@ pub(crate) const LINE_DATA: usize = 31;
 /// Most lines that follow the first.
 pub(crate) const MOST_LINES: u32 = 63;
 
-/// The word with everything that has no room elsewhere, and where bits 31 begin there.
-pub(crate) const REST: u32 = 7;
+/// Where bits 31 of the other words begin in word 7.
 const TOPS: u32 = 24;
-
-/// Word with the place, and the first with data.
-const PLACE: u32 = 1;
-const FIRST: usize = 2;
 
 /// The bit that tells laps apart.
 const PHASE: u32 = 1 << 31;
@@ -95,40 +90,21 @@ impl Head {
         seal(line, lap)
     }
 
-    /// The head whose first and last words are these; `load` brings the word with the place. None
-    /// if that has not come.
-    pub(crate) fn unpack(
-        first: u32,
-        rest: u32,
-        load: impl FnOnce(u32) -> Option<u32>,
-    ) -> Option<Self> {
-        let len = (rest & 0xFFFF) as usize;
-        let place = match len {
-            0 => 0,
-            _ => plain(load(PLACE)?, PLACE, rest),
-        };
-        Some(Self {
-            immediate: first & !PHASE,
-            place,
-            len,
+    /// The head of an entry, and the data of its first line, after [`unseal`].
+    pub(crate) fn unpack(line: &Line) -> (Self, &[u8]) {
+        let [first, place, data @ .., rest] = line;
+        let rest = u32::from_le_bytes(*rest);
+        let mut head = Self {
+            immediate: immediate(u32::from_le_bytes(*first)),
+            place: u32::from_le_bytes(*place),
+            len: (rest & 0xFFFF) as usize,
             part: rest & PART != 0,
-        })
-    }
-
-    /// The data of the first line, into `data`; `load` brings those of its words that matter. None
-    /// if one has not come.
-    pub(crate) fn data<'d>(
-        &self,
-        rest: u32,
-        data: &'d mut [u8; DATA],
-        load: impl Fn(u32) -> Option<u32>,
-    ) -> Option<&'d [u8]> {
-        let len = self.len.min(DATA);
-        let (words, _) = data.as_chunks_mut::<4>();
-        for (number, to) in (FIRST as u32..).zip(words.iter_mut().take(len.div_ceil(4))) {
-            *to = plain(load(number)?, number, rest).to_le_bytes();
+        };
+        if head.lines() > MOST_LINES {
+            // No producer of this library sends as many.
+            head.len = 0;
         }
-        data.get(..len)
+        (head, data.as_flattened())
     }
 
     /// How many lines follow.
@@ -145,18 +121,6 @@ pub(crate) fn pack_line(data: &[u8], lap: u32) -> Line {
     seal(line, lap)
 }
 
-/// The data of a line that follows.
-pub(crate) fn unpack_line(mut line: Line) -> [u8; LINE_DATA] {
-    let [words @ .., rest] = &mut line;
-    let rest = u32::from_le_bytes(*rest);
-    for (number, word) in (0..).zip(words) {
-        *word = plain(u32::from_le_bytes(*word), number, rest).to_le_bytes();
-    }
-    let mut data = [0; LINE_DATA];
-    copy(&mut data, line.as_flattened());
-    data
-}
-
 /// Moves bits 31 to the last word, and sets all phases.
 fn seal(mut line: Line, lap: u32) -> Line {
     let [words @ .., rest] = &mut line;
@@ -171,12 +135,15 @@ fn seal(mut line: Line, lap: u32) -> Line {
     line
 }
 
-/// Word `number` as it was before it was [sealed](seal).
-const fn plain(word: u32, number: u32, rest: u32) -> u32 {
-    let top = rest
-        .wrapping_shr(TOPS.wrapping_add(number))
-        .wrapping_shl(31);
-    (word & !PHASE) | top
+/// The line as it was before it was [sealed](seal).
+pub(crate) fn unseal(mut line: Line) -> Line {
+    let [words @ .., rest] = &mut line;
+    let tops = u32::from_le_bytes(*rest);
+    for (number, word) in (TOPS..).zip(words) {
+        let top = tops.wrapping_shr(number).wrapping_shl(31);
+        *word = (immediate(u32::from_le_bytes(*word)) | top).to_le_bytes();
+    }
+    line
 }
 
 fn copy(to: &mut [u8], from: &[u8]) {
@@ -191,10 +158,6 @@ mod tests {
 
     const PATTERNS: [fn(u8) -> u8; 4] = [|_| 0, |_| 0xFF, |n| n, |n| 0xFF ^ n.wrapping_mul(83)];
     const LAPS: [(u32, u32); 3] = [(0, 1), (1, 2), (u32::MAX, 0)];
-
-    fn word(line: Line, number: u32) -> u32 {
-        u32::from_le_bytes(line[number as usize])
-    }
 
     fn some<const N: usize>(pattern: fn(u8) -> u8) -> [u8; N] {
         core::array::from_fn(|n| pattern(n as u8))
@@ -226,7 +189,8 @@ mod tests {
                 for len in 0..=LINE_DATA {
                     let mut data = [0; LINE_DATA];
                     data[..len].copy_from_slice(&some::<LINE_DATA>(pattern)[..len]);
-                    assert_eq!(unpack_line(pack_line(&data[..len], lap)), data);
+                    let line = unseal(pack_line(&data[..len], lap));
+                    assert_eq!(line.as_flattened()[..LINE_DATA], data);
                 }
                 let data = some::<DATA>(pattern);
                 for (len, part) in [(0, false), (1, true), (DATA, false), (1_800, true)] {
@@ -237,15 +201,8 @@ mod tests {
                             len,
                             part,
                         };
-                        let line = head.pack(&data, lap);
-                        let load = |number| Some(word(line, number));
-                        let (first, rest) = (word(line, 0), word(line, REST));
-                        let back = Head::unpack(first, rest, load).unwrap();
-                        let place = if len == 0 { 0 } else { place };
-                        assert_eq!(back, Head { place, ..head });
-                        let mut into = [0; DATA];
-                        let found = back.data(rest, &mut into, load).unwrap();
-                        assert_eq!(found, &data[..len.min(DATA)]);
+                        let line = unseal(head.pack(&data, lap));
+                        assert_eq!(Head::unpack(&line), (head, &data[..]));
                     }
                 }
             }
@@ -253,22 +210,15 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_not_whole_is_none() {
+    fn too_many_lines_are_none() {
         let head = Head {
             immediate: 1,
             place: 2,
-            len: 9,
+            len: 0xFFFF,
             part: false,
         };
-        let line = head.pack(&[3; 9], 0);
-        let rest = word(line, REST);
-        assert_eq!(Head::unpack(word(line, 0), rest, |_| None), None);
-        for missing in 2..7 {
-            let load = |number| (number != missing).then(|| word(line, number));
-            let found = head.data(rest, &mut [0; DATA], load).is_some();
-            // Words without data do not matter.
-            assert_eq!(found, missing > 4);
-        }
+        let line = unseal(head.pack(&[], 0));
+        assert_eq!(Head::unpack(&line).0, Head { len: 0, ..head });
     }
 
     #[test]

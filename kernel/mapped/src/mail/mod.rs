@@ -66,10 +66,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             // ORDER: of two puts of the same bytes.
             point!("mapped.mail.send.placed", self.has_placed(Some(to))?);
         }
-        if self.keeps() && travels {
-            self.send_lines((to, peer), (place, data), immediate, op)
-        } else if self.keeps() {
-            self.send_after((to, peer), (place, data), immediate)
+        if self.keeps() {
+            self.send_lines((to, peer), (place, data), immediate, travels, op)
         } else if A::NATIVE {
             self.send_record((to, peer), (place, data), immediate, travels)
         } else {
@@ -119,26 +117,15 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// The first word of the entry at `at`, if that has come.
     #[inline(always)]
-    pub(crate) fn look_first(
-        &self,
-        load: impl FnOnce() -> u32,
-        at: Address,
-        phase: u32,
-    ) -> Option<u32> {
+    pub(crate) fn look_first(&self, at: Address, phase: u32) -> Option<u32> {
         let here = |word: u32| is_of(word, phase);
         // ACQUIRE: data must not be loaded earlier than the entry that announces them.
         let sites = [
             site!("mapped.mail.take.poll<acquire"),
             site!("mapped.mail.take.acquire"),
         ];
-        let first = self.poll_with(load, at, here, sites);
-        if !here(first) {
-            return None;
-        }
-        if !M::COHERENT {
-            let _ = self.polled.taken(at);
-        }
-        Some(first)
+        let first = self.poll_for(at, here, sites);
+        here(first).then_some(first)
     }
 
     // ---- The owner ----
@@ -255,8 +242,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Where `owner`'s rings lie.
     #[inline]
     pub(crate) fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
-        let Region { owner, .. } = self.region_of(owner)?;
-        Ok(self.rings_in(owner))
+        self.region_of(owner)
+            .map(|region| self.rings_in(region.owner))
     }
 
     /// The memory of `core` that rings are in.

@@ -43,11 +43,11 @@
 //!
 //! [NA]: crate#sources
 
-use flagpost_hal::{Address, Machine, Region};
+use flagpost_hal::{Machine, Region};
 use flagpost_link::{Link as _, Op, Rank, Refusal, order, point, site};
 
 use super::{
-    line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, REST, WORDS, is_of, lines_of, phase},
+    line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, WORDS, is_of, lines_of, phase},
     peer::{Peer, counts, is_placed, tickets},
 };
 use crate::{Atomics, Mapped, Ring, deferred::Kept};
@@ -84,22 +84,30 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 {
     // ---- The producer ----
 
-    /// Sends `data` for `place` at `to`, and `immediate` with the last of them. Refused in the
-    /// middle, `op` knows how many bytes have left.
+    /// Sends `data` for `place` at `to`, and `immediate` with the last of them. Data that do not
+    /// `travel` go to their place before. Refused in the middle, `op` knows how many bytes have
+    /// left.
     pub(super) fn send_lines(
         &self,
         (to, peer): (Rank, &Peer),
         (place, data): (u32, &[u8]),
         immediate: u32,
+        travel: bool,
         op: &Op,
     ) -> Result<(), Refusal> {
         let answers = self.may_send(to)?;
         let end = place.saturating_add(data.len() as u32);
         let mut sent = op.begun.get();
         loop {
-            let rest = data.get(sent as usize..).unwrap_or(&[]);
+            let rest = data.get(sent as usize..).filter(|_| travel).unwrap_or(&[]);
             // The claim comes first: refused, nothing has changed.
-            let (ticket, lines) = self.claim_lines(to, peer, lines_of(rest.len()))?;
+            let (ticket, lines) = order!(
+                "mapped.pairs.claim<data",
+                self.claim_lines(to, peer, lines_of(rest.len()))?,
+                if !travel {
+                    self.put_before(to, place, data);
+                }
+            );
             let most = DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA));
             let len = rest.len().min(most);
             let head = Head {
@@ -122,33 +130,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
         op.begun.set(0);
         if answers {
-            self.after_answer();
-        }
-        Ok(())
-    }
-
-    /// Puts `data` in their place at `to`, and sends `immediate` after them.
-    pub(super) fn send_after(
-        &self,
-        (to, peer): (Rank, &Peer),
-        (place, data): (u32, &[u8]),
-        immediate: u32,
-    ) -> Result<(), Refusal> {
-        let answers = self.may_send(to)?;
-        let (ticket, _) = order!(
-            "mapped.pairs.claim<data",
-            self.claim_lines(to, peer, 0)?,
-            self.put_before(to, place, data)
-        );
-        let head = Head {
-            immediate,
-            place,
-            len: 0,
-            part: false,
-        };
-        self.store_entry(to, (ticket, ticket.wrapping_add(1)), head, &[])?;
-        if answers {
-            self.after_answer();
+            // PLACE: nothing waits for the next call.
+            point!("mapped.deferred.answered", self.place_kept(Kept::Pieces));
         }
         Ok(())
     }
@@ -268,6 +251,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 part: true,
             };
             self.store_entry(to, (ticket, ticket.wrapping_add(1)), asks, &[])?;
+            // The load of `head` may be late, and bring the answer already: look once more.
+            self.polled.note_unknown();
         }
         Ok(())
     }
@@ -285,12 +270,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 self.read_entry(rings, number, peer)?
             } else {
                 // Its words are looked at again, as those of an entry that has just come: I4.
-                let at = self.entry(rings, number, ticket);
-                self.look_at(at, phase(self.lap(ticket)))?.0
+                Head::unpack(&self.look_line(rings, number, ticket)?).0
             };
             peer.taken
                 .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
-            self.tell_from(rings, number, due(self.layout.ring.entries()));
+            if peer.untold() >= due(self.layout.ring.entries()) {
+                self.tell_counts(rings, number, peer);
+            }
             if !head.part {
                 return Some(head.immediate);
             }
@@ -317,12 +303,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     #[inline]
     fn read_entry(&self, rings: Region, number: u32, peer: &Peer) -> Option<Head> {
         let ticket = peer.seen.get();
-        let (phase, at) = (phase(self.lap(ticket)), self.entry(rings, number, ticket));
-        let (head, words, rest) = self.look_at(at, phase)?;
-        if peer.part.get() == 0 && head.len > 0 {
-            let mut into = [0; DATA];
-            let load = |number: u32| self.whole(&words, phase, number);
-            self.keep_part(number, &head, 0, head.data(rest, &mut into, load)?);
+        let line = self.look_line(rings, number, ticket)?;
+        let (head, data) = Head::unpack(&line);
+        if peer.part.get() == 0 {
+            self.keep_part(number, &head, 0, data);
         }
         if head.lines() > 0 {
             self.read_lines(rings, number, peer, &head)?;
@@ -345,13 +329,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let mut line = u32::from(peer.part.get()).max(1);
         while line <= head.lines() {
             let ticket = peer.seen.get().wrapping_add(line);
-            let (at, phase) = (self.entry(rings, number, ticket), phase(self.lap(ticket)));
-            let Some(data) = (0..LOOKS).find_map(|_| self.look_line(at, phase)) else {
+            let look = |_| self.look_line(rings, number, ticket);
+            let Some(words) = (0..LOOKS).find_map(look) else {
                 peer.part.set(line as u8);
                 self.deferred.coming.set(COMING);
                 return None;
             };
-            self.keep_part(number, head, line, &data);
+            self.keep_part(number, head, line, words.as_flattened());
             line = line.wrapping_add(1);
         }
         peer.part.set(0);
@@ -360,71 +344,59 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Keeps the data of line `line` of an entry: those behind its end do not count.
     fn keep_part(&self, number: u32, head: &Head, line: u32, data: &[u8]) {
-        let skipped = match line.checked_sub(1) {
-            None => 0,
-            Some(lines) => DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA)),
+        let (skipped, most) = match line.checked_sub(1) {
+            None => (0, DATA),
+            Some(lines) => (
+                DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA)),
+                LINE_DATA,
+            ),
         };
-        let len = head.len.saturating_sub(skipped).min(data.len());
+        let len = head.len.saturating_sub(skipped).min(most);
         let data = data.get(..len).unwrap_or(&[]);
         if self.check(head.place, head.len).is_ok() {
-            let long = head.lines() > 0;
-            self.keep(
-                number,
-                head.place.saturating_add(skipped as u32),
-                data,
-                long,
-            );
+            let place = head.place.saturating_add(skipped as u32);
+            self.keep(number, place, data, head.lines() > 0);
         }
     }
 
-    /// The head of the entry at `at`, if that has come, with its words and the last of them.
-    #[inline]
-    fn look_at(&self, at: Address, phase: u32) -> Option<(Head, Words, u32)> {
-        let mut words = self.words(at);
-        let first = self.look_first(|| self.load_first(&mut words), at, phase)?;
-        let rest = self.whole(&words, phase, REST)?;
-        let mut head = Head::unpack(first, rest, |number| self.whole(&words, phase, number))?;
-        if head.lines() > MOST_LINES {
-            // No producer of this library sends as many.
-            head.len = 0;
-        }
-        Some((head, words, rest))
-    }
-
-    /// The data of the line at `at`, if all of it has come.
-    fn look_line(&self, at: Address, phase: u32) -> Option<[u8; LINE_DATA]> {
-        let mut words = self.words(at);
-        self.look_first(|| self.load_first(&mut words), at, phase)?;
+    /// The line of `ticket`, if all of it has come, as it was before it was sealed.
+    fn look_line(&self, rings: Region, number: u32, ticket: u32) -> Option<Line> {
+        let (phase, at) = (phase(self.lap(ticket)), self.entry(rings, number, ticket));
         let mut line = [[0; 4]; WORDS];
-        for (number, to) in (0..).zip(&mut line) {
-            *to = self.whole(&words, phase, number)?.to_le_bytes();
-        }
-        Some(line::unpack_line(line))
-    }
-
-    /// A word of a line whose first one has come, if it has.
-    fn whole(&self, words: &Words, phase: u32, number: u32) -> Option<u32> {
-        let word = self.load(words, number);
-        if point!("mapped.pairs.whole", is_of(word, phase); else true) {
-            return Some(word);
-        }
-        // Not here yet: it is what a waiting loop looks at.
-        self.polled.note(words.of(number), word);
-        None
-    }
-
-    /// Tells the producer of ring `number` how far it was taken and placed, if `least` lines were
-    /// taken since it was told.
-    pub(crate) fn tell_from(&self, rings: Region, number: u32, least: u32) {
-        let Some(peer) = self.peers.get(number as usize) else {
-            return;
+        // Where a line takes no longer than a word, all of it is loaded with the first word.
+        let at_once = self.machine.loads_lines(at.region);
+        let load = || {
+            if at_once {
+                self.machine.load_bytes(at, line.as_flattened_mut());
+            } else {
+                line[0] = self.machine.load_u32(at).to_le_bytes();
+            }
+            u32::from_le_bytes(line[0])
         };
-        if peer.taken.get().wrapping_sub(peer.told.get()) >= least {
-            self.tell_counts(rings, number, peer);
+        let here = |word: u32| is_of(word, phase);
+        // ACQUIRE: data must not be loaded earlier than the word that announces them.
+        let sites = [
+            site!("mapped.pairs.take.poll<acquire"),
+            site!("mapped.pairs.take.acquire"),
+        ];
+        if !here(self.poll_with(load, at, here, sites)) {
+            return None;
         }
+        if let (false, [_, others @ ..]) = (at_once, &mut line) {
+            let others = others.as_flattened_mut();
+            self.machine.load_bytes(at.plus(4), others);
+        }
+        for (number, word) in (0..).zip(line.map(u32::from_le_bytes)) {
+            if point!("mapped.pairs.whole", !here(word); else false) {
+                // Not here yet: it is what a waiting loop looks at.
+                self.polled.note(at.plus(u32::wrapping_mul(number, 4)), word);
+                return None;
+            }
+        }
+        Some(line::unseal(line))
     }
 
-    /// The same, whatever was taken.
+    /// Tells the producer of ring `number` how far it was taken and placed.
     pub(crate) fn tell_counts(&self, rings: Region, number: u32, peer: &Peer) {
         let taken = peer.taken.get();
         peer.told.set(taken);
@@ -445,51 +417,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         // PLACE: a flush waits for it.
         point!("mapped.pairs.idle", self.place_kept(Kept::Pieces));
         let half = self.layout.ring.entries().wrapping_shr(1).max(1);
-        self.tell_from(rings, self.sender.get().get().into(), half);
-    }
-
-    // ---- The words of a line ----
-
-    /// Those of the line at `at`.
-    pub(super) fn words(&self, at: Address) -> Words {
-        let at_once = self.machine.loads_lines(at.region);
-        let line = [[0; 4]; WORDS];
-        Words { at, at_once, line }
-    }
-
-    /// The first of them.
-    pub(super) fn load_first(&self, words: &mut Words) -> u32 {
-        if words.at_once {
-            let line = words.line.as_flattened_mut();
-            self.machine.load_bytes(words.at, line);
-        } else {
-            let [first, ..] = &mut words.line;
-            *first = self.machine.load_u32(words.at).to_le_bytes();
+        let sender = self.sender.get();
+        if let Some(peer) = self.peers.get(sender.index())
+            && peer.untold() >= half
+        {
+            self.tell_counts(rings, sender.get().into(), peer);
         }
-        self.load(words, 0)
-    }
-
-    /// One of them, when the first has been loaded.
-    pub(super) fn load(&self, words: &Words, number: u32) -> u32 {
-        if number > 0 && !words.at_once {
-            return self.machine.load_u32(words.of(number));
-        }
-        let word = words.line.get(number as usize).copied();
-        u32::from_le_bytes(word.unwrap_or_default())
-    }
-}
-
-/// The words of a line of a ring, as they are loaded: one by one, or all with the first where that
-/// takes no longer.
-pub(super) struct Words {
-    at: Address,
-    at_once: bool,
-    line: Line,
-}
-
-impl Words {
-    /// Where one of them is.
-    const fn of(&self, number: u32) -> Address {
-        self.at.plus(number.wrapping_mul(4))
     }
 }

@@ -158,6 +158,11 @@ impl Peer {
         under_way
     }
 
+    /// How many lines were taken that the peer was not told of.
+    pub(crate) fn untold(&self) -> u32 {
+        self.taken.get().wrapping_sub(self.told.get())
+    }
+
     /// Whether so much was read that is not placed that it must be now.
     pub(crate) fn lags(&self) -> bool {
         self.seen.get().wrapping_sub(self.placed.get()) >= MOST_UNPLACED

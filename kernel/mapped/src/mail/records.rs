@@ -546,7 +546,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let facing = self.facing(source);
         let nth = facing.map_or(ticket, |facing| facing.ring_back(ticket));
         let at = self.entry(rings, number, nth);
-        let in_ring = self.look_first(|| self.machine.load_u32(at), at, phase(self.lap(nth)));
+        let in_ring = self.look_first(at, phase(self.lap(nth)));
         if let (Some(facing), Some(_)) = (facing, in_ring) {
             facing.meets();
         }
@@ -608,7 +608,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return None;
         }
         let ([_, at], lap) = (self.facing_at(peer), facing.lap());
-        let first = self.look_first(|| self.machine.load_u32(at), at, phase(lap))?;
+        let first = self.look_first(at, phase(lap))?;
         Some((at, first))
     }
 

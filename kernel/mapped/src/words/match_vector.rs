@@ -126,7 +126,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> VectorL
         let at = self.own(sync.get().saturating_add(offset));
         let bits = self.poll_for(at, |bits| bits != 0, sites);
         // Another one's bit may be waited for, though some are there.
-        if M::COHERENT && bits != 0 {
+        if bits != 0 {
             self.polled.note(at, bits);
         }
         bits

@@ -75,7 +75,7 @@ impl Polled {
     }
 
     /// Nobody waits for the word `at` any more, if it was noted last. Whether it was.
-    pub(crate) fn taken(&self, at: Address) -> bool {
+    fn taken(&self, at: Address) -> bool {
         let before = self.count.get().wrapping_sub(1);
         let is_last = |word: &Cell<Watch>| word.get().at == at;
         let taken = self.words.get(before).is_some_and(is_last);
@@ -101,11 +101,6 @@ impl Polled {
         }
     }
 
-    /// What was noted does not matter any more.
-    pub(crate) fn forget(&self) {
-        self.count.set(0);
-    }
-
     /// Notes that bells were looked at. They are waited for as what they were heard as, not as what
     /// they were in this look: who has another value has told this rank something that it does not
     /// know.
@@ -123,8 +118,9 @@ impl Polled {
         self.looked.set(true);
     }
 
-    /// A loop begins that polls all it waits for.
+    /// A loop begins that polls all it waits for: what was noted before does not matter to it.
     pub(crate) fn begin(&self) {
+        self.count.set(0);
         self.looked.set(false);
     }
 
@@ -190,14 +186,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             {
                 let value = load();
                 let arrived = arrived(value);
-                if M::COHERENT && arrived {
-                    self.polled.note_arrived(at, value);
-                } else {
-                    self.polled.note(at, value);
-                }
                 if arrived {
+                    self.polled.note_arrived(at, value);
                     // ACQUIRE: behind the load of the word.
                     point!(acquire, self.machine.acquire());
+                } else {
+                    self.polled.note(at, value);
                 }
                 value
             };
