@@ -6,6 +6,7 @@
 //! there, once it has counted in. A plain exclusive one among such has no turn, but pauses that are
 //! drawn: that nobody is left out for long is what is measured here.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagpost::epoch::Lock;
@@ -217,61 +218,73 @@ fn many_hold_all() {
 /// attempt comes. All attempts together have the budget, not each.
 #[test]
 fn attempts_share_a_budget() {
-    const MICROSECONDS: u64 = 24;
-    const HOLD: u32 = 12_000;
+    // Which attempts are too late, depends on how long the reader has the lock.
     for queued in [false, true] {
-        let chip = Chip {
-            memory_size: 16 << 10,
-            schedule: Schedule::Timed,
-            cores: 2,
-            ..Chip::default()
-        };
-        // ORDERING: Relaxed: cores are coroutines of one thread.
-        const RELAXED: Ordering = Ordering::Relaxed;
-        let done = AtomicU64::new(0);
-        let report = Sim::new(chip).run(|core| -> Result<(), Error> {
-            let mut arena = [0; 256];
-            let link = Mapped::start(core.clone(), Session::FIRST)?;
-            let world = World::start(link, &mut arena, Config::default())?;
-            let window = world.allocate::<u32>(1)?;
-            if world.rank() == TARGET {
-                // A rank that has another lock does not give way.
-                let other = window.lock_shared(Rank::new(1))?;
-                while done.load(RELAXED) == 0 {
-                    let lock = window.lock_shared(TARGET)?;
-                    core.spend(HOLD);
-                    lock.unlock()?;
-                }
-                other.unlock()?;
-                return world.barrier();
-            }
-            let budget = MICROSECONDS * core.hertz() / 1_000_000;
-            let limit = Budget::microseconds(MICROSECONDS);
-            let (mut late, begun) = (0, core.cycles());
-            for _ in 0..10 {
-                let lock = if queued {
-                    window.lock_queued_within(TARGET, limit)
-                } else {
-                    window.lock_exclusive_within(TARGET, limit)
-                };
-                match lock {
-                    Ok(lock) => lock.unlock()?,
-                    Err(unfinished) => {
-                        assert!(matches!(unfinished.error, Error::Timeout(_)));
-                        late += 1;
-                        drop(unfinished);
-                    }
-                }
-            }
-            let cycles = core.cycles() - begun;
-            println!("queued {queued}: {late} of 10 late, {cycles} cycles, budgets of {budget}");
-            assert!(late > 0, "nothing was waited for");
-            assert!(cycles < 11 * (budget + u64::from(HOLD)), "{cycles}");
-            done.store(1, RELAXED);
-            world.barrier()
-        });
-        report.assert_done();
+        let late: u32 = (4_000..16_000)
+            .step_by(1_000)
+            .map(|hold| attempts(queued, hold))
+            .sum();
+        assert!(late > 0, "queued {queued}: nothing was waited for");
     }
+}
+
+/// How many of ten attempts run out of their budget, where a reader holds the lock for so long.
+fn attempts(queued: bool, hold: u32) -> u32 {
+    const MICROSECONDS: u64 = 100;
+    let chip = Chip {
+        memory_size: 16 << 10,
+        schedule: Schedule::Timed,
+        cores: 2,
+        ..Chip::default()
+    };
+    // ORDERING: Relaxed: cores are coroutines of one thread.
+    const RELAXED: Ordering = Ordering::Relaxed;
+    let (done, all) = (AtomicU64::new(0), Cell::new(0));
+    let report = Sim::new(chip).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 256];
+        let link = Mapped::start(core.clone(), Session::FIRST)?;
+        let world = World::start(link, &mut arena, Config::default())?;
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == TARGET {
+            // A rank that has another lock does not give way.
+            let other = window.lock_shared(Rank::new(1))?;
+            while done.load(RELAXED) == 0 {
+                let lock = window.lock_shared(TARGET)?;
+                core.spend(hold);
+                lock.unlock()?;
+            }
+            other.unlock()?;
+            return world.barrier();
+        }
+        let budget = MICROSECONDS * core.hertz() / 1_000_000;
+        let limit = Budget::microseconds(MICROSECONDS);
+        let (mut late, begun) = (0, core.cycles());
+        for _ in 0..10 {
+            let lock = if queued {
+                window.lock_queued_within(TARGET, limit)
+            } else {
+                window.lock_exclusive_within(TARGET, limit)
+            };
+            match lock {
+                Ok(lock) => lock.unlock()?,
+                Err(unfinished) => {
+                    assert!(matches!(unfinished.error, Error::Timeout(_)));
+                    late += 1;
+                    drop(unfinished);
+                }
+            }
+        }
+        let cycles = core.cycles() - begun;
+        println!(
+            "queued {queued}, held {hold}: {late} of 10 late, {cycles} cycles, budgets of {budget}"
+        );
+        all.set(late);
+        assert!(cycles < 11 * (budget + u64::from(hold)), "{cycles}");
+        done.store(1, RELAXED);
+        world.barrier()
+    });
+    report.assert_done();
+    all.get()
 }
 
 /// A timeout of a lock of all pieces says how many ranks have exclusive locks; which ones, nothing

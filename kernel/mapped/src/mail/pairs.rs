@@ -389,7 +389,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         for (number, word) in (0..).zip(line.map(u32::from_le_bytes)) {
             if point!("mapped.pairs.whole", !here(word); else false) {
                 // Not here yet: it is what a waiting loop looks at.
-                self.polled.note(at.plus(u32::wrapping_mul(number, 4)), word);
+                self.polled
+                    .note(at.plus(u32::wrapping_mul(number, 4)), word);
                 return None;
             }
         }
