@@ -191,44 +191,18 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         self.under_way.get() == 0
     }
 
-    /// [`Fast::fast_amo`] of 4 bytes.
+    /// Where [`Fast::fast_amo`] finds an element of `bytes` bytes, after all that comes before it.
     #[inline(always)]
-    fn amo_word(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u32> {
-        let place = self.resolve(key, offset, 4).ok()?;
-        if !A::NATIVE || !place.is_multiple_of(4) {
-            return None;
-        }
-        let at = self.region_of(to).ok()?.at(place);
-        let native = |operation| A::atomic(&self.machine, at, operation);
-        self.before_changing().ok()?;
-        self.looked();
-        self.stored();
-        let old = match amo {
-            Amo::Read => Some(self.machine.load_u32(at)),
-            Amo::Add(value) => native(Amo::Add(value as u32)),
-            Amo::Or(value) => native(Amo::Or(value as u32)),
-            Amo::Swap(value) => native(Amo::Swap(value as u32)),
-            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
-                expected: expected as u32,
-                new: new as u32,
-            }),
-            Amo::And(_) | Amo::Xor(_) => None,
-        };
-        Some(self.changed(old?))
-    }
-
-    /// [`Fast::fast_amo`] of 8 bytes.
-    #[inline(always)]
-    fn amo_long(&self, to: Rank, key: Key, offset: u32, amo: Amo) -> Option<u64> {
-        let place = self.resolve(key, offset, 8).ok()?;
-        if !A::WIDE || !place.is_multiple_of(8) {
+    fn fast_at(&self, to: Rank, key: Key, offset: u32, bytes: u32) -> Option<Address> {
+        let place = self.resolve(key, offset, bytes as usize).ok()?;
+        if place & bytes.wrapping_sub(1) != 0 {
             return None;
         }
         let at = self.region_of(to).ok()?.at(place);
         self.before_changing().ok()?;
         self.looked();
         self.stored();
-        Some(self.changed(self.change_long(at, amo)?))
+        Some(at)
     }
 }
 
@@ -532,8 +506,15 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Fast
     #[inline(always)]
     fn fast_amo(&self, to: Rank, key: Key, offset: u32, amo: Amo, width: Width) -> Option<u64> {
         match width {
-            Width::Half => self.amo_word(to, key, offset, amo).map(u64::from),
-            Width::Whole => self.amo_long(to, key, offset, amo),
+            Width::Half if A::NATIVE => {
+                let at = self.fast_at(to, key, offset, 4)?;
+                Some(self.changed(self.change_short(at, amo)?).into())
+            }
+            Width::Whole if A::WIDE => {
+                let at = self.fast_at(to, key, offset, 8)?;
+                Some(self.changed(self.change_long(at, amo)?))
+            }
+            _ => None,
         }
     }
 

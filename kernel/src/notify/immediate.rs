@@ -73,10 +73,20 @@ impl Limits {
 
 /// [`Limits::unpack`], where a tag has so many bits.
 pub(crate) const fn unpack(tag_bits: u32, immediate: u32) -> Notification {
-    Notification {
-        source: Rank::new(immediate.wrapping_shr(WINDOW_BITS.wrapping_add(tag_bits)) as u16),
-        window: (immediate.wrapping_shr(tag_bits) & low_bits(WINDOW_BITS)) as u16,
-        tag: Tag(immediate & low_bits(tag_bits)),
+    Notification::of(
+        immediate.wrapping_shr(tag_bits),
+        immediate & low_bits(tag_bits),
+    )
+}
+
+impl Notification {
+    /// Source and window as one number, and a tag.
+    const fn of(high: u32, tag: u32) -> Self {
+        Self {
+            source: Rank::new(high.wrapping_shr(WINDOW_BITS) as u16),
+            window: (high & low_bits(WINDOW_BITS)) as u16,
+            tag: Tag(tag),
+        }
     }
 }
 

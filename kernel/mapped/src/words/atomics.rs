@@ -191,102 +191,74 @@ impl<M: Machine + NativeAtomics + Records> Atomics<M> for Native {
 impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     Mapped<M, A, PEERS, PIECES>
 {
-    /// Does `amo` to half a cell of `to`'s, natively.
-    pub(crate) fn change_half(&self, to: Rank, at: Address, amo: Amo) -> Result<u64, Refusal> {
+    /// Does `amo` to the word at `at`, if that is one operation of the machine. Its numbers have 4
+    /// bytes.
+    #[inline(always)]
+    pub(crate) fn change_short(&self, at: Address, amo: Amo) -> Option<u32> {
         let native = |operation| A::atomic(&self.machine, at, operation);
-        let old = match amo {
+        match amo {
             Amo::Read => Some(self.machine.load_u32(at)),
             Amo::Add(value) => native(Amo::Add(value as u32)),
             Amo::Or(value) => native(Amo::Or(value as u32)),
             Amo::Swap(value) => native(Amo::Swap(value as u32)),
-            Amo::CompareSwap { expected, new } => match u32::try_from(expected) {
-                Ok(old) => native(Amo::CompareSwap {
-                    expected: old,
-                    new: new as u32,
-                }),
-                // The cell never holds as much.
-                Err(_) => Some(self.machine.load_u32(at)),
-            },
+            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
+                expected: expected as u32,
+                new: new as u32,
+            }),
             Amo::And(_) | Amo::Xor(_) => None,
-        };
-        match old {
-            Some(old) => Ok(old.into()),
-            None => {
-                let new = |old: u32| amo.apply(old.into()) as u32;
-                Ok(self.change_word(to, at, new)?.into())
-            }
         }
     }
 
     /// Does `amo` to the aligned 8 bytes at `at`, if that is one operation of the machine.
     #[inline]
     pub(crate) fn change_long(&self, at: Address, amo: Amo) -> Option<u64> {
-        let native = |operation| A::atomic_long(&self.machine, at, operation);
         match amo {
-            Amo::Read => native(Amo::Add(0)),
-            Amo::Add(value) => native(Amo::Add(value)),
-            Amo::Or(value) => native(Amo::Or(value)),
-            Amo::Swap(value) => native(Amo::Swap(value)),
-            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap { expected, new }),
+            Amo::Read => A::atomic_long(&self.machine, at, Amo::Add(0)),
             Amo::And(_) | Amo::Xor(_) => None,
+            one => A::atomic_long(&self.machine, at, one),
         }
     }
 
-    /// Does `amo` to a whole cell of `to`'s, natively.
-    pub(crate) fn change_whole(&self, to: Rank, at: Address, amo: Amo) -> Result<u64, Refusal> {
-        match self.change_long(at, amo) {
-            Some(old) => Ok(old),
-            None => self.change_long_to(to, at, |old| amo.apply(old)),
-        }
-    }
-
-    /// Makes of the aligned 8 bytes at `at` of `to`'s what `new` says, natively; what they were.
-    pub(crate) fn change_long_to(
-        &self,
-        to: Rank,
-        at: Address,
-        mut new: impl FnMut(u64) -> u64,
-    ) -> Result<u64, Refusal> {
-        let read = A::atomic_long(&self.machine, at, Amo::Add(0));
-        let mut old = read.unwrap_or_default();
-        for _ in 0..ATTEMPTS {
-            let changed = new(old);
-            if changed == old {
-                return Ok(old);
-            }
-            let swap = Amo::CompareSwap {
-                expected: old,
-                new: changed,
-            };
-            match A::atomic_long(&self.machine, at, swap) {
-                Some(found) if found == old => return Ok(old),
-                Some(found) => old = found,
-                None => break,
-            }
-        }
-        self.polled.note_unknown();
-        // Others were quicker each time.
-        Err(Refusal::Locked(to))
-    }
-
-    /// Makes of a word of `to`'s what `new` says, natively; what it was.
+    /// Makes of the word at `at` of `to`'s what `new` says, natively; what it was.
     pub(crate) fn change_word(
         &self,
         to: Rank,
         at: Address,
-        mut new: impl FnMut(u32) -> u32,
+        new: impl FnMut(u32) -> u32,
     ) -> Result<u32, Refusal> {
-        let mut old = self.machine.load_u32(at);
+        let old = self.machine.load_u32(at);
+        self.exchange_until(to, old, new, |expected, new| {
+            A::atomic(&self.machine, at, Amo::CompareSwap { expected, new })
+        })
+    }
+
+    /// The same of the aligned 8 bytes at `at`.
+    pub(crate) fn change_two_words(
+        &self,
+        to: Rank,
+        at: Address,
+        new: impl FnMut(u64) -> u64,
+    ) -> Result<u64, Refusal> {
+        let old = A::atomic_long(&self.machine, at, Amo::Add(0));
+        self.exchange_until(to, old.unwrap_or_default(), new, |expected, new| {
+            A::atomic_long(&self.machine, at, Amo::CompareSwap { expected, new })
+        })
+    }
+
+    /// Compares and swaps until `old` is what is found.
+    fn exchange_until<T: Copy + PartialEq>(
+        &self,
+        to: Rank,
+        mut old: T,
+        mut new: impl FnMut(T) -> T,
+        swap: impl Fn(T, T) -> Option<T>,
+    ) -> Result<T, Refusal> {
         for _ in 0..ATTEMPTS {
             let changed = new(old);
             if changed == old {
                 return Ok(old);
             }
-            let swap = Amo::CompareSwap {
-                expected: old,
-                new: changed,
-            };
-            match A::atomic(&self.machine, at, swap) {
+            match swap(old, changed) {
                 Some(found) if found == old => return Ok(old),
                 Some(found) => old = found,
                 None => break,

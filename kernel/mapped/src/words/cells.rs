@@ -94,12 +94,25 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             (_, Width::Half) if A::NATIVE => {
                 self.looked();
                 self.stored();
-                Some(self.change_half(to, at, amo)?)
+                let new = |old: u32| amo.apply(old.into()) as u32;
+                let old = match amo {
+                    // The cell never holds as much.
+                    Amo::CompareSwap { expected, .. } if expected > u32::MAX.into() => {
+                        self.change_short(at, Amo::Read)
+                    }
+                    _ => self.change_short(at, amo),
+                };
+                Some(
+                    old.map_or_else(|| self.change_word(to, at, new), Ok)?
+                        .into(),
+                )
             }
             (_, Width::Whole) if A::WIDE => {
                 self.looked();
                 self.stored();
-                Some(self.change_whole(to, at, amo)?)
+                let new = |old| amo.apply(old);
+                let old = self.change_long(at, amo);
+                Some(old.map_or_else(|| self.change_two_words(to, at, new), Ok)?)
             }
             _ => None,
         };
@@ -161,7 +174,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 u64::from_le_bytes(bytes)
             };
             self.stored();
-            self.change_long_to(to, region.at(long), new)?;
+            self.change_two_words(to, region.at(long), new)?;
             return Ok(());
         }
         let held = self.lock(to, site!("mapped.cells.update.lock"))?;
