@@ -25,7 +25,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Arrival, Gone, Link, Op, Pending, Rank, Refusal, Step, point};
+use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, point};
 
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
@@ -235,7 +235,8 @@ impl<L: Link> World<'_, L> {
         }
         for _ in 0..STRANGE {
             let arrival = point!("world.next.progress", self.link().progress(aside); else None)?;
-            if !self.is_strange(arrival, like) {
+            let told = unpack(self.queue.tag_bits(), arrival.immediate);
+            if !self.is_strange(told, arrival.sender, like) {
                 return Some(arrival.immediate);
             }
         }
@@ -246,14 +247,11 @@ impl<L: Link> World<'_, L> {
 
     /// Whether no rank of this world sends such a notification: of a window that there is not, or
     /// in the name of a rank that there is not, or of another one.
-    fn is_strange(&self, arrival: Arrival, like: Option<u32>) -> bool {
-        let of = |immediate| unpack(self.queue.tag_bits(), immediate);
-        let Notification { source, window, .. } = of(arrival.immediate);
-        let named = |sender| sender == source;
-        let alike = like.is_some_and(|like| of(like).window == window);
-        !alike && self.windows.get() & bit(window) == 0
-            || self.check_rank(source).is_err()
-            || !arrival.sender.is_none_or(named)
+    fn is_strange(&self, told: Notification, sender: Option<Rank>, like: Option<u32>) -> bool {
+        like.is_none_or(|like| unpack(self.queue.tag_bits(), like).window != told.window)
+            && self.windows.get() & bit(told.window) == 0
+            || self.check_rank(told.source).is_err()
+            || sender.is_some_and(|sender| sender != told.source)
     }
 
     /// Tells the link that the program has called, and where. Each call that may access memory

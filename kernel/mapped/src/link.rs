@@ -470,7 +470,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
         match step {
             Step::Called(place) => self.machine.called(place),
             Step::Look => self.polled.look(&self.machine),
-            Step::Begin => self.polled.begin(),
+            Step::Begin => {
+                self.polled.forget();
+                self.polled.begin();
+            }
             Step::End => {
                 self.polled.looked();
                 self.machine.ended();

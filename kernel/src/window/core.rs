@@ -120,11 +120,13 @@ pub(crate) struct Lines {
 impl<L: Link> World<'_, L> {
     /// Whether there is such a rank.
     pub(crate) fn check_rank(&self, rank: Rank) -> Result<(), Error> {
-        let size = self.size();
-        if rank.get() < size {
+        if rank.get() < self.size() {
             Ok(())
         } else {
-            Err(Error::NoSuchRank { rank, size })
+            Err(Error::NoSuchRank {
+                rank,
+                size: self.size(),
+            })
         }
     }
 }

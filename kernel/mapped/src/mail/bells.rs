@@ -47,8 +47,8 @@ pub(crate) struct Bells {
     heard: [Cell<u32>; PAIRS / BELLS as usize],
     /// What was taken.
     answered: [Cell<u32>; PAIRS / BELLS as usize],
-    /// Where the two differ: a bit per rank, the first rank's the lowest. After an entry was taken
-    /// before its bell, a look at its ring may find nothing.
+    /// Where the two differ: a bit per rank, the first rank's the lowest. But not of a ring whose
+    /// entry was taken before its bell, until that is heard.
     rung: Cell<u64>,
     /// Which line is looked at next, where they take turns.
     turn: Cell<u16>,
@@ -181,7 +181,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
         let early = !aside && self.bells.early.replace(true);
         if early && let Some(immediate) = self.take_early(rings) {
-            self.bells.early.set(false);
             return Some(immediate);
         }
         self.listen(rings, aside);
@@ -196,7 +195,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     fn take_early(&self, rings: Region) -> Option<u32> {
         let left = self.bells.warm.get().checked_sub(1)?;
         self.bells.warm.set(left);
-        self.take_from(rings, self.sender.get())
+        let source = self.sender.get();
+        let immediate = self.take_from(rings, source)?;
+        // The bells of others come next: its own, which is under way, is none to look at before.
+        self.bells.early.set(false);
+        self.bells.rung.set(self.bells.rung.get() & !bit(source));
+        Some(immediate)
     }
 
     /// Takes the next entry of a ring whose bell was heard.

@@ -151,11 +151,7 @@ impl Peer {
 
     /// Something of the peer was taken. True if data for it are under way.
     pub(crate) fn hears(&self) -> bool {
-        let under_way = self.end.get() > 0;
-        if under_way {
-            self.heard.set(true);
-        }
-        under_way
+        (self.end.get() > 0).then(|| self.heard.set(true)).is_some()
     }
 
     /// How many lines were taken that the peer was not told of.

@@ -118,9 +118,13 @@ impl Polled {
         self.looked.set(true);
     }
 
-    /// A loop begins that polls all it waits for: what was noted before does not matter to it.
-    pub(crate) fn begin(&self) {
+    /// What was noted does not matter any more.
+    pub(crate) fn forget(&self) {
         self.count.set(0);
+    }
+
+    /// A loop begins that polls all it waits for.
+    pub(crate) fn begin(&self) {
         self.looked.set(false);
     }
 
