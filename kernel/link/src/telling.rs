@@ -73,7 +73,7 @@ pub trait Telling {
         op: &Op,
     ) -> Result<Option<u32>, Refusal>;
 
-    /// Takes the oldest immediate from this rank's queue, with its data in place.
+    /// Takes the oldest immediate from this rank's queue. Reads of this rank find its data.
     ///
     /// `aside`: this rank waits for something else, and calls turn by turn. Then the link may leave
     /// out places where an immediate can be, if each place has its turn, and if an immediate that

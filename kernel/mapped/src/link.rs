@@ -42,8 +42,8 @@ use crate::{
 /// * `PIECES`, 192 by default: how many pieces of a rank's memory, and of its message buffer, are
 ///   in use at a time. A window takes 3. More are refused: [`Refusal::TooManyPieces`].
 ///
-/// `cargo xtask bench stack`, on an x86-64 processor: a link of the default sizes takes 8,704
-/// bytes, one of 2 and 16 takes 1,920. A peer is 64 bytes, and a piece 16.
+/// `cargo xtask bench stack`, on an x86-64 processor: a link of the default sizes takes 8,960
+/// bytes, one of 2 and 16 takes 2,176. A peer is 64 bytes, and a piece 16.
 ///
 /// ```
 /// use flagpost_link::{Link as _, Refusal, Session};
@@ -168,8 +168,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
     }
 
-    /// Places what this rank has stored; false if inline payload is under way. `before_amo`: an
-    /// atomic operation of the machine follows.
+    /// Drains what this rank has stored; false if inline data are under way. `before_amo`: an atomic
+    /// operation of the machine follows.
     #[inline]
     fn has_settled(&self, before_amo: bool) -> bool {
         // DRAIN: stores that have arrived are in memory, which is where peers look.

@@ -5,7 +5,7 @@
 //! it tells next may look for them in the peer's memory. So before it tells others, and before it
 //! accesses memory of others itself, it waits until the peer says that they are placed. That takes
 //! no call of the peer where the data were short: the peer places these just after its answer. Else
-//! it takes the peer's next call that waits, tests, gets or tells.
+//! this rank asks, and the peer places them in its next call that waits, tests or attends.
 //!
 //! # Invariant
 //! I1. Who may know of data that are kept is their owner; or their producer, which has heard.

@@ -3,7 +3,7 @@
 //! Every rank has one ring per peer, which only that peer fills. So a producer needs no lock: it
 //! stores the entry, and each word of the entry says by itself that it has come
 //! ([`line`](mod@super::line)). Data of up to `DATA` bytes travel in the entry. Where the ring is
-//! in the message buffer, longer data follow in lines of their own. What does not fit into the room
+//! in the message buffer, and lines have 32 bytes, longer data follow in lines of their own. What does not fit into the room
 //! that there is, is sent in *parts*: entries for which nobody is notified, each with a place and
 //! data. The owner keeps the data ([`deferred`](crate::deferred)) and gives the lines back before
 //! the data are in memory.
@@ -34,8 +34,9 @@
 //! | `attend` | owner | the same for all entries that have come, taken or not; place the data |
 //! | `flush` | producer | if data are under way: load `head` until it says that they are placed |
 //!
-//! The owner tells `head` (both counts in one word, `counts`) when it places data, when three
-//! quarters of a ring were taken since, or half of it and nothing else is to do.
+//! The owner tells `head` (both counts in one word, `counts`) when it places data or attends, when
+//! three quarters of a ring were taken since, or half of the last sender's and nothing else is to
+//! do.
 //!
 //! # Source
 //! [NA] IV-C (a ring of line-sized entries, inline payload). Phases in the words replace a shared

@@ -9,7 +9,7 @@ use flagpost_link::Rank;
 
 use super::ring::FIRST;
 
-/// So many lines of a ring may be taken that are not placed: see [`counts`].
+/// So many lines of a ring may be read whose data are not placed: see [`counts`].
 pub(crate) const MOST_UNPLACED: u32 = (1 << 15) - 1;
 
 /// The word in which an owner tells a producer two tickets of its ring: all lines before `taken`

@@ -31,7 +31,7 @@
 //! # Invariants
 //! I1. A facing entry is stored only when its producer's earlier ones have all been taken. So it is
 //!     older than all that are in the ring.
-//! I2. As many entries are under way as a ring has, in both places together.
+//! I2. At most as many entries are under way as a ring has, in both places together.
 //! I3. A facing entry has a phase of its own, which changes with each use of it; those of the ring
 //!     change with its laps, and a lap counts what was stored in the ring.
 //! I4. Only who has changed the length to `CLAIMED` or `TAKEN` stores the data. An owner that
@@ -40,7 +40,7 @@
 //! # Steps
 //! | call | core | memory actions, in order |
 //! |---|---|---|
-//! | `put_immediate` | producer | drain; store the record (body; drain; first word) |
+//! | `put_immediate` | producer | store the record (body; drain; first word) |
 //! | `progress` | owner | load the first word; acquire; load the rest; claim; store the data; |
 //! | | | drain; store head |
 //! | `flush` | producer | if data are under way: load head, acquire; of each entry that is not |
