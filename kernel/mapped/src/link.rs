@@ -168,8 +168,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
     }
 
-    /// Drains what this rank has stored; false if inline data are under way. `before_amo`: an atomic
-    /// operation of the machine follows.
+    /// Drains what this rank has stored; false if inline data are under way. `before_amo`: an
+    /// atomic operation of the machine follows.
     #[inline]
     fn has_settled(&self, before_amo: bool) -> bool {
         // DRAIN: stores that have arrived are in memory, which is where peers look.

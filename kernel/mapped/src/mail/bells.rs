@@ -2,9 +2,10 @@
 //!
 //! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`] it looks
 //! at one byte per peer instead, 32 of them in a line: whoever stores an entry stores its *bell*
-//! after it, the lower 8 bits of the ticket after that entry. A ring whose bell differs from what was
-//! taken of it is looked at. So is the ring that was taken from last, since its next entry comes
-//! before its bell: but not twice before the bells, or one producer could keep all others waiting.
+//! after it, the lower 8 bits of the ticket after that entry. A ring whose bell differs from what
+//! was taken of it is looked at. So is the ring that was taken from last, since its next entry
+//! comes before its bell: but not twice before the bells, or one producer could keep all others
+//! waiting.
 //!
 //! # Guarantee
 //! G1. A ring in which there is an entry whose producer has told this rank anything since is found.

@@ -3,10 +3,10 @@
 //! Every rank has one ring per peer, which only that peer fills. So a producer needs no lock: it
 //! stores the entry, and each word of the entry says by itself that it has come
 //! ([`line`](mod@super::line)). Data of up to `DATA` bytes travel in the entry. Where the ring is
-//! in the message buffer, and lines have 32 bytes, longer data follow in lines of their own. What does not fit into the room
-//! that there is, is sent in *parts*: entries for which nobody is notified, each with a place and
-//! data. The owner keeps the data ([`deferred`](crate::deferred)) and gives the lines back before
-//! the data are in memory.
+//! in the message buffer, and lines have 32 bytes, longer data follow in lines of their own. What
+//! does not fit into the room that there is, is sent in *parts*: entries for which nobody is
+//! notified, each with a place and data. The owner keeps the data ([`deferred`](crate::deferred))
+//! and gives the lines back before the data are in memory.
 //!
 //! # Guarantee
 //! P1. Who takes a notification finds its data, by own reads; and the earlier puts of its producer
