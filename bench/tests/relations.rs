@@ -12,14 +12,14 @@ fn half(variant: Variant, bytes: usize, hops: u16) -> u64 {
     measured.unwrap_or_else(|report| panic!("{report}")).half()
 }
 
-/// 8 bytes to 4 KiB; 64 KiB are slower by a fifth at most. (On one tile the largest are not:
+/// 8 bytes to 4 KiB; 64 KiB are slower by 15 % at most. (On one tile the largest are not:
 /// `docs/results.md`.)
 #[test]
 fn notified_puts_are_not_slower_than_the_best_other_one() {
     for bytes in SIZES {
         let [notified, others @ ..] = Variant::ALL.map(|variant| half(variant, bytes, 1));
         let best = others.into_iter().min().unwrap();
-        let best = if bytes > 4096 { best * 6 / 5 } else { best };
+        let best = if bytes > 4096 { best * 23 / 20 } else { best };
         assert!(notified <= best, "{bytes} bytes: {notified}, not {best}");
     }
 }
