@@ -31,24 +31,24 @@
 //!
 //! fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 //!     let (me, size) = (world.rank(), world.size());
-//!     let (left, right) = ([me.prev(size)], [me.next(size)]);
+//!     let (left, right) = (me.prev(size), me.next(size));
 //!     let window = world.allocate::<u64>(2)?; // 2 elements on each rank, all zero
 //!
 //!     // A notified put: the data and their notification are one message.
 //!     let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
 //!     arrived.start()?;
 //!     world.barrier()?; // every rank is ready to receive
-//!     window.put_notify(right[0], 0, &[42], Tag(7))?;
-//!     assert_eq!(arrived.wait()?.source, left[0]);
+//!     window.put_notify(right, 0, &[42], Tag(7))?;
+//!     assert_eq!(arrived.wait()?.source, left);
 //!     assert_eq!(window.local().get(0)?, 42);
 //!
 //!     // An epoch: the target opens its piece, the origin says when its accesses are done.
-//!     let exposure = window.post(&left)?;
-//!     let access = window.start(&right)?;
-//!     access.put(right[0], 1, &[u64::from(me.get())])?;
+//!     let exposure = window.post([left])?;
+//!     let access = window.start([right])?;
+//!     access.put(right, 1, &[u64::from(me.get())])?;
 //!     access.complete()?;
 //!     exposure.wait()?;
-//!     assert_eq!(window.local().get(1)?, u64::from(left[0].get()));
+//!     assert_eq!(window.local().get(1)?, u64::from(left.get()));
 //!     Ok(())
 //! }
 //!

@@ -89,10 +89,9 @@ pub(crate) fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> 
     if let Err(late) = epoch.fence(assert)?.end_within(budget()) {
         late.handle.go_on()?;
     }
-    let origins = [rank()];
-    let origins = window.world().group(&origins)?;
     window.fence(assert)?.end()?;
-    let exposure = window.post_range(index()..index(), &origins)?;
+    let exposure = window.post_range(index()..index(), [rank(), rank()])?;
+    window.start([rank()])?.complete()?;
     exposure.wait()
 }
 

@@ -185,8 +185,7 @@ fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
 /// put stays.
 pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let memory = world.reserve(2 * L::LINE as usize + 48 + 24 * 3 + 5)?;
     let (base, bytes, unit) = offer::<L>(me);
     let mine = 1000 + u32::from(me.get());
@@ -202,32 +201,32 @@ pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("length", window.len_of(rank)? as u64, len as u64)?;
     }
     check("own first", window.local().get(0)?, mine)?;
-    let last = window.len_of(next[0])? - 1;
+    let last = window.len_of(next)? - 1;
     for epoch in 1..=2_u32 {
-        let exposure = window.post(&origins)?;
-        let access = window.start(&targets)?;
+        let exposure = window.post([prev])?;
+        let access = window.start([next])?;
         let mut seen = [0; 2];
-        access.get(next[0], 0, &mut seen)?;
-        let first = 1000 + u32::from(next[0].get());
+        access.get(next, 0, &mut seen)?;
+        let first = 1000 + u32::from(next.get());
         check("peer's first", seen[0], first)?;
         check("peer's second", seen[1], first + 1)?;
-        access.put(next[0], last, &[mine + epoch])?;
-        let (_, bytes, unit) = offer::<L>(next[0]);
+        access.put(next, last, &[mine + epoch])?;
+        let (_, bytes, unit) = offer::<L>(next);
         let beyond = Error::OutOfRange {
             end: last as u64 + 2,
             len: (bytes / unit) as u64,
         };
-        refuses("beyond", access.put(next[0], last + 1, &[1]), beyond)?;
+        refuses("beyond", access.put(next, last + 1, &[1]), beyond)?;
         access.complete()?;
         exposure.wait()?;
-        let from = 1000 + u32::from(prev[0].get()) + epoch;
+        let from = 1000 + u32::from(prev.get()) + epoch;
         check("put", window.local().get(window.len() - 1)?, from)?;
     }
     window.free()?;
     let place = base + unit * ((bytes - 4) / unit);
     let (mut word, mut behind) = ([0_u32], [0_u8; 5]);
     memory.read(place, &mut word)?;
-    check("stays", word[0], 1000 + u32::from(prev[0].get()) + 2)?;
+    check("stays", word[0], 1000 + u32::from(prev.get()) + 2)?;
     memory.read(base + bytes, &mut behind)?;
     check("behind the piece", behind == [0xEE; 5], true)?;
     Ok(memory.release()?)
@@ -527,8 +526,7 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
     strategy: impl Fn() -> S::Options,
 ) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let from = |rank: Rank| 100 * (u32::from(rank.get()) + 1);
     let (range, unit) = laid_out::<L>(me);
     for model in [Model::Separate, Model::Unified] {
@@ -546,34 +544,34 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
             // Are old once they are put.
             local.get(7)?;
             local.get(11)?;
-            let exposure = window.post_range(8..12, &origins)?;
+            let exposure = window.post_range(8..12, [prev])?;
             match (local.set(10, round), model) {
                 (Err(Error::Exposed), Model::Separate) | (Ok(()), Model::Unified) => {}
                 (Err(other), _) => return Err(other.into()),
                 (Ok(()), _) => return Err(NO_ERROR),
             }
-            let access = window.start(&targets)?;
+            let access = window.start([next])?;
             let mut seen = [0];
-            access.get(next[0], 9, &mut seen)?;
-            check("a store of the next", seen[0], from(next[0]) + round)?;
-            access.put(next[0], 11, &[from(me) + round])?;
+            access.get(next, 9, &mut seen)?;
+            check("a store of the next", seen[0], from(next) + round)?;
+            access.put(next, 11, &[from(me) + round])?;
             access.complete()?;
             exposure.wait()?;
-            check("put", local.get(11)?, from(prev[0]) + round)?;
-            let mut request = window.expect(4..8, prev[0], Tag(1), 1)?;
+            check("put", local.get(11)?, from(prev) + round)?;
+            let mut request = window.expect(4..8, prev, Tag(1), 1)?;
             request.start()?;
-            window.put_notify(next[0], 7, &[from(me) + 10 * round], Tag(1))?;
+            window.put_notify(next, 7, &[from(me) + 10 * round], Tag(1))?;
             request.wait()?;
-            check("notified", local.get(7)?, from(prev[0]) + 10 * round)?;
+            check("notified", local.get(7)?, from(prev) + 10 * round)?;
             world.barrier()?;
         }
         if L::DIRECT && model == Model::Unified {
-            let (own, peer) = (window.peer(me)?, window.peer(next[0])?);
+            let (own, peer) = (window.peer(me)?, window.peer(next)?);
             peer.set(13, from(me))?;
             own.set(12, from(me) + 1)?;
             world.barrier()?;
-            check("set by a peer", local.get(13)?, from(prev[0]))?;
-            check("set by its owner", peer.get(12)?, from(next[0]) + 1)?;
+            check("set by a peer", local.get(13)?, from(prev))?;
+            check("set by its owner", peer.get(12)?, from(next) + 1)?;
         }
         world.barrier()?;
         window.free()?;
@@ -581,7 +579,7 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
         memory.read(range.start - 4, &mut around[0])?;
         memory.read(range.end, &mut around[1])?;
         memory.read(range.start + 11 * unit, &mut around[2])?;
-        let expected = [[7], [8], [from(prev[0]) + 3]];
+        let expected = [[7], [8], [from(prev) + 3]];
         check("around it, and in it", around == expected, true)?;
     }
     Ok(())

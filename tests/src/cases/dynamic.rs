@@ -45,11 +45,10 @@ pub(super) fn epoch<'w, L: Link, S: Strategy<'w, L>>(
 ) -> Result<(), Failure> {
     let world = window.window().world();
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let exposure = window.window().post(&origins)?;
-    let open = window.window().start(&targets)?;
-    access(&open, next[0])?;
+    let (next, prev) = (me.next(size), me.prev(size));
+    let exposure = window.window().post([prev])?;
+    let open = window.window().start([next])?;
+    access(&open, next)?;
     open.complete()?;
     Ok(exposure.wait()?)
 }

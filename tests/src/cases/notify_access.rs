@@ -205,17 +205,16 @@ pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// Notified accesses beside those of an epoch, to the same window.
 pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u64>(24)?;
     for round in 1..=2_u64 {
-        let exposure = window.post(&origins)?;
-        let access = window.start(&targets)?;
-        access.put(next[0], 0, &[round; 8])?;
-        window.accumulate_notify(next[0], 16, &[round], Operation::SUM, Tag(1))?;
-        access.put(next[0], 8, &[round; 8])?;
+        let exposure = window.post([prev])?;
+        let access = window.start([next])?;
+        access.put(next, 0, &[round; 8])?;
+        window.accumulate_notify(next, 16, &[round], Operation::SUM, Tag(1))?;
+        access.put(next, 8, &[round; 8])?;
         // What is told of is seen, and so is what was put before.
-        told(&window, 0..24, prev[0], 1)?;
+        told(&window, 0..24, prev, 1)?;
         check("put before", window.local().get(7)?, round)?;
         let sum = round * (round + 1) / 2;
         check("told of", window.local().get(16)?, sum)?;

@@ -334,24 +334,23 @@ pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// in the cache.
 pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let line = L::LINE as usize;
     let window = world.allocate::<u8>(3 * line)?;
-    let mut told = window.expect(0..line + 1, prev[0], Tag(1), 1)?;
+    let mut told = window.expect(0..line + 1, prev, Tag(1), 1)?;
     let local = window.local();
     for round in 1..=2 * ROUNDS as u8 {
         local.set(line + 1, round)?;
         check("before", local.get(line)?, 2 * (round - 1))?;
         told.start()?;
         world.barrier()?;
-        window.put_notify(next[0], line, &[2 * round - 1], Tag(1))?;
+        window.put_notify(next, line, &[2 * round - 1], Tag(1))?;
         told.wait()?;
         check("expected", local.get(line)?, 2 * round - 1)?;
         world.barrier()?;
-        let exposure = window.post_range(0..line + 1, &origins)?;
-        let access = window.start(&targets)?;
-        access.put(next[0], line, &[2 * round])?;
+        let exposure = window.post_range(0..line + 1, [prev])?;
+        let access = window.start([next])?;
+        access.put(next, line, &[2 * round])?;
         access.complete()?;
         exposure.wait()?;
         check("exposed", local.get(line)?, 2 * round)?;
