@@ -10,7 +10,7 @@ fn main() {}
 
 #[cfg(all(target_os = "none", target_arch = "x86"))]
 mod image {
-    use flagpost::{Config, Error, Rma as _, Session, Source, Tag, World};
+    use flagpost::{Config, Error, Rma as _, Session, Tag, World};
     use flagpost_hal::Topology;
     use flagpost_mapped::Mapped;
     use flagpost_scc::silicon::Silicon;
@@ -41,7 +41,7 @@ mod image {
         let (me, size) = (world.rank(), world.size());
         let (left, right) = (me.prev(size), me.next(size));
         let window = world.allocate::<u64>(2)?;
-        let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+        let mut arrived = window.expect(0..1, Tag(7))?;
         arrived.start()?;
         window.put_notify(right, 0, &[scc.fpga().time()], Tag(7))?;
         arrived.wait()?;

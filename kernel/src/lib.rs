@@ -35,7 +35,7 @@
 //!     let window = world.allocate::<u64>(2)?; // 2 elements on each rank, all zero
 //!
 //!     // A notified put: the data and their notification are one message.
-//!     let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+//!     let mut arrived = window.expect(0..1, Tag(7))?;
 //!     arrived.start()?;
 //!     world.barrier()?; // every rank is ready to receive
 //!     window.put_notify(right, 0, &[42], Tag(7))?;

@@ -399,7 +399,10 @@ fn notified(cores: u16, puts: usize, words: usize) -> [u64; 4] {
                 }
             }
             if world.rank() == target && puts > 0 {
-                let mut all = window.expect(0..WORDS, Rank::new(1), Tag(1), puts as u16)?;
+                let mut all = window
+                    .expect(0..WORDS, Tag(1))?
+                    .from(Rank::new(1))?
+                    .times(puts as u16)?;
                 all.start()?;
                 all.wait()?;
             }

@@ -71,8 +71,7 @@ fn places_do_not_wrap_round() {
             assert!(is_outside(window.local().get(at)), "local {at}");
             assert!(is_outside(window.local().set(at, 1)), "local {at}");
             assert!(
-                is_outside(window.expect(at..at.saturating_add(1), next, Tag(1), 1))
-                    || at == usize::MAX
+                is_outside(window.expect(at..at.saturating_add(1), Tag(1))) || at == usize::MAX
             );
             // From a place that there is, further than there is.
             let strided = |stride| Layout::Vector {
@@ -291,7 +290,7 @@ fn one_more_than_a_table_holds_is_refused() {
         let next = world.rank().next(world.size());
         let mut requests = Vec::new();
         for at in 0..=MAX {
-            requests.push(window.expect(at..at + 1, next, Tag(at as u32), 1)?);
+            requests.push(window.expect(at..at + 1, Tag(at as u32))?.from(next)?);
         }
         let (last, others) = requests.split_last_mut().expect("one more");
         for request in &mut *others {
@@ -317,10 +316,10 @@ fn one_more_than_a_table_holds_is_refused() {
         let refused = Some(Error::TagTooLarge { max });
         for tag in [max + 1, u32::MAX] {
             assert_eq!(window.notify(next, Tag(tag)).err(), refused);
-            assert_eq!(window.expect(0..0, next, Tag(tag), 1).err(), refused);
+            assert_eq!(window.expect(0..0, Tag(tag)).err(), refused);
             assert_eq!(window.probe(next, Tag(tag)).err(), refused);
         }
-        let mut last = window.expect(0..0, world.rank().prev(3), Tag(max), 1)?;
+        let mut last = window.expect(0..0, Tag(max))?.from(world.rank().prev(3))?;
         last.start()?;
         window.notify(next, Tag(max))?;
         assert_eq!(last.wait()?.tag, Tag(max));
@@ -350,7 +349,7 @@ fn one_rank_more_than_a_power_of_two() {
             let world = World::start(link, &mut arena, WorldConfig::default())?;
             let (me, size) = (world.rank(), world.size());
             let window = world.allocate::<u32>(1)?;
-            let mut arrived = window.expect(0..1, me.prev(size), Tag(1), 1)?;
+            let mut arrived = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
             arrived.start()?;
             window.put_notify(me.next(size), 0, &[me.get().into()], Tag(1))?;
             arrived.wait()?;

@@ -166,7 +166,7 @@ fn memory_that_is_detached_has_what_came_in_each_line() {
         let exposure = window.window().post(&group)?;
         let access = window.window().start(&group)?;
         let hear = |from| {
-            let mut heard = told.expect(0..0, from, Tag(1), 1)?;
+            let mut heard = told.expect(0..0, Tag(1))?.from(from)?;
             heard.start()?;
             heard.wait()
         };

@@ -93,7 +93,7 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         check("lock_shared", error(window.lock_shared(to)));
         check("lock_exclusive", error(window.lock_exclusive(to)));
         check("lock_queued", error(window.lock_queued(to)));
-        check("expect", error(window.expect(0..1, to, Tag(1), 1)));
+        check("expect", error(window.expect(0..1, Tag(1))?.from(to)));
         check("probe", error(window.probe(to, Tag(1))));
         let notices: [Notice; 3] = [Tag(1).into(), Counter(0).into(), Signal::add(0, 1).into()];
         let (mut into, sum) = ([0], Operation::SUM);

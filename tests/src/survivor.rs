@@ -43,7 +43,7 @@ pub fn polls<L: Link>(
         window.notify(SURVIVOR, Counter(0))?;
         events.post(SURVIVOR, 0)?;
         world.barrier()?;
-        let mut ready = window.expect(0..0, SURVIVOR, Tag(9), 1)?;
+        let mut ready = window.expect(0..0, Tag(9))?.from(SURVIVOR)?;
         ready.start()?;
         ready.wait()?;
         lose();
@@ -70,7 +70,7 @@ pub fn polls<L: Link>(
     };
     let drained = |found: bool| if found { Err(Error::CountZero) } else { Ok(()) };
 
-    let mut request = window.expect(0..0, LOST, Tag(1), 1)?;
+    let mut request = window.expect(0..0, Tag(1))?.from(LOST)?;
     request.start()?;
     check("what has arrived, by test", request.test()?.is_some(), true)?;
     request.start()?;
@@ -78,7 +78,7 @@ pub fn polls<L: Link>(
     let probe = |tag| window.probe(LOST, Tag(tag));
     check("what has arrived, by probe", probe(2)?.is_some(), true)?;
     told("probe", &mut || drained(probe(4)?.is_some()))?;
-    let mut requests = [window.expect(0..0, LOST, Tag(3), 1)?];
+    let mut requests = [window.expect(0..0, Tag(3))?.from(LOST)?];
     requests[0].start()?;
     let found = test_any(&mut requests)?;
     check("what has arrived, by test_any", found.is_some(), true)?;

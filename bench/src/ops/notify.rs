@@ -28,7 +28,7 @@ impl Stage<'_, '_> {
             _ => (OWN, PEER),
         };
         if self.world.rank() == requests {
-            let mut request = window.expect(0..self.data.len(), puts, TAG, 1)?;
+            let mut request = window.expect(0..self.data.len(), TAG)?.from(puts)?;
             if part == "cancel" {
                 request.start()?;
                 self.mark(true, || request.cancel())?;

@@ -27,7 +27,7 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let window = world.allocate::<u64>(64)?;
 
     // Data and notification, one message.
-    let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+    let mut arrived = window.expect(0..1, Tag(7))?;
     arrived.start()?;
     window.put_notify(right, 0, &[42 + u64::from(me.get())], Tag(7))?;
     let status = arrived.wait()?;

@@ -20,7 +20,7 @@
 //! signals are words at the target ([`counters`], [`signals`]); [`events`] are words of their own.
 //! ```text
 //!   origin                                  target
-//!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, source, tag, count)?
+//!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, tag)?
 //!                                           loop { r.start()?; … r.wait()? … }
 //! ```
 //! A request is persistent: made once, started for each use. It is 32 bytes, owned by the user, and
@@ -78,6 +78,7 @@ pub mod access;
 mod awaited;
 pub mod counters;
 pub mod events;
+mod expect;
 pub(crate) mod immediate;
 pub mod notice;
 pub(crate) mod queue;
@@ -88,10 +89,11 @@ mod threshold;
 
 pub(crate) use counters::Counters;
 pub use events::{Bound, EventPost, Events};
+pub use expect::{Source, Status, TagFilter};
 pub use immediate::Limits;
 pub(crate) use immediate::Notification;
 pub use notice::{Change, Counter, Notice, Signal};
-pub use request::{Request, Source, Status, TagFilter};
+pub use request::Request;
 pub use several::{test_any, wait_all, wait_any};
 pub use signals::Compare;
 pub use threshold::{CountRequest, test_any_count, wait_all_count, wait_any_count};

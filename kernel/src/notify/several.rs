@@ -23,13 +23,13 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 /// # Example
 /// ```
 /// # flagpost_guide::simulate(2, |world| {
-/// use flagpost::{Source, Tag, notify::test_any};
+/// use flagpost::{Tag, notify::test_any};
 ///
 /// let window = world.allocate::<u32>(2)?;
 /// let next = world.rank().next(world.size());
 /// let mut requests = [
-///     window.expect(0..1, Source::Any, Tag(0), 1)?,
-///     window.expect(1..2, Source::Any, Tag(1), 1)?,
+///     window.expect(0..1, Tag(0))?,
+///     window.expect(1..2, Tag(1))?,
 /// ];
 /// for request in &mut requests {
 ///     request.start()?;

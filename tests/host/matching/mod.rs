@@ -116,7 +116,8 @@ impl<'r, L: Link> Receiver<'r, '_, L> {
 
     fn request(&self, wanted: &Wanted) -> Result<Request<'r, L>, Error> {
         let Wanted { filter, count } = wanted;
-        self.windows[filter.window].expect(0..0, source(filter), tag(filter), *count)
+        let request = self.windows[filter.window].expect(0..0, tag(filter))?;
+        request.from(source(filter))?.times(*count)
     }
 
     fn call(

@@ -13,8 +13,8 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
     window.put_notify(rank(), index(), &[1; 20], Tag(any()))?;
     let range = index()..index();
-    let mut one = window.expect(range.clone(), rank(), Tag(any()), any() as u16)?;
-    let mut other = window.expect(range, Source::Any, TagFilter::Any, any() as u16)?;
+    let mut one = window.expect(range.clone(), Tag(any()))?.from(rank())?.times(any() as u16)?;
+    let mut other = window.expect(range, TagFilter::Any)?.times(any() as u16)?;
     one.start()?;
     other.start()?;
     if other.test()?.is_none() {

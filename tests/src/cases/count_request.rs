@@ -2,8 +2,7 @@
 //! that run out.
 
 use flagpost::{
-    Compare, Counter, Error, Link, Rank, Signal, Source, Tag, TagFilter, Unfinished, Waiting,
-    World,
+    Compare, Counter, Error, Link, Rank, Signal, Tag, TagFilter, Unfinished, Waiting, World,
     notify::{test_any_count, wait_all_count, wait_any_count},
 };
 
@@ -278,13 +277,16 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     }
                 }
             }
-            let mut all = window.expect(0..1, SECOND, TagFilter::Any, MANY as u16)?;
+            let mut all = window
+                .expect(0..1, TagFilter::Any)?
+                .from(SECOND)?
+                .times(MANY as u16)?;
             all.start()?;
             check("in order", all.wait()?.tag.0, MANY)?;
         }
         world.barrier()?;
     }
-    let mut rest = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    let mut rest = window.expect(0..0, TagFilter::Any)?;
     rest.start()?;
     check("nothing is left", rest.test()?.is_none(), true)
 }

@@ -8,8 +8,8 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{
-    Budget, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Source, Tag,
-    TagFilter, Unfinished, World, rma::Operation,
+    Budget, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Tag, TagFilter,
+    Unfinished, World, rma::Operation,
 };
 use flagpost_link::{Op, Place};
 
@@ -76,7 +76,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         free_unmatched(first, 2)?;
         let second = world.allocate::<u32>(8)?;
         second.put_notify(next, 5, &[round], Tag(1))?;
-        let mut any = second.expect(0..8, Source::Any, TagFilter::Any, 1)?;
+        let mut any = second.expect(0..8, TagFilter::Any)?;
         any.start()?;
         any.wait()?;
         let mut seen = [1; 8];
@@ -105,7 +105,10 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let group = [me];
     let closed = handle.start(&world.group(&group)?).err();
     check("no epochs", closed == Some(Error::EpochAbandoned), true)?;
-    let mut all = other.expect(0..0, me.prev(size), Tag(2), sent)?;
+    let mut all = other
+        .expect(0..0, Tag(2))?
+        .from(me.prev(size))?
+        .times(sent)?;
     all.start()?;
     all.wait()?;
     handle.free()?;
@@ -253,7 +256,7 @@ pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Fail
         let window = world.create::<u32>(&memory, 0..bytes, 4)?;
         window.put_notify(next, matched, &[100 + round], Tag(1))?;
         world.barrier()?; // it has arrived
-        let mut request = window.expect(0..2, Source::Any, Tag(1), 1)?;
+        let mut request = window.expect(0..2, Tag(1))?;
         request.start()?;
         request.wait()?;
         check("put", window.local().get(matched)?, 100 + round)?;
@@ -299,7 +302,7 @@ pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
     let window = world.create::<u32>(&memory, 0..64, 1)?;
     // Who puts all of a range puts its elements one behind the other, past the place of the last.
     let me = world.rank();
-    let mut all = window.expect(0..16, me, Tag(1), 1)?;
+    let mut all = window.expect(0..16, Tag(1))?.from(me)?;
     all.start()?;
     refuses("own store", window.local().set(40, 1), Error::Exposed)?;
     window.notify(me, Tag(1))?;
@@ -393,7 +396,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     )?;
     let beyond = Error::OutOfRange { end: 26, len: 25 };
     refuses("beyond", window.local().set(25, 1), beyond)?;
-    let mut pending = window.expect(0..1, Source::Any, Tag(1), 1)?;
+    let mut pending = window.expect(0..1, Tag(1))?;
     pending.start()?;
     let Err(Unfinished { error, .. }) = window.free_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
@@ -558,7 +561,7 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
             access.complete()?;
             exposure.wait()?;
             check("put", local.get(11)?, from(prev) + round)?;
-            let mut request = window.expect(4..8, prev, Tag(1), 1)?;
+            let mut request = window.expect(4..8, Tag(1))?.from(prev)?;
             request.start()?;
             window.put_notify(next, 7, &[from(me) + 10 * round], Tag(1))?;
             request.wait()?;

@@ -250,12 +250,10 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     let (owners, origins) = (world.group(&only_owner)?, world.group(&only_origin)?);
     let words = world.allocate::<u64>(1)?;
     let window = world.dynamic(options(validation))?;
-    let mut word = words.expect(
-        0..1,
-        if world.rank() == owner { origin } else { owner },
-        Tag(1),
-        1,
-    )?;
+    let mut word =
+        words
+            .expect(0..1, Tag(1))?
+            .from(if world.rank() == owner { origin } else { owner })?;
     match world.rank().get() {
         0 => {
             let memory = world.reserve(64)?;

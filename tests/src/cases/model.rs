@@ -66,7 +66,7 @@ pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         access.put(next, 3, &[from(me)])?;
         window.put_notify(next, 0, &[], Tag(1))?;
         // Who hears of the put sees it: no epoch need end for it.
-        let mut told = window.expect(0..0, prev, Tag(1), 1)?;
+        let mut told = window.expect(0..0, Tag(1))?.from(prev)?;
         told.start()?;
         told.wait()?;
         check("put, before the end", local.get(3)?, from(prev))?;
@@ -86,7 +86,7 @@ pub(super) fn unified_notify<L: Link>(world: &World<'_, L>) -> Result<(), Failur
     let window = world.allocate_with::<u32, EpochSlots<'_>>(3, Model::Unified)?;
     let local = window.local();
     for round in 1..=3_u32 {
-        let mut request = window.expect(0..3, me.prev(size), Tag(2), 1)?;
+        let mut request = window.expect(0..3, Tag(2))?.from(me.prev(size))?;
         request.start()?;
         local.set(1, round)?;
         window.put_notify(me.next(size), 0, &[round], Tag(2))?;

@@ -365,7 +365,7 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
     let window = world.allocate_with::<u64, S>(1, options)?;
-    let mut all = window.expect(0..0, origin, Tag(1), many)?;
+    let mut all = window.expect(0..0, Tag(1))?.from(origin)?.times(many)?;
     for with_test in [false, true] {
         if me == origin {
             let access = window.start(&targets)?;
