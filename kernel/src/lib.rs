@@ -77,6 +77,8 @@
 //!        ├─ get_notify, accumulate_notify, … any access that tells its target, no epoch
 //!        ├─ expect → Request: start, test, wait     matching notifications
 //!        └─ set_num_notify → notify_value, expect_count, signal_wait_until     counters, signals
+//!
+//!   test_any, wait_any, wait_all ── several requests, of any kinds: Complete
 //! ```
 //!
 //! # Rules
@@ -120,6 +122,7 @@ macro_rules! called {
 mod arena;
 mod budget;
 mod collective;
+mod complete;
 pub mod epoch;
 mod error;
 mod fast;
@@ -140,6 +143,7 @@ pub mod prelude {
 }
 
 pub use budget::Budget;
+pub use complete::{Complete, test_any, wait_all, wait_any};
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, Session, VectorLink};

@@ -378,7 +378,7 @@ fn waits_for_a_rank_that_has_left_end_with_its_name() {
         left(request.wait(), gone);
         left(request.test(), gone);
         left(window.probe(gone, Tag(2)), gone);
-        left(flagpost::notify::wait_all(&mut [request]), gone);
+        left(flagpost::wait_all(&mut [request]), gone);
         let ranks = [gone];
         let group = world.group(&ranks)?;
         let mut exposure = window.post(&group)?;
@@ -419,7 +419,7 @@ fn a_lock_names_its_holder_that_has_left() {
 /// A wait that any rank can end goes on as long as there is another one.
 #[test]
 fn a_wait_for_any_rank_ends_with_the_last_one() {
-    use flagpost::{TagFilter, notify::wait_any};
+    use flagpost::{TagFilter, wait_any};
     let [waiter, first, second] = [0, 1, 2].map(Rank::new);
     leave(3, |world| {
         let window = world.allocate::<u32>(4)?;
@@ -436,8 +436,8 @@ fn a_wait_for_any_rank_ends_with_the_last_one() {
             window.expect(0..0, Tag(1))?.from(second)?,
         ];
         both.iter_mut().try_for_each(flagpost::Request::start)?;
-        let found = wait_any(&mut both)?.map(|(index, status)| (index, status.source));
-        assert_eq!(found, Some((1, second)));
+        assert_eq!(wait_any(&mut both)?, Some(1));
+        assert_eq!(both[1].status().map(|status| status.source), Some(second));
         let mut any = window.expect(0..0, TagFilter::Any)?;
         any.start()?;
         left(any.wait(), first);

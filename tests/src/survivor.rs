@@ -5,8 +5,8 @@
 
 use flagpost::{
     Counter, Error, Link, Model, Options, Rank, Rma as _, Tag, World,
-    notify::{test_any, test_any_count},
     rma::{Layout, Operation, Scatter},
+    test_any,
 };
 
 use crate::{Failure, context::check};
@@ -117,8 +117,8 @@ pub fn polls<L: Link>(
         drained(more.test()?.is_some())
     })?;
     let mut counts = [more];
-    let mut any = || drained(test_any_count(&mut counts)?.is_some());
-    told("test_any_count", &mut any)?;
+    let mut any = || drained(test_any(&mut counts)?.is_some());
+    told("test_any of a counter", &mut any)?;
     let mut reset = || window.reset_notify_value(0).map(drop);
     told("reset_notify_value", &mut reset)?;
 

@@ -9,7 +9,7 @@
     reason = "what accesses give back, to go on with"
 )]
 
-use flagpost::{Compare, Counter, Signal, Tag, notify::wait_any, rma::Operation};
+use flagpost::{Compare, Counter, Signal, Tag, rma::Operation, wait_any};
 
 use super::{OWN, PEER, Stage};
 use crate::Failure;

@@ -91,7 +91,7 @@
 //! Cases `counters.*` and `small.counter*`; counts in `tests/host/counts.rs`.
 //!
 //! [IntelMPI]: crate#sources
-//! [`wait_any`]: super::wait_any_count
+//! [`wait_any`]: crate::wait_any
 //! [`CountRequest`]: super::CountRequest
 //! [`CountRequest::test`]: super::CountRequest::test
 //! [`CountRequest::wait`]: super::CountRequest::wait

@@ -145,7 +145,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         request
             .world
             .wait()
-            .once(&mut request, find, |request| request.late(1))
+            .once(&mut request, find, |request| request.missing(1))
     }
 
     /// Drops the notifications of this window that have arrived and that no request has matched,

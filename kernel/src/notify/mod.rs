@@ -25,8 +25,9 @@
 //! ```
 //! A request is persistent: made once, started for each use. It is 32 bytes, owned by the user, and
 //! there is no list of requests: a notification waits in the unexpected queue until a request asks.
-//! [`test_any`], [`wait_any`] and [`wait_all`] ask for several; [`probe`](crate::Window::probe)
-//! looks without matching.
+//! [`test_any`](crate::test_any), [`wait_any`](crate::wait_any) and
+//! [`wait_all`](crate::wait_all) ask for several; [`probe`](crate::Window::probe) looks without
+//! matching.
 //!
 //! # Steps
 //! | call         | core   | in order                                                             |
@@ -83,7 +84,6 @@ pub(crate) mod immediate;
 pub mod notice;
 pub(crate) mod queue;
 mod request;
-mod several;
 pub mod signals;
 mod threshold;
 
@@ -94,9 +94,8 @@ pub use immediate::Limits;
 pub(crate) use immediate::Notification;
 pub use notice::{Change, Counter, Notice, Signal};
 pub use request::Request;
-pub use several::{test_any, wait_all, wait_any};
 pub use signals::Compare;
-pub use threshold::{CountRequest, test_any_count, wait_all_count, wait_any_count};
+pub use threshold::CountRequest;
 
 /// What a notification is about: a number that origin and target agree on, up to
 /// [`Limits::tag`](crate::Limits).

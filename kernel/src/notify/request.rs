@@ -16,7 +16,9 @@ use super::{
     immediate::{unpack, wildcards},
 };
 use crate::{
-    Budget, Error, Missing, Timeout, Waiting, World, fast,
+    Budget, Error, Missing, Timeout, Waiting, World,
+    complete::{Complete, Sealed},
+    fast,
     window::{Core, Lines},
 };
 
@@ -192,10 +194,10 @@ impl<'r, L: Link> Request<'r, L> {
         let world = self.world;
         world
             .wait()
-            .once(self, Self::test_all, |this| this.late(this.left()))
+            .once(self, Self::test_all, |this| this.missing(this.left()))
     }
 
-    pub(super) fn late(&self, left: u32) -> Timeout {
+    pub(super) fn missing(&self, left: u32) -> Timeout {
         Timeout {
             waiting: Waiting::Notification,
             missing: Missing::among(self.source().into_iter(), left),
@@ -350,12 +352,12 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// How many notifications are missing.
-    pub(super) fn left(&self) -> u32 {
+    fn left(&self) -> u32 {
         u32::from(self.left)
     }
 
     /// Whose they are; none if anybody's.
-    pub(super) fn source(&self) -> Option<Rank> {
+    fn source(&self) -> Option<Rank> {
         let notification = self.world.limits().unpack(self.wanted & !STARTED);
         (self.start & ANY_SOURCE == 0).then_some(notification.source)
     }
@@ -405,20 +407,9 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// Takes what it matches from the unexpected queue.
-    pub(super) fn take_queued(&mut self) {
+    fn take_queued(&mut self) {
         let world = self.world;
         world.queue.take_if(|immediate| self.takes(immediate));
-    }
-
-    /// Ends the request if it has matched as many as it waits for.
-    pub(super) fn complete(&mut self) -> Result<Option<Status>, Error> {
-        if self.left() > 0 {
-            return Ok(None);
-        }
-        // REFRESH: G1: after the notification was taken.
-        point!("notify.several.refresh", self.refresh()?);
-        self.close();
-        Ok(self.status())
     }
 
     /// Whether a notification is for this request: as a rule it is just the one.
@@ -437,7 +428,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// Counts a notification if it matches and is still wanted.
     #[inline]
-    pub(super) fn takes(&mut self, immediate: u32) -> bool {
+    fn takes(&mut self, immediate: u32) -> bool {
         let takes = self.left > 0 && self.matches(immediate);
         if takes {
             self.left = self.left.saturating_sub(1);
@@ -463,5 +454,41 @@ impl<'r, L: Link> Request<'r, L> {
     fn close(&mut self) {
         self.core.requested.close(self.lines());
         self.wanted &= !STARTED;
+    }
+}
+
+impl<L> Sealed for Request<'_, L> {}
+
+impl<'s, 'r: 's, L: Link> Complete<'s, L> for Request<'r, L> {
+    fn world(&self) -> &'s World<'s, L> {
+        self.world
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_started()
+    }
+
+    fn poll(&mut self) -> Result<bool, Error> {
+        // ORDER: G2: what has arrived before comes first.
+        point!("notify.several.queue", self.take_queued());
+        if self.left > 0 {
+            return Ok(false);
+        }
+        // REFRESH: G1: after the notification was taken.
+        point!("notify.several.refresh", self.refresh()?);
+        self.close();
+        Ok(true)
+    }
+
+    fn late(&self) -> Timeout {
+        self.missing(self.left())
+    }
+
+    fn has_tag(&self) -> bool {
+        true
+    }
+
+    fn offer(&mut self, immediate: u32) -> bool {
+        self.takes(immediate)
     }
 }

@@ -20,7 +20,7 @@ use std::thread;
 
 use flagpost::{
     Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request,
-    Session, Source, Status, Tag, TagFilter, Unfinished, Window, World, notify::test_any,
+    Session, Source, Status, Tag, TagFilter, Unfinished, Window, World, test_any,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
@@ -192,7 +192,10 @@ impl<'r, L: Link> Receiver<'r, '_, L> {
             Answer::Is((_, note)) => note.window,
             _ => 0,
         };
-        let found = answer(found, |(index, status)| (index, noted(window, status)));
+        let found = answer(found, |index| {
+            let status = requests[from + index].status();
+            (index, noted(window, status.expect("it is complete")))
+        });
         self.agree("test_any", found, model);
     }
 }

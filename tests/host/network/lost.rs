@@ -1,8 +1,7 @@
 //! A peer that falls silent.
 
 use flagpost::{
-    Budget, EpochSlots, Error, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy,
-    rma::wait_any,
+    Budget, EpochSlots, Error, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy, wait_any,
 };
 use flagpost_explore::Mock;
 use flagpost_link::{

@@ -11,7 +11,7 @@ mod collectives;
 use std::sync::OnceLock;
 
 use flagpost::epoch;
-use flagpost::rma::{Gather, Layout, wait_any};
+use flagpost::rma::{Gather, Layout};
 use flagpost::{
     Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Group, Made,
     MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting,
@@ -492,7 +492,7 @@ fn memory_of_another_world_is_refused() {
             first.rget(Rank::new(0), 0, &mut here)?,
             second.rget(Rank::new(0), 0, &mut there)?,
         ];
-        wrong(wait_any(&mut requests).unwrap_err());
+        wrong(flagpost::wait_any(&mut requests).unwrap_err());
         Ok(())
     });
     report.assert_done();

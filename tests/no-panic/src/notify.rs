@@ -1,10 +1,9 @@
 //! Notifications: matched, counted, and with every access.
 
-use flagpost::notify::{test_any_count, wait_all_count, wait_any_count};
 use flagpost::rma::Operation;
 use flagpost::{
-    Compare, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter,
-    Unfinished, Window, World, notify,
+    Compare, Complete, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter,
+    Unfinished, Window, World, test_any, wait_all, wait_any,
 };
 
 use crate::{any, budget, index, rank, unknown};
@@ -23,15 +22,15 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     }
     let mut both = [one, other];
     both.iter_mut().try_for_each(Request::start)?;
-    let complete = (notify::test_any(&mut both)?, notify::wait_any(&mut both)?);
-    notify::wait_all(&mut both)?;
+    let complete = (test_any(&mut both)?, wait_any(&mut both)?);
+    wait_all(&mut both)?;
     for request in both {
-        let status = request.status().or(complete.1.map(|(_, status)| status));
+        let status = request.status();
         unknown(
             request.is_started().into(),
             status.map_or(0, |status| status.tag.0),
         );
-        unknown(complete.0.is_some().into(), 0);
+        unknown(complete.0.is_some().into(), complete.1.is_some().into());
         request.free()?;
     }
     if window.probe(Rank::new(any() as u16), Tag(any()))?.is_none() {
@@ -115,13 +114,18 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     for request in &mut requests {
         request.start()?;
     }
-    while let Some((done, counted)) = wait_any_count(&mut requests)? {
-        unknown(done as u32, counted);
+    while let Some(done) = wait_any(&mut requests)? {
+        unknown(done as u32, 0);
     }
-    if let Some((done, counted)) = test_any_count(&mut requests)? {
-        unknown(done as u32, counted);
+    let mut told = window.expect(index()..index(), Tag(any()))?;
+    let mut put = window.rput_notify(rank(), index(), &[1; 9], Tag(any()))?;
+    let [first, ..] = &mut requests;
+    let mut mixed = [first as &mut dyn Complete<'_, _>, &mut told, &mut put];
+    if let Some(done) = test_any(&mut mixed)? {
+        unknown(done as u32, 1);
     }
-    wait_all_count(&mut requests)?;
+    wait_any(&mut mixed)?;
+    wait_all(&mut mixed)?;
     let [mut one, other, _] = requests;
     one.test()?;
     one.wait_within(budget())?;

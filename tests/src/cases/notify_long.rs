@@ -4,7 +4,7 @@
 //! the others.
 
 use flagpost::{
-    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Tag, TagFilter, Unfinished, World, rma,
+    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Tag, TagFilter, Unfinished, World,
 };
 use flagpost_link::Slots;
 
@@ -296,7 +296,7 @@ pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
             window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
         ];
-        while rma::wait_any(&mut puts)?.is_some() {}
+        while flagpost::wait_any(&mut puts)?.is_some() {}
     } else if world.rank() == TARGET {
         let mut told = window.expect(0..WORDS, Tag(1))?.from(SENDER)?.times(2)?;
         told.start()?;

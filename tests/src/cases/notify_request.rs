@@ -2,7 +2,7 @@
 
 use flagpost::{
     Budget, Error, Link, Rank, Request, Source, Tag, TagFilter, Unfinished, Waiting, Window, World,
-    notify::{test_any, wait_all, wait_any},
+    test_any, wait_all, wait_any,
 };
 
 use super::{
@@ -39,7 +39,8 @@ pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             wait_all(&mut all)?;
         } else {
             let mut complete = [false; 3];
-            while let Some((index, status)) = wait_any(&mut all)? {
+            while let Some(index) = wait_any(&mut all)? {
+                let status = all[index].status().ok_or(NO_ERROR)?;
                 check("tag", status.tag.0, index as u32 + 1)?;
                 check("source", status.source.get(), prev.get())?;
                 check("once", set(&mut complete, index), false)?;
@@ -66,11 +67,7 @@ pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     world.barrier()?;
     window.notify(next, Tag(2))?;
     window.notify(next, Tag(2))?;
-    check(
-        "the first",
-        wait_any(&mut two)?.map(|(index, _)| index) == Some(0),
-        true,
-    )?;
+    check("the first", wait_any(&mut two)? == Some(0), true)?;
     let [second, third] = two;
     world.barrier()?;
     first.free()?;
@@ -293,8 +290,8 @@ pub(super) fn small_any<L: Link>(
         other.start()?;
     }
     let mut tags = 0;
-    while let Some((_, status)) = wait_any(&mut both)? {
-        tags += status.tag.0;
+    while let Some(index) = wait_any(&mut both)? {
+        tags += both[index].status().ok_or(NO_ERROR)?.tag.0;
     }
     check("tags", tags, if last.get() == 1 { 1_u32 } else { 3 })?;
     if last != Rank::new(1) {

@@ -1,9 +1,9 @@
 //! Cases of notified accesses, requests, counters, signals and events.
 
 use crate::cases::{
-    ANY, Links, MANY, case, count_request, counters, epochs, events, join, join_shared, notify,
-    notify_access, notify_inline, notify_long, notify_request, notify_stopped, progress, signals,
-    small, told,
+    ANY, Links, MANY, case, complete, count_request, counters, epochs, events, join, join_shared,
+    notify, notify_access, notify_inline, notify_long, notify_request, notify_stopped, progress,
+    signals, small, told,
 };
 use crate::{Case, MachinePlatform, Platform, Ring};
 use flagpost::{EpochSlots, Link, Model};
@@ -204,6 +204,7 @@ impl<P: Platform> Links<P> {
             notify_long::beside_other(&join(c)?)
         }),
         case("notify.long_got", 2, MANY, |c| notify_long::got(&join(c)?)),
+        case("notify.kinds", 1, MANY, |c| complete::mixed(&join(c)?)),
         case("notify.several", 1, MANY, |c| {
             notify_request::several(&join(c)?)
         }),
