@@ -42,7 +42,7 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 /// let peer = world.rank().next(world.size());
 /// window.set_num_notify(1)?;
 /// let mut told = window.expect(0..1, Tag(1))?;
-/// let mut counted = window.expect_count(1..2, 0, 1)?;
+/// let mut counted = window.expect_count(1..2, Counter(0), 1)?;
 /// told.start()?;
 /// counted.start()?;
 /// let lock = window.lock_shared(peer)?;

@@ -225,7 +225,7 @@ fn what_a_rank_has_sent_arrives_after_it_has_left() {
         let events = world.events(1)?;
         let mut short = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
         let mut long = window.expect(8..40, Tag(2))?.from(me.prev(size))?;
-        let mut count = window.expect_count(0..0, 0, 1)?;
+        let mut count = window.expect_count(0..0, Counter(0), 1)?;
         short.start()?;
         long.start()?;
         count.start()?;
@@ -260,7 +260,7 @@ fn tests_for_any_ranks_notifications_do_not_fail_when_all_others_have_left() {
             window.set_num_notify(1)?;
             let mut any = window.expect(0..0, Tag(1))?;
             any.start()?;
-            let mut count = window.expect_count(0..0, 0, 1)?;
+            let mut count = window.expect_count(0..0, Counter(0), 1)?;
             count.start()?;
             world.barrier()?;
             if world.rank() != Rank::new(0) {

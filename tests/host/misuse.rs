@@ -222,28 +222,28 @@ fn counters_and_events_do_not_run_over() {
             let (there, here) = (Some(refused(next)), Some(refused(world.rank())));
             let told = window.notify(next, Counter(index)).err();
             assert_eq!(told, there);
-            let told = window.notify(next, Signal::add(index, 1)).err();
+            let told = window.notify(next, Signal(index).add(1)).err();
             assert_eq!(told, there);
             assert_eq!(events.post(next, index).err(), there);
-            assert_eq!(window.notify_value(index).err(), here);
-            assert_eq!(window.set_notify_value(index, 1).err(), here);
-            assert_eq!(window.reset_notify_value(index).err(), here);
-            assert_eq!(window.expect_count(0..0, index, 1).err(), here);
+            assert_eq!(window.notify_value(Counter(index)).err(), here);
+            assert_eq!(window.set_notify_value(Counter(index), 1).err(), here);
+            assert_eq!(window.reset_notify_value(Counter(index)).err(), here);
+            assert_eq!(window.expect_count(0..0, Counter(index), 1).err(), here);
             assert_eq!(events.query(index).err(), here);
             assert_eq!(events.wait(index, 1).err(), here);
         }
         // Sums are modulo 2^32, and no neighbour's.
-        window.set_notify_value(1, u32::MAX)?;
+        window.set_notify_value(Counter(1), u32::MAX)?;
         world.barrier()?;
         window.notify(next, Counter(1))?;
         world.barrier()?;
-        let values = [0, 1, 2].map(|index| window.notify_value(index));
+        let values = [0, 1, 2].map(|index| window.notify_value(Counter(index)));
         assert_eq!(values, [Ok(0); 3]);
         world.barrier()?;
-        window.notify(next, Signal::add(1, u32::MAX))?;
-        window.notify(next, Signal::add(1, 3))?;
+        window.notify(next, Signal(1).add(u32::MAX))?;
+        window.notify(next, Signal(1).add(3))?;
         world.barrier()?;
-        let values = [0, 1, 2].map(|index| window.notify_value(index));
+        let values = [0, 1, 2].map(|index| window.notify_value(Counter(index)));
         assert_eq!(values, [Ok(0), Ok(2), Ok(0)]);
         // Events begin 4 below the end of their numbers.
         for _ in 0..9 {

@@ -231,7 +231,7 @@ fn count_requests_refresh_all_their_lines() {
                 put?;
                 world.barrier()?;
             } else {
-                let mut request = window.expect_count(0..FAR + 2, 0, round)?;
+                let mut request = window.expect_count(0..FAR + 2, Counter(0), round)?;
                 assert_eq!(window.local().get(FAR)?, round - 1); // into the cache
                 request.start()?;
                 world.barrier()?;

@@ -4,7 +4,7 @@
 //! loop: the loop finds what has arrived, and ends with [`Error::PeerLost`].
 
 use flagpost::{
-    Counter, Error, Link, Model, Options, Rank, Rma as _, Tag, World,
+    Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, World,
     rma::{Layout, Operation, Scatter},
     test_any,
 };
@@ -94,8 +94,8 @@ pub fn polls<L: Link>(
             value => check(what, value?, 1_u32),
         };
     found("events", &mut || events.query(0))?;
-    found("counter", &mut || window.notify_value(0))?;
-    let mut count = window.expect_count(0..0, 0, 1)?;
+    found("counter", &mut || window.notify_value(Counter(0)))?;
+    let mut count = window.expect_count(0..0, Counter(0), 1)?;
     count.start()?;
     found("count, by test", &mut || Ok(count.test()?.unwrap_or(0)))?;
     told("query", &mut || events.query(0).map(drop))?;
@@ -109,9 +109,13 @@ pub fn polls<L: Link>(
         event.start()?;
     }
     told("test of an event", &mut || drained(event.test()?.is_some()))?;
-    told("notify_value", &mut || window.notify_value(0).map(drop))?;
-    told("signal_fetch", &mut || window.signal_fetch(0).map(drop))?;
-    let mut more = window.expect_count(0..0, 0, 2)?;
+    told("notify_value", &mut || {
+        window.notify_value(Counter(0)).map(drop)
+    })?;
+    told("signal_fetch", &mut || {
+        window.signal_fetch(Signal(0)).map(drop)
+    })?;
+    let mut more = window.expect_count(0..0, Counter(0), 2)?;
     more.start()?;
     told("CountRequest::test", &mut || {
         drained(more.test()?.is_some())
@@ -119,7 +123,7 @@ pub fn polls<L: Link>(
     let mut counts = [more];
     let mut any = || drained(test_any(&mut counts)?.is_some());
     told("test_any of a counter", &mut any)?;
-    let mut reset = || window.reset_notify_value(0).map(drop);
+    let mut reset = || window.reset_notify_value(Counter(0)).map(drop);
     told("reset_notify_value", &mut reset)?;
 
     let posted = |found| if found { Err(Error::CountZero) } else { Ok(()) };

@@ -8,7 +8,10 @@ use core::{cell::Cell, ops::Range};
 use bytemuck::Pod;
 use flagpost_link::{Link, order, point};
 
-use super::awaited::{Awaited, late};
+use super::{
+    Counter,
+    awaited::{Awaited, late},
+};
 use crate::{
     Budget, Error, Timeout, Unfinished, Window, World,
     complete::{Complete, Sealed},
@@ -30,7 +33,7 @@ pub struct CountRequest<'r, 'w, L: Link> {
 }
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// A request that completes when own counter `index` reaches or exceeds `threshold`: then the
+    /// A request that completes when this rank's `counter` reaches or exceeds `threshold`: then the
     /// data that its notifications brought to the elements `range` of the own piece can be read (an
     /// empty range: no data, or data that are never cached). The counter keeps its value;
     /// [reset](Window::reset_notify_value) it before the next use.
@@ -45,7 +48,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// let mut window = world.allocate::<u32>(3)?;
     /// window.set_num_notify(1)?;
-    /// let mut all = window.expect_count(0..3, 0, 3)?; // when counter 0 has come to 3
+    /// let mut all = window.expect_count(0..3, Counter(0), 3)?; // when counter 0 has come to 3
     /// all.start()?;
     /// for to in [0, 1, 2].map(Rank::new) {
     ///     window.put_notify(to, world.rank().index(), &[7], Counter(0))?;
@@ -59,11 +62,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     pub fn expect_count(
         &self,
         range: Range<usize>,
-        index: u32,
+        counter: Counter,
         threshold: u32,
     ) -> Result<CountRequest<'_, 'w, L>, Error> {
         called!(self.core.world);
-        let cell = self.core.own_counter(index)?;
+        let cell = self.core.own_counter(counter.0)?;
         let cell = Awaited::new(self.core.world, cell);
         let lines = self.lines(range)?;
         CountRequest::new(&self.core, cell, lines, threshold, None)
@@ -105,7 +108,7 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// let mut arrived = window.expect_count(0..1, 0, 1)?;
+    /// let mut arrived = window.expect_count(0..1, Counter(0), 1)?;
     /// arrived.start()?;
     /// assert_eq!(window.local().set(0, 9), Err(Error::Exposed)); // the peer may be putting there
     /// window.put_notify(peer, 0, &[7], Counter(0))?;
@@ -148,7 +151,7 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// let mut arrived = window.expect_count(0..1, 0, 1)?;
+    /// let mut arrived = window.expect_count(0..1, Counter(0), 1)?;
     /// arrived.start()?;
     /// window.put_notify(peer, 0, &[7], Counter(0))?;
     /// while arrived.test()?.is_none() {
@@ -203,15 +206,17 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::Signal;
+    /// use flagpost::Counter;
     ///
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// let mut arrived = window.expect_count(0..1, 0, 3)?;
+    /// let mut arrived = window.expect_count(0..1, Counter(0), 3)?;
     /// arrived.start()?;
-    /// window.put_notify(peer, 0, &[7], Signal::add(0, 5))?; // reaches or exceeds 3
-    /// assert_eq!(arrived.wait()?, 5);
+    /// for value in [5, 6, 7] {
+    ///     window.put_notify(peer, 0, &[value], Counter(0))?;
+    /// }
+    /// assert_eq!(arrived.wait()?, 3);
     /// assert_eq!(window.local().get(0)?, 7);
     /// # Ok(())
     /// # });

@@ -2,7 +2,7 @@
 
 use flagpost::rma::Operation;
 use flagpost::{
-    Compare, Complete, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter,
+    Compare, Complete, Counter, Error, Link, Notice, Rank, Request, Signal, Tag, TagFilter,
     Unfinished, Window, World, test_any, wait_all, wait_any,
 };
 
@@ -12,7 +12,10 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
     window.put_notify(rank(), index(), &[1; 20], Tag(any()))?;
     let range = index()..index();
-    let mut one = window.expect(range.clone(), Tag(any()))?.from(rank())?.times(any() as u16)?;
+    let mut one = window
+        .expect(range.clone(), Tag(any()))?
+        .from(rank())?
+        .times(any() as u16)?;
     let mut other = window.expect(range, TagFilter::Any)?.times(any() as u16)?;
     one.start()?;
     other.start()?;
@@ -38,8 +41,8 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     }
     told(window, Tag(any()))?;
     told(window, Counter(any()))?;
-    told(window, Signal::set(any(), any()))?;
-    told(window, Signal::add(any(), any()))
+    told(window, Signal(any()).set(any()))?;
+    told(window, Signal(any()).add(any()))
 }
 
 /// All accesses that tell.
@@ -86,14 +89,14 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         _ => Compare::Le,
     };
     window.notify(rank(), Counter(any()))?;
-    window.put_notify(rank(), index(), &[1; 9], Signal::set(any(), any()))?;
-    window.notify(rank(), Signal::add(any(), any()))?;
-    window.set_notify_value(any(), any())?;
-    let mut value = window.notify_value(any())?;
-    value ^= window.reset_notify_value(any())?;
+    window.put_notify(rank(), index(), &[1; 9], Signal(any()).set(any()))?;
+    window.notify(rank(), Signal(any()).add(any()))?;
+    window.set_notify_value(Counter(any()), any())?;
+    let mut value = window.notify_value(Counter(any()))?;
+    value ^= window.reset_notify_value(Counter(any()))?;
     value ^= window.num_notify(rank())?;
-    value ^= window.signal_fetch(any())?;
-    value ^= window.signal_wait_until(index()..index(), any(), compare, any())?;
+    value ^= window.signal_fetch(Signal(any()))?;
+    value ^= window.signal_wait_until(index()..index(), Signal(any()), compare, any())?;
     events.post(rank(), any())?;
     if let Err(late) = events.post_within(rank(), any(), budget())
         && let Some(post) = late.handle
@@ -107,7 +110,7 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     bound.wait(any())?;
     window.put_event(rank(), index(), &[1; 9], &events, any())?;
     let mut requests = [
-        window.expect_count(index()..index(), any(), any())?,
+        window.expect_count(index()..index(), Counter(any()), any())?,
         window.expect_event(index()..index(), &events, any(), any())?,
         bound.expect(any())?,
     ];

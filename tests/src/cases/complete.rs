@@ -19,7 +19,7 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         words.local().set(0, round)?;
         let epoch = words.fence(Assert::empty())?;
         let mut told = window.expect(0..8, Tag(1))?;
-        let mut counted = window.expect_count(8..16, 0, 2)?;
+        let mut counted = window.expect_count(8..16, Counter(0), 2)?;
         let mut posted = window.expect_event(16..24, &events, 0, 1)?;
         told.start()?;
         counted.start()?;
@@ -62,7 +62,7 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("counted", window.local().get(9)?, round + 20)?;
         check("posted", window.local().get(16)?, round + 30)?;
         check("taken", events.query(0)?, 0_u32)?;
-        check("counter", window.reset_notify_value(0)?, 2_u32)?;
+        check("counter", window.reset_notify_value(Counter(0))?, 2_u32)?;
         epoch.end()?;
     }
     Ok(events.free()?)

@@ -25,7 +25,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     let mut window = world.allocate::<u32>(2 * words)?;
     window.set_num_notify(1)?;
     let local = window.local();
-    let mut request = window.expect_count(0..2 * words, 0, 1)?;
+    let mut request = window.expect_count(0..2 * words, Counter(0), 1)?;
     for round in 1..=3_u32 {
         local.set(1, round * 5)?;
         local.set(words, round * 6)?;
@@ -37,10 +37,10 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         check("put", local.get(0)?, round * 7)?;
         check("own word beside it", local.get(1)?, round * 5)?;
         check("own word elsewhere", local.get(words)?, round * 6)?;
-        window.set_notify_value(0, 0)?;
+        window.set_notify_value(Counter(0), 0)?;
         world.barrier()?;
         // Given up halfway: what was put can be read, and own stores beside it do not undo it.
-        let mut two = window.expect_count(0..words, 0, 2)?;
+        let mut two = window.expect_count(0..words, Counter(0), 2)?;
         two.start()?;
         check("fetched before the put", local.get(0)?, round * 7)?;
         world.barrier()?;
@@ -50,7 +50,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         two.cancel()?;
         local.set(1, round * 9)?;
         check("put before", local.get(0)?, round * 8)?;
-        check("taken", window.reset_notify_value(0)?, 1_u32)?;
+        check("taken", window.reset_notify_value(Counter(0))?, 1_u32)?;
         world.barrier()?;
     }
     Ok(())
@@ -64,8 +64,8 @@ pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let events = world.events(1)?;
     {
         let mut requests = [
-            window.expect_count(0..1, 0, 2)?,
-            window.expect_count(1..2, 2, 1)?,
+            window.expect_count(0..1, Counter(0), 2)?,
+            window.expect_count(1..2, Counter(2), 1)?,
             window.expect_event(2..3, &events, 0, 2)?,
         ];
         check("none is started", wait_any(&mut requests)?.is_none(), true)?;
@@ -102,9 +102,9 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let events = world.events(1)?;
     {
         let mut requests = [
-            window.expect_count(0..1, 0, 1)?,
+            window.expect_count(0..1, Counter(0), 1)?,
             window.expect_event(1..2, &events, 0, 1)?,
-            window.expect_count(2..3, 1, 2)?,
+            window.expect_count(2..3, Counter(1), 2)?,
         ];
         check("none", test_any(&mut requests)?.is_none(), true)?;
         wait_all(&mut requests)?;
@@ -123,7 +123,7 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         for (index, value) in [3_u64, 2, 4].into_iter().enumerate() {
             check("its data", window.local().get(index)?, value)?;
         }
-        check("counter 1", window.reset_notify_value(1)?, 2_u32)?;
+        check("counter 1", window.reset_notify_value(Counter(1))?, 2_u32)?;
         check("posts left", events.query(0)?, 0_u32)?;
         requests[1].start()?;
         requests[2].start()?;
@@ -154,25 +154,33 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         index: 2,
         count: 2,
     };
-    refused("value", window.notify_value(2), none)?;
-    refused("fetch", window.signal_fetch(2), none)?;
-    refused("reset", window.reset_notify_value(2), none)?;
-    refused("set", window.set_notify_value(2, 1), none)?;
-    let wait = window.signal_wait_until(0..0, 2, Compare::Eq, 0);
+    refused("value", window.notify_value(Counter(2)), none)?;
+    refused("fetch", window.signal_fetch(Signal(2)), none)?;
+    refused("reset", window.reset_notify_value(Counter(2)), none)?;
+    refused("set", window.set_notify_value(Counter(2), 1), none)?;
+    let wait = window.signal_wait_until(0..0, Signal(2), Compare::Eq, 0);
     refused("wait", wait, none)?;
-    refused("request", window.expect_count(0..0, 2, 1).map(|_| ()), none)?;
-    let zero = window.expect_count(0..0, 1, 0).map(|_| ());
+    refused(
+        "request",
+        window.expect_count(0..0, Counter(2), 1).map(|_| ()),
+        none,
+    )?;
+    let zero = window.expect_count(0..0, Counter(1), 0).map(|_| ());
     refused("nothing", zero, Error::CountZero)?;
     let beyond = Error::OutOfRange { end: 9, len: 8 };
-    refused("range", window.expect_count(3..9, 1, 1).map(|_| ()), beyond)?;
-    let wait = window.signal_wait_until(3..9, 1, Compare::Eq, 0);
+    refused(
+        "range",
+        window.expect_count(3..9, Counter(1), 1).map(|_| ()),
+        beyond,
+    )?;
+    let wait = window.signal_wait_until(3..9, Signal(1), Compare::Eq, 0);
     refused("range", wait, beyond)?;
-    let mut request = window.expect_count(0..1, 0, 3)?;
+    let mut request = window.expect_count(0..1, Counter(0), 3)?;
     refused("not started", request.test(), Error::RequestInactive)?;
     refused("not started", request.wait(), Error::RequestInactive)?;
     refused("not started", request.cancel(), Error::RequestInactive)?;
-    window.expect_count(0..1, 0, 3)?.free()?;
-    let mut given_back = window.expect_count(0..1, 0, 3)?;
+    window.expect_count(0..1, Counter(0), 3)?.free()?;
+    let mut given_back = window.expect_count(0..1, Counter(0), 3)?;
     given_back.start()?;
     let Err(Unfinished { error, mut handle }) = given_back.free() else {
         return Err(NO_ERROR);
@@ -183,23 +191,23 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.local().set(0, 1)?;
     // Two for the same lines: they are the owner's again when both are complete.
     let mut pair = [
-        window.expect_count(0..1, 0, 1)?,
-        window.expect_count(0..1, 1, 1)?,
+        window.expect_count(0..1, Counter(0), 1)?,
+        window.expect_count(0..1, Counter(1), 1)?,
     ];
     for one in &mut pair {
         one.start()?;
     }
     for (index, one) in (0..).zip(&mut pair) {
         refused("closed", window.local().set(0, 2), Error::Exposed)?;
-        window.set_notify_value(index, 1)?;
+        window.set_notify_value(Counter(index), 1)?;
         one.wait()?;
-        window.set_notify_value(index, 0)?;
+        window.set_notify_value(Counter(index), 0)?;
     }
     window.local().set(0, 2)?;
     request.start()?;
     check("started", request.is_started(), true)?;
     refused("started", request.start(), Error::RequestActive)?;
-    let mut others = [(); 32].map(|()| window.expect_count(0..1, 1, 1));
+    let mut others = [(); 32].map(|()| window.expect_count(0..1, Counter(1), 1));
     for (index, other) in (1..).zip(&mut others) {
         let other = other.as_mut().map_err(|error| *error)?;
         match (index, other.start()) {
@@ -207,16 +215,16 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             (_, result) => result?,
         }
     }
-    let mut empty = window.expect_count(0..0, 1, 1)?;
+    let mut empty = window.expect_count(0..0, Counter(1), 1)?;
     empty.start()?;
     empty.cancel()?;
     check("not yet", request.test()?.is_none(), true)?;
-    window.set_notify_value(0, u32::MAX)?;
+    window.set_notify_value(Counter(0), u32::MAX)?;
     check("exceeded", request.wait()?, u32::MAX)?;
     check("complete", request.is_started(), false)?;
     // It wraps around.
-    window.notify(me, Signal::add(0, 3))?;
-    check("wrapped", window.notify_value(0)?, 2_u32)?;
+    window.notify(me, Signal(0).add(3))?;
+    check("wrapped", window.notify_value(Counter(0))?, 2_u32)?;
     request.start()?;
     check("2 of 3", request.test()?.is_none(), true)?;
     window.notify(me, Counter(0))?;
@@ -239,7 +247,7 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 _ => window.notify(FIRST, Counter(round))?,
             }
         } else if world.rank() == FIRST {
-            let mut counted = window.expect_count(0..0, 0, 1)?;
+            let mut counted = window.expect_count(0..0, Counter(0), 1)?;
             match round {
                 0 => {
                     counted.start()?;
@@ -248,12 +256,12 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     }
                 }
                 1 => {
-                    while window.notify_value(1)? == 0 {
+                    while window.notify_value(Counter(1))? == 0 {
                         world.link().relax();
                     }
                 }
                 2 => {
-                    let mut any = [window.expect_count(0..0, 2, 1)?];
+                    let mut any = [window.expect_count(0..0, Counter(2), 1)?];
                     any[0].start()?;
                     while test_any(&mut any)?.is_none() {
                         world.link().relax();
@@ -305,7 +313,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("number", window.num_notify(FIRST)?, 2_u32)?;
     match world.rank().get() {
         0 => {
-            let mut three = window.expect_count(1..2, 0, 3)?;
+            let mut three = window.expect_count(1..2, Counter(0), 3)?;
             three.start()?;
             await_go(&window, SECOND)?;
             let Err(error) = three.wait_within(SHORT) else {
@@ -323,7 +331,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let ge = Compare::Ge;
-            let signal = || window.signal_wait_until(1..2, 0, ge, 3);
+            let signal = || window.signal_wait_until(1..2, Signal(0), ge, 3);
             let Err(error) = world.within(SHORT, signal) else {
                 return Err(NO_ERROR);
             };
@@ -331,7 +339,11 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, SECOND)?;
             check("three", three.wait()?, 3_u32)?;
             check("data", window.local().get(1)?, 9_u64)?;
-            check("three", window.signal_wait_until(1..2, 0, ge, 3)?, 3_u32)
+            check(
+                "three",
+                window.signal_wait_until(1..2, Signal(0), ge, 3)?,
+                3_u32,
+            )
         }
         1 => {
             window.notify(FIRST, Counter(0))?;

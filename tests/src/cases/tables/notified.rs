@@ -6,7 +6,7 @@ use crate::cases::{
     signals, small, told,
 };
 use crate::{Case, MachinePlatform, Platform, Ring};
-use flagpost::{EpochSlots, Link, Model};
+use flagpost::{Counter, EpochSlots, Link, Model};
 
 impl<P: Platform> Links<P> {
     pub(crate) const NOTIFY: &'static [Case<P>] = notify_cases!("", join, ANY);
@@ -306,7 +306,7 @@ impl<P: Platform> Links<P> {
             let world = small::join(c)?;
             let mut window = world.allocate::<u32>(1)?;
             window.set_num_notify(1)?;
-            window.set_notify_value(0, 9)?;
+            window.set_notify_value(Counter(0), 9)?;
             window.set_num_notify(0)?;
             P::go(&machine);
             counters::small::set(&world, window)
