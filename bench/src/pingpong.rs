@@ -350,7 +350,7 @@ impl Rounds {
 
     fn notified(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
         let peer = self.peer(window);
-        let mut request = window.expect(0..window.len(), peer, Tag(1), 1)?;
+        let mut request = window.expect(0..window.len(), Tag(1))?.from(peer)?;
         self.run(
             |data| Ok(window.put_notify(peer, 0, data, Tag(1))?),
             |arrived| {

@@ -17,7 +17,7 @@
 
 use std::fmt;
 
-use flagpost::{Config as WorldConfig, Rank, Session, Source, Tag, World};
+use flagpost::{Config as WorldConfig, Rank, Session, Tag, World};
 use flagpost_hal::{Clock as _, CoreId, Topology as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
@@ -152,7 +152,7 @@ impl<'c> Place<'c> {
         let children = self.children.len();
         let mut request = match children {
             0 => None,
-            count => Some(window.expect(0..count, Source::Any, Tag(1), count as u16)?),
+            count => Some(window.expect(0..count, Tag(1))?.times(count as u16)?),
         };
         let mut parts = vec![0; children];
         self.rounds(|own| {

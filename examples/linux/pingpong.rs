@@ -17,7 +17,7 @@ fn pingpong<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     // Ranks beyond the first pair only take part in what is collective.
     if me.get() < 2 && size >= 2 {
         let peer = Rank::new(1 - me.get());
-        let mut ball = window.expect(0..1, peer, Tag(1), 1)?;
+        let mut ball = window.expect(0..1, Tag(1))?.from(peer)?;
         let start = Instant::now();
         for round in 0..ROUNDS {
             ball.start()?;

@@ -10,7 +10,7 @@ fn main() {}
 
 #[cfg(all(target_os = "none", target_arch = "x86"))]
 mod image {
-    use flagpost::{Config, Error, Rma as _, Session, Source, Tag, World};
+    use flagpost::{Config, Error, Rma as _, Session, Tag, World};
     use flagpost_hal::Topology;
     use flagpost_mapped::Mapped;
     use flagpost_scc::silicon::Silicon;
@@ -39,15 +39,15 @@ mod image {
             Config::default(),
         )?;
         let (me, size) = (world.rank(), world.size());
-        let (left, right) = ([me.prev(size)], [me.next(size)]);
+        let (left, right) = (me.prev(size), me.next(size));
         let window = world.allocate::<u64>(2)?;
-        let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+        let mut arrived = window.expect(0..1, Tag(7))?;
         arrived.start()?;
-        window.put_notify(right[0], 0, &[scc.fpga().time()], Tag(7))?;
+        window.put_notify(right, 0, &[scc.fpga().time()], Tag(7))?;
         arrived.wait()?;
-        let exposure = window.post(&left)?;
-        let access = window.start(&right)?;
-        access.put(right[0], 1, &[u64::from(me.get())])?;
+        let exposure = window.post([left])?;
+        let access = window.start([right])?;
+        access.put(right, 1, &[u64::from(me.get())])?;
         access.complete()?;
         exposure.wait()?;
         if let Some(counter) = Counter::new(0) {

@@ -18,7 +18,7 @@ fn hello(core: SimCore) -> Result<(), Error> {
     let me = world.rank();
     let window = world.allocate::<u32>(1)?; // one element on each core
 
-    let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
+    let mut arrived = window.expect(0..1, Tag(0))?;
     arrived.start()?;
     world.barrier()?; // every rank is ready to receive
     let number = 100 + u32::from(me.get());

@@ -5,18 +5,53 @@ use flagpost_link::Rank;
 use crate::Error;
 
 /// Distinct ranks of a world, in the order in which they are told things. Borrows the caller's
-/// list.
+/// list, or holds a short one.
 #[derive(Copy, Clone, Debug)]
 pub struct Group<'g> {
-    ranks: &'g [Rank],
+    list: List<'g>,
     /// Of the world that has all of them.
     size: u16,
+    /// How many of a short list.
+    count: u16,
 }
 
-/// Ranks that an epoch is about: a [`Group`], or a slice, which is checked at the call.
+/// How many ranks a group holds by itself: the neighbours in a grid of two dimensions.
+const SHORT: usize = 4;
+
+#[derive(Copy, Clone, Debug)]
+enum List<'g> {
+    Borrowed(&'g [Rank]),
+    Short([Rank; SHORT]),
+}
+
+/// Ranks that an epoch is about: up to 4 in an array, any number in a borrowed slice or array, or
+/// a [`Group`].
 ///
-/// A group is made once for many epochs. A slice takes what [`World::group`](crate::World::group)
-/// takes, each time: it is looked through once if its ranks ascend, else for each of its ranks.
+/// A group is checked once, for many epochs. Arrays and slices are checked at each call, as
+/// [`World::group`](crate::World::group) does it: once through the list if its ranks ascend, else
+/// once for each rank.
+///
+/// # Example
+/// ```
+/// # flagpost_guide::simulate(2, |world| {
+/// let window = world.allocate::<u32>(1)?;
+/// let peer = world.rank().next(world.size());
+/// let exposure = window.post([peer])?; // nothing is borrowed
+/// window.start([peer])?.complete()?;
+/// exposure.wait()?;
+/// # Ok(())
+/// # });
+/// ```
+/// An array of more than 4 ranks is borrowed:
+/// ```compile_fail
+/// # use flagpost::*;
+/// # fn f<L: Link>(window: &Window<'_, u64, L>, many: [Rank; 5]) -> Result<(), Error> {
+/// window.post(many)?.wait()
+/// # }
+/// # flagpost_guide::simulate(5, |world| {
+/// #     f(&world.allocate::<u64>(1)?, [0, 1, 2, 3, 4].map(Rank::new))
+/// # });
+/// ```
 pub trait Ranks<'g>: Sealed {
     /// Those of a world of `size`.
     #[doc(hidden)]
@@ -34,6 +69,7 @@ mod sealed {
     impl Sealed for &Group<'_> {}
     impl Sealed for &[Rank] {}
     impl<const N: usize> Sealed for &[Rank; N] {}
+    impl<const N: usize> Sealed for [Rank; N] {}
 }
 
 impl<'g> Ranks<'g> for &Group<'g> {
@@ -56,17 +92,40 @@ impl<'g, const N: usize> Ranks<'g> for &'g [Rank; N] {
     }
 }
 
+impl<const N: usize> Ranks<'_> for [Rank; N] {
+    fn group(self, size: u16) -> Result<Group<'static>, Error> {
+        const { assert!(N <= SHORT, "borrow an array of more than 4 ranks") };
+        let mut short = [Rank::new(0); SHORT];
+        short.iter_mut().zip(self).for_each(|(to, rank)| *to = rank);
+        Group {
+            list: List::Short(short),
+            size,
+            count: N as u16,
+        }
+        .checked()
+    }
+}
+
 impl<'g> Group<'g> {
     /// No ranks.
-    pub(crate) const EMPTY: Self = Self {
-        ranks: &[],
-        size: 0,
-    };
+    pub(crate) const EMPTY: Self = Self::borrowed(&[], 0);
+
+    const fn borrowed(ranks: &'g [Rank], size: u16) -> Self {
+        Self {
+            list: List::Borrowed(ranks),
+            size,
+            count: 0,
+        }
+    }
 
     /// Checks and wraps `ranks`, in a world of `size`. Linear for ascending ranks, else quadratic.
     pub(crate) fn new(ranks: &'g [Rank], size: u16) -> Result<Self, Error> {
-        let group = Self { ranks, size };
-        group.search(size)?;
+        Self::borrowed(ranks, size).checked()
+    }
+
+    fn checked(self) -> Result<Self, Error> {
+        self.search(self.size)?;
+        let ranks = self.ranks();
         if !ranks.is_sorted_by(|a, b| a < b) {
             let mut rest = ranks;
             while let Some((first, others)) = rest.split_first() {
@@ -76,12 +135,22 @@ impl<'g> Group<'g> {
                 rest = others;
             }
         }
-        Ok(group)
+        Ok(self)
     }
 
     /// The ranks.
-    pub const fn ranks(&self) -> &'g [Rank] {
-        self.ranks
+    #[inline]
+    pub fn ranks(&self) -> &[Rank] {
+        match &self.list {
+            List::Borrowed(ranks) => ranks,
+            List::Short(ranks) => self.first(ranks),
+        }
+    }
+
+    /// Those of a short list. (Apart, lest a borrowed one pays for it.)
+    #[cold]
+    fn first<'s>(&self, ranks: &'s [Rank; SHORT]) -> &'s [Rank] {
+        ranks.get(..self.count.into()).unwrap_or(&[])
     }
 
     /// Whether a world of `size` has all of them: they may come from a larger one.
@@ -95,19 +164,19 @@ impl<'g> Group<'g> {
 
     #[cold]
     fn search(&self, size: u16) -> Result<(), Error> {
-        let mut ranks = self.ranks.iter().copied();
+        let mut ranks = self.ranks().iter().copied();
         let strange = ranks.find(|rank| rank.get() >= size);
         strange.map_or(Ok(()), |rank| Err(Error::NoSuchRank { rank, size }))
     }
 
     /// How many ranks there are: at most the size of the world.
     pub(crate) fn count(&self) -> u16 {
-        u16::try_from(self.ranks.len()).unwrap_or(u16::MAX)
+        u16::try_from(self.ranks().len()).unwrap_or(u16::MAX)
     }
 
     /// The ranks from position `done` on.
-    pub(crate) fn rest(&self, done: u16) -> &'g [Rank] {
-        self.ranks.get(usize::from(done)..).unwrap_or(&[])
+    pub(crate) fn rest(&self, done: u16) -> &[Rank] {
+        self.ranks().get(usize::from(done)..).unwrap_or(&[])
     }
 }
 
@@ -144,5 +213,19 @@ mod tests {
             Group::new(&[r(1), r(1)], 3).unwrap_err(),
             Error::DuplicateRank(r(1))
         );
+    }
+
+    #[test]
+    fn short_lists_are_as_borrowed_ones() {
+        let r = Rank::new;
+        let group = [r(2), r(0), r(1)].group(3).unwrap();
+        assert_eq!((group.ranks(), group.count()), (&[r(2), r(0), r(1)][..], 3));
+        assert_eq!((group.rest(1), group.rest(3)), (&[r(0), r(1)][..], &[][..]));
+        assert!([].group(1).unwrap().ranks().is_empty());
+        let error = [r(1), r(1)].group(3).unwrap_err();
+        assert_eq!(error, Error::DuplicateRank(r(1)));
+        let error = [r(0), r(3)].group(3).unwrap_err();
+        let (rank, size) = (r(3), 3);
+        assert_eq!(error, Error::NoSuchRank { rank, size });
     }
 }

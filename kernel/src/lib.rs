@@ -31,24 +31,24 @@
 //!
 //! fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 //!     let (me, size) = (world.rank(), world.size());
-//!     let (left, right) = ([me.prev(size)], [me.next(size)]);
+//!     let (left, right) = (me.prev(size), me.next(size));
 //!     let window = world.allocate::<u64>(2)?; // 2 elements on each rank, all zero
 //!
 //!     // A notified put: the data and their notification are one message.
-//!     let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+//!     let mut arrived = window.expect(0..1, Tag(7))?;
 //!     arrived.start()?;
 //!     world.barrier()?; // every rank is ready to receive
-//!     window.put_notify(right[0], 0, &[42], Tag(7))?;
-//!     assert_eq!(arrived.wait()?.source, left[0]);
+//!     window.put_notify(right, 0, &[42], Tag(7))?;
+//!     assert_eq!(arrived.wait()?.source, left);
 //!     assert_eq!(window.local().get(0)?, 42);
 //!
 //!     // An epoch: the target opens its piece, the origin says when its accesses are done.
-//!     let exposure = window.post(&left)?;
-//!     let access = window.start(&right)?;
-//!     access.put(right[0], 1, &[u64::from(me.get())])?;
+//!     let exposure = window.post([left])?;
+//!     let access = window.start([right])?;
+//!     access.put(right, 1, &[u64::from(me.get())])?;
 //!     access.complete()?;
 //!     exposure.wait()?;
-//!     assert_eq!(window.local().get(1)?, u64::from(left[0].get()));
+//!     assert_eq!(window.local().get(1)?, u64::from(left.get()));
 //!     Ok(())
 //! }
 //!
@@ -77,6 +77,8 @@
 //!        ├─ get_notify, accumulate_notify, … any access that tells its target, no epoch
 //!        ├─ expect → Request: start, test, wait     matching notifications
 //!        └─ set_num_notify → notify_value, expect_count, signal_wait_until     counters, signals
+//!
+//!   test_any, wait_any, wait_all ── several requests, of any kinds: Complete
 //! ```
 //!
 //! # Rules
@@ -120,6 +122,7 @@ macro_rules! called {
 mod arena;
 mod budget;
 mod collective;
+mod complete;
 pub mod epoch;
 mod error;
 mod fast;
@@ -140,6 +143,7 @@ pub mod prelude {
 }
 
 pub use budget::Budget;
+pub use complete::{Complete, test_any, wait_all, wait_any};
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, Session, VectorLink};

@@ -8,12 +8,12 @@
 //! # A program
 //! Each rank puts a number into the memory of the next rank.
 //! ```no_run
-//! use flagpost::{Error, Link, Source, Tag, World};
+//! use flagpost::{Error, Link, Tag, World};
 //!
 //! fn hello<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 //!     let (me, size) = (world.rank(), world.size());
 //!     let window = world.allocate::<u32>(1)?;
-//!     let mut arrived = window.expect(0..1, Source::Any, Tag(0), 1)?;
+//!     let mut arrived = window.expect(0..1, Tag(0))?;
 //!     arrived.start()?;
 //!     world.barrier()?; // every rank is ready to receive
 //!     window.put_notify(me.next(size), 0, &[u32::from(me.get())], Tag(0))?;

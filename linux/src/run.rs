@@ -142,13 +142,13 @@ fn with_world<M: Linked, T, E>(
 /// panics, or if its process dies.
 ///
 /// ```no_run
-/// use flagpost::{Error, Source, Tag};
+/// use flagpost::{Error, Tag};
 ///
 /// fn main() -> std::process::ExitCode {
 ///     flagpost_linux::run(|world| {
 ///         let (me, size) = (world.rank(), world.size());
 ///         let window = world.allocate::<u64>(1)?;
-///         let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+///         let mut arrived = window.expect(0..1, Tag(7))?;
 ///         arrived.start()?;
 ///         window.put_notify(me.next(size), 0, &[u64::from(me.get())], Tag(7))?;
 ///         arrived.wait()?;

@@ -40,7 +40,7 @@ fn play(part: &str, world: &World<'_, HostLink>) -> Result<(), Error> {
     match (part, me) {
         ("ring", _) => {
             let window = world.allocate::<u32>(1)?;
-            let mut request = window.expect(0..1, flagpost::Source::Any, flagpost::Tag(1), 1)?;
+            let mut request = window.expect(0..1, flagpost::Tag(1))?;
             request.start()?;
             let right = world.rank().next(world.size());
             window.put_notify(right, 0, &[me.into()], flagpost::Tag(1))?;
@@ -73,7 +73,7 @@ fn all_are_there(world: &World<'_, HostLink>) -> Result<(), Error> {
     if world.rank() != dies {
         return window.put_notify(dies, 0, &[1], tag);
     }
-    let mut request = window.expect(0..1, flagpost::Source::Any, tag, world.size() - 1)?;
+    let mut request = window.expect(0..1, tag)?.times(world.size() - 1)?;
     request.start()?;
     request.wait()?;
     Ok(())

@@ -109,7 +109,7 @@ fn leaver_of<M: Linked>() {
         }
         let left = Err(Error::PeerLeft(gone));
         assert_eq!(world.barrier(), left);
-        let mut request = window.expect(0..1, gone, Tag(1), 1)?;
+        let mut request = window.expect(0..1, Tag(1))?.from(gone)?;
         request.start()?;
         assert_eq!(request.wait().map(drop), left);
         assert_eq!(request.test().map(drop), left);
@@ -144,7 +144,7 @@ fn who_has_done_its_part_may_leave() {
         let sums = threads_with::<Coherent, u32, Error>(4, MEMORY, Setup::default(), |world| {
             let (me, size) = (world.rank(), world.size());
             let window = world.allocate::<u32>(1)?;
-            let mut request = window.expect(0..1, me.prev(size), Tag(1), 1)?;
+            let mut request = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
             request.start()?;
             window.put_notify(me.next(size), 0, &[round], Tag(1))?;
             if round % 2 == 0 {

@@ -14,7 +14,7 @@ type Words<'w, L> = Window<'w, u32, L>;
 
 /// Waits for ever.
 fn nothing_comes<L: Link>(window: &Words<'_, L>) -> Result<(), Error> {
-    let mut request = window.expect(0..0, ONE, Tag(9), 1)?;
+    let mut request = window.expect(0..0, Tag(9))?.from(ONE)?;
     request.start()?;
     request.wait()?;
     Ok(())

@@ -58,7 +58,7 @@ fn bursts_are_taken_in_order() {
         let window = world.allocate::<u64>(1)?;
         let me = world.rank();
         let peer = me.next(2);
-        let mut told = window.expect(0..1, peer, Tag(1), 1)?;
+        let mut told = window.expect(0..1, Tag(1))?.from(peer)?;
         let (mut sent, mut taken) = (0, 0);
         for (round, many) in (0_u16..).zip(SENT) {
             for sender in [round % 2, (round + 1) % 2].map(Rank::new) {

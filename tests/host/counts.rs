@@ -333,7 +333,7 @@ fn counters_signals_and_events() {
     const OWN: [u64; 7] = [1, 0, 0, 0, 0, 0, 0];
     let counter = locked(&|window, _| window.notify(PEER, Counter(1)));
     assert_eq!(counter, ATOMIC);
-    let signal = locked(&|window, _| window.notify(PEER, Signal::set(1, 7)));
+    let signal = locked(&|window, _| window.notify(PEER, Signal(1).set(7)));
     assert_eq!(signal, ATOMIC);
     let post = locked(&|_, events| events.post(PEER, 0));
     assert_eq!(post, ATOMIC);
@@ -348,15 +348,18 @@ fn counters_signals_and_events() {
 
     let looks = locked(&|window, events| {
         window.num_notify(PEER)?;
-        window.notify_value(1)?;
-        window.signal_fetch(1)?;
+        window.notify_value(Counter(1))?;
+        window.signal_fetch(Signal(1))?;
         events.query(0)?;
         Ok(())
     });
     assert_eq!(looks, NOTHING);
     // The own lock.
-    assert_eq!(locked(&|window, _| window.set_notify_value(1, 7)), OWN);
-    let reset = locked(&|window, _| window.reset_notify_value(1).map(|_| ()));
+    assert_eq!(
+        locked(&|window, _| window.set_notify_value(Counter(1), 7)),
+        OWN
+    );
+    let reset = locked(&|window, _| window.reset_notify_value(Counter(1)).map(|_| ()));
     assert_eq!(reset, OWN);
     // That of the post.
     let waits = locked(&|_, events| {
@@ -366,16 +369,16 @@ fn counters_signals_and_events() {
     assert_eq!(waits, OWN);
     let lines = |count: u64| [1, 0, 0, 0, 0, count, count];
     let signal = locked(&|window, _| {
-        window.set_notify_value(1, 7)?;
+        window.set_notify_value(Counter(1), 7)?;
         let range = 2 * WORDS..4 * WORDS;
         window
-            .signal_wait_until(range, 1, Compare::Eq, 7)
+            .signal_wait_until(range, Signal(1), Compare::Eq, 7)
             .map(|_| ())
     });
     assert_eq!(signal, lines(2));
     let request = locked(&|window, _| {
-        window.set_notify_value(1, 7)?;
-        let mut request = window.expect_count(0..3 * WORDS, 1, 5)?;
+        window.set_notify_value(Counter(1), 7)?;
+        let mut request = window.expect_count(0..3 * WORDS, Counter(1), 5)?;
         request.start()?;
         request.wait().map(|_| ())
     });
@@ -399,7 +402,10 @@ fn notified(cores: u16, puts: usize, words: usize) -> [u64; 4] {
                 }
             }
             if world.rank() == target && puts > 0 {
-                let mut all = window.expect(0..WORDS, Rank::new(1), Tag(1), puts as u16)?;
+                let mut all = window
+                    .expect(0..WORDS, Tag(1))?
+                    .from(Rank::new(1))?
+                    .times(puts as u16)?;
                 all.start()?;
                 all.wait()?;
             }

@@ -223,9 +223,9 @@ fn what_a_rank_has_sent_arrives_after_it_has_left() {
         let mut window = world.allocate::<u32>(64)?;
         window.set_num_notify(1)?;
         let events = world.events(1)?;
-        let mut short = window.expect(0..1, me.prev(size), Tag(1), 1)?;
-        let mut long = window.expect(8..40, me.prev(size), Tag(2), 1)?;
-        let mut count = window.expect_count(0..0, 0, 1)?;
+        let mut short = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
+        let mut long = window.expect(8..40, Tag(2))?.from(me.prev(size))?;
+        let mut count = window.expect_count(0..0, Counter(0), 1)?;
         short.start()?;
         long.start()?;
         count.start()?;
@@ -258,9 +258,9 @@ fn tests_for_any_ranks_notifications_do_not_fail_when_all_others_have_left() {
         leave(cores, |world| {
             let mut window = world.allocate::<u32>(1)?;
             window.set_num_notify(1)?;
-            let mut any = window.expect(0..0, Source::Any, Tag(1), 1)?;
+            let mut any = window.expect(0..0, Tag(1))?;
             any.start()?;
-            let mut count = window.expect_count(0..0, 0, 1)?;
+            let mut count = window.expect_count(0..0, Counter(0), 1)?;
             count.start()?;
             world.barrier()?;
             if world.rank() != Rank::new(0) {
@@ -299,7 +299,7 @@ fn what_a_rank_has_sent_last_is_found_by_tests() {
             return window.put_notify(tester, 0, &[7], Tag(1));
         }
         let mut exposure = window.post(&group)?;
-        let mut request = window.expect(0..1, sender, Tag(1), 1)?;
+        let mut request = window.expect(0..1, Tag(1))?.from(sender)?;
         request.start()?;
         while request.test()?.is_none() {}
         while !exposure.test()? {}
@@ -372,13 +372,13 @@ fn waits_for_a_rank_that_has_left_end_with_its_name() {
             return Ok(());
         }
         left(world.barrier(), gone);
-        let mut request = window.expect(0..1, gone, Tag(1), 1)?;
+        let mut request = window.expect(0..1, Tag(1))?.from(gone)?;
         request.start()?;
         left(request.wait(), gone);
         left(request.wait(), gone);
         left(request.test(), gone);
         left(window.probe(gone, Tag(2)), gone);
-        left(flagpost::notify::wait_all(&mut [request]), gone);
+        left(flagpost::wait_all(&mut [request]), gone);
         let ranks = [gone];
         let group = world.group(&ranks)?;
         let mut exposure = window.post(&group)?;
@@ -419,7 +419,7 @@ fn a_lock_names_its_holder_that_has_left() {
 /// A wait that any rank can end goes on as long as there is another one.
 #[test]
 fn a_wait_for_any_rank_ends_with_the_last_one() {
-    use flagpost::{Source, TagFilter, notify::wait_any};
+    use flagpost::{TagFilter, wait_any};
     let [waiter, first, second] = [0, 1, 2].map(Rank::new);
     leave(3, |world| {
         let window = world.allocate::<u32>(4)?;
@@ -432,13 +432,13 @@ fn a_wait_for_any_rank_ends_with_the_last_one() {
             return window.notify(waiter, Tag(1));
         }
         let mut both = [
-            window.expect(0..0, first, Tag(1), 1)?,
-            window.expect(0..0, second, Tag(1), 1)?,
+            window.expect(0..0, Tag(1))?.from(first)?,
+            window.expect(0..0, Tag(1))?.from(second)?,
         ];
         both.iter_mut().try_for_each(flagpost::Request::start)?;
-        let found = wait_any(&mut both)?.map(|(index, status)| (index, status.source));
-        assert_eq!(found, Some((1, second)));
-        let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+        assert_eq!(wait_any(&mut both)?, Some(1));
+        assert_eq!(both[1].status().map(|status| status.source), Some(second));
+        let mut any = window.expect(0..0, TagFilter::Any)?;
         any.start()?;
         left(any.wait(), first);
         Ok(())

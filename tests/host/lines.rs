@@ -222,7 +222,7 @@ fn traced(run: &str, range: Range<usize>, immediates: &[u32], unexpected: usize)
         let found = window.probe(Source::Any, Tag(*tag)).unwrap();
         assert_eq!(found.map(|status| status.tag), Some(Tag(*tag)), "{number}");
     }
-    let mut request: Request<'_, _> = window.expect(range, Source::Any, Tag(5), 1).unwrap();
+    let mut request: Request<'_, _> = window.expect(range, Tag(5)).unwrap();
     request.start().unwrap();
     region(run, "link", world.link());
     region(run, "world", &world);

@@ -3,7 +3,7 @@
 
 use flagpost::{
     Config as WorldConfig, Displacement, DynamicOptions, Error, Memory, Rank, Rma as _, Session,
-    Source, Tag, Validation, World,
+    Tag, Validation, World,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
@@ -125,7 +125,7 @@ fn started_requests_of_many_neighbours() {
         let window = world.allocate::<u32>(8 * (MOST + 1))?;
         let peer = world.rank().next(2);
         let range = |number: usize| 8 * number..8 * number + 8;
-        let expect = |number: usize| window.expect(range(number), peer, Tag(number as u32), 1);
+        let expect = |number: usize| window.expect(range(number), Tag(number as u32));
         for number in 0..MOST {
             for other in 0..MOST {
                 window.local().set(8 * other, 0)?;
@@ -134,7 +134,7 @@ fn started_requests_of_many_neighbours() {
             for request in &mut requests {
                 request.start()?;
             }
-            let mut more = window.expect(range(MOST), Source::Any, Tag(99), 1)?;
+            let mut more = window.expect(range(MOST), Tag(99))?;
             let max = MOST as u8;
             assert_eq!(more.start(), Err(Error::TooManyRequests { max }));
             world.barrier()?;

@@ -71,8 +71,7 @@ fn places_do_not_wrap_round() {
             assert!(is_outside(window.local().get(at)), "local {at}");
             assert!(is_outside(window.local().set(at, 1)), "local {at}");
             assert!(
-                is_outside(window.expect(at..at.saturating_add(1), next, Tag(1), 1))
-                    || at == usize::MAX
+                is_outside(window.expect(at..at.saturating_add(1), Tag(1))) || at == usize::MAX
             );
             // From a place that there is, further than there is.
             let strided = |stride| Layout::Vector {
@@ -223,28 +222,28 @@ fn counters_and_events_do_not_run_over() {
             let (there, here) = (Some(refused(next)), Some(refused(world.rank())));
             let told = window.notify(next, Counter(index)).err();
             assert_eq!(told, there);
-            let told = window.notify(next, Signal::add(index, 1)).err();
+            let told = window.notify(next, Signal(index).add(1)).err();
             assert_eq!(told, there);
             assert_eq!(events.post(next, index).err(), there);
-            assert_eq!(window.notify_value(index).err(), here);
-            assert_eq!(window.set_notify_value(index, 1).err(), here);
-            assert_eq!(window.reset_notify_value(index).err(), here);
-            assert_eq!(window.expect_count(0..0, index, 1).err(), here);
+            assert_eq!(window.notify_value(Counter(index)).err(), here);
+            assert_eq!(window.set_notify_value(Counter(index), 1).err(), here);
+            assert_eq!(window.reset_notify_value(Counter(index)).err(), here);
+            assert_eq!(window.expect_count(0..0, Counter(index), 1).err(), here);
             assert_eq!(events.query(index).err(), here);
             assert_eq!(events.wait(index, 1).err(), here);
         }
         // Sums are modulo 2^32, and no neighbour's.
-        window.set_notify_value(1, u32::MAX)?;
+        window.set_notify_value(Counter(1), u32::MAX)?;
         world.barrier()?;
         window.notify(next, Counter(1))?;
         world.barrier()?;
-        let values = [0, 1, 2].map(|index| window.notify_value(index));
+        let values = [0, 1, 2].map(|index| window.notify_value(Counter(index)));
         assert_eq!(values, [Ok(0); 3]);
         world.barrier()?;
-        window.notify(next, Signal::add(1, u32::MAX))?;
-        window.notify(next, Signal::add(1, 3))?;
+        window.notify(next, Signal(1).add(u32::MAX))?;
+        window.notify(next, Signal(1).add(3))?;
         world.barrier()?;
-        let values = [0, 1, 2].map(|index| window.notify_value(index));
+        let values = [0, 1, 2].map(|index| window.notify_value(Counter(index)));
         assert_eq!(values, [Ok(0), Ok(2), Ok(0)]);
         // Events begin 4 below the end of their numbers.
         for _ in 0..9 {
@@ -291,7 +290,7 @@ fn one_more_than_a_table_holds_is_refused() {
         let next = world.rank().next(world.size());
         let mut requests = Vec::new();
         for at in 0..=MAX {
-            requests.push(window.expect(at..at + 1, next, Tag(at as u32), 1)?);
+            requests.push(window.expect(at..at + 1, Tag(at as u32))?.from(next)?);
         }
         let (last, others) = requests.split_last_mut().expect("one more");
         for request in &mut *others {
@@ -317,10 +316,10 @@ fn one_more_than_a_table_holds_is_refused() {
         let refused = Some(Error::TagTooLarge { max });
         for tag in [max + 1, u32::MAX] {
             assert_eq!(window.notify(next, Tag(tag)).err(), refused);
-            assert_eq!(window.expect(0..0, next, Tag(tag), 1).err(), refused);
+            assert_eq!(window.expect(0..0, Tag(tag)).err(), refused);
             assert_eq!(window.probe(next, Tag(tag)).err(), refused);
         }
-        let mut last = window.expect(0..0, world.rank().prev(3), Tag(max), 1)?;
+        let mut last = window.expect(0..0, Tag(max))?.from(world.rank().prev(3))?;
         last.start()?;
         window.notify(next, Tag(max))?;
         assert_eq!(last.wait()?.tag, Tag(max));
@@ -350,7 +349,7 @@ fn one_rank_more_than_a_power_of_two() {
             let world = World::start(link, &mut arena, WorldConfig::default())?;
             let (me, size) = (world.rank(), world.size());
             let window = world.allocate::<u32>(1)?;
-            let mut arrived = window.expect(0..1, me.prev(size), Tag(1), 1)?;
+            let mut arrived = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
             arrived.start()?;
             window.put_notify(me.next(size), 0, &[me.get().into()], Tag(1))?;
             arrived.wait()?;

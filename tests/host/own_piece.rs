@@ -166,7 +166,7 @@ fn memory_that_is_detached_has_what_came_in_each_line() {
         let exposure = window.window().post(&group)?;
         let access = window.window().start(&group)?;
         let hear = |from| {
-            let mut heard = told.expect(0..0, from, Tag(1), 1)?;
+            let mut heard = told.expect(0..0, Tag(1))?.from(from)?;
             heard.start()?;
             heard.wait()
         };
@@ -231,7 +231,7 @@ fn count_requests_refresh_all_their_lines() {
                 put?;
                 world.barrier()?;
             } else {
-                let mut request = window.expect_count(0..FAR + 2, 0, round)?;
+                let mut request = window.expect_count(0..FAR + 2, Counter(0), round)?;
                 assert_eq!(window.local().get(FAR)?, round - 1); // into the cache
                 request.start()?;
                 world.barrier()?;

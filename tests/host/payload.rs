@@ -2,7 +2,7 @@
 //! chip that does nothing on its own account, but for one; what each test must notice is said with
 //! it.
 
-use flagpost::{Budget, Config, Error, Rank, Rma as _, Session, Source, Tag, Window, World};
+use flagpost::{Budget, Config, Error, Rank, Rma as _, Session, Tag, Window, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Profile, Schedule, Sim, SimCore, sweep};
 
@@ -50,7 +50,7 @@ fn timed(cores: u16, program: impl Fn(&SimCore, &World<'_, Mapped<SimCore>>) -> 
 
 /// Waits until `from` has told so often; any of its payload may come.
 fn hear(window: &Words<'_>, from: Rank, count: u16) -> Result<(), Error> {
-    let mut told = window.expect(0..WORDS, from, Tag(1), count)?;
+    let mut told = window.expect(0..WORDS, Tag(1))?.from(from)?.times(count)?;
     told.start()?;
     told.wait().map(|_| ())
 }
@@ -265,7 +265,7 @@ fn a_flush_covers_the_line_in_hand() {
                 world.barrier()?;
                 match world.rank() {
                     ZERO => {
-                        let mut told = window.expect(0..WORDS, Source::Any, Tag(1), 2)?;
+                        let mut told = window.expect(0..WORDS, Tag(1))?.times(2)?;
                         told.start()?;
                         told.wait()?;
                         core.spend(20 * WHILE);

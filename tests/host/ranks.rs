@@ -93,9 +93,9 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         check("lock_shared", error(window.lock_shared(to)));
         check("lock_exclusive", error(window.lock_exclusive(to)));
         check("lock_queued", error(window.lock_queued(to)));
-        check("expect", error(window.expect(0..1, to, Tag(1), 1)));
+        check("expect", error(window.expect(0..1, Tag(1))?.from(to)));
         check("probe", error(window.probe(to, Tag(1))));
-        let notices: [Notice; 3] = [Tag(1).into(), Counter(0).into(), Signal::add(0, 1).into()];
+        let notices: [Notice; 3] = [Tag(1).into(), Counter(0).into(), Signal(0).add(1)];
         let (mut into, sum) = ([0], Operation::SUM);
         for notice in notices {
             check("notify", error(window.notify(to, notice)));
@@ -172,7 +172,7 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
     // Nothing has been moved or told, and all is as if it had not been asked for.
     world.barrier()?;
     assert_eq!(window.discard_notifications()?, 0);
-    assert_eq!((window.notify_value(0)?, events.query(0)?), (0, 0));
+    assert_eq!((window.notify_value(Counter(0))?, events.query(0)?), (0, 0));
     let lock = window.lock_exclusive(me)?;
     assert_eq!((window.local().get(0)?, window.local().get(1)?), (0, 0));
     lock.unlock()?;

@@ -190,7 +190,7 @@ fn one_place_for_two_rings() {
         let window = world.allocate::<u32>(1)?;
         let send = |to| window.notify(to, Tag(1));
         let take = |count| {
-            let mut all = window.expect(0..0, SENDER, Tag(1), count)?;
+            let mut all = window.expect(0..0, Tag(1))?.from(SENDER)?.times(count)?;
             all.start()?;
             all.wait()
         };
@@ -256,7 +256,7 @@ fn budgets_last_as_long_as_they_say() {
         let link = Mapped::start(core, Session::FIRST)?;
         let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
-        let mut never = window.expect(0..0, Rank::new(0), Tag(0), 1)?;
+        let mut never = window.expect(0..0, Tag(0))?.from(Rank::new(0))?;
         never.start()?;
         match never.wait_within(budget) {
             Err(Error::Timeout(_)) => Ok(()),

@@ -1,6 +1,6 @@
 //! Links with small tables: what they take, that programs run with them, and what they refuse.
 
-use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Source, Tag, World};
+use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Tag, World};
 use flagpost_link::{Op, Refusal};
 use flagpost_mapped::{Mapped, Native, Ring, UnderLock};
 use flagpost_sim::{Config, Sim, SimCore};
@@ -16,7 +16,7 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (me, size) = (world.rank(), world.size());
     let (left, right) = (me.prev(size), me.next(size));
     let window = world.allocate::<u64>(64)?;
-    let mut arrived = window.expect(0..16, Source::Any, Tag(7), 1)?;
+    let mut arrived = window.expect(0..16, Tag(7))?;
     for len in [1, 16] {
         arrived.start()?;
         world.barrier()?;

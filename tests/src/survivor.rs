@@ -4,9 +4,9 @@
 //! loop: the loop finds what has arrived, and ends with [`Error::PeerLost`].
 
 use flagpost::{
-    Counter, Error, Link, Model, Options, Rank, Rma as _, Tag, World,
-    notify::{test_any, test_any_count},
+    Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, World,
     rma::{Layout, Operation, Scatter},
+    test_any,
 };
 
 use crate::{Failure, context::check};
@@ -43,7 +43,7 @@ pub fn polls<L: Link>(
         window.notify(SURVIVOR, Counter(0))?;
         events.post(SURVIVOR, 0)?;
         world.barrier()?;
-        let mut ready = window.expect(0..0, SURVIVOR, Tag(9), 1)?;
+        let mut ready = window.expect(0..0, Tag(9))?.from(SURVIVOR)?;
         ready.start()?;
         ready.wait()?;
         lose();
@@ -70,7 +70,7 @@ pub fn polls<L: Link>(
     };
     let drained = |found: bool| if found { Err(Error::CountZero) } else { Ok(()) };
 
-    let mut request = window.expect(0..0, LOST, Tag(1), 1)?;
+    let mut request = window.expect(0..0, Tag(1))?.from(LOST)?;
     request.start()?;
     check("what has arrived, by test", request.test()?.is_some(), true)?;
     request.start()?;
@@ -78,7 +78,7 @@ pub fn polls<L: Link>(
     let probe = |tag| window.probe(LOST, Tag(tag));
     check("what has arrived, by probe", probe(2)?.is_some(), true)?;
     told("probe", &mut || drained(probe(4)?.is_some()))?;
-    let mut requests = [window.expect(0..0, LOST, Tag(3), 1)?];
+    let mut requests = [window.expect(0..0, Tag(3))?.from(LOST)?];
     requests[0].start()?;
     let found = test_any(&mut requests)?;
     check("what has arrived, by test_any", found.is_some(), true)?;
@@ -94,8 +94,8 @@ pub fn polls<L: Link>(
             value => check(what, value?, 1_u32),
         };
     found("events", &mut || events.query(0))?;
-    found("counter", &mut || window.notify_value(0))?;
-    let mut count = window.expect_count(0..0, 0, 1)?;
+    found("counter", &mut || window.notify_value(Counter(0)))?;
+    let mut count = window.expect_count(0..0, Counter(0), 1)?;
     count.start()?;
     found("count, by test", &mut || Ok(count.test()?.unwrap_or(0)))?;
     told("query", &mut || events.query(0).map(drop))?;
@@ -109,17 +109,21 @@ pub fn polls<L: Link>(
         event.start()?;
     }
     told("test of an event", &mut || drained(event.test()?.is_some()))?;
-    told("notify_value", &mut || window.notify_value(0).map(drop))?;
-    told("signal_fetch", &mut || window.signal_fetch(0).map(drop))?;
-    let mut more = window.expect_count(0..0, 0, 2)?;
+    told("notify_value", &mut || {
+        window.notify_value(Counter(0)).map(drop)
+    })?;
+    told("signal_fetch", &mut || {
+        window.signal_fetch(Signal(0)).map(drop)
+    })?;
+    let mut more = window.expect_count(0..0, Counter(0), 2)?;
     more.start()?;
     told("CountRequest::test", &mut || {
         drained(more.test()?.is_some())
     })?;
     let mut counts = [more];
-    let mut any = || drained(test_any_count(&mut counts)?.is_some());
-    told("test_any_count", &mut any)?;
-    let mut reset = || window.reset_notify_value(0).map(drop);
+    let mut any = || drained(test_any(&mut counts)?.is_some());
+    told("test_any of a counter", &mut any)?;
+    let mut reset = || window.reset_notify_value(Counter(0)).map(drop);
     told("reset_notify_value", &mut reset)?;
 
     let posted = |found| if found { Err(Error::CountZero) } else { Ok(()) };

@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use anyhow::{Result, bail};
 use corosensei::stack::{DefaultStack, Stack as _};
 use corosensei::{Coroutine, CoroutineResult};
-use flagpost::{Config, Error, Link, Rma as _, Session, Source, Tag, World};
+use flagpost::{Config, Error, Link, Rma as _, Session, Tag, World};
 use flagpost_link::Refusal;
 use flagpost_linux::{Coherent, HostLink, Linux, RunError, machines_with};
 use flagpost_mapped::{Mapped, Native};
@@ -146,7 +146,7 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (me, size) = (world.rank(), world.size());
     let (left, right) = (me.prev(size), me.next(size));
     let window = world.allocate::<u64>(64)?;
-    let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+    let mut arrived = window.expect(0..1, Tag(7))?;
     arrived.start()?;
     window.put_notify(right, 0, &[42 + u64::from(me.get())], Tag(7))?;
     arrived.wait()?;

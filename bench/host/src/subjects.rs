@@ -153,7 +153,7 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
         well &= count_flush(&lock, to);
     }
     lock.unlock()?;
-    let mut request = window.expect(0..1, to, TAG, 1)?;
+    let mut request = window.expect(0..1, TAG)?.from(to)?;
     for value in 0..CALLS {
         // There and back.
         well &= count_put_notify(window, to, value);
@@ -192,7 +192,7 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
 
 fn peer(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Result<bool, Error> {
     let from = Rank::new(0);
-    let mut request = window.expect(0..1, from, TAG, 1)?;
+    let mut request = window.expect(0..1, TAG)?.from(from)?;
     for value in 0..CALLS {
         request.start()?;
         request.wait()?;

@@ -7,7 +7,8 @@
 
 use flagpost::{
     Rma,
-    rma::{Gather, Layout, Operation, Scatter, wait_any},
+    rma::{Gather, Layout, Operation, Scatter},
+    wait_any,
 };
 
 use super::{Chip, PEER, Stage};

@@ -9,7 +9,7 @@
     reason = "what accesses give back, to go on with"
 )]
 
-use flagpost::{Compare, Counter, Signal, Tag, notify::wait_any, rma::Operation};
+use flagpost::{Compare, Counter, Signal, Tag, rma::Operation, wait_any};
 
 use super::{OWN, PEER, Stage};
 use crate::Failure;
@@ -28,7 +28,7 @@ impl Stage<'_, '_> {
             _ => (OWN, PEER),
         };
         if self.world.rank() == requests {
-            let mut request = window.expect(0..self.data.len(), puts, TAG, 1)?;
+            let mut request = window.expect(0..self.data.len(), TAG)?.from(puts)?;
             if part == "cancel" {
                 request.start()?;
                 self.mark(true, || request.cancel())?;
@@ -110,7 +110,7 @@ impl Stage<'_, '_> {
                 return Ok(self.mark(true, || window.put_notify(PEER, 0, &self.data, COUNTER))?);
             }
             "put_signal" => {
-                let signal = Signal::add(INDEX, 1);
+                let signal = Signal(INDEX).add(1);
                 return Ok(self.mark(true, || window.put_notify(PEER, 0, &self.data, signal))?);
             }
             _ => {}
@@ -119,19 +119,19 @@ impl Stage<'_, '_> {
             window.put_notify(OWN, 0, &[7], COUNTER)?;
             return Ok(self.world.barrier()?);
         }
-        let mut request = window.expect_count(0..1, INDEX, 1)?;
+        let mut request = window.expect_count(0..1, Counter(INDEX), 1)?;
         if matches!(part, "test" | "cancel") {
             request.start()?;
         }
         self.world.barrier()?;
         match part {
             "cancel" => self.mark(true, || request.cancel())?,
-            "set" => self.mark(true, || window.set_notify_value(INDEX, 7))?,
+            "set" => self.mark(true, || window.set_notify_value(Counter(INDEX), 7))?,
             "fetch" => {
-                self.mark(true, || window.signal_fetch(INDEX))?;
+                self.mark(true, || window.signal_fetch(Signal(INDEX)))?;
             }
             "value" => {
-                self.mark(true, || window.notify_value(INDEX))?;
+                self.mark(true, || window.notify_value(Counter(INDEX)))?;
             }
             "test" => {
                 let done = self.mark(true, || request.test())?;
@@ -139,12 +139,14 @@ impl Stage<'_, '_> {
             }
             "wait_until" => {
                 self.mark(true, || {
-                    window.signal_wait_until(0..1, INDEX, Compare::Ge, 1)
+                    window.signal_wait_until(0..1, Signal(INDEX), Compare::Ge, 1)
                 })?;
             }
             _ => {}
         }
-        self.mark(part == "reset", || window.reset_notify_value(INDEX))?;
+        self.mark(part == "reset", || {
+            window.reset_notify_value(Counter(INDEX))
+        })?;
         Ok(())
     }
 

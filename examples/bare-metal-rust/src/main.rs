@@ -27,7 +27,7 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let window = world.allocate::<u64>(64)?;
 
     // Data and notification, one message.
-    let mut arrived = window.expect(0..1, Source::Any, Tag(7), 1)?;
+    let mut arrived = window.expect(0..1, Tag(7))?;
     arrived.start()?;
     window.put_notify(right, 0, &[42 + u64::from(me.get())], Tag(7))?;
     let status = arrived.wait()?;
@@ -36,9 +36,8 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     defmt::assert_eq!((status.source, value), (left, 42 + u64::from(left.get())));
 
     // An epoch: my left neighbour may access my piece; I access my right neighbour's.
-    let (origins, targets) = ([left], [right]);
-    let exposure = window.post(&origins)?;
-    let access = window.start(&targets)?; // never waits
+    let exposure = window.post([left])?;
+    let access = window.start([right])?; // never waits
     access.put(right, 1, &[value])?; // waits for this target's post
     access.complete()?;
     exposure.wait()?;

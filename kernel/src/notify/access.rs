@@ -71,7 +71,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut told = window.expect(0..0, peer, Tag(3), 1)?;
+    /// let mut told = window.expect(0..0, Tag(3))?;
     /// told.start()?;
     /// window.notify(peer, Tag(3))?;
     /// assert_eq!(told.wait()?.source, peer);
@@ -108,7 +108,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?;
+    /// let mut arrived = window.expect(0..1, Tag(3))?;
     /// arrived.start()?;
     /// window.put_notify(peer, 0, &[7], Tag(3))?; // the peer puts into my piece, too
     /// arrived.wait()?;
@@ -181,7 +181,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?;
+    /// let mut arrived = window.expect(0..1, Tag(3))?;
     /// arrived.start()?;
     /// let request = window.rput_notify(peer, 0, &[7], Tag(3))?;
     /// request.wait()?; // the slice may be changed, and the peer is told
@@ -222,7 +222,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.local().set(0, 7)?;
-    /// let mut read = window.expect(0..1, peer, Tag(3), 1)?;
+    /// let mut read = window.expect(0..1, Tag(3))?;
     /// read.start()?; // peers see what was set before
     /// world.barrier()?;
     /// let mut got = [0];
@@ -286,10 +286,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(3, |world| {
-    /// use flagpost::{Rank, Source, Tag, rma::Operation};
+    /// use flagpost::{Rank, Tag, rma::Operation};
     ///
     /// let window = world.allocate::<u32>(1)?;
-    /// let mut all = window.expect(0..1, Source::Any, Tag(3), 3)?;
+    /// let mut all = window.expect(0..1, Tag(3))?.times(3)?;
     /// all.start()?;
     /// for rank in [0, 1, 2].map(Rank::new) {
     ///     window.accumulate_notify(rank, 0, &[5], Operation::SUM, Tag(3))?;
@@ -421,7 +421,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut told = window.expect(0..1, peer, Tag(3), 1)?;
+    /// let mut told = window.expect(0..1, Tag(3))?;
     /// told.start()?;
     /// let before = window.fetch_and_op_notify(peer, 0, 7, Operation::SUM, Tag(3))?;
     /// told.wait()?;
@@ -484,7 +484,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut told = window.expect(0..1, peer, Tag(3), 1)?;
+    /// let mut told = window.expect(0..1, Tag(3))?;
     /// told.start()?;
     /// let before = window.compare_and_swap_notify(peer, 0, 0, 7, Tag(3))?;
     /// told.wait()?;

@@ -51,9 +51,9 @@
 //! | `MPIX_Put_notify(…, i, win)`, `…_c` | `put_notify` | [`put_notify(…, Counter(i))`] |
 //! | `MPIX_Get_notify(…, i, win)`, `…_c` | `get_notify` | [`get_notify(…, Counter(i))`] |
 //! | | `accumulate_notify`, `get_accumulate_notify` | the same names |
-//! | `MPIX_Notify_get_value(win, i, &v)` | `get_notify_value` | [`notify_value(i)`] |
-//! | `MPIX_Notify_set_value(win, i, v)` | | [`set_notify_value(i, v)`] |
-//! | | `reset_notify_value` | [`reset_notify_value(i)`] |
+//! | `MPIX_Notify_get_value(win, i, &v)` | `get_notify_value` | [`notify_value(Counter(i))`] |
+//! | `MPIX_Notify_set_value(win, i, v)` | | [`set_notify_value(Counter(i), v)`] |
+//! | | `reset_notify_value` | [`reset_notify_value(Counter(i))`] |
 //! | `MPIX_Win_get_notify_request(win, i, n, &r)` | a request | [`expect_count(…)`], `start` |
 //! | `MPI_Test(&r)`, `MPI_Wait(&r)` | the same | [`CountRequest::test`], [`CountRequest::wait`] |
 //! | `MPI_Waitany` | the same | [`wait_any`] |
@@ -62,9 +62,9 @@
 //! [`num_notify(rank)`]: Window::num_notify
 //! [`put_notify(…, Counter(i))`]: Window::put_notify
 //! [`get_notify(…, Counter(i))`]: Window::get_notify
-//! [`notify_value(i)`]: Window::notify_value
-//! [`set_notify_value(i, v)`]: Window::set_notify_value
-//! [`reset_notify_value(i)`]: Window::reset_notify_value
+//! [`notify_value(Counter(i))`]: Window::notify_value
+//! [`set_notify_value(Counter(i), v)`]: Window::set_notify_value
+//! [`reset_notify_value(Counter(i))`]: Window::reset_notify_value
 //! [`expect_count(…)`]: Window::expect_count
 //!
 //! # What does not compile
@@ -73,7 +73,7 @@
 //! ```compile_fail
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &mut Window<'_, u64, L>) -> Result<(), Error> {
-//! let mut request = window.expect_count(0..1, 0, 1)?;
+//! let mut request = window.expect_count(0..1, Counter(0), 1)?;
 //! window.set_num_notify(2)?;
 //! request.start()
 //! # }
@@ -82,7 +82,7 @@
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &mut Window<'_, u64, L>) -> Result<(), Error> {
 //! window.set_num_notify(2)?;
-//! let mut request = window.expect_count(0..1, 0, 1)?;
+//! let mut request = window.expect_count(0..1, Counter(0), 1)?;
 //! request.start()
 //! # }
 //! ```
@@ -91,7 +91,7 @@
 //! Cases `counters.*` and `small.counter*`; counts in `tests/host/counts.rs`.
 //!
 //! [IntelMPI]: crate#sources
-//! [`wait_any`]: super::wait_any_count
+//! [`wait_any`]: crate::wait_any
 //! [`CountRequest`]: super::CountRequest
 //! [`CountRequest::test`]: super::CountRequest::test
 //! [`CountRequest::wait`]: super::CountRequest::wait
@@ -101,7 +101,7 @@ use core::cell::Cell;
 use bytemuck::Pod;
 use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width, point};
 
-use super::awaited::CELL;
+use super::{Counter, awaited::CELL};
 use crate::{Error, Window, World, collective::Call, window::Core};
 
 /// Words per rank of a table: key and number of its counters.
@@ -312,7 +312,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// window.set_num_notify(2)?; // counters 0 and 1, on each rank
     /// window.put_notify(peer, 0, &[7], Counter(1))?;
     /// world.barrier()?;
-    /// assert_eq!((window.notify_value(0)?, window.notify_value(1)?), (0, 1));
+    /// assert_eq!((window.notify_value(Counter(0))?, window.notify_value(Counter(1))?), (0, 1));
     /// # Ok(())
     /// # });
     /// ```
@@ -370,7 +370,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Ok(count)
     }
 
-    /// Own counter `index`. The data of the notifications that it has counted are in memory, and
+    /// This rank's `counter`. The data of the notifications that it has counted are in memory, and
     /// what is read past the cache from now on finds them. Own lines are not refreshed: for
     /// [`Local`](crate::Local) in windows of the separate model see [`Window::expect_count`] and
     /// [`Window::sync`].
@@ -391,19 +391,19 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
     /// window.put_notify(peer, 0, &[7], Counter(0))?;
-    /// while window.notify_value(0)? < 1 {}
+    /// while window.notify_value(Counter(0))? < 1 {}
     /// assert_eq!(window.peer(world.rank())?.get(0)?, 7); // past the cache
     /// # Ok(())
     /// # });
     /// ```
     #[track_caller]
-    pub fn notify_value(&self, index: u32) -> Result<u32, Error> {
+    pub fn notify_value(&self, counter: Counter) -> Result<u32, Error> {
         called!(self.core.world);
         let core = &self.core;
-        core.world.value(core.own_counter(index)?)
+        core.world.value(core.own_counter(counter.0)?)
     }
 
-    /// Sets own counter `index` to 0 and gives the value that it had: one atomic swap, so that no
+    /// Sets this rank's `counter` to 0 and gives the value that it had: one atomic swap, so that no
     /// notification is lost or counted twice.
     ///
     /// # Errors
@@ -421,18 +421,18 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// window.set_num_notify(1)?;
     /// window.put_notify(peer, 0, &[7], Counter(0))?;
     /// world.barrier()?;
-    /// assert_eq!(window.reset_notify_value(0)?, 1); // what it was
-    /// assert_eq!(window.notify_value(0)?, 0);
+    /// assert_eq!(window.reset_notify_value(Counter(0))?, 1); // what it was
+    /// assert_eq!(window.notify_value(Counter(0))?, 0);
     /// # Ok(())
     /// # });
     /// ```
     #[track_caller]
-    pub fn reset_notify_value(&self, index: u32) -> Result<u32, Error> {
+    pub fn reset_notify_value(&self, counter: Counter) -> Result<u32, Error> {
         called!(self.core.world);
-        self.core.change_counter(index, Amo::Swap(0))
+        self.core.change_counter(counter.0, Amo::Swap(0))
     }
 
-    /// Sets own counter `index` to `value`. Notifications that arrived before are forgotten.
+    /// Sets this rank's `counter` to `value`. Notifications that arrived before are forgotten.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does
@@ -442,17 +442,20 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Counter;
+    ///
     /// let mut window = world.allocate::<u32>(1)?;
     /// window.set_num_notify(1)?;
-    /// window.set_notify_value(0, 5)?;
-    /// assert_eq!(window.notify_value(0)?, 5);
+    /// window.set_notify_value(Counter(0), 5)?;
+    /// assert_eq!(window.notify_value(Counter(0))?, 5);
     /// # Ok(())
     /// # });
     /// ```
     #[track_caller]
-    pub fn set_notify_value(&self, index: u32, value: u32) -> Result<(), Error> {
+    pub fn set_notify_value(&self, counter: Counter, value: u32) -> Result<(), Error> {
         called!(self.core.world);
-        self.core.change_counter(index, Amo::Swap(value.into()))?;
+        self.core
+            .change_counter(counter.0, Amo::Swap(value.into()))?;
         Ok(())
     }
 }

@@ -20,13 +20,14 @@
 //! signals are words at the target ([`counters`], [`signals`]); [`events`] are words of their own.
 //! ```text
 //!   origin                                  target
-//!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, source, tag, count)?
+//!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, tag)?
 //!                                           loop { r.start()?; … r.wait()? … }
 //! ```
 //! A request is persistent: made once, started for each use. It is 32 bytes, owned by the user, and
 //! there is no list of requests: a notification waits in the unexpected queue until a request asks.
-//! [`test_any`], [`wait_any`] and [`wait_all`] ask for several; [`probe`](crate::Window::probe)
-//! looks without matching.
+//! [`test_any`](crate::test_any), [`wait_any`](crate::wait_any) and
+//! [`wait_all`](crate::wait_all) ask for several; [`probe`](crate::Window::probe) looks without
+//! matching.
 //!
 //! # Steps
 //! | call         | core   | in order                                                             |
@@ -78,23 +79,23 @@ pub mod access;
 mod awaited;
 pub mod counters;
 pub mod events;
+mod expect;
 pub(crate) mod immediate;
 pub mod notice;
 pub(crate) mod queue;
 mod request;
-mod several;
 pub mod signals;
 mod threshold;
 
 pub(crate) use counters::Counters;
 pub use events::{Bound, EventPost, Events};
+pub use expect::{Source, Status, TagFilter};
 pub use immediate::Limits;
 pub(crate) use immediate::Notification;
 pub use notice::{Change, Counter, Notice, Signal};
-pub use request::{Request, Source, Status, TagFilter};
-pub use several::{test_any, wait_all, wait_any};
+pub use request::Request;
 pub use signals::Compare;
-pub use threshold::{CountRequest, test_any_count, wait_all_count, wait_any_count};
+pub use threshold::CountRequest;
 
 /// What a notification is about: a number that origin and target agree on, up to
 /// [`Limits::tag`](crate::Limits).

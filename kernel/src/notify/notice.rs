@@ -21,22 +21,21 @@ use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width, point};
 use super::Tag;
 use crate::{Error, window::Core};
 
-/// A notification counter of the target, by its index: a notice adds 1.
+/// A notification counter of a window, by its number: a notice adds 1. The origin names it in an
+/// access, and the target in a request.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Counter(pub u32);
 
-/// A change of a notification counter of the target.
+/// A signal of a window, by its number: a word that a notice [sets](Signal::set) or [adds
+/// to](Signal::add). The origin names it in an access, and the target in a wait.
+///
+/// It is the word of the counter with the same number: a program uses a number as one of both.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Signal {
-    /// Which counter.
-    pub index: u32,
-    /// What becomes of it.
-    pub change: Change,
-}
+pub struct Signal(pub u32);
 
-/// What a signal does to a counter.
+/// What becomes of a signal.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Change {
@@ -47,16 +46,14 @@ pub enum Change {
 }
 
 impl Signal {
-    /// Sets counter `index` to `value`.
-    pub const fn set(index: u32, value: u32) -> Self {
-        let change = Change::Set(value);
-        Self { index, change }
+    /// A notice that sets it to `value`.
+    pub const fn set(self, value: u32) -> Notice {
+        Notice::Signal(self, Change::Set(value))
     }
 
-    /// Adds `value` to counter `index`.
-    pub const fn add(index: u32, value: u32) -> Self {
-        let change = Change::Add(value);
-        Self { index, change }
+    /// A notice that adds `value`, wrapping around.
+    pub const fn add(self, value: u32) -> Notice {
+        Notice::Signal(self, Change::Add(value))
     }
 }
 
@@ -68,8 +65,8 @@ pub enum Notice {
     Tag(Tag),
     /// By 1 more in a counter.
     Counter(Counter),
-    /// By a change of a counter.
-    Signal(Signal),
+    /// By a change of a signal.
+    Signal(Signal, Change),
 }
 
 impl From<Tag> for Notice {
@@ -81,12 +78,6 @@ impl From<Tag> for Notice {
 impl From<Counter> for Notice {
     fn from(counter: Counter) -> Self {
         Self::Counter(counter)
-    }
-}
-
-impl From<Signal> for Notice {
-    fn from(signal: Signal) -> Self {
-        Self::Signal(signal)
     }
 }
 
@@ -112,10 +103,8 @@ impl<L: Link> Core<'_, L> {
                 });
             }
             Notice::Counter(Counter(index)) => (index, Amo::Add(1)),
-            Notice::Signal(Signal { index, change }) => match change {
-                Change::Set(value) => (index, Amo::Swap(u64::from(value))),
-                Change::Add(value) => (index, Amo::Add(u64::from(value))),
-            },
+            Notice::Signal(Signal(index), Change::Set(value)) => (index, Amo::Swap(value.into())),
+            Notice::Signal(Signal(index), Change::Add(value)) => (index, Amo::Add(value.into())),
         };
         let (key, offset) = self.counter(to, index)?;
         Ok(Checked::Cell { key, offset, amo })

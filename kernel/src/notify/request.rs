@@ -7,68 +7,27 @@
 //! with a range also touches 3 lines of its window, to invalidate and to allow own stores.
 //! Measured: `tests/host/lines.rs`.
 
-use core::{cell::Cell, ops::Range};
+use core::cell::Cell;
 
-use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
 use super::{
-    Notification, Tag,
+    Notification, Status, Tag,
     immediate::{unpack, wildcards},
 };
 use crate::{
-    Budget, Error, Missing, Timeout, Waiting, Window, World, fast,
+    Budget, Error, Missing, Timeout, Waiting, World,
+    complete::{Complete, Sealed},
+    fast,
     window::{Core, Lines},
 };
-
-/// Whose notifications a request matches.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Source {
-    /// Any rank's.
-    Any,
-    /// This rank's.
-    Rank(Rank),
-}
-
-/// Which tags a request matches.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum TagFilter {
-    /// Any tag.
-    Any,
-    /// This tag.
-    Tag(Tag),
-}
-
-impl From<Rank> for Source {
-    fn from(rank: Rank) -> Self {
-        Self::Rank(rank)
-    }
-}
-
-impl From<Tag> for TagFilter {
-    fn from(tag: Tag) -> Self {
-        Self::Tag(tag)
-    }
-}
-
-/// The last notification that a request matched.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Status {
-    /// Who sent it.
-    pub source: Rank,
-    /// Its tag.
-    pub tag: Tag,
-}
 
 /// In [`Request::wanted`]: the request is started. No immediate has this bit.
 const STARTED: u32 = 1 << 31;
 
 /// In [`Request::start`], where a line's offset has no bits: any source, any tag.
-const ANY_SOURCE: u32 = 1;
-const ANY_TAG: u32 = 2;
+pub(super) const ANY_SOURCE: u32 = 1;
+pub(super) const ANY_TAG: u32 = 2;
 
 /// A persistent request: completes when `count` notifications have matched it. 32 bytes, one line.
 #[derive(Debug)]
@@ -77,193 +36,21 @@ const ANY_TAG: u32 = 2;
 pub struct Request<'r, L> {
     core: &'r Core<'r, L>,
     /// Beside the core, lest matching touch that.
-    world: &'r World<'r, L>,
+    pub(super) world: &'r World<'r, L>,
     /// The immediate that matches; where its source or tag does not matter, that of the last match.
-    wanted: u32,
-    start: u32,
+    pub(super) wanted: u32,
+    pub(super) start: u32,
     end: u32,
-    expected: u16,
+    pub(super) expected: u16,
     /// How many are missing.
-    left: u16,
+    pub(super) left: u16,
 }
 
 // [NA] IV-B: the request is one of the two lines that matching must touch.
 const _: () = assert!(size_of::<Request<'_, ()>>() == 32 && align_of::<Request<'_, ()>>() == 32);
 
-impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
-    /// A request for `count` notifications of this window from `source` with `tag`, whose data
-    /// arrive in the elements `range` of the own piece (an empty range: no data, or data that are
-    /// never cached).
-    ///
-    /// Behind a match with an empty range the own cache may hold any of the window's lines, old or
-    /// new, though this rank has never read them: since the window was made, or because a chip
-    /// fetches ahead, or a link has brought data through it. Whoever reads data by
-    /// [`Local`](crate::Local) all the same calls [`sync`](Self::sync) first.
-    ///
-    /// Costs nothing but the 32 bytes; [`Request::start`] begins to wait.
-    ///
-    /// # Errors
-    /// [`Error::CountZero`], [`Error::OutOfRange`], [`Error::NoSuchRank`], [`Error::TagTooLarge`].
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Source, Tag, TagFilter};
-    ///
-    /// let window = world.allocate::<u32>(4)?;
-    /// let next = world.rank().next(world.size());
-    /// let mut two = window.expect(0..4, Source::Any, TagFilter::Any, 2)?;
-    /// two.start()?;
-    /// window.put_notify(next, 0, &[7], Tag(1))?;
-    /// window.put_notify(next, 3, &[8], Tag(2))?;
-    /// assert_eq!(two.wait()?.tag, Tag(2)); // of the last one
-    /// assert_eq!((window.local().get(0)?, window.local().get(3)?), (7, 8));
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn expect(
-        &self,
-        range: Range<usize>,
-        source: impl Into<Source>,
-        tag: impl Into<TagFilter>,
-        count: u16,
-    ) -> Result<Request<'_, L>, Error> {
-        called!(self.core.world);
-        self.request(range, source.into(), tag.into(), count)
-    }
-
-    fn request(
-        &self,
-        range: Range<usize>,
-        source: Source,
-        tag: TagFilter,
-        count: u16,
-    ) -> Result<Request<'_, L>, Error> {
-        let world = self.core.world;
-        if count == 0 {
-            return Err(Error::CountZero);
-        }
-        let lines = self.lines(range)?;
-        let (source, any_source) = match source {
-            Source::Any => (Rank::new(0), ANY_SOURCE),
-            Source::Rank(rank) => {
-                world.check_rank(rank)?;
-                (rank, 0)
-            }
-        };
-        let max = world.limits().tag;
-        let (tag, any_tag) = match tag {
-            TagFilter::Any => (Tag(0), ANY_TAG),
-            TagFilter::Tag(tag) if tag.0 <= max => (tag, 0),
-            TagFilter::Tag(_) => return Err(Error::TagTooLarge { max }),
-        };
-        const { assert!(L::LINE > (ANY_SOURCE | ANY_TAG)) };
-        let (start, end) = if lines.is_empty() {
-            (0, 0)
-        } else {
-            (lines.start, lines.end)
-        };
-        Ok(Request {
-            core: &self.core,
-            world,
-            wanted: world.limits().pack(Notification {
-                source,
-                window: self.core.id,
-                tag,
-            }),
-            start: start | any_source | any_tag,
-            end,
-            expected: count,
-            left: count,
-        })
-    }
-
-    /// The oldest notification of this window from `source` with `tag` that no request has matched
-    /// yet, if one has arrived. It stays where it is: a request started for exactly this source and
-    /// tag matches it. Does not wait.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`]; [`Error::QueueFull`] if the queue holds only
-    /// others: match these first; [`Error::PeerLost`] if none has arrived and a rank is lost,
-    /// [`Error::PeerLeft`] if the source has left.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Source, Tag, TagFilter};
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let peer = world.rank().next(world.size());
-    /// window.put_notify(peer, 0, &[7], Tag(3))?;
-    /// let found = loop {
-    ///     if let Some(found) = window.probe(Source::Any, TagFilter::Any)? {
-    ///         break found;
-    ///     }
-    /// };
-    /// let mut arrived = window.expect(0..1, found.source, found.tag, 1)?;
-    /// arrived.start()?;
-    /// assert_eq!(arrived.test()?, Some(found)); // it has arrived: nothing to wait for
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn probe(
-        &self,
-        source: impl Into<Source>,
-        tag: impl Into<TagFilter>,
-    ) -> Result<Option<Status>, Error> {
-        called!(self.core.world);
-        let mut request = self.request(0..0, source.into(), tag.into(), 1)?;
-        let find = |request: &mut Request<'_, L>| request.find();
-        request
-            .world
-            .wait()
-            .once(&mut request, find, |request| request.late(1))
-    }
-
-    /// Drops the notifications of this window that have arrived and that no request has matched,
-    /// and tells how many.
-    ///
-    /// For a window that is to be freed although it was told more than anybody wants to know
-    /// ([`Error::Unmatched`]).
-    ///
-    /// # Errors
-    /// [`Error::QueueFull`] if others fill the queue: there may be more to drop once these are
-    /// matched.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Budget, Error, Tag};
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let peer = world.rank().next(world.size());
-    /// window.notify(peer, Tag(3))?;
-    /// world.barrier()?;
-    /// let freed = window.free_within(Budget::UNLIMITED);
-    /// let Err(late) = freed else { panic!("no request has matched the notification") };
-    /// assert_eq!(late.error, Error::Unmatched { count: 1 });
-    /// let window = late.handle;
-    /// assert_eq!(window.discard_notifications()?, 1);
-    /// window.free()?;
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn discard_notifications(&self) -> Result<u32, Error> {
-        called!(self.core.world);
-        let mut count = 0_u32;
-        self.core.world.sift(self.core.id, || {
-            count = count.saturating_add(1);
-            true
-        })?;
-        Ok(count)
-    }
-}
-
 impl<L: Link> World<'_, L> {
-    fn status(&self, immediate: u32) -> Status {
+    pub(super) fn status(&self, immediate: u32) -> Status {
         // Bits from the queue's head, which matching has touched anyway.
         let Notification { source, tag, .. } = unpack(self.queue.tag_bits(), immediate);
         Status { source, tag }
@@ -271,6 +58,29 @@ impl<L: Link> World<'_, L> {
 }
 
 impl<'r, L: Link> Request<'r, L> {
+    /// For one notification with `tag`, from any rank.
+    pub(super) fn new(core: &'r Core<'r, L>, lines: Lines, tag: Tag, any_tag: u32) -> Self {
+        const { assert!(L::LINE > (ANY_SOURCE | ANY_TAG)) };
+        let Lines { start, end } = match lines {
+            lines if lines.is_empty() => Lines::NONE,
+            lines => lines,
+        };
+        let wanted = Notification {
+            source: Rank::new(0),
+            window: core.id,
+            tag,
+        };
+        Self {
+            core,
+            world: core.world,
+            wanted: core.world.limits().pack(wanted),
+            start: start | ANY_SOURCE | any_tag,
+            end,
+            expected: 1,
+            left: 1,
+        }
+    }
+
     /// Starts to wait for `count` notifications anew. Writes the own dirty lines of the request's
     /// range back; until it completes, own stores there are refused.
     ///
@@ -286,7 +96,7 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?; // made once,
+    /// let mut arrived = window.expect(0..1, Tag(3))?; // made once,
     /// for round in 0..2 {
     ///     arrived.start()?; // started for each use
     ///     assert_eq!(window.local().set(0, 9), Err(Error::Exposed)); // the peer may put
@@ -356,7 +166,7 @@ impl<'r, L: Link> Request<'r, L> {
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut arrived = window.expect(0..1, peer, Tag(3), 1)?;
+    /// let mut arrived = window.expect(0..1, Tag(3))?;
     /// arrived.start()?;
     /// window.put_notify(peer, 0, &[7], Tag(3))?;
     /// while arrived.test()?.is_none() {
@@ -384,10 +194,10 @@ impl<'r, L: Link> Request<'r, L> {
         let world = self.world;
         world
             .wait()
-            .once(self, Self::test_all, |this| this.late(this.left()))
+            .once(self, Self::test_all, |this| this.missing(this.left()))
     }
 
-    fn late(&self, left: u32) -> Timeout {
+    pub(super) fn missing(&self, left: u32) -> Timeout {
         Timeout {
             waiting: Waiting::Notification,
             missing: Missing::among(self.source().into_iter(), left),
@@ -436,11 +246,11 @@ impl<'r, L: Link> Request<'r, L> {
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Source, Tag};
+    /// use flagpost::Tag;
     ///
     /// let window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
-    /// let mut arrived = window.expect(0..1, Source::Any, Tag(3), 1)?;
+    /// let mut arrived = window.expect(0..1, Tag(3))?;
     /// arrived.start()?;
     /// window.put_notify(peer, 0, &[7], Tag(3))?;
     /// let status = arrived.wait()?;
@@ -472,7 +282,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// use flagpost::{Budget, Error, Rank, Tag};
     ///
     /// let window = world.allocate::<u32>(1)?;
-    /// let mut never = window.expect(0..0, Rank::new(1), Tag(1), 1)?;
+    /// let mut never = window.expect(0..0, Tag(1))?.from(Rank::new(1))?;
     /// never.start()?;
     /// let late = never.wait_within(Budget::microseconds(0)); // polls once
     /// let Err(Error::Timeout(late)) = late else { panic!("no rank sends this") };
@@ -505,26 +315,6 @@ impl<'r, L: Link> Request<'r, L> {
                 missing: Missing::among(source.into_iter(), left.get()),
             },
         )
-    }
-
-    /// The oldest notification that it would match, which stays where it is.
-    fn find(&self) -> Result<Option<Status>, Error> {
-        let world = self.world;
-        if let Some(immediate) = world.queue.find(|immediate| self.matches(immediate)) {
-            return Ok(Some(world.status(immediate)));
-        }
-        // ROOM: what is taken from the link must be kept.
-        while point!("notify.probe.room", !world.queue.has_no_spare(); else true) {
-            let Some(immediate) = world.next_notification(Some(self.wanted)) else {
-                return Ok(None);
-            };
-            world.queue.push(immediate);
-            if self.matches(immediate) {
-                return Ok(Some(world.status(immediate)));
-            }
-        }
-        let capacity = world.queue.capacity();
-        Err(Error::QueueFull { capacity })
     }
 
     /// The first place for closed lines, if it is free.
@@ -562,12 +352,12 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// How many notifications are missing.
-    pub(super) fn left(&self) -> u32 {
+    fn left(&self) -> u32 {
         u32::from(self.left)
     }
 
     /// Whose they are; none if anybody's.
-    pub(super) fn source(&self) -> Option<Rank> {
+    fn source(&self) -> Option<Rank> {
         let notification = self.world.limits().unpack(self.wanted & !STARTED);
         (self.start & ANY_SOURCE == 0).then_some(notification.source)
     }
@@ -617,24 +407,13 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     /// Takes what it matches from the unexpected queue.
-    pub(super) fn take_queued(&mut self) {
+    fn take_queued(&mut self) {
         let world = self.world;
         world.queue.take_if(|immediate| self.takes(immediate));
     }
 
-    /// Ends the request if it has matched as many as it waits for.
-    pub(super) fn complete(&mut self) -> Result<Option<Status>, Error> {
-        if self.left() > 0 {
-            return Ok(None);
-        }
-        // REFRESH: G1: after the notification was taken.
-        point!("notify.several.refresh", self.refresh()?);
-        self.close();
-        Ok(self.status())
-    }
-
     /// Whether a notification is for this request: as a rule it is just the one.
-    fn matches(&self, immediate: u32) -> bool {
+    pub(super) fn matches(&self, immediate: u32) -> bool {
         (immediate ^ self.wanted) & !STARTED == 0
             || self.start & (ANY_SOURCE | ANY_TAG) != 0 && self.matches_any(immediate)
     }
@@ -649,7 +428,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// Counts a notification if it matches and is still wanted.
     #[inline]
-    pub(super) fn takes(&mut self, immediate: u32) -> bool {
+    fn takes(&mut self, immediate: u32) -> bool {
         let takes = self.left > 0 && self.matches(immediate);
         if takes {
             self.left = self.left.saturating_sub(1);
@@ -675,5 +454,41 @@ impl<'r, L: Link> Request<'r, L> {
     fn close(&mut self) {
         self.core.requested.close(self.lines());
         self.wanted &= !STARTED;
+    }
+}
+
+impl<L> Sealed for Request<'_, L> {}
+
+impl<'s, 'r: 's, L: Link> Complete<'s, L> for Request<'r, L> {
+    fn world(&self) -> &'s World<'s, L> {
+        self.world
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_started()
+    }
+
+    fn poll(&mut self) -> Result<bool, Error> {
+        // ORDER: G2: what has arrived before comes first.
+        point!("notify.several.queue", self.take_queued());
+        if self.left > 0 {
+            return Ok(false);
+        }
+        // REFRESH: G1: after the notification was taken.
+        point!("notify.several.refresh", self.refresh()?);
+        self.close();
+        Ok(true)
+    }
+
+    fn late(&self) -> Timeout {
+        self.missing(self.left())
+    }
+
+    fn has_tag(&self) -> bool {
+        true
+    }
+
+    fn offer(&mut self, immediate: u32) -> bool {
+        self.takes(immediate)
     }
 }

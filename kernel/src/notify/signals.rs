@@ -1,18 +1,18 @@
 //! Signals: a window's counters as words that peers set or add to, and that this rank compares.
 //!
 //! A signal *is* a [counter](super::counters): [`Window::set_num_notify`] makes them, and
-//! `Signal::add(i, 1)` is what a notification of counter `i` does. What differs is who decides on
+//! `Signal(i).add(1)` is what a notification of counter `i` does. What differs is who decides on
 //! the value: the peer.
 //!
 //! | OpenSHMEM | here, of a window |
 //! |---|---|
-//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_SET, pe)` | `put_notify(pe, …, Signal::set(i, v))` |
-//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_ADD, pe)` | `put_notify(pe, …, Signal::add(i, v))` |
-//! | `shmemx_signal_set`, `shmemx_signal_add` | `notify(pe, Signal::set(i, v))`, `add` |
-//! | `shmem_signal_fetch(sig)` | [`signal_fetch(i)`](Window::signal_fetch) |
-//! | `shmem_signal_wait_until(sig, cmp, v)` | [`signal_wait_until(range, i, cmp, v)`] |
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_SET, pe)` | `put_notify(pe, …, Signal(i).set(v))` |
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_ADD, pe)` | `put_notify(pe, …, Signal(i).add(v))` |
+//! | `shmemx_signal_set`, `shmemx_signal_add` | `notify(pe, Signal(i).set(v))`, `add` |
+//! | `shmem_signal_fetch(sig)` | [`signal_fetch(Signal(i))`](Window::signal_fetch) |
+//! | `shmem_signal_wait_until(sig, cmp, v)` | [`signal_wait_until(range, Signal(i), cmp, v)`] |
 //!
-//! [`signal_wait_until(range, i, cmp, v)`]: Window::signal_wait_until
+//! [`signal_wait_until(range, Signal(i), cmp, v)`]: Window::signal_wait_until
 //!
 //! OpenSHMEM's words have 64 bits; [these have 32](super::counters#values). It has caches that are
 //! kept coherent, or none; here a wait says which elements it is about, as a request does.
@@ -40,7 +40,7 @@ use core::ops::Range;
 use bytemuck::Pod;
 use flagpost_link::{Link, order, point};
 
-use super::awaited::Awaited;
+use super::{Counter, Signal, awaited::Awaited};
 use crate::{
     Error, Window,
     window::{Core, Lines},
@@ -79,7 +79,7 @@ impl Compare {
 }
 
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
-    /// Own signal `index`: [`Window::notify_value`] by another name.
+    /// The value of this rank's `signal`: [`Window::notify_value`] of its word.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory;
@@ -93,19 +93,19 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// window.notify(peer, Signal::set(0, 5))?;
+    /// window.notify(peer, Signal(0).set(5))?;
     /// world.barrier()?;
-    /// assert_eq!(window.signal_fetch(0)?, 5);
+    /// assert_eq!(window.signal_fetch(Signal(0))?, 5);
     /// # Ok(())
     /// # });
     /// ```
     #[track_caller]
-    pub fn signal_fetch(&self, index: u32) -> Result<u32, Error> {
+    pub fn signal_fetch(&self, signal: Signal) -> Result<u32, Error> {
         called!(self.core.world);
-        self.notify_value(index)
+        self.notify_value(Counter(signal.0))
     }
 
-    /// Waits until own signal `index` compares with `value` as `compare` says, and gives it. Then
+    /// Waits until this rank's `signal` compares with `value` as `compare` says, and gives it. Then
     /// the data that came before it can be read in the elements `range` of the own piece (an empty
     /// range: no data, or data that are never cached).
     ///
@@ -124,8 +124,8 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// window.put_notify(peer, 0, &[7], Signal::set(0, 3))?;
-    /// assert_eq!(window.signal_wait_until(0..1, 0, Compare::Ge, 2)?, 3);
+    /// window.put_notify(peer, 0, &[7], Signal(0).set(3))?;
+    /// assert_eq!(window.signal_wait_until(0..1, Signal(0), Compare::Ge, 2)?, 3);
     /// assert_eq!(window.local().get(0)?, 7);
     /// # Ok(())
     /// # });
@@ -134,15 +134,15 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     pub fn signal_wait_until(
         &self,
         range: Range<usize>,
-        index: u32,
+        signal: Signal,
         compare: Compare,
         value: u32,
     ) -> Result<u32, Error> {
         called!(self.core.world);
         let core = &self.core;
         let lines = self.lines(range)?;
-        let cell = Awaited::new(core.world, core.own_counter(index)?);
-        let arrived = |signal| compare.holds(signal, value);
+        let cell = Awaited::new(core.world, core.own_counter(signal.0)?);
+        let arrived = |found| compare.holds(found, value);
         core.await_cell(lines, &cell, arrived, |_| 1)
     }
 }

@@ -8,10 +8,13 @@ use core::{cell::Cell, ops::Range};
 use bytemuck::Pod;
 use flagpost_link::{Link, order, point};
 
-use super::awaited::{Awaited, late};
-use super::several::one_world;
+use super::{
+    Counter,
+    awaited::{Awaited, late},
+};
 use crate::{
-    Budget, Error, Unfinished, Window, World,
+    Budget, Error, Timeout, Unfinished, Window, World,
+    complete::{Complete, Sealed},
     window::{Core, Lines},
 };
 
@@ -30,7 +33,7 @@ pub struct CountRequest<'r, 'w, L: Link> {
 }
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// A request that completes when own counter `index` reaches or exceeds `threshold`: then the
+    /// A request that completes when this rank's `counter` reaches or exceeds `threshold`: then the
     /// data that its notifications brought to the elements `range` of the own piece can be read (an
     /// empty range: no data, or data that are never cached). The counter keeps its value;
     /// [reset](Window::reset_notify_value) it before the next use.
@@ -45,7 +48,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// let mut window = world.allocate::<u32>(3)?;
     /// window.set_num_notify(1)?;
-    /// let mut all = window.expect_count(0..3, 0, 3)?; // when counter 0 has come to 3
+    /// let mut all = window.expect_count(0..3, Counter(0), 3)?; // when counter 0 has come to 3
     /// all.start()?;
     /// for to in [0, 1, 2].map(Rank::new) {
     ///     window.put_notify(to, world.rank().index(), &[7], Counter(0))?;
@@ -59,11 +62,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     pub fn expect_count(
         &self,
         range: Range<usize>,
-        index: u32,
+        counter: Counter,
         threshold: u32,
     ) -> Result<CountRequest<'_, 'w, L>, Error> {
         called!(self.core.world);
-        let cell = self.core.own_counter(index)?;
+        let cell = self.core.own_counter(counter.0)?;
         let cell = Awaited::new(self.core.world, cell);
         let lines = self.lines(range)?;
         CountRequest::new(&self.core, cell, lines, threshold, None)
@@ -105,7 +108,7 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// let mut arrived = window.expect_count(0..1, 0, 1)?;
+    /// let mut arrived = window.expect_count(0..1, Counter(0), 1)?;
     /// arrived.start()?;
     /// assert_eq!(window.local().set(0, 9), Err(Error::Exposed)); // the peer may be putting there
     /// window.put_notify(peer, 0, &[7], Counter(0))?;
@@ -148,7 +151,7 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// let mut arrived = window.expect_count(0..1, 0, 1)?;
+    /// let mut arrived = window.expect_count(0..1, Counter(0), 1)?;
     /// arrived.start()?;
     /// window.put_notify(peer, 0, &[7], Counter(0))?;
     /// while arrived.test()?.is_none() {
@@ -203,15 +206,17 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     /// # Example
     /// ```
     /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::Signal;
+    /// use flagpost::Counter;
     ///
     /// let mut window = world.allocate::<u32>(1)?;
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
-    /// let mut arrived = window.expect_count(0..1, 0, 3)?;
+    /// let mut arrived = window.expect_count(0..1, Counter(0), 3)?;
     /// arrived.start()?;
-    /// window.put_notify(peer, 0, &[7], Signal::add(0, 5))?; // reaches or exceeds 3
-    /// assert_eq!(arrived.wait()?, 5);
+    /// for value in [5, 6, 7] {
+    ///     window.put_notify(peer, 0, &[value], Counter(0))?;
+    /// }
+    /// assert_eq!(arrived.wait()?, 3);
     /// assert_eq!(window.local().get(0)?, 7);
     /// # Ok(())
     /// # });
@@ -302,107 +307,22 @@ impl<'r, 'w, L: Link> CountRequest<'r, 'w, L> {
     }
 }
 
-/// Which of the started `requests` is complete, if one is, and its value. Does not wait.
-///
-/// Counters' and events' requests may be mixed. All belong to one world; takes notifications from
-/// the link, if there is room.
-///
-/// # Errors
-/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::PeerLost`] if none is
-/// complete and a rank is lost.
-#[track_caller]
-pub fn test_any_count<L: Link>(
-    requests: &mut [CountRequest<'_, '_, L>],
-) -> Result<Option<(usize, u32)>, Error> {
-    if let Some(request) = requests.first() {
-        called!(request.core.world);
+impl<L: Link> Sealed for CountRequest<'_, '_, L> {}
+
+impl<'s, 'w: 's, L: Link> Complete<'s, L> for CountRequest<'_, 'w, L> {
+    fn world(&self) -> &'s World<'s, L> {
+        self.core.world
     }
-    let Some(world) = world_of(requests)? else {
-        return Ok(None);
-    };
-    // PROGRESS: who waits for room in the own ring may be the one that is to count.
-    point!("counters.test_any.progress", world.progress(); else false);
-    world.wait().once(requests, any, |_| late(1))
-}
 
-/// Waits until one of the started `requests` is complete, and gives its index and value. None if
-/// none is started.
-///
-/// Counters' and events' requests may be mixed. More than 4 are polled without pause where the
-/// machine cannot watch as many words.
-///
-/// # Errors
-/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
-/// notifications the one that lacks fewest lacked. All stay started.
-#[track_caller]
-pub fn wait_any_count<L: Link>(
-    requests: &mut [CountRequest<'_, '_, L>],
-) -> Result<Option<(usize, u32)>, Error> {
-    if let Some(request) = requests.first() {
-        called!(request.core.world);
+    fn is_open(&self) -> bool {
+        self.started
     }
-    let Some(world) = world_of(requests)? else {
-        return Ok(None);
-    };
-    let fewest = Cell::new(0);
-    world.wait().until(
-        || {
-            let answer = any(requests)?;
-            fewest.set(lacking(requests).min().unwrap_or(0));
-            Ok(answer.map(Some))
-        },
-        || late(fewest.get()),
-    )
-}
 
-/// Waits until all started `requests` are complete. Counters keep their values; events' posts are
-/// taken.
-///
-/// # Errors
-/// [`Error::WrongWindow`] if the requests are not of one world; [`Error::Timeout`] with how many
-/// notifications all together lacked. Some may be complete.
-#[track_caller]
-pub fn wait_all_count<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Result<(), Error> {
-    if let Some(request) = requests.first() {
-        called!(request.core.world);
+    fn poll(&mut self) -> Result<bool, Error> {
+        Ok(self.attempt()?.is_some())
     }
-    let Some(world) = world_of(requests)? else {
-        return Ok(());
-    };
-    let left = Cell::new(0);
-    world.wait().until(
-        || {
-            while any(requests)?.is_some() {}
-            left.set(lacking(requests).fold(0, u32::saturating_add));
-            let all = !requests.iter().any(CountRequest::is_started);
-            Ok(all.then_some(()))
-        },
-        || late(left.get()),
-    )
-}
 
-/// The first of those that are started that is complete.
-fn any<L: Link>(requests: &mut [CountRequest<'_, '_, L>]) -> Result<Option<(usize, u32)>, Error> {
-    for (index, request) in requests.iter_mut().enumerate() {
-        if request.is_started()
-            && let Some(value) = request.attempt()?
-        {
-            return Ok(Some((index, value)));
-        }
+    fn late(&self) -> Timeout {
+        late(self.left())
     }
-    Ok(None)
-}
-
-/// What each of those that are started lacked when it was looked at.
-fn lacking<L: Link>(requests: &[CountRequest<'_, '_, L>]) -> impl Iterator<Item = u32> {
-    let started = requests.iter().filter(|request| request.is_started());
-    started.map(CountRequest::left)
-}
-
-/// The world of those that are started; none if none is.
-fn world_of<'r, 'w, L: Link>(
-    requests: &[CountRequest<'r, 'w, L>],
-) -> Result<Option<&'r World<'w, L>>, Error> {
-    let started = requests.iter().filter(|request| request.is_started());
-    one_world(started.map(|request| request.core.world))
 }

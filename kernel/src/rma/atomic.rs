@@ -9,10 +9,12 @@ use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width, order};
 use super::{
     accumulate::{change, copy},
     operation::{CELL, Combine, Element, Operation, cell},
+    request::{is_done, late},
     transfer::Remote,
 };
 use crate::{
-    Budget, Error, Unfinished,
+    Budget, Error, Timeout, Unfinished, Waiting, World,
+    complete::{Complete, Sealed},
     notify::notice::{Checked, Telling},
 };
 
@@ -30,6 +32,10 @@ pub struct Fetch<'r, 'w, T, L: Link> {
     /// `old` is the answer.
     answered: bool,
     telling: Option<Telling<'r>>,
+    /// A call for several requests has given it.
+    told: bool,
+    /// Why it was not done at the last attempt.
+    waiting: Waiting,
 }
 
 /// What is done.
@@ -55,6 +61,8 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
             old: [0; CELL],
             answered: false,
             telling: None,
+            told: false,
+            waiting: Waiting::Answer,
         }
     }
 
@@ -144,6 +152,29 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
         }
         self.answered = true;
         Ok(())
+    }
+}
+
+impl<T, L: Link> Sealed for Fetch<'_, '_, T, L> {}
+
+/// When it is given, [`Fetch::wait`] has the answer immediately.
+impl<'s, 'w: 's, T: Pod, L: Link> Complete<'s, L> for Fetch<'_, 'w, T, L> {
+    fn world(&self) -> &'s World<'s, L> {
+        self.remote.core.world
+    }
+
+    fn is_open(&self) -> bool {
+        !self.told
+    }
+
+    fn poll(&mut self) -> Result<bool, Error> {
+        let answer = self.attempt();
+        self.told = answer.is_ok();
+        is_done(answer, &mut self.waiting)
+    }
+
+    fn late(&self) -> Timeout {
+        late(self.waiting, &self.remote)
     }
 }
 

@@ -73,7 +73,7 @@ pub use self::{
     atomic::Fetch,
     layout::{BUFFER, Block, Gather, Layout, Scatter},
     operation::{Element, Integer, Operation},
-    request::{Request, wait_any},
+    request::Request,
 };
 pub(crate) use operation::word;
 pub(crate) use reach::Reach;

@@ -67,8 +67,6 @@
 //! # }
 //! ```
 
-use core::cell::Cell;
-
 use flagpost_link::{Link, Pending, Refusal, order, point};
 
 use super::{
@@ -76,7 +74,8 @@ use super::{
     transfer::{Remote, Sides, Work, step},
 };
 use crate::{
-    Budget, Error, Missing, Timeout, Unfinished, Waiting,
+    Budget, Error, Missing, Timeout, Unfinished, Waiting, World,
+    complete::{Complete, Sealed},
     notify::notice::{Checked, Telling},
 };
 
@@ -98,8 +97,10 @@ pub struct Request<'r, 'w, L: Link> {
     /// All pieces are.
     done: bool,
     telling: Option<Telling<'r>>,
-    /// [`wait_any`] has told that it is done.
+    /// A call for several requests has given it.
     told: bool,
+    /// Why it was not done at the last attempt.
+    waiting: Waiting,
 }
 
 impl<'r, 'w, L: Link> Request<'r, 'w, L> {
@@ -120,6 +121,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
             done: bytes == 0,
             telling: None,
             told: false,
+            waiting: Waiting::Answer,
         }
     }
 
@@ -150,7 +152,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
 
     /// Begins, as far as that goes without waiting.
     pub(crate) fn begin(mut self) -> Result<Self, Error> {
-        self.try_once(|_| ())?;
+        self.try_once()?;
         Ok(self)
     }
 
@@ -182,28 +184,20 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     #[track_caller]
     pub fn test(&mut self) -> Result<bool, Error> {
         called!(self.remote.core.world);
-        let (world, waiting) = (self.remote.core.world, Cell::new(Waiting::Answer));
-        let note = |refusal| waiting.set(waits_for(refusal));
-        let late = |this: &Self| Timeout {
-            waiting: waiting.get(),
-            missing: Missing::one(this.remote.rank),
-        };
-        let done = world.wait().once(self, |this| this.try_once(note), late)?;
+        let world = self.remote.core.world;
+        let done = world.wait().once(self, Self::try_once, Self::late)?;
         Ok(done.is_some())
     }
 
-    /// Does what can be done now; notes why that is not all.
-    fn try_once(&mut self, note: impl Fn(Refusal)) -> Result<Option<()>, Error> {
-        match self.attempt() {
-            Err(refusal) if refusal.is_transient() => {
-                note(refusal);
-                // PROGRESS: the peer may be in the same way: as while waiting.
-                let world = self.remote.core.world;
-                point!("rma.request.test.progress", world.progress(); else false);
-                Ok(None)
-            }
-            other => Ok(other.map(Some)?),
+    /// Does what can be done now.
+    fn try_once(&mut self) -> Result<Option<()>, Error> {
+        if is_done(self.attempt(), &mut self.waiting)? {
+            return Ok(Some(()));
         }
+        // PROGRESS: the peer may be in the same way: as while waiting.
+        let world = self.remote.core.world;
+        point!("rma.request.test.progress", world.progress(); else false);
+        Ok(None)
     }
 
     /// Waits until it is done.
@@ -307,90 +301,51 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     }
 }
 
-/// What an access waits for that is refused for the moment.
-fn waits_for(refusal: Refusal) -> Waiting {
-    match refusal {
-        Refusal::Locked(_) => Waiting::Lock,
-        Refusal::Full(_) => Waiting::RingSpace,
-        _ => Waiting::Answer,
+impl<L: Link> Sealed for Request<'_, '_, L> {}
+
+impl<'s, 'w: 's, L: Link> Complete<'s, L> for Request<'_, 'w, L> {
+    fn world(&self) -> &'s World<'s, L> {
+        self.remote.core.world
+    }
+
+    fn is_open(&self) -> bool {
+        !self.told
+    }
+
+    fn poll(&mut self) -> Result<bool, Error> {
+        let done = self.attempt();
+        self.told = done.is_ok();
+        is_done(done, &mut self.waiting)
+    }
+
+    fn late(&self) -> Timeout {
+        late(self.waiting, &self.remote)
     }
 }
 
-/// Waits until one of `requests` is done, and gives its index: each one's once. None if all have
-/// been given.
-///
-/// # Errors
-/// [`Error::WrongWindow`], if they are of several worlds. [`Error::Timeout`] naming the peers of
-/// those that are not done; [`Error::PeerLost`], if none of them can be any more, or the link knows
-/// a rank to be lost.
-///
-/// # Example
-/// ```
-/// # flagpost_guide::simulate(2, |world| {
-/// use flagpost::{Rank, Rma as _, epoch::Assert, rma::wait_any};
-///
-/// let window = world.allocate::<u32>(1)?;
-/// window.local().set(0, 7)?;
-/// let epoch = window.fence(Assert::empty())?;
-/// let (mut first, mut second) = ([0], [0]);
-/// let mut requests = [
-///     epoch.rget(Rank::new(0), 0, &mut first)?,
-///     epoch.rget(Rank::new(1), 0, &mut second)?,
-/// ];
-/// while wait_any(&mut requests)?.is_some() {}
-/// drop(requests);
-/// assert_eq!((first, second), ([7], [7]));
-/// epoch.end()?;
-/// # Ok(())
-/// # });
-/// ```
-#[track_caller]
-pub fn wait_any<L: Link>(requests: &mut [Request<'_, '_, L>]) -> Result<Option<usize>, Error> {
-    if let Some(request) = requests.first() {
-        called!(request.remote.core.world);
+/// Whether an access is done; what it waits for if not.
+pub(super) fn is_done<T>(
+    attempt: Result<T, Refusal>,
+    waiting: &mut Waiting,
+) -> Result<bool, Error> {
+    match attempt {
+        Ok(_) => Ok(true),
+        Err(refusal) if refusal.is_transient() => {
+            *waiting = match refusal {
+                Refusal::Locked(_) => Waiting::Lock,
+                Refusal::Full(_) => Waiting::RingSpace,
+                _ => Waiting::Answer,
+            };
+            Ok(false)
+        }
+        Err(refusal) => Err(refusal.into()),
     }
-    let Some(first) = requests.iter().find(|request| !request.told) else {
-        return Ok(None);
-    };
-    let world = first.remote.core.world;
-    let is_here = |request: &Request<'_, '_, L>| core::ptr::eq(request.remote.core.world, world);
-    if !requests.iter().all(is_here) {
-        return Err(Error::WrongWindow);
+}
+
+/// The peer's memory has not done what it is `waiting` for.
+pub(super) fn late<L>(waiting: Waiting, remote: &Remote<'_, '_, L>) -> Timeout {
+    Timeout {
+        waiting,
+        missing: Missing::one(remote.rank),
     }
-    let waiting = Cell::new(Waiting::Answer);
-    let open = || requests.iter().filter(|request| !request.told);
-    let missing = Missing::among(
-        open().map(|request| request.remote.rank),
-        open().count() as u32,
-    )
-    .of_any(true);
-    world.wait().until(
-        || {
-            let (mut failed, mut waits) = (None, false);
-            for (index, request) in requests.iter_mut().enumerate() {
-                if request.told {
-                    continue;
-                }
-                match request.attempt() {
-                    Ok(()) => {
-                        request.told = true;
-                        return Ok(Some(Some(index)));
-                    }
-                    Err(refusal) if refusal.is_transient() => {
-                        waits = true;
-                        waiting.set(waits_for(refusal));
-                    }
-                    Err(refusal) => failed = failed.or(Some(refusal)),
-                }
-            }
-            match failed {
-                Some(refusal) if !waits => Err(refusal.into()),
-                _ => Ok(None),
-            }
-        },
-        || Timeout {
-            waiting: waiting.get(),
-            missing,
-        },
-    )
 }

@@ -393,7 +393,7 @@ impl Piece {
 
 impl Lines {
     /// None. No line of a piece that has any ends at 0.
-    pub(super) const NONE: Self = Self { start: 0, end: 0 };
+    pub(crate) const NONE: Self = Self { start: 0, end: 0 };
 
     /// Whether there are none.
     #[inline]

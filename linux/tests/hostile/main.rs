@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flagpost::{Budget, Config, Error, Session, Source, Tag, Validation, VectorLink, World};
+use flagpost::{Budget, Config, Error, Session, Tag, Validation, VectorLink, World};
 use flagpost_hal::{Topology as _, UncachedMemory};
 use flagpost_linux::{
     Coherent, Emulated, Linked, Linux, Mode, RunError, SoftwareCoherent, machines_with,
@@ -235,7 +235,7 @@ impl Trial<'_> {
             }
             return Ok(());
         }
-        let mut request = stage.slots.expect(0..4, Source::Any, Tag(1), 1)?;
+        let mut request = stage.slots.expect(0..4, Tag(1))?;
         for _ in 0..OPERATIONS {
             let (kind, before) = (chance.below(KINDS), processor_time());
             // Wrong data and errors are the attacker's to cause.

@@ -3,8 +3,8 @@
 use flagpost::rma::Operation;
 use flagpost::{
     Budget, Compare, Counter, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error,
-    Events, MatchVector, MatchingList, Memory, Rank, Request, Rma as _, Source, Tag, TagFilter,
-    Unfinished, Validation, VectorLink, Window, World,
+    Events, MatchVector, MatchingList, Memory, Rank, Request, Rma as _, Signal, Source, Tag,
+    TagFilter, Unfinished, Validation, VectorLink, Window, World,
 };
 
 use crate::{BUDGET, Chance};
@@ -142,10 +142,10 @@ pub(crate) fn operate<L: VectorLink>(
             ends(put.wait_within(BUDGET))?;
         }
         16 => {
-            counted.signal_wait_until(0..1, 0, Compare::Ge, 1)?;
+            counted.signal_wait_until(0..1, Signal(0), Compare::Ge, 1)?;
         }
         17 => {
-            counted.reset_notify_value(0)?;
+            counted.reset_notify_value(Counter(0))?;
             counted.probe(Source::Any, TagFilter::Any)?;
         }
         18 => {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use flagpost::{Error, Rank, Source, Tag, World};
+use flagpost::{Error, Rank, Tag, World};
 use flagpost_linux::{HostLink, run};
 
 use super::{Launcher, job};
@@ -67,7 +67,7 @@ fn play(
     let (others, only) = (world.group(&left)?, [dies]);
     let only = world.group(&only)?;
     if me == dies {
-        let mut request = window.expect(0..1, Source::Any, ready, RANKS - 1)?;
+        let mut request = window.expect(0..1, ready)?.times(RANKS - 1)?;
         request.start()?;
         request.wait()?;
         if ends.is_some() {
@@ -95,7 +95,7 @@ fn play(
             _ => die(),
         }
     }
-    let mut notified = window.expect(0..0, dies, told, 1)?;
+    let mut notified = window.expect(0..0, told)?.from(dies)?;
     notified.start()?;
     window.put_notify(dies, 0, &[1], ready)?;
     if Some(me.get()) == ends {

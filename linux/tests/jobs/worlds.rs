@@ -13,7 +13,7 @@ fn ring(world: &World<'_, HostLink>, base: u32) -> Result<(), Error> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(1)?;
     for round in 0..100 {
-        let mut arrived = window.expect(0..1, me.prev(size), Tag(1), 1)?;
+        let mut arrived = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
         arrived.start()?;
         world.barrier()?;
         let number = base + round + u32::from(me.get());

@@ -312,7 +312,9 @@ fn late_notifications(core: &Core, remedy: bool) -> Outcome {
                 }
             } else {
                 let mut request = window
-                    .expect(0..2, origin, Tag(1), 2)
+                    .expect(0..2, Tag(1))
+                    .and_then(|request| request.from(origin))
+                    .and_then(|request| request.times(2))
                     .map_err(|_| "no request")?;
                 request.start().map_err(|_| "not started")?;
                 loop {

@@ -20,7 +20,7 @@ use std::thread;
 
 use flagpost::{
     Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request,
-    Session, Source, Status, Tag, TagFilter, Unfinished, Window, World, notify::test_any,
+    Session, Source, Status, Tag, TagFilter, Unfinished, Window, World, test_any,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
@@ -116,7 +116,8 @@ impl<'r, L: Link> Receiver<'r, '_, L> {
 
     fn request(&self, wanted: &Wanted) -> Result<Request<'r, L>, Error> {
         let Wanted { filter, count } = wanted;
-        self.windows[filter.window].expect(0..0, source(filter), tag(filter), *count)
+        let request = self.windows[filter.window].expect(0..0, tag(filter))?;
+        request.from(source(filter))?.times(*count)
     }
 
     fn call(
@@ -191,7 +192,10 @@ impl<'r, L: Link> Receiver<'r, '_, L> {
             Answer::Is((_, note)) => note.window,
             _ => 0,
         };
-        let found = answer(found, |(index, status)| (index, noted(window, status)));
+        let found = answer(found, |index| {
+            let status = requests[from + index].status();
+            (index, noted(window, status.expect("it is complete")))
+        });
         self.agree("test_any", found, model);
     }
 }

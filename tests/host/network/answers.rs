@@ -22,7 +22,7 @@ fn answers_that_nobody_asks_for_are_not_kept() {
         let [peer, _] = peers(world);
         let at = Displacement::new(there[peer.index()]);
         for _ in 0..50 {
-            let value = world.within(NONE, || window.notify_value(0));
+            let value = world.within(NONE, || window.notify_value(Counter(0)));
             assert!(matches!(value, Err(Error::Timeout(_))));
             let got = || dynamic.at(&all, at).get(peer, 0, &mut [0_u8]);
             let got = world.within(NONE, got);
@@ -65,7 +65,7 @@ fn handles_that_are_dropped_leave_no_answer() {
     runs(20, Wire::default(), |world| {
         let mut window = world.allocate::<u32>(2)?;
         window.set_num_notify(2)?;
-        window.set_notify_value(1, 1)?;
+        window.set_notify_value(Counter(1), 1)?;
         let events = world.events(1)?;
         let all = window.lock_all()?;
         let [peer, _] = peers(world);
@@ -82,7 +82,7 @@ fn handles_that_are_dropped_leave_no_answer() {
             drops(world, || window.rput_notify(peer, 0, &[], Counter(0)));
             drops(world, || events.post_within(peer, 0, NONE).err());
             drops(world, || {
-                let mut request = window.expect_count(0..0, 1, 1)?;
+                let mut request = window.expect_count(0..0, Counter(1), 1)?;
                 request.start()?;
                 while world.link().unanswered() == 0 {
                     assert_eq!(request.test()?, None);
@@ -129,10 +129,10 @@ fn what_is_given_back_leaves_no_answer() {
         late(&|| dynamic.attach(&memory).is_err());
         dynamic.free()?;
         assert_eq!(world.link().unanswered(), 0);
-        late(&|| window.reset_notify_value(0).is_err());
+        late(&|| window.reset_notify_value(Counter(0)).is_err());
         window.set_num_notify(2)?;
         assert_eq!(world.link().unanswered(), 0);
-        late(&|| window.reset_notify_value(1).is_err());
+        late(&|| window.reset_notify_value(Counter(1)).is_err());
         window.free()?;
         assert_eq!(world.link().unanswered(), 0);
         let window = world.allocate::<u32>(1)?;

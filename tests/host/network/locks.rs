@@ -88,7 +88,7 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
         let window = world.allocate::<u32>(1)?;
         if world.rank() == BUSY {
             let peers = peers(world);
-            let expect = |peer| window.expect(0..0, peer, Tag(1), 1);
+            let expect = |peer| window.expect(0..0, Tag(1))?.from(peer);
             for mut request in [expect(peers[0])?, expect(peers[1])?] {
                 request.start()?;
                 while request.test()?.is_none() {}

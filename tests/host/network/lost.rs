@@ -1,8 +1,7 @@
 //! A peer that falls silent.
 
 use flagpost::{
-    Budget, EpochSlots, Error, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy,
-    rma::wait_any,
+    Budget, EpochSlots, Error, MatchingList, Rank, Rma as _, Tag, World, epoch::Strategy, wait_any,
 };
 use flagpost_explore::Mock;
 use flagpost_link::{
@@ -32,7 +31,7 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
         return Ok(());
     }
     if me == THIRD {
-        let mut request = window.expect(0..2, Rank::new(0), Tag(3), 1)?;
+        let mut request = window.expect(0..2, Tag(3))?.from(Rank::new(0))?;
         request.start()?;
         request.wait()?;
         assert_eq!(window.local().get(1)?, 7);
@@ -96,7 +95,7 @@ fn locks_the_lost(world: &World<'_, Mock>, is_known: bool) -> Result<(), Error> 
         }
         return window.notify(third, Tag(1));
     }
-    let mut told = window.expect(0..0, first, Tag(1), 1)?;
+    let mut told = window.expect(0..0, Tag(1))?.from(first)?;
     told.start()?;
     told.wait()?;
     if world.rank() == lost {
@@ -115,7 +114,7 @@ fn each_lost_rank_is_told_of() {
         let window = world.allocate::<u32>(1)?;
         let link = world.link();
         if world.rank() != first {
-            let mut told = window.expect(0..0, first, Tag(1), 1)?;
+            let mut told = window.expect(0..0, Tag(1))?.from(first)?;
             told.start()?;
             told.wait()?;
             link.fabric().drop_out();
@@ -178,7 +177,7 @@ fn completes_without<'w, S: Strategy<'w, Mock>>(
     let window = world.allocate_with::<u32, S>(1, options)?;
     if world.rank() == lost {
         let exposure = window.post(&origins)?;
-        let mut told = window.expect(0..0, origin, Tag(1), 1)?;
+        let mut told = window.expect(0..0, Tag(1))?.from(origin)?;
         told.start()?;
         told.wait()?;
         world.link().fabric().drop_out();
@@ -258,7 +257,7 @@ fn posts_without<'w, S: Strategy<'w, Mock>>(
     assert_eq!(late.error, Error::PeerLost(lost));
     // All that can be told are: the epoch is open.
     let exposure = late.handle.go_on()?;
-    let mut done = window.expect(0..0, third, Tag(2), 1)?;
+    let mut done = window.expect(0..0, Tag(2))?.from(third)?;
     done.start()?;
     done.wait()?;
     // Its end may wait for the lost one.
@@ -312,7 +311,7 @@ fn a_flush_tells_of_a_lost_target() {
                 return Ok(());
             }
             if world.rank() == lost {
-                let mut told = window.expect(0..0, first, Tag(1), 1)?;
+                let mut told = window.expect(0..0, Tag(1))?.from(first)?;
                 told.start()?;
                 told.wait()?;
                 world.link().fabric().drop_out();
@@ -349,7 +348,7 @@ fn what_a_lost_peer_did_before_counts_for_who_only_looks() {
         let (window, link) = (world.allocate::<u32>(1)?, world.link());
         let (origin, target) = ([Rank::new(0)], [LOST]);
         if world.rank() == LOST {
-            let mut request = window.expect(0..0, origin[0], Tag(1), 1)?;
+            let mut request = window.expect(0..0, Tag(1))?.from(origin[0])?;
             request.start()?;
             request.wait()?;
             std::mem::forget(window.post(&world.group(&origin)?)?);
@@ -383,7 +382,7 @@ fn any_request_but_that_of_a_lost_peer() {
             return Ok(());
         }
         if world.rank() == THIRD {
-            let mut told = window.expect(0..0, Rank::new(0), Tag(1), 1)?;
+            let mut told = window.expect(0..0, Tag(1))?.from(Rank::new(0))?;
             told.start()?;
             told.wait()?;
             return Ok(());
@@ -425,7 +424,7 @@ fn last_post(world: &World<'_, Networked<Tap>>, seen: &Seen, looks: u32) -> Resu
     let (window, link) = (world.allocate::<u32>(1)?, world.link());
     let (origin, target) = ([Rank::new(0)], [LOST]);
     if world.rank() == LOST {
-        let mut request = window.expect(0..0, origin[0], Tag(1), 1)?;
+        let mut request = window.expect(0..0, Tag(1))?.from(origin[0])?;
         request.start()?;
         request.wait()?;
         std::mem::forget(window.post(&world.group(&origin)?)?);

@@ -37,7 +37,7 @@ fn a_network_that_refuses_hides_no_notification() {
 fn tell_all(world: &World<'_, Mock>, rounds: u32, at_a_time: u16) -> Result<(), Error> {
     let window = world.allocate::<u32>(1)?;
     let peers = peers(world);
-    let expect = |peer| window.expect(0..0, peer, Tag(1), at_a_time);
+    let expect = |peer| window.expect(0..0, Tag(1))?.from(peer)?.times(at_a_time);
     let mut requests = [expect(peers[0])?, expect(peers[1])?];
     for _ in 0..rounds {
         for request in &mut requests {
@@ -142,7 +142,7 @@ fn a_full_queue_holds_up_no_access() {
         all.unlock()?;
         world.barrier()?;
         if me == 0 {
-            let mut request = window.expect(0..0, ONE, Tag(1), TOLD as u16)?;
+            let mut request = window.expect(0..0, Tag(1))?.from(ONE)?.times(TOLD as u16)?;
             request.start()?;
             request.wait()?;
         }

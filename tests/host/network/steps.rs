@@ -228,7 +228,7 @@ fn notified_accesses_are_done_and_told_once() {
                 )?;
             }
             // By two peers.
-            let mut count = window.expect_count(0..4, 0, 6)?;
+            let mut count = window.expect_count(0..4, Counter(0), 6)?;
             count.start()?;
             assert_eq!(late(world, || count.wait())?, 6);
             assert_eq!(window.local().get(SUM)?, 4 * round);
@@ -246,7 +246,7 @@ fn notified_accesses_are_done_and_told_once() {
                 assert_eq!(into, data);
             }
             late(world, || world.barrier())?;
-            assert_eq!(late(world, || window.reset_notify_value(0))?, 8);
+            assert_eq!(late(world, || window.reset_notify_value(Counter(0)))?, 8);
             events.wait(0, 2)?;
             assert_eq!(events.query(0)?, 0);
             late(world, || world.barrier())?;
@@ -278,7 +278,7 @@ fn a_notice_comes_behind_all_that_was_put() {
                 for place in places(me) {
                     late(world, || all.put(peer, place, &[round]))?;
                 }
-                let notice = Signal::set(me.get().into(), round);
+                let notice = Signal(me.get().into()).set(round);
                 let tell = window.rput_notify(peer, 0, &[], notice)?;
                 by_steps(
                     world,
@@ -287,7 +287,7 @@ fn a_notice_comes_behind_all_that_was_put() {
                 )?;
             }
             for peer in peers {
-                window.signal_wait_until(0..0, peer.get().into(), Compare::Eq, round)?;
+                window.signal_wait_until(0..0, Signal(peer.get().into()), Compare::Eq, round)?;
                 for place in places(peer) {
                     assert_eq!(window.local().get(place)?, round);
                 }
@@ -354,11 +354,18 @@ fn a_change_of_a_counter_is_left_for_another() {
         let mut window = world.allocate::<u32>(1)?;
         window.set_num_notify(2)?;
         for round in 1..=ROUNDS {
-            window.set_notify_value(0, round)?;
-            assert!(world.within(NONE, || window.reset_notify_value(0)).is_err());
-            late(world, || window.set_notify_value(1, round))?;
+            window.set_notify_value(Counter(0), round)?;
+            assert!(
+                world
+                    .within(NONE, || window.reset_notify_value(Counter(0)))
+                    .is_err()
+            );
+            late(world, || window.set_notify_value(Counter(1), round))?;
             assert_eq!(
-                [window.notify_value(0)?, window.notify_value(1)?],
+                [
+                    window.notify_value(Counter(0))?,
+                    window.notify_value(Counter(1))?
+                ],
                 [0, round]
             );
         }

@@ -11,7 +11,7 @@ mod collectives;
 use std::sync::OnceLock;
 
 use flagpost::epoch;
-use flagpost::rma::{Gather, Layout, wait_any};
+use flagpost::rma::{Gather, Layout};
 use flagpost::{
     Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Group, Made,
     MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting,
@@ -241,7 +241,7 @@ fn there_are_64_windows() {
                 full
             );
             last.put_notify(world.rank().next(ranks), 0, &[3], Tag(1))?;
-            let mut request = last.expect(0..1, world.rank().prev(ranks), Tag(1), 1)?;
+            let mut request = last.expect(0..1, Tag(1))?.from(world.rank().prev(ranks))?;
             request.start()?;
             request.wait()?;
             assert_eq!(last.local().get(0)?, 3);
@@ -373,7 +373,7 @@ fn one_producer_does_not_keep_another_waiting() {
 
 /// Waits for notifications of `from`.
 fn take(window: &Window<'_, u32, Mapped<SimCore>>, from: Rank, count: u16) -> Result<(), Error> {
-    let mut request = window.expect(0..0, from, Tag(1), count)?;
+    let mut request = window.expect(0..0, Tag(1))?.from(from)?.times(count)?;
     request.start()?;
     request.wait().map(drop)
 }
@@ -492,7 +492,7 @@ fn memory_of_another_world_is_refused() {
             first.rget(Rank::new(0), 0, &mut here)?,
             second.rget(Rank::new(0), 0, &mut there)?,
         ];
-        wrong(wait_any(&mut requests).unwrap_err());
+        wrong(flagpost::wait_any(&mut requests).unwrap_err());
         Ok(())
     });
     report.assert_done();

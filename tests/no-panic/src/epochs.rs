@@ -1,7 +1,7 @@
 //! Epochs of all kinds, and what can be done in them.
 
 use flagpost::epoch::{Assert, Strategy};
-use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter, wait_any};
+use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter};
 use flagpost::{Error, Group, Link, Rma, Unfinished, Window};
 
 use crate::{any, budget, index, rank, unknown};
@@ -89,10 +89,9 @@ pub(crate) fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> 
     if let Err(late) = epoch.fence(assert)?.end_within(budget()) {
         late.handle.go_on()?;
     }
-    let origins = [rank()];
-    let origins = window.world().group(&origins)?;
     window.fence(assert)?.end()?;
-    let exposure = window.post_range(index()..index(), &origins)?;
+    let exposure = window.post_range(index()..index(), [rank(), rank()])?;
+    window.start([rank()])?.complete()?;
     exposure.wait()
 }
 
@@ -129,7 +128,7 @@ pub(crate) fn combined<'w, T: Integer, L: Link + 'w>(
     let add = access.raccumulate(rank(), index(), &data, any_operation)?;
     let both = access.rget_accumulate(rank(), index(), &data, any_operation, &mut words)?;
     let mut requests = [add, both];
-    while let Some(done) = wait_any(&mut requests)? {
+    while let Some(done) = flagpost::wait_any(&mut requests)? {
         unknown(done as u32, requests[0].has_begun().into());
     }
     access.fetch_and_op(rank(), index(), data[0], any_operation)?;

@@ -1,10 +1,9 @@
 //! Notifications: matched, counted, and with every access.
 
-use flagpost::notify::{test_any_count, wait_all_count, wait_any_count};
 use flagpost::rma::Operation;
 use flagpost::{
-    Compare, Counter, Error, Link, Notice, Rank, Request, Signal, Source, Tag, TagFilter,
-    Unfinished, Window, World, notify,
+    Compare, Complete, Counter, Error, Link, Notice, Rank, Request, Signal, Tag, TagFilter,
+    Unfinished, Window, World, test_any, wait_all, wait_any,
 };
 
 use crate::{any, budget, index, rank, unknown};
@@ -13,8 +12,11 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     window.put_notify(rank(), index(), &[1; 2], Tag(any()))?;
     window.put_notify(rank(), index(), &[1; 20], Tag(any()))?;
     let range = index()..index();
-    let mut one = window.expect(range.clone(), rank(), Tag(any()), any() as u16)?;
-    let mut other = window.expect(range, Source::Any, TagFilter::Any, any() as u16)?;
+    let mut one = window
+        .expect(range.clone(), Tag(any()))?
+        .from(rank())?
+        .times(any() as u16)?;
+    let mut other = window.expect(range, TagFilter::Any)?.times(any() as u16)?;
     one.start()?;
     other.start()?;
     if other.test()?.is_none() {
@@ -23,15 +25,15 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     }
     let mut both = [one, other];
     both.iter_mut().try_for_each(Request::start)?;
-    let complete = (notify::test_any(&mut both)?, notify::wait_any(&mut both)?);
-    notify::wait_all(&mut both)?;
+    let complete = (test_any(&mut both)?, wait_any(&mut both)?);
+    wait_all(&mut both)?;
     for request in both {
-        let status = request.status().or(complete.1.map(|(_, status)| status));
+        let status = request.status();
         unknown(
             request.is_started().into(),
             status.map_or(0, |status| status.tag.0),
         );
-        unknown(complete.0.is_some().into(), 0);
+        unknown(complete.0.is_some().into(), complete.1.is_some().into());
         request.free()?;
     }
     if window.probe(Rank::new(any() as u16), Tag(any()))?.is_none() {
@@ -39,8 +41,8 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     }
     told(window, Tag(any()))?;
     told(window, Counter(any()))?;
-    told(window, Signal::set(any(), any()))?;
-    told(window, Signal::add(any(), any()))
+    told(window, Signal(any()).set(any()))?;
+    told(window, Signal(any()).add(any()))
 }
 
 /// All accesses that tell.
@@ -87,14 +89,14 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         _ => Compare::Le,
     };
     window.notify(rank(), Counter(any()))?;
-    window.put_notify(rank(), index(), &[1; 9], Signal::set(any(), any()))?;
-    window.notify(rank(), Signal::add(any(), any()))?;
-    window.set_notify_value(any(), any())?;
-    let mut value = window.notify_value(any())?;
-    value ^= window.reset_notify_value(any())?;
+    window.put_notify(rank(), index(), &[1; 9], Signal(any()).set(any()))?;
+    window.notify(rank(), Signal(any()).add(any()))?;
+    window.set_notify_value(Counter(any()), any())?;
+    let mut value = window.notify_value(Counter(any()))?;
+    value ^= window.reset_notify_value(Counter(any()))?;
     value ^= window.num_notify(rank())?;
-    value ^= window.signal_fetch(any())?;
-    value ^= window.signal_wait_until(index()..index(), any(), compare, any())?;
+    value ^= window.signal_fetch(Signal(any()))?;
+    value ^= window.signal_wait_until(index()..index(), Signal(any()), compare, any())?;
     events.post(rank(), any())?;
     if let Err(late) = events.post_within(rank(), any(), budget())
         && let Some(post) = late.handle
@@ -108,20 +110,25 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     bound.wait(any())?;
     window.put_event(rank(), index(), &[1; 9], &events, any())?;
     let mut requests = [
-        window.expect_count(index()..index(), any(), any())?,
+        window.expect_count(index()..index(), Counter(any()), any())?,
         window.expect_event(index()..index(), &events, any(), any())?,
         bound.expect(any())?,
     ];
     for request in &mut requests {
         request.start()?;
     }
-    while let Some((done, counted)) = wait_any_count(&mut requests)? {
-        unknown(done as u32, counted);
+    while let Some(done) = wait_any(&mut requests)? {
+        unknown(done as u32, 0);
     }
-    if let Some((done, counted)) = test_any_count(&mut requests)? {
-        unknown(done as u32, counted);
+    let mut told = window.expect(index()..index(), Tag(any()))?;
+    let mut put = window.rput_notify(rank(), index(), &[1; 9], Tag(any()))?;
+    let [first, ..] = &mut requests;
+    let mut mixed = [first as &mut dyn Complete<'_, _>, &mut told, &mut put];
+    if let Some(done) = test_any(&mut mixed)? {
+        unknown(done as u32, 1);
     }
-    wait_all_count(&mut requests)?;
+    wait_any(&mut mixed)?;
+    wait_all(&mut mixed)?;
     let [mut one, other, _] = requests;
     one.test()?;
     one.wait_within(budget())?;

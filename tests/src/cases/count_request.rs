@@ -2,9 +2,8 @@
 //! that run out.
 
 use flagpost::{
-    Compare, Counter, Error, Link, Rank, Signal, Source, Tag, TagFilter, Unfinished, Waiting,
-    World,
-    notify::{test_any_count, wait_all_count, wait_any_count},
+    Compare, Counter, Error, Link, Rank, Signal, Tag, TagFilter, Unfinished, Waiting, World,
+    test_any, wait_all, wait_any,
 };
 
 use super::{
@@ -26,7 +25,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     let mut window = world.allocate::<u32>(2 * words)?;
     window.set_num_notify(1)?;
     let local = window.local();
-    let mut request = window.expect_count(0..2 * words, 0, 1)?;
+    let mut request = window.expect_count(0..2 * words, Counter(0), 1)?;
     for round in 1..=3_u32 {
         local.set(1, round * 5)?;
         local.set(words, round * 6)?;
@@ -38,10 +37,10 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         check("put", local.get(0)?, round * 7)?;
         check("own word beside it", local.get(1)?, round * 5)?;
         check("own word elsewhere", local.get(words)?, round * 6)?;
-        window.set_notify_value(0, 0)?;
+        window.set_notify_value(Counter(0), 0)?;
         world.barrier()?;
         // Given up halfway: what was put can be read, and own stores beside it do not undo it.
-        let mut two = window.expect_count(0..words, 0, 2)?;
+        let mut two = window.expect_count(0..words, Counter(0), 2)?;
         two.start()?;
         check("fetched before the put", local.get(0)?, round * 7)?;
         world.barrier()?;
@@ -51,7 +50,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         two.cancel()?;
         local.set(1, round * 9)?;
         check("put before", local.get(0)?, round * 8)?;
-        check("taken", window.reset_notify_value(0)?, 1_u32)?;
+        check("taken", window.reset_notify_value(Counter(0))?, 1_u32)?;
         world.barrier()?;
     }
     Ok(())
@@ -65,15 +64,11 @@ pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let events = world.events(1)?;
     {
         let mut requests = [
-            window.expect_count(0..1, 0, 2)?,
-            window.expect_count(1..2, 2, 1)?,
+            window.expect_count(0..1, Counter(0), 2)?,
+            window.expect_count(1..2, Counter(2), 1)?,
             window.expect_event(2..3, &events, 0, 2)?,
         ];
-        check(
-            "none is started",
-            wait_any_count(&mut requests)?.is_none(),
-            true,
-        )?;
+        check("none is started", wait_any(&mut requests)?.is_none(), true)?;
         for request in &mut requests {
             request.start()?;
         }
@@ -81,28 +76,20 @@ pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         for _ in 0..2 {
             window.put_event(next, 2, &[5], &events, 0)?;
         }
-        let of = |answer: Option<(usize, u32)>| answer.unwrap_or((9, 9));
-        check("event", of(wait_any_count(&mut requests)?) == (2, 0), true)?;
+        check("event", wait_any(&mut requests)? == Some(2), true)?;
+        check("posts left", events.query(0)?, 0_u32)?;
         check("its data", window.local().get(2)?, 5_u64)?;
         world.barrier()?;
         window.put_notify(next, 1, &[6], Counter(2))?;
-        check(
-            "counter",
-            of(wait_any_count(&mut requests)?) == (1, 1),
-            true,
-        )?;
+        check("counter", wait_any(&mut requests)? == Some(1), true)?;
         check("its data", window.local().get(1)?, 6_u64)?;
         window.put_notify(next, 0, &[7], Counter(0))?;
         check("one of two", requests[0].test()?.is_none(), true)?;
         world.barrier()?;
         window.put_notify(next, 0, &[8], Counter(0))?;
-        check("last", of(wait_any_count(&mut requests)?) == (0, 2), true)?;
+        check("last", wait_any(&mut requests)? == Some(0), true)?;
         check("its data", window.local().get(0)?, 8_u64)?;
-        check(
-            "none is left",
-            wait_any_count(&mut requests)?.is_none(),
-            true,
-        )?;
+        check("none is left", wait_any(&mut requests)?.is_none(), true)?;
     }
     Ok(events.free()?)
 }
@@ -115,40 +102,40 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let events = world.events(1)?;
     {
         let mut requests = [
-            window.expect_count(0..1, 0, 1)?,
+            window.expect_count(0..1, Counter(0), 1)?,
             window.expect_event(1..2, &events, 0, 1)?,
-            window.expect_count(2..3, 1, 2)?,
+            window.expect_count(2..3, Counter(1), 2)?,
         ];
-        check("none", test_any_count(&mut requests)?.is_none(), true)?;
-        wait_all_count(&mut requests)?;
+        check("none", test_any(&mut requests)?.is_none(), true)?;
+        wait_all(&mut requests)?;
         for request in &mut requests {
             request.start()?;
         }
-        check("none yet", test_any_count(&mut requests)?.is_none(), true)?;
+        check("none yet", test_any(&mut requests)?.is_none(), true)?;
         world.barrier()?;
         window.put_notify(next, 2, &[1], Counter(1))?;
         window.put_event(next, 1, &[2], &events, 0)?;
         window.put_notify(next, 0, &[3], Counter(0))?;
         window.put_notify(next, 2, &[4], Counter(1))?;
-        wait_all_count(&mut requests)?;
+        wait_all(&mut requests)?;
         let active = requests.iter().filter(|request| request.is_started());
         check("still started", active.count() == 0, true)?;
         for (index, value) in [3_u64, 2, 4].into_iter().enumerate() {
             check("its data", window.local().get(index)?, value)?;
         }
-        check("counter 1", window.reset_notify_value(1)?, 2_u32)?;
+        check("counter 1", window.reset_notify_value(Counter(1))?, 2_u32)?;
         check("posts left", events.query(0)?, 0_u32)?;
         requests[1].start()?;
         requests[2].start()?;
         world.barrier()?;
         window.put_event(next, 1, &[5], &events, 0)?;
         let found = loop {
-            match test_any_count(&mut requests)? {
+            match test_any(&mut requests)? {
                 Some(found) => break found,
                 None => world.link().relax(),
             }
         };
-        check("the event", found == (1, 0), true)?;
+        check("the event", found == 1, true)?;
         check("its data", window.local().get(1)?, 5_u64)?;
         check("the other", requests[2].is_started(), true)?;
         requests[2].cancel()?;
@@ -167,25 +154,33 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         index: 2,
         count: 2,
     };
-    refused("value", window.notify_value(2), none)?;
-    refused("fetch", window.signal_fetch(2), none)?;
-    refused("reset", window.reset_notify_value(2), none)?;
-    refused("set", window.set_notify_value(2, 1), none)?;
-    let wait = window.signal_wait_until(0..0, 2, Compare::Eq, 0);
+    refused("value", window.notify_value(Counter(2)), none)?;
+    refused("fetch", window.signal_fetch(Signal(2)), none)?;
+    refused("reset", window.reset_notify_value(Counter(2)), none)?;
+    refused("set", window.set_notify_value(Counter(2), 1), none)?;
+    let wait = window.signal_wait_until(0..0, Signal(2), Compare::Eq, 0);
     refused("wait", wait, none)?;
-    refused("request", window.expect_count(0..0, 2, 1).map(|_| ()), none)?;
-    let zero = window.expect_count(0..0, 1, 0).map(|_| ());
+    refused(
+        "request",
+        window.expect_count(0..0, Counter(2), 1).map(|_| ()),
+        none,
+    )?;
+    let zero = window.expect_count(0..0, Counter(1), 0).map(|_| ());
     refused("nothing", zero, Error::CountZero)?;
     let beyond = Error::OutOfRange { end: 9, len: 8 };
-    refused("range", window.expect_count(3..9, 1, 1).map(|_| ()), beyond)?;
-    let wait = window.signal_wait_until(3..9, 1, Compare::Eq, 0);
+    refused(
+        "range",
+        window.expect_count(3..9, Counter(1), 1).map(|_| ()),
+        beyond,
+    )?;
+    let wait = window.signal_wait_until(3..9, Signal(1), Compare::Eq, 0);
     refused("range", wait, beyond)?;
-    let mut request = window.expect_count(0..1, 0, 3)?;
+    let mut request = window.expect_count(0..1, Counter(0), 3)?;
     refused("not started", request.test(), Error::RequestInactive)?;
     refused("not started", request.wait(), Error::RequestInactive)?;
     refused("not started", request.cancel(), Error::RequestInactive)?;
-    window.expect_count(0..1, 0, 3)?.free()?;
-    let mut given_back = window.expect_count(0..1, 0, 3)?;
+    window.expect_count(0..1, Counter(0), 3)?.free()?;
+    let mut given_back = window.expect_count(0..1, Counter(0), 3)?;
     given_back.start()?;
     let Err(Unfinished { error, mut handle }) = given_back.free() else {
         return Err(NO_ERROR);
@@ -196,23 +191,23 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.local().set(0, 1)?;
     // Two for the same lines: they are the owner's again when both are complete.
     let mut pair = [
-        window.expect_count(0..1, 0, 1)?,
-        window.expect_count(0..1, 1, 1)?,
+        window.expect_count(0..1, Counter(0), 1)?,
+        window.expect_count(0..1, Counter(1), 1)?,
     ];
     for one in &mut pair {
         one.start()?;
     }
     for (index, one) in (0..).zip(&mut pair) {
         refused("closed", window.local().set(0, 2), Error::Exposed)?;
-        window.set_notify_value(index, 1)?;
+        window.set_notify_value(Counter(index), 1)?;
         one.wait()?;
-        window.set_notify_value(index, 0)?;
+        window.set_notify_value(Counter(index), 0)?;
     }
     window.local().set(0, 2)?;
     request.start()?;
     check("started", request.is_started(), true)?;
     refused("started", request.start(), Error::RequestActive)?;
-    let mut others = [(); 32].map(|()| window.expect_count(0..1, 1, 1));
+    let mut others = [(); 32].map(|()| window.expect_count(0..1, Counter(1), 1));
     for (index, other) in (1..).zip(&mut others) {
         let other = other.as_mut().map_err(|error| *error)?;
         match (index, other.start()) {
@@ -220,16 +215,16 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             (_, result) => result?,
         }
     }
-    let mut empty = window.expect_count(0..0, 1, 1)?;
+    let mut empty = window.expect_count(0..0, Counter(1), 1)?;
     empty.start()?;
     empty.cancel()?;
     check("not yet", request.test()?.is_none(), true)?;
-    window.set_notify_value(0, u32::MAX)?;
+    window.set_notify_value(Counter(0), u32::MAX)?;
     check("exceeded", request.wait()?, u32::MAX)?;
     check("complete", request.is_started(), false)?;
     // It wraps around.
-    window.notify(me, Signal::add(0, 3))?;
-    check("wrapped", window.notify_value(0)?, 2_u32)?;
+    window.notify(me, Signal(0).add(3))?;
+    check("wrapped", window.notify_value(Counter(0))?, 2_u32)?;
     request.start()?;
     check("2 of 3", request.test()?.is_none(), true)?;
     window.notify(me, Counter(0))?;
@@ -252,7 +247,7 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 _ => window.notify(FIRST, Counter(round))?,
             }
         } else if world.rank() == FIRST {
-            let mut counted = window.expect_count(0..0, 0, 1)?;
+            let mut counted = window.expect_count(0..0, Counter(0), 1)?;
             match round {
                 0 => {
                     counted.start()?;
@@ -261,14 +256,14 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     }
                 }
                 1 => {
-                    while window.notify_value(1)? == 0 {
+                    while window.notify_value(Counter(1))? == 0 {
                         world.link().relax();
                     }
                 }
                 2 => {
-                    let mut any = [window.expect_count(0..0, 2, 1)?];
+                    let mut any = [window.expect_count(0..0, Counter(2), 1)?];
                     any[0].start()?;
-                    while test_any_count(&mut any)?.is_none() {
+                    while test_any(&mut any)?.is_none() {
                         world.link().relax();
                     }
                 }
@@ -278,13 +273,16 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     }
                 }
             }
-            let mut all = window.expect(0..1, SECOND, TagFilter::Any, MANY as u16)?;
+            let mut all = window
+                .expect(0..1, TagFilter::Any)?
+                .from(SECOND)?
+                .times(MANY as u16)?;
             all.start()?;
             check("in order", all.wait()?.tag.0, MANY)?;
         }
         world.barrier()?;
     }
-    let mut rest = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    let mut rest = window.expect(0..0, TagFilter::Any)?;
     rest.start()?;
     check("nothing is left", rest.test()?.is_none(), true)
 }
@@ -315,7 +313,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("number", window.num_notify(FIRST)?, 2_u32)?;
     match world.rank().get() {
         0 => {
-            let mut three = window.expect_count(1..2, 0, 3)?;
+            let mut three = window.expect_count(1..2, Counter(0), 3)?;
             three.start()?;
             await_go(&window, SECOND)?;
             let Err(error) = three.wait_within(SHORT) else {
@@ -323,17 +321,17 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let one = core::slice::from_mut(&mut three);
-            let Err(error) = world.within(SHORT, || wait_any_count(one)) else {
+            let Err(error) = world.within(SHORT, || wait_any(one)) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let one = core::slice::from_mut(&mut three);
-            let Err(error) = world.within(SHORT, || wait_all_count(one)) else {
+            let Err(error) = world.within(SHORT, || wait_all(one)) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let ge = Compare::Ge;
-            let signal = || window.signal_wait_until(1..2, 0, ge, 3);
+            let signal = || window.signal_wait_until(1..2, Signal(0), ge, 3);
             let Err(error) = world.within(SHORT, signal) else {
                 return Err(NO_ERROR);
             };
@@ -341,7 +339,11 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, SECOND)?;
             check("three", three.wait()?, 3_u32)?;
             check("data", window.local().get(1)?, 9_u64)?;
-            check("three", window.signal_wait_until(1..2, 0, ge, 3)?, 3_u32)
+            check(
+                "three",
+                window.signal_wait_until(1..2, Signal(0), ge, 3)?,
+                3_u32,
+            )
         }
         1 => {
             window.notify(FIRST, Counter(0))?;

@@ -23,7 +23,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let mut window = world.allocate::<u64>(4)?;
     window.set_num_notify(2)?;
     let of = |rank: Rank, round: u64| 100 * u64::from(rank.get()) + round;
-    let mut arrived = window.expect_count(0..4, 1, 4)?;
+    let mut arrived = window.expect_count(0..4, Counter(1), 4)?;
     for round in 1..=3_u64 {
         arrived.start()?;
         world.barrier()?; // the neighbour has started, too
@@ -37,9 +37,9 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         for index in 0..3 {
             check("data", window.local().get(index)?, of(prev, round))?;
         }
-        check("taken", window.reset_notify_value(1)?, 4_u32)?;
-        check("reset", window.notify_value(1)?, 0_u32)?;
-        check("the other one", window.notify_value(0)?, 0_u32)?;
+        check("taken", window.reset_notify_value(Counter(1))?, 4_u32)?;
+        check("reset", window.notify_value(Counter(1))?, 0_u32)?;
+        check("the other one", window.notify_value(Counter(0))?, 0_u32)?;
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ pub(super) fn everybody<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let ranks = u32::from(size);
     let mut window = world.allocate::<u32>(usize::from(size))?;
     window.set_num_notify(1)?;
-    let mut all = window.expect_count(0..window.len(), 0, ranks)?;
+    let mut all = window.expect_count(0..window.len(), Counter(0), ranks)?;
     for round in 1..=ROUNDS {
         all.start()?;
         world.barrier()?;
@@ -65,7 +65,7 @@ pub(super) fn everybody<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let found = window.local().get(usize::from(rank))?;
             check("put of each", found, round * (u32::from(rank) + 1))?;
         }
-        check("counted", window.reset_notify_value(0)?, ranks)?;
+        check("counted", window.reset_notify_value(Counter(0))?, ranks)?;
     }
     Ok(())
 }
@@ -85,8 +85,8 @@ pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     let mut sum = 0;
     while sum < EACH * others {
-        window.signal_wait_until(0..0, 1, Compare::Ne, 0)?;
-        sum += window.reset_notify_value(1)?;
+        window.signal_wait_until(0..0, Signal(1), Compare::Ne, 0)?;
+        sum += window.reset_notify_value(Counter(1))?;
     }
     check("all", sum, EACH * others)
 }
@@ -100,7 +100,7 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("before", window.num_notify(rank)?, 0_u32)?;
     }
     let none = |rank, index, count| Error::NoSuchCounter { rank, index, count };
-    refused("none yet", window.notify_value(0), none(me, 0, 0))?;
+    refused("none yet", window.notify_value(Counter(0)), none(me, 0, 0))?;
     window.set_num_notify(number(me))?;
     for rank in (0..size).map(Rank::new) {
         check("number", window.num_notify(rank)?, number(rank))?;
@@ -118,7 +118,7 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let beyond = none(to, index, count);
             let put = window.put_notify(to, 0, &[7, 7], Counter(index));
             refused("put", put, beyond)?;
-            let put = window.rput_notify(to, 0, &[7, 7], Signal::set(index, 1));
+            let put = window.rput_notify(to, 0, &[7, 7], Signal(index).set(1));
             refused("request", put.map(|_| ()), beyond)?;
             let mut into = [3];
             let get = window.get_notify(to, 0, &mut into, Counter(index));
@@ -139,7 +139,7 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for index in 0..number(me) {
         let last = index + 1 == number(me);
         let expected = if last { u32::from(size.min(4)) } else { 0 };
-        check("counted", window.notify_value(index)?, expected)?;
+        check("counted", window.notify_value(Counter(index))?, expected)?;
     }
     world.barrier()?;
     Ok(())
@@ -154,14 +154,14 @@ pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let count = 1 + (round + u32::from(me.get())) % 9;
         window.set_num_notify(count)?;
         for index in 0..count {
-            check("new", window.notify_value(index)?, 0_u32)?;
+            check("new", window.notify_value(Counter(index))?, 0_u32)?;
         }
         world.barrier()?;
         for index in 0..window.num_notify(next)? {
-            window.notify(next, Signal::set(index, 70 + round))?;
+            window.notify(next, Signal(index).set(70 + round))?;
         }
         world.barrier()?;
-        check("old", window.notify_value(count - 1)?, 70 + round)?;
+        check("old", window.notify_value(Counter(count - 1))?, 70 + round)?;
     }
     window.set_num_notify(0)?;
     check("none", window.num_notify(next)?, 0_u32)?;
@@ -179,7 +179,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let next = me.next(size);
     let mut window = world.allocate::<u64>(1)?;
     window.set_num_notify(2)?;
-    window.set_notify_value(1, 30)?;
+    window.set_notify_value(Counter(1), 30)?;
     world.barrier()?;
     window.notify(next, Counter(1))?;
     for bad in [Rank::new(0), Rank::new(size - 1)] {
@@ -194,15 +194,15 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
     }
     check("number", window.num_notify(next)?, 2_u32)?;
-    check("other value", window.notify_value(0)?, 0_u32)?;
-    let mut one_more = window.expect_count(0..0, 1, 31)?;
+    check("other value", window.notify_value(Counter(0))?, 0_u32)?;
+    let mut one_more = window.expect_count(0..0, Counter(1), 31)?;
     one_more.start()?;
     check("value", one_more.wait()?, 31_u32)?;
     world.barrier()?;
     window.notify(next, Counter(0))?;
-    window.signal_wait_until(0..0, 0, Compare::Eq, 1)?;
+    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1)?;
     window.set_num_notify(1)?;
-    check("afterwards", window.notify_value(0)?, 0_u32)
+    check("afterwards", window.notify_value(Counter(0))?, 0_u32)
 }
 
 /// Windows have counters of their own, of each kind; a window that is freed gives them back, and
@@ -218,22 +218,22 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         created.set_num_notify(2)?;
         created.put_notify(next, 3, &[u64::from(round)], Counter(0))?;
         kept.notify(next, Counter(0))?;
-        let mut arrived = created.expect_count(3..4, 0, 1)?;
+        let mut arrived = created.expect_count(3..4, Counter(0), 1)?;
         arrived.start()?;
         arrived.wait()?;
         check("put", created.local().get(3)?, u64::from(round))?;
-        check("not this one", created.notify_value(1)?, 0_u32)?;
+        check("not this one", created.notify_value(Counter(1))?, 0_u32)?;
         created.free()?;
     }
-    let mut all = kept.expect_count(0..0, 0, 4)?;
+    let mut all = kept.expect_count(0..0, Counter(0), 4)?;
     all.start()?;
     check("of the other window", all.wait()?, 4_u32)?;
     let mut dynamic = world.dynamic(flagpost::DynamicOptions::default())?;
     dynamic.set_num_notify(1)?;
-    dynamic.window().notify(next, Signal::add(0, 3))?;
+    dynamic.window().notify(next, Signal(0).add(3))?;
     let seen = dynamic
         .window()
-        .signal_wait_until(0..0, 0, Compare::Ge, 3)?;
+        .signal_wait_until(0..0, Signal(0), Compare::Ge, 3)?;
     check("of the dynamic window", seen, 3_u32)?;
     dynamic.free()?;
     Ok(memory.release()?)
@@ -246,7 +246,7 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let next = me.next(size);
     let mut window = world.allocate::<u32>(2)?;
     window.set_num_notify(1)?;
-    let mut request = window.expect_count(0..2, 0, 1)?;
+    let mut request = window.expect_count(0..2, Counter(0), 1)?;
     request.start()?;
     let Err(Unfinished {
         handle: window,
@@ -258,11 +258,11 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("started", error == Error::Exposed, true)?;
     // It is as it was.
     window.notify(next, Counter(0))?;
-    window.signal_wait_until(0..0, 0, Compare::Eq, 1)?;
+    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1)?;
     for round in 1..=3_u32 {
         let mut other = world.allocate::<u32>(2)?;
         other.set_num_notify(1)?;
-        check("new", other.notify_value(0)?, 0_u32)?;
+        check("new", other.notify_value(Counter(0))?, 0_u32)?;
         world.barrier()?;
         if me == FIRST {
             other.put_notify(next, 0, &[round], Counter(0))?;
@@ -308,7 +308,7 @@ pub(super) mod small {
             return Ok(window.put_notify(FIRST, index, &[7], Counter(0))?);
         }
         let others = u32::from(world.size()) - 1;
-        let mut all = window.expect_count(0..2, 0, others)?;
+        let mut all = window.expect_count(0..2, Counter(0), others)?;
         all.start()?;
         check("counted", all.wait()?, others)?;
         for index in 0..others as usize {
@@ -326,14 +326,14 @@ pub(super) mod small {
             return Ok(window.notify(FIRST, Counter(0))?);
         }
         let others = u32::from(world.size()) - 1;
-        let early = window.reset_notify_value(0)?;
+        let early = window.reset_notify_value(Counter(0))?;
         check("not too many", early <= others, true)?;
         if early < others {
             let left = others - early;
-            let seen = window.signal_wait_until(0..0, 0, Compare::Ge, left)?;
+            let seen = window.signal_wait_until(0..0, Signal(0), Compare::Ge, left)?;
             check("the rest", seen, left)?;
         }
-        check("all", window.notify_value(0)? + early, others)
+        check("all", window.notify_value(Counter(0))? + early, others)
     }
 
     /// New counters, in memory that was the former ones'.
@@ -344,7 +344,7 @@ pub(super) mod small {
         let (me, size) = (world.rank(), world.size());
         window.set_num_notify(1 + u32::from(me.get()))?;
         window.notify(me.next(size), Counter(0))?;
-        window.signal_wait_until(0..0, 0, Compare::Eq, 1)?;
+        window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1)?;
         Ok(())
     }
 }

@@ -8,8 +8,8 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{
-    Budget, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Source, Tag,
-    TagFilter, Unfinished, World, rma::Operation,
+    Budget, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Tag, TagFilter,
+    Unfinished, World, rma::Operation,
 };
 use flagpost_link::{Op, Place};
 
@@ -76,7 +76,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         free_unmatched(first, 2)?;
         let second = world.allocate::<u32>(8)?;
         second.put_notify(next, 5, &[round], Tag(1))?;
-        let mut any = second.expect(0..8, Source::Any, TagFilter::Any, 1)?;
+        let mut any = second.expect(0..8, TagFilter::Any)?;
         any.start()?;
         any.wait()?;
         let mut seen = [1; 8];
@@ -105,7 +105,10 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let group = [me];
     let closed = handle.start(&world.group(&group)?).err();
     check("no epochs", closed == Some(Error::EpochAbandoned), true)?;
-    let mut all = other.expect(0..0, me.prev(size), Tag(2), sent)?;
+    let mut all = other
+        .expect(0..0, Tag(2))?
+        .from(me.prev(size))?
+        .times(sent)?;
     all.start()?;
     all.wait()?;
     handle.free()?;
@@ -185,8 +188,7 @@ fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
 /// put stays.
 pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let memory = world.reserve(2 * L::LINE as usize + 48 + 24 * 3 + 5)?;
     let (base, bytes, unit) = offer::<L>(me);
     let mine = 1000 + u32::from(me.get());
@@ -202,32 +204,32 @@ pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("length", window.len_of(rank)? as u64, len as u64)?;
     }
     check("own first", window.local().get(0)?, mine)?;
-    let last = window.len_of(next[0])? - 1;
+    let last = window.len_of(next)? - 1;
     for epoch in 1..=2_u32 {
-        let exposure = window.post(&origins)?;
-        let access = window.start(&targets)?;
+        let exposure = window.post([prev])?;
+        let access = window.start([next])?;
         let mut seen = [0; 2];
-        access.get(next[0], 0, &mut seen)?;
-        let first = 1000 + u32::from(next[0].get());
+        access.get(next, 0, &mut seen)?;
+        let first = 1000 + u32::from(next.get());
         check("peer's first", seen[0], first)?;
         check("peer's second", seen[1], first + 1)?;
-        access.put(next[0], last, &[mine + epoch])?;
-        let (_, bytes, unit) = offer::<L>(next[0]);
+        access.put(next, last, &[mine + epoch])?;
+        let (_, bytes, unit) = offer::<L>(next);
         let beyond = Error::OutOfRange {
             end: last as u64 + 2,
             len: (bytes / unit) as u64,
         };
-        refuses("beyond", access.put(next[0], last + 1, &[1]), beyond)?;
+        refuses("beyond", access.put(next, last + 1, &[1]), beyond)?;
         access.complete()?;
         exposure.wait()?;
-        let from = 1000 + u32::from(prev[0].get()) + epoch;
+        let from = 1000 + u32::from(prev.get()) + epoch;
         check("put", window.local().get(window.len() - 1)?, from)?;
     }
     window.free()?;
     let place = base + unit * ((bytes - 4) / unit);
     let (mut word, mut behind) = ([0_u32], [0_u8; 5]);
     memory.read(place, &mut word)?;
-    check("stays", word[0], 1000 + u32::from(prev[0].get()) + 2)?;
+    check("stays", word[0], 1000 + u32::from(prev.get()) + 2)?;
     memory.read(base + bytes, &mut behind)?;
     check("behind the piece", behind == [0xEE; 5], true)?;
     Ok(memory.release()?)
@@ -254,7 +256,7 @@ pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Fail
         let window = world.create::<u32>(&memory, 0..bytes, 4)?;
         window.put_notify(next, matched, &[100 + round], Tag(1))?;
         world.barrier()?; // it has arrived
-        let mut request = window.expect(0..2, Source::Any, Tag(1), 1)?;
+        let mut request = window.expect(0..2, Tag(1))?;
         request.start()?;
         request.wait()?;
         check("put", window.local().get(matched)?, 100 + round)?;
@@ -300,7 +302,7 @@ pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
     let window = world.create::<u32>(&memory, 0..64, 1)?;
     // Who puts all of a range puts its elements one behind the other, past the place of the last.
     let me = world.rank();
-    let mut all = window.expect(0..16, me, Tag(1), 1)?;
+    let mut all = window.expect(0..16, Tag(1))?.from(me)?;
     all.start()?;
     refuses("own store", window.local().set(40, 1), Error::Exposed)?;
     window.notify(me, Tag(1))?;
@@ -394,7 +396,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     )?;
     let beyond = Error::OutOfRange { end: 26, len: 25 };
     refuses("beyond", window.local().set(25, 1), beyond)?;
-    let mut pending = window.expect(0..1, Source::Any, Tag(1), 1)?;
+    let mut pending = window.expect(0..1, Tag(1))?;
     pending.start()?;
     let Err(Unfinished { error, .. }) = window.free_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
@@ -527,8 +529,7 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
     strategy: impl Fn() -> S::Options,
 ) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let from = |rank: Rank| 100 * (u32::from(rank.get()) + 1);
     let (range, unit) = laid_out::<L>(me);
     for model in [Model::Separate, Model::Unified] {
@@ -546,34 +547,34 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
             // Are old once they are put.
             local.get(7)?;
             local.get(11)?;
-            let exposure = window.post_range(8..12, &origins)?;
+            let exposure = window.post_range(8..12, [prev])?;
             match (local.set(10, round), model) {
                 (Err(Error::Exposed), Model::Separate) | (Ok(()), Model::Unified) => {}
                 (Err(other), _) => return Err(other.into()),
                 (Ok(()), _) => return Err(NO_ERROR),
             }
-            let access = window.start(&targets)?;
+            let access = window.start([next])?;
             let mut seen = [0];
-            access.get(next[0], 9, &mut seen)?;
-            check("a store of the next", seen[0], from(next[0]) + round)?;
-            access.put(next[0], 11, &[from(me) + round])?;
+            access.get(next, 9, &mut seen)?;
+            check("a store of the next", seen[0], from(next) + round)?;
+            access.put(next, 11, &[from(me) + round])?;
             access.complete()?;
             exposure.wait()?;
-            check("put", local.get(11)?, from(prev[0]) + round)?;
-            let mut request = window.expect(4..8, prev[0], Tag(1), 1)?;
+            check("put", local.get(11)?, from(prev) + round)?;
+            let mut request = window.expect(4..8, Tag(1))?.from(prev)?;
             request.start()?;
-            window.put_notify(next[0], 7, &[from(me) + 10 * round], Tag(1))?;
+            window.put_notify(next, 7, &[from(me) + 10 * round], Tag(1))?;
             request.wait()?;
-            check("notified", local.get(7)?, from(prev[0]) + 10 * round)?;
+            check("notified", local.get(7)?, from(prev) + 10 * round)?;
             world.barrier()?;
         }
         if L::DIRECT && model == Model::Unified {
-            let (own, peer) = (window.peer(me)?, window.peer(next[0])?);
+            let (own, peer) = (window.peer(me)?, window.peer(next)?);
             peer.set(13, from(me))?;
             own.set(12, from(me) + 1)?;
             world.barrier()?;
-            check("set by a peer", local.get(13)?, from(prev[0]))?;
-            check("set by its owner", peer.get(12)?, from(next[0]) + 1)?;
+            check("set by a peer", local.get(13)?, from(prev))?;
+            check("set by its owner", peer.get(12)?, from(next) + 1)?;
         }
         world.barrier()?;
         window.free()?;
@@ -581,7 +582,7 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
         memory.read(range.start - 4, &mut around[0])?;
         memory.read(range.end, &mut around[1])?;
         memory.read(range.start + 11 * unit, &mut around[2])?;
-        let expected = [[7], [8], [from(prev[0]) + 3]];
+        let expected = [[7], [8], [from(prev) + 3]];
         check("around it, and in it", around == expected, true)?;
     }
     Ok(())

@@ -45,11 +45,10 @@ pub(super) fn epoch<'w, L: Link, S: Strategy<'w, L>>(
 ) -> Result<(), Failure> {
     let world = window.window().world();
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let exposure = window.window().post(&origins)?;
-    let open = window.window().start(&targets)?;
-    access(&open, next[0])?;
+    let (next, prev) = (me.next(size), me.prev(size));
+    let exposure = window.window().post([prev])?;
+    let open = window.window().start([next])?;
+    access(&open, next)?;
     open.complete()?;
     Ok(exposure.wait()?)
 }
@@ -251,12 +250,10 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     let (owners, origins) = (world.group(&only_owner)?, world.group(&only_origin)?);
     let words = world.allocate::<u64>(1)?;
     let window = world.dynamic(options(validation))?;
-    let mut word = words.expect(
-        0..1,
-        if world.rank() == owner { origin } else { owner },
-        Tag(1),
-        1,
-    )?;
+    let mut word =
+        words
+            .expect(0..1, Tag(1))?
+            .from(if world.rank() == owner { origin } else { owner })?;
     match world.rank().get() {
         0 => {
             let memory = world.reserve(64)?;

@@ -322,25 +322,29 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         go_on(held, late, Request::wait)?;
         // The own lock: the same call again goes on.
         let held = take(&machine, FIRST);
-        let Err(late) = world.within(SHORT, || window.set_notify_value(0, 5)) else {
+        let Err(late) = world.within(SHORT, || window.set_notify_value(Counter(0), 5)) else {
             return Err(NO_ERROR);
         };
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;
-        let Err(late) = world.within(SHORT, || window.reset_notify_value(0)) else {
+        let Err(late) = world.within(SHORT, || window.reset_notify_value(Counter(0))) else {
             return Err(NO_ERROR);
         };
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;
-        check("nothing was done", window.notify_value(0)?, 0_u32)?;
+        check("nothing was done", window.notify_value(Counter(0))?, 0_u32)?;
         drop(held);
-        window.set_notify_value(0, 5)?;
-        check("swapped once", window.reset_notify_value(0)?, 5_u32)?;
+        window.set_notify_value(Counter(0), 5)?;
+        check(
+            "swapped once",
+            window.reset_notify_value(Counter(0))?,
+            5_u32,
+        )?;
     }
     world.barrier()?;
     if world.rank() == SECOND {
         check("posts", events.query(0)?, 2_u32)?;
         events.bind(&window, 0..1, 0)?.wait(2)?;
         check("data", window.local().get(0)?, 7_u32)?;
-        check("counted", window.notify_value(0)?, 1_u32)?;
+        check("counted", window.notify_value(Counter(0))?, 1_u32)?;
     }
     Ok(world.barrier()?)
 }

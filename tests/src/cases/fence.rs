@@ -282,7 +282,7 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     };
     let on_time = || -> Result<(), Failure> {
         if me == last {
-            let mut told = window.expect(0..0, first, Tag(1), 1)?;
+            let mut told = window.expect(0..0, Tag(1))?.from(first)?;
             told.start()?;
             told.wait()?;
         }

@@ -256,7 +256,7 @@ pub(super) fn flush<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             lock.put(second, FAR, &[round])?;
             // Not unlocked before it was seen.
-            let mut seen = window.expect(0..0, second, Tag(3), 1)?;
+            let mut seen = window.expect(0..0, Tag(3))?.from(second)?;
             seen.start()?;
             lock.flush_local(second)?;
             lock.flush_local_all()?;

@@ -18,7 +18,7 @@ fn go<L: Link>(window: &Window<'_, u32, L>, to: Rank) -> Result<(), Failure> {
 }
 
 fn await_go<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Failure> {
-    let mut request = window.expect(0..0, from, Tag(1), 1)?;
+    let mut request = window.expect(0..0, Tag(1))?.from(from)?;
     request.start()?;
     request.wait()?;
     Ok(())

@@ -103,7 +103,7 @@ pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             _ => None,
         };
         if let Some(peer) = peer {
-            let mut told = window.expect(0..WORDS, peer, Tag(1), 1)?;
+            let mut told = window.expect(0..WORDS, Tag(1))?.from(peer)?;
             told.start()?;
             if world.rank() == zero {
                 window.put_notify(one, 0, &[round; WORDS][..len], Tag(1))?;

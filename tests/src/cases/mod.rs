@@ -7,6 +7,7 @@ mod any_link;
 mod attached;
 mod collective;
 mod collective_unfinished;
+mod complete;
 mod count_request;
 mod counters;
 mod created;

@@ -13,8 +13,7 @@ const OWN: u64 = 77;
 pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const EPOCHS: u64 = 3;
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let per_line = (L::LINE as usize).div_ceil(size_of::<u64>());
     let window = world.allocate::<u64>(4 * per_line)?;
     let local = window.local();
@@ -22,14 +21,14 @@ pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for epoch in 1..=EPOCHS {
         local.set(0, OWN + epoch)?;
         local.set(first, 1)?; // dirty when it is exposed
-        let exposure = window.post_range(first..last + 1, &origins)?;
+        let exposure = window.post_range(first..last + 1, [prev])?;
         for index in [first, last] {
             refuses("in the range", local.set(index, 0), Error::Exposed)?;
         }
         local.set(3 * per_line, OWN + epoch)?;
-        let access = window.start(&targets)?;
-        access.put(next[0], first, &[10 * epoch])?;
-        access.put(next[0], last, &[10 * epoch + 1])?;
+        let access = window.start([next])?;
+        access.put(next, first, &[10 * epoch])?;
+        access.put(next, last, &[10 * epoch + 1])?;
         access.complete()?;
         exposure.wait()?;
         check("first put", local.get(first)?, 10 * epoch)?;
@@ -38,10 +37,10 @@ pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("behind", local.get(3 * per_line)?, OWN + epoch)?;
     }
     // What was stored outside of the range is published with the rest.
-    let exposure = window.post(&origins)?;
-    let access = window.start(&targets)?;
+    let exposure = window.post([prev])?;
+    let access = window.start([next])?;
     let mut seen = [0];
-    access.get(next[0], 3 * per_line, &mut seen)?;
+    access.get(next, 3 * per_line, &mut seen)?;
     access.complete()?;
     exposure.wait()?;
     check("peer's store", seen[0], OWN + EPOCHS)
@@ -50,32 +49,31 @@ pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// The owner of a piece that is not cached stores beside its peers' puts, and sees them come.
 pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u32, EpochSlots<'_>>(6, Model::Unified)?;
     let local = window.local();
     for epoch in 1..=3_u32 {
         let from = |rank: flagpost::Rank| 0x100 * (u32::from(rank.get()) + 1) + epoch;
         local.copy_in(0, &[from(me), from(me) + 1])?;
         check("own store", local.get(1)?, from(me) + 1)?;
-        let exposure = window.post(&origins)?;
+        let exposure = window.post([prev])?;
         local.set(4, from(me))?;
-        let access = window.start(&targets)?;
+        let access = window.start([next])?;
         let mut seen = [0; 2];
-        access.get(next[0], 0, &mut seen)?;
-        check("first store", seen[0], from(next[0]))?;
-        check("second store", seen[1], from(next[0]) + 1)?;
-        access.put(next[0], 3, &[from(me)])?;
-        window.put_notify(next[0], 0, &[], Tag(1))?;
+        access.get(next, 0, &mut seen)?;
+        check("first store", seen[0], from(next))?;
+        check("second store", seen[1], from(next) + 1)?;
+        access.put(next, 3, &[from(me)])?;
+        window.put_notify(next, 0, &[], Tag(1))?;
         // Who hears of the put sees it: no epoch need end for it.
-        let mut told = window.expect(0..0, prev[0], Tag(1), 1)?;
+        let mut told = window.expect(0..0, Tag(1))?.from(prev)?;
         told.start()?;
         told.wait()?;
-        check("put, before the end", local.get(3)?, from(prev[0]))?;
+        check("put, before the end", local.get(3)?, from(prev))?;
         local.set(5, from(me))?;
         access.complete()?;
         exposure.wait()?;
-        check("put", local.get(3)?, from(prev[0]))?;
+        check("put", local.get(3)?, from(prev))?;
         check("beside", local.get(4)?, from(me))?;
         check("later", local.get(5)?, from(me))?;
     }
@@ -88,7 +86,7 @@ pub(super) fn unified_notify<L: Link>(world: &World<'_, L>) -> Result<(), Failur
     let window = world.allocate_with::<u32, EpochSlots<'_>>(3, Model::Unified)?;
     let local = window.local();
     for round in 1..=3_u32 {
-        let mut request = window.expect(0..3, me.prev(size), Tag(2), 1)?;
+        let mut request = window.expect(0..3, Tag(2))?.from(me.prev(size))?;
         request.start()?;
         local.set(1, round)?;
         window.put_notify(me.next(size), 0, &[round], Tag(2))?;

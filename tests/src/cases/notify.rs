@@ -1,6 +1,6 @@
 //! Notified access.
 
-use flagpost::{Error, Link, Rank, Request, Rma as _, Source, Tag, TagFilter, World};
+use flagpost::{Error, Link, Rank, Request, Rma as _, Tag, TagFilter, World};
 
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
@@ -10,7 +10,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ROUNDS: u64 = 3;
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(1)?;
-    let mut token = window.expect(0..1, me.prev(size), Tag(7), 1)?;
+    let mut token = window.expect(0..1, Tag(7))?.from(me.prev(size))?;
     let mut value = 0;
     for round in 0..ROUNDS {
         if me.get() != 0 || round != 0 {
@@ -46,7 +46,7 @@ pub(super) fn sizes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let start = usize::from(round) % 7;
         let mut before = [0_u8; LEN];
         window.local().copy_in(0, &[0x5A; LEN])?;
-        let mut request = window.expect(0..LEN, prev, Tag(1), 1)?;
+        let mut request = window.expect(0..LEN, Tag(1))?.from(prev)?;
         request.start()?;
         world.barrier()?; // all have opened their pieces
         let data = [round; LEN];
@@ -73,7 +73,7 @@ pub(super) fn tags<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         window.put_notify(me.next(size), index, &[tag + 100], Tag(tag))?;
     }
     for (index, tag) in tags.into_iter().enumerate().rev() {
-        let mut request = window.expect(index..index + 1, Source::Any, Tag(tag), 1)?;
+        let mut request = window.expect(index..index + 1, Tag(tag))?;
         request.start()?;
         let status = request.wait()?;
         check("tag", status.tag.0, tag)?;
@@ -90,7 +90,7 @@ pub(super) fn any_source<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for round in 1..=2_u32 {
         if me == first {
             let everything = 0..window.len();
-            let mut all = window.expect(everything, Source::Any, TagFilter::Any, size - 1)?;
+            let mut all = window.expect(everything, TagFilter::Any)?.times(size - 1)?;
             all.start()?;
             let status = all.wait()?;
             let source = u32::from(status.source.get());
@@ -126,7 +126,9 @@ pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     for rank in (1..=last).rev() {
         let index = usize::from(rank);
-        let mut request = window.expect(index..index + 1, Rank::new(rank), Tag(5), 1)?;
+        let mut request = window
+            .expect(index..index + 1, Tag(5))?
+            .from(Rank::new(rank))?;
         request.start()?;
         check("source asked for", request.wait()?.source.get(), rank)?;
         let value = window.local().get(index)?;
@@ -144,7 +146,7 @@ pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for number in 1..=many {
         window.put_notify(me.next(size), 0, &[number], Tag(number))?;
     }
-    let mut any = window.expect(0..1, me.prev(size), TagFilter::Any, 1)?;
+    let mut any = window.expect(0..1, TagFilter::Any)?.from(me.prev(size))?;
     for number in 1..=many {
         any.start()?;
         check("in order", any.wait()?.tag.0, number)?;
@@ -164,7 +166,10 @@ pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result<(), Failure
             world.link().relax();
         }
     }
-    let mut all = window.expect(0..1, me.prev(size), Tag(1), super::crowd(size))?;
+    let mut all = window
+        .expect(0..1, Tag(1))?
+        .from(me.prev(size))?
+        .times(super::crowd(size))?;
     all.start()?;
     all.wait()?;
     check("the last one", window.local().get(0)?, many)
@@ -184,8 +189,8 @@ pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     // The data are read only when nobody can be storing any more: behind the very last
     // notification.
-    let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
-    let mut last = window.expect(0..window.len(), Source::Any, TagFilter::Any, 1)?;
+    let mut any = window.expect(0..0, TagFilter::Any)?;
+    let mut last = window.expect(0..window.len(), TagFilter::Any)?;
     let mut seen = [0_u16; 1024];
     let total = each * u32::from(size - 1);
     for number in 1..=total {
@@ -211,8 +216,8 @@ pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(24)?;
     let prev = me.prev(size);
-    let mut any = window.expect(0..0, prev, TagFilter::Any, 1)?;
-    let mut last = window.expect(0..24, prev, Tag(9), 1)?;
+    let mut any = window.expect(0..0, TagFilter::Any)?.from(prev)?;
+    let mut last = window.expect(0..24, Tag(9))?.from(prev)?;
     for round in 1..=3_u64 {
         window.put_notify(me.next(size), 0, &[round; 20], Tag(1))?; // too large to travel inline
         window.put_notify(me.next(size), 20, &[round], Tag(2))?; // inline
@@ -243,7 +248,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     let beside = if words > 1 { line } else { line - 1 };
     let window = world.allocate::<u32>(4 * words)?;
     let local = window.local();
-    let mut request = window.expect(put..put + 1, me.prev(size), Tag(1), 1)?;
+    let mut request = window.expect(put..put + 1, Tag(1))?.from(me.prev(size))?;
     for round in 1..=3_u32 {
         local.set(beside, round * 5)?;
         local.set(elsewhere, round)?;
@@ -272,7 +277,7 @@ pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(20)?;
     window.put_notify(me.next(size), 0, &[1], Tag(1))?;
     window.put_notify(me.next(size), 0, &[2; 20], Tag(2))?;
-    let mut second = window.expect(0..20, me.prev(size), Tag(2), 1)?;
+    let mut second = window.expect(0..20, Tag(2))?.from(me.prev(size))?;
     second.start()?;
     second.wait()?;
     check("the later put", window.local().get(0)?, 2_u64)?;
@@ -301,7 +306,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         access.complete()?;
     } else if me == target {
         window.post(&origins)?.wait()?;
-        let mut first = window.expect(0..1, origin, Tag(1), 1)?;
+        let mut first = window.expect(0..1, Tag(1))?.from(origin)?;
         first.start()?;
         first.wait()?;
         check("put behind the barrier", window.local().get(0)?, 2_u64)?;
@@ -316,12 +321,15 @@ pub(super) fn count<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for tag in 1..=7 {
         window.put_notify(me.next(size), 0, &[], Tag(tag))?;
     }
-    let mut three = window.expect(0..0, me.prev(size), TagFilter::Any, 3)?;
+    let mut three = window
+        .expect(0..0, TagFilter::Any)?
+        .from(me.prev(size))?
+        .times(3)?;
     for last in [3_u32, 6] {
         three.start()?;
         check("the third of three", three.wait()?.tag.0, last)?;
     }
-    let mut rest = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    let mut rest = window.expect(0..0, TagFilter::Any)?;
     rest.start()?;
     check("what is left", rest.wait()?.tag.0, 7_u32)
 }
@@ -332,7 +340,7 @@ pub(super) fn cancel<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(8)?;
     let local = window.local();
-    let mut two = window.expect(0..8, me.prev(size), Tag(1), 2)?;
+    let mut two = window.expect(0..8, Tag(1))?.from(me.prev(size))?.times(2)?;
     for round in 1..=2_u32 {
         two.start()?;
         check("fetched before the put", local.get(2)? < round, true)?;
@@ -362,7 +370,7 @@ pub(super) fn queue_just_full<L: Link>(world: &World<'_, L>) -> Result<(), Failu
             Ok(window.put_notify(Rank::new(1), 0, &[5], Tag(2))?)
         }
         1 => {
-            let mut wanted = window.expect(0..1, Source::Any, Tag(2), 1)?;
+            let mut wanted = window.expect(0..1, Tag(2))?;
             wanted.start()?;
             wanted.wait()?;
             check("behind a full queue", window.local().get(0)?, 5_u8)
@@ -383,11 +391,11 @@ pub(super) fn queue_full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             window.put_notify(Rank::new(1), 0, &[42], Tag(2))?;
         }
         1 => {
-            let mut wanted = window.expect(0..1, Rank::new(0), Tag(2), 1)?;
+            let mut wanted = window.expect(0..1, Tag(2))?.from(Rank::new(0))?;
             wanted.start()?;
             let full = Error::QueueFull { capacity: 64 };
             refused("full queue", wanted.wait(), full)?;
-            let mut first = window.expect(0..0, Source::Any, Tag(1), MANY)?;
+            let mut first = window.expect(0..0, Tag(1))?.times(MANY)?;
             first.start()?;
             first.wait()?;
             wanted.wait()?;
@@ -404,8 +412,8 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (one, two) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
     one.put_notify(me.next(size), 0, &[1], Tag(3))?;
     two.put_notify(me.next(size), 0, &[2], Tag(3))?;
-    let mut second = two.expect(0..1, me.prev(size), Tag(3), 1)?;
-    let mut first = one.expect(0..1, Source::Any, Tag(3), 1)?;
+    let mut second = two.expect(0..1, Tag(3))?.from(me.prev(size))?;
+    let mut first = one.expect(0..1, Tag(3))?;
     second.start()?;
     second.wait()?;
     check("second window", two.local().get(0)?, 2_u32)?;
@@ -433,17 +441,20 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let result = window.put_notify(me, 16, &[1], Tag(0));
     refused("range", result, beyond)?;
 
-    refused(
-        "count",
-        window.expect(0..1, me, Tag(0), 0),
-        Error::CountZero,
-    )?;
-    refused("range", window.expect(16..17, me, Tag(0), 1), beyond)?;
-    refused("source", window.expect(0..1, stranger, Tag(0), 1), unknown)?;
-    let result = window.expect(0..1, me, big, 1);
+    let request = || window.expect(0..1, Tag(0));
+    refused("count", request()?.times(0), Error::CountZero)?;
+    refused("range", window.expect(16..17, Tag(0)), beyond)?;
+    refused("source", request()?.from(stranger), unknown)?;
+    let result = window.expect(0..1, big);
     refused("tag", result, Error::TagTooLarge { max })?;
+    let started = || {
+        let mut request = window.expect(0..0, Tag(0))?;
+        request.start().map(|()| request)
+    };
+    refused("count, late", started()?.times(2), Error::RequestActive)?;
+    refused("source, late", started()?.from(me), Error::RequestActive)?;
 
-    let mut request = window.expect(0..1, me, Tag(max), 1)?;
+    let mut request = window.expect(0..1, Tag(max))?.from(me)?;
     refused("test before start", request.test(), Error::RequestInactive)?;
     request.start()?;
     refused("start twice", request.start(), Error::RequestActive)?;
@@ -452,11 +463,11 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     // The window remembers 32 started requests; one that is cancelled makes room.
     let mut more: [Option<Request<'_, L>>; 31] = [const { None }; 31];
     for place in &mut more {
-        let mut request = window.expect(0..1, me, Tag(1), 1)?;
+        let mut request = window.expect(0..1, Tag(1))?.from(me)?;
         request.start()?;
         *place = Some(request);
     }
-    let mut one_more = window.expect(0..1, me, Tag(1), 1)?;
+    let mut one_more = window.expect(0..1, Tag(1))?.from(me)?;
     refused(
         "one_more",
         one_more.start(),
@@ -470,16 +481,18 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     one_more.cancel()?;
 
     // An empty range closes no line; a reversed one is an error.
-    let mut nowhere = window.expect(9..9, me, Tag(1), 1)?;
+    let mut nowhere = window.expect(9..9, Tag(1))?.from(me)?;
     nowhere.start()?;
     window.local().set(9, 4)?;
     nowhere.cancel()?;
     let reversed = Error::OutOfRange { end: 5, len: 3 };
     #[expect(clippy::reversed_empty_ranges, reason = "that is the case")]
-    let result = window.expect(5..3, me, Tag(1), 1);
+    let result = window
+        .expect(5..3, Tag(1))
+        .and_then(|request| request.from(me));
     refused("reversed range", result, reversed)?;
     {
-        let mut dropped = window.expect(12..13, me, Tag(1), 1)?;
+        let mut dropped = window.expect(12..13, Tag(1))?.from(me)?;
         dropped.start()?;
     }
     refused("left open", window.local().set(12, 1), Error::Exposed)?;

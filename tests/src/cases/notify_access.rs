@@ -1,8 +1,8 @@
 //! All notified accesses, and how their targets are told.
 
 use flagpost::{
-    Counter, EpochSlots, Error, Link, Model, Notice, Rank, Request, Rma as _, Signal, Source,
-    Status, Tag, TagFilter, Unfinished, Waiting, Window, World,
+    Counter, EpochSlots, Error, Link, Model, Notice, Rank, Request, Rma as _, Signal, Status, Tag,
+    TagFilter, Unfinished, Waiting, Window, World,
     rma::{Fetch, Operation},
 };
 use flagpost_link::{Op, Slot};
@@ -21,7 +21,7 @@ fn told<L: Link, S>(
     source: Rank,
     tag: u32,
 ) -> Result<Status, Failure> {
-    let mut request = window.expect(range, source, Tag(tag), 1)?;
+    let mut request = window.expect(range, Tag(tag))?.from(source)?;
     request.start()?;
     Ok(request.wait()?)
 }
@@ -39,7 +39,7 @@ fn same<const N: usize>(
 /// Nobody is told twice.
 fn nothing_is_left<L: Link, S>(window: &Window<'_, u64, L, S>) -> Result<(), Failure> {
     window.world().barrier()?;
-    let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+    let mut any = window.expect(0..0, TagFilter::Any)?;
     any.start()?;
     check("nothing is left", any.test()?.is_none(), true)?;
     any.cancel()?;
@@ -188,7 +188,7 @@ pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u64>(8)?;
-    let mut read = window.expect(0..8, prev, Tag(1), 1)?;
+    let mut read = window.expect(0..8, Tag(1))?.from(prev)?;
     for round in 1..=3_u64 {
         window.local().copy_in(0, &[round * 11; 8])?;
         read.start()?;
@@ -205,17 +205,16 @@ pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// Notified accesses beside those of an epoch, to the same window.
 pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u64>(24)?;
     for round in 1..=2_u64 {
-        let exposure = window.post(&origins)?;
-        let access = window.start(&targets)?;
-        access.put(next[0], 0, &[round; 8])?;
-        window.accumulate_notify(next[0], 16, &[round], Operation::SUM, Tag(1))?;
-        access.put(next[0], 8, &[round; 8])?;
+        let exposure = window.post([prev])?;
+        let access = window.start([next])?;
+        access.put(next, 0, &[round; 8])?;
+        window.accumulate_notify(next, 16, &[round], Operation::SUM, Tag(1))?;
+        access.put(next, 8, &[round; 8])?;
         // What is told of is seen, and so is what was put before.
-        told(&window, 0..24, prev[0], 1)?;
+        told(&window, 0..24, prev, 1)?;
         check("put before", window.local().get(7)?, round)?;
         let sum = round * (round + 1) / 2;
         check("told of", window.local().get(16)?, sum)?;
@@ -248,7 +247,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         (next, 4, Tag(1).into(), beyond),
         (stranger, 3, Tag(1).into(), unknown),
         (next, 3, Counter(0).into(), no_counter(0)),
-        (next, 3, Signal::set(2, 1).into(), no_counter(2)),
+        (next, 3, Signal(2).set(1), no_counter(2)),
     ];
     let sum = Operation::SUM;
     for (to, index, notice, error) in wrong {
@@ -326,7 +325,7 @@ pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             window.notify(target, Tag(1))?;
         } else if me == target {
-            let mut any = window.expect(0..0, Source::Any, TagFilter::Any, 1)?;
+            let mut any = window.expect(0..0, TagFilter::Any)?;
             any.start()?;
             check("who has told", any.wait()?.source.get(), sender.get())?;
         }
@@ -397,10 +396,10 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let mut bytes = [0; 8];
             link.get(target, key, 0, &mut bytes, &Op::new())?;
             let sent = u16::try_from(u64::from_le_bytes(bytes)).unwrap_or(u16::MAX);
-            let mut fill = window.expect(0..0, sender, Tag(2), sent)?;
+            let mut fill = window.expect(0..0, Tag(2))?.from(sender)?.times(sent)?;
             fill.start()?;
             fill.wait()?;
-            let mut all = window.expect(0..4, sender, Tag(3), 4)?;
+            let mut all = window.expect(0..4, Tag(3))?.from(sender)?.times(4)?;
             all.start()?;
             all.wait()?;
             let mut seen = [0; 4];
@@ -437,7 +436,7 @@ pub(super) mod small {
     ) -> Result<(), Failure> {
         let first = Rank::new(0);
         if world.rank() != first {
-            let mut opened = window.expect(0..0, first, Tag(2), 1)?;
+            let mut opened = window.expect(0..0, Tag(2))?.from(first)?;
             opened.start()?;
             opened.wait()?;
             let operand = 16 << world.rank().get();
@@ -445,7 +444,7 @@ pub(super) mod small {
         }
         window.local().set(2, 7)?;
         let count = world.size() - 1;
-        let mut all: Request<'_, _> = window.expect(0..1, Source::Any, Tag(1), count)?;
+        let mut all: Request<'_, _> = window.expect(0..1, Tag(1))?.times(count)?;
         all.start()?;
         for rank in 1..=count {
             window.notify(Rank::new(rank), Tag(2))?;
@@ -466,7 +465,7 @@ pub(super) mod small {
             let former = window.fetch_and_op_notify(first, 0, 5, Operation::SUM, Tag(1))?;
             return check("former value", former, 0_u32);
         }
-        let mut one = window.expect(0..1, Rank::new(1), Tag(1), 1)?;
+        let mut one = window.expect(0..1, Tag(1))?.from(Rank::new(1))?;
         one.start()?;
         one.wait()?;
         check("told of", window.local().get(0)?, 5_u32)
@@ -483,7 +482,7 @@ pub(super) mod small {
             window.get_notify(first, 0, &mut seen, Tag(1))?;
             return check("read before", seen[0], 0_u32);
         }
-        let mut one = window.expect(0..0, Rank::new(1), Tag(1), 1)?;
+        let mut one = window.expect(0..0, Tag(1))?.from(Rank::new(1))?;
         one.start()?;
         one.wait()?;
         Ok(window.local().set(0, 9)?)

@@ -31,7 +31,7 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
     let (me, size) = (world.rank(), world.size());
     let (next, at) = (me.next(size), start(N));
     let window = world.allocate::<u32>(at + N)?;
-    let mut told = window.expect(0..at + N, me.prev(size), Tag(2), 1)?;
+    let mut told = window.expect(0..at + N, Tag(2))?.from(me.prev(size))?;
     for round in 1..=ROUNDS {
         // Held by all at once: a flush waits for the target's progress, and the target waits for
         // nothing else.
@@ -54,7 +54,7 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
         check("what was put last", local.get(at + N / 2)?, round + 100)?;
         check_all("before it", &local, at..at + N / 2, round)?;
         check_all("behind it", &local, at + N / 2 + 1..at + N, round)?;
-        let mut first = window.expect(0..0, me.prev(size), Tag(1), 1)?;
+        let mut first = window.expect(0..0, Tag(1))?.from(me.prev(size))?;
         first.start()?;
         first.wait()?;
         world.barrier()?;
@@ -79,7 +79,7 @@ pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure
         }
         lock.unlock()?;
     } else if world.rank() == target {
-        let mut told = window.expect(0..1, origin, Tag(1), PUTS)?;
+        let mut told = window.expect(0..1, Tag(1))?.from(origin)?.times(PUTS)?;
         told.start()?;
         told.wait()?;
     }
@@ -101,7 +101,10 @@ pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
         epoch = epoch.fence(Assert::empty())?;
     }
     epoch.end()?;
-    let mut all = window.expect(0..0, me.prev(size), Tag(1), ROUNDS as u16)?;
+    let mut all = window
+        .expect(0..0, Tag(1))?
+        .from(me.prev(size))?
+        .times(ROUNDS as u16)?;
     all.start()?;
     all.wait()?;
     Ok(())
@@ -124,7 +127,7 @@ pub(super) fn small_flushed<L: Link>(
         return Ok(());
     }
     for (tag, expected) in [(1, None), (2, Some(2_u32))] {
-        let mut told = window.expect(0..small::WORDS, second, Tag(tag), 1)?;
+        let mut told = window.expect(0..small::WORDS, Tag(tag))?.from(second)?;
         told.start()?;
         told.wait()?;
         if let Some(expected) = expected {
@@ -142,7 +145,7 @@ pub(super) fn queue_stays_full<L: Link>(
 ) -> Result<(), Failure> {
     let (me, [full, other]) = (world.rank(), [0, 1].map(flagpost::Rank::new));
     let from = |source, tag, count| {
-        let mut told = window.expect(0..1, source, Tag(tag), count)?;
+        let mut told = window.expect(0..1, Tag(tag))?.from(source)?.times(count)?;
         told.start()?;
         told.wait()
     };
@@ -193,7 +196,7 @@ pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result
     let window = world.allocate::<u32>(at + N)?;
     for round in 1..=ROUNDS {
         let from = |source| {
-            let mut told = window.expect(0..at + N, source, Tag(1), 1)?;
+            let mut told = window.expect(0..at + N, Tag(1))?.from(source)?;
             told.start()?;
             told.wait()
         };
@@ -233,7 +236,7 @@ pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
     let window = world.allocate::<u32>(at + N)?;
     for round in 1..=ROUNDS {
         let from = |source| {
-            let mut told = window.expect(0..at + N, source, Tag(1), 1)?;
+            let mut told = window.expect(0..at + N, Tag(1))?.from(source)?;
             told.start()?;
             told.wait()
         };
@@ -269,7 +272,7 @@ pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result<(), 
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let window = world.allocate_with::<u32, EpochSlots<'_>>(4, model)?;
-    let mut told = window.expect(0..4, me.prev(size), Tag(1), 1)?;
+    let mut told = window.expect(0..4, Tag(1))?.from(me.prev(size))?;
     for round in 1..=4 * ROUNDS {
         told.start()?;
         world.barrier()?;
@@ -305,7 +308,7 @@ pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u64>(LEN)?;
-    let mut told = window.expect(3..5, prev, Tag(1), 1)?;
+    let mut told = window.expect(3..5, Tag(1))?.from(prev)?;
     let local = window.local();
     for round in 1..=4 * u64::from(ROUNDS) {
         local.copy_out(0, &mut [0; LEN])?;
@@ -334,24 +337,23 @@ pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// in the cache.
 pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let line = L::LINE as usize;
     let window = world.allocate::<u8>(3 * line)?;
-    let mut told = window.expect(0..line + 1, prev[0], Tag(1), 1)?;
+    let mut told = window.expect(0..line + 1, Tag(1))?.from(prev)?;
     let local = window.local();
     for round in 1..=2 * ROUNDS as u8 {
         local.set(line + 1, round)?;
         check("before", local.get(line)?, 2 * (round - 1))?;
         told.start()?;
         world.barrier()?;
-        window.put_notify(next[0], line, &[2 * round - 1], Tag(1))?;
+        window.put_notify(next, line, &[2 * round - 1], Tag(1))?;
         told.wait()?;
         check("expected", local.get(line)?, 2 * round - 1)?;
         world.barrier()?;
-        let exposure = window.post_range(0..line + 1, &origins)?;
-        let access = window.start(&targets)?;
-        access.put(next[0], line, &[2 * round])?;
+        let exposure = window.post_range(0..line + 1, [prev])?;
+        let access = window.start([next])?;
+        access.put(next, line, &[2 * round])?;
         access.complete()?;
         exposure.wait()?;
         check("exposed", local.get(line)?, 2 * round)?;
@@ -367,7 +369,7 @@ pub(super) fn small_answered<L: Link>(
 ) -> Result<(), Failure> {
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     let from = |source| {
-        let mut told = window.expect(0..small::WORDS, source, Tag(1), 1)?;
+        let mut told = window.expect(0..small::WORDS, Tag(1))?.from(source)?;
         told.start()?;
         told.wait()
     };

@@ -4,8 +4,7 @@
 //! the others.
 
 use flagpost::{
-    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Source, Tag, TagFilter, Unfinished,
-    World, rma,
+    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Tag, TagFilter, Unfinished, World,
 };
 use flagpost_link::Slots;
 
@@ -62,7 +61,7 @@ pub(super) fn around<L: Link, const N: usize>(
     let (me, size) = (world.rank(), world.size());
     let (next, at) = (me.next(size), start(N));
     let window = world.allocate_with::<u32, EpochSlots<'_>>(at + N + 1, model)?;
-    let mut told = window.expect(0..at + N + 1, me.prev(size), Tag(1), 1)?;
+    let mut told = window.expect(0..at + N + 1, Tag(1))?.from(me.prev(size))?;
     let mut all = [0; 32];
     for round in 1..=6 * ROUNDS {
         told.start()?;
@@ -115,7 +114,7 @@ pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u32>(2 * WORDS)?;
-    let mut told = window.expect(0..2 * WORDS, prev, Tag(1), 1)?;
+    let mut told = window.expect(0..2 * WORDS, Tag(1))?.from(prev)?;
     for round in 1..=ROUNDS {
         told.start()?;
         let lock = window.lock_all()?;
@@ -141,12 +140,12 @@ pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(SMALL)?;
     for round in 0..3 {
         if world.rank() == first {
-            let mut told = window.expect(0..0, second, Tag(2), 1)?;
+            let mut told = window.expect(0..0, Tag(2))?.from(second)?;
             told.start()?;
             window.put_notify(second, 0, &[round; SMALL], Tag(1))?;
             told.wait()?;
         } else if world.rank() == second {
-            let mut told = window.expect(0..SMALL, first, Tag(1), 1)?;
+            let mut told = window.expect(0..SMALL, Tag(1))?.from(first)?;
             told.start()?;
             told.wait()?;
             window.notify(first, Tag(2))?;
@@ -173,7 +172,7 @@ pub(super) fn small<L: Link>(
     if world.rank() == second {
         return Ok(window.put_notify(first, 7, &payload, Tag(1))?);
     }
-    let mut told = window.expect(7..SMALL, second, Tag(1), 1)?;
+    let mut told = window.expect(7..SMALL, Tag(1))?.from(second)?;
     told.start()?;
     told.wait()?;
     let mut found = [0; 9];
@@ -197,7 +196,7 @@ pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             for source in (1..size).map(flagpost::Rank::new) {
                 for step in 0..4 {
                     let (len, at) = (count(step), piece(source) + skipped(step));
-                    let mut told = window.expect(at..at + len, source, Tag(step), 1)?;
+                    let mut told = window.expect(at..at + len, Tag(step))?.from(source)?;
                     told.start()?;
                     told.wait()?;
                     if step == 3 {
@@ -235,7 +234,7 @@ pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<
         check("what was flushed", found == [last; N], true)?;
         lock.unlock()?;
     } else if world.rank() == TARGET {
-        let mut told = window.expect(0..N, SENDER, Tag(1), PUTS)?;
+        let mut told = window.expect(0..N, Tag(1))?.from(SENDER)?.times(PUTS)?;
         told.start()?;
         told.wait()?;
         check_all("what came last", &window.local(), 0..N, last)?;
@@ -255,7 +254,10 @@ pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 window.put_notify(TARGET, 3, &[value; WORDS], Tag(1))?;
             }
         } else if me == TARGET {
-            let mut told = window.expect(3..3 + WORDS, SENDER, Tag(1), 2)?;
+            let mut told = window
+                .expect(3..3 + WORDS, Tag(1))?
+                .from(SENDER)?
+                .times(2)?;
             told.start()?;
             let lock = window.lock_all()?;
             let mut turn = round;
@@ -294,9 +296,9 @@ pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
             window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
         ];
-        while rma::wait_any(&mut puts)?.is_some() {}
+        while flagpost::wait_any(&mut puts)?.is_some() {}
     } else if world.rank() == TARGET {
-        let mut told = window.expect(0..WORDS, SENDER, Tag(1), 2)?;
+        let mut told = window.expect(0..WORDS, Tag(1))?.from(SENDER)?.times(2)?;
         told.start()?;
         told.wait()?;
         check_all("what came", &window.local(), 0..WORDS, 7)?;
@@ -313,14 +315,17 @@ pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(WORDS)?;
     if world.rank() == SENDER {
         window.put_notify(TARGET, 0, &[1; WORDS], Tag(1))?;
-        let mut all = window.expect(0..0, TARGET, Tag(2), UNMATCHED)?;
+        let mut all = window
+            .expect(0..0, Tag(2))?
+            .from(TARGET)?
+            .times(UNMATCHED)?;
         all.start()?;
         all.wait()?;
     } else if world.rank() == TARGET {
         for _ in 0..UNMATCHED {
             window.notify(SENDER, Tag(2))?;
         }
-        let mut told = window.expect(0..WORDS, SENDER, Tag(1), 1)?;
+        let mut told = window.expect(0..WORDS, Tag(1))?.from(SENDER)?;
         told.start()?;
         told.wait()?;
         check_all("what came", &window.local(), 0..WORDS, 1)?;
@@ -341,7 +346,7 @@ pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             lock.flush(TARGET)?;
             lock.put(SENDER, 0, &[round])?;
         } else if world.rank() == TARGET {
-            let mut told = window.expect(at.clone(), SENDER, Tag(1), 1)?;
+            let mut told = window.expect(at.clone(), Tag(1))?.from(SENDER)?;
             told.start()?;
             told.wait()?;
             let mut found = [0];
@@ -368,7 +373,7 @@ pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
             window.put_notify(TARGET, at, &[round; N], Tag(1))?;
         } else if me == third {
             window.put_notify(TARGET, at + N, &[round], Tag(1))?;
-            let mut told = window.expect(0..0, TARGET, Tag(1), 1)?;
+            let mut told = window.expect(0..0, Tag(1))?.from(TARGET)?;
             told.start()?;
             told.wait()?;
             let lock = window.lock_all()?;
@@ -377,7 +382,7 @@ pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
             check("in memory", found == [round; N], true)?;
             lock.unlock()?;
         } else if me == TARGET {
-            let mut told = window.expect(0..at + N + 1, Source::Any, Tag(1), 2)?;
+            let mut told = window.expect(0..at + N + 1, Tag(1))?.times(2)?;
             told.start()?;
             told.wait()?;
             window.notify(third, Tag(1))?;
@@ -399,7 +404,10 @@ pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         window.put_notify(TARGET, AT, &[9], Tag(2))?;
         put.wait()?;
     } else if world.rank() == TARGET {
-        let mut told = window.expect(0..WORDS, SENDER, TagFilter::Any, 2)?;
+        let mut told = window
+            .expect(0..WORDS, TagFilter::Any)?
+            .from(SENDER)?
+            .times(2)?;
         told.start()?;
         told.wait()?;
     }
@@ -427,7 +435,7 @@ pub(super) fn beside_other<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
         } else if world.rank() == third {
             window.put_notify(TARGET, 8, &[other; WORDS - 8], Tag(1))?;
         } else if world.rank() == TARGET {
-            let mut told = window.expect(0..WORDS, Source::Any, Tag(1), 2)?;
+            let mut told = window.expect(0..WORDS, Tag(1))?.times(2)?;
             told.start()?;
             told.wait()?;
         }

@@ -2,7 +2,7 @@
 
 use flagpost::{
     Budget, Error, Link, Rank, Request, Source, Tag, TagFilter, Unfinished, Waiting, Window, World,
-    notify::{test_any, wait_all, wait_any},
+    test_any, wait_all, wait_any,
 };
 
 use super::{
@@ -17,9 +17,9 @@ pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u32>(4)?;
     let mut all = [
-        window.expect(0..1, prev, Tag(1), 1)?,
-        window.expect(1..3, Source::Any, Tag(2), 2)?,
-        window.expect(0..0, prev, Tag(3), 1)?,
+        window.expect(0..1, Tag(1))?.from(prev)?,
+        window.expect(1..3, Tag(2))?.times(2)?,
+        window.expect(0..0, Tag(3))?.from(prev)?,
     ];
     check("none to test", test_any(&mut all)?.is_none(), true)?;
     check("none to wait for", wait_any(&mut all)?.is_none(), true)?;
@@ -39,7 +39,8 @@ pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             wait_all(&mut all)?;
         } else {
             let mut complete = [false; 3];
-            while let Some((index, status)) = wait_any(&mut all)? {
+            while let Some(index) = wait_any(&mut all)? {
+                let status = all[index].status().ok_or(NO_ERROR)?;
                 check("tag", status.tag.0, index as u32 + 1)?;
                 check("source", status.source.get(), prev.get())?;
                 check("once", set(&mut complete, index), false)?;
@@ -66,11 +67,7 @@ pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     world.barrier()?;
     window.notify(next, Tag(2))?;
     window.notify(next, Tag(2))?;
-    check(
-        "the first",
-        wait_any(&mut two)?.map(|(index, _)| index) == Some(0),
-        true,
-    )?;
+    check("the first", wait_any(&mut two)? == Some(0), true)?;
     let [second, third] = two;
     world.barrier()?;
     first.free()?;
@@ -126,7 +123,7 @@ pub(super) fn probe<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             true,
         )?;
     }
-    let mut one = window.expect(0..1, Source::Any, TagFilter::Any, 1)?;
+    let mut one = window.expect(0..1, TagFilter::Any)?;
     for tag in [5_u32, 6, 5, 7] {
         let (source, seen) = found(&window, Source::Any, TagFilter::Any)?;
         check("next", seen, tag)?;
@@ -161,8 +158,8 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
     } else if world.rank() == target {
         let mut both = [
-            window.expect(0..1, sender, Tag(2), 1)?,
-            window.expect(0..0, sender, Tag(1), MANY)?,
+            window.expect(0..1, Tag(2))?.from(sender)?,
+            window.expect(0..0, Tag(1))?.from(sender)?.times(MANY)?,
         ];
         let full = Error::QueueFull { capacity: 64 };
         let probed = loop {
@@ -194,8 +191,8 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(1)?;
     if world.rank() == target {
         let mut both = [
-            window.expect(0..1, sender, Tag(1), 2)?,
-            window.expect(0..0, sender, Tag(2), 1)?,
+            window.expect(0..1, Tag(1))?.from(sender)?.times(2)?,
+            window.expect(0..0, Tag(2))?.from(sender)?,
         ];
         both.iter_mut().try_for_each(Request::start)?;
         let late = world.within(SHORT, || wait_any(&mut both)).err();
@@ -204,7 +201,7 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let late = world.within(SHORT, || wait_all(&mut both)).err();
         let late = late.ok_or(NO_ERROR)?;
         timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
-        let mut any = [window.expect(0..0, Source::Any, Tag(3), 1)?];
+        let mut any = [window.expect(0..0, Tag(3))?];
         any.iter_mut().try_for_each(Request::start)?;
         let late = world.within(SHORT, || wait_any(&mut any)).err();
         let late = late.ok_or(NO_ERROR)?;
@@ -262,7 +259,7 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         error => return Err(error.into()),
     }
     // It can still be matched, in order.
-    let mut first = handle.expect(0..0, Source::Any, TagFilter::Any, 2)?;
+    let mut first = handle.expect(0..0, TagFilter::Any)?.times(2)?;
     first.start()?;
     check("second", first.wait()?.tag.0, 1_u32)?;
     first.free()?;
@@ -284,8 +281,8 @@ pub(super) fn small_any<L: Link>(
     }
     let last = Rank::new(world.size() - 1);
     let mut both = [
-        window.expect(0..0, Rank::new(1), Tag(1), 1)?,
-        window.expect(0..2, last, TagFilter::Any, 1)?,
+        window.expect(0..0, Tag(1))?.from(Rank::new(1))?,
+        window.expect(0..2, TagFilter::Any)?.from(last)?,
     ];
     let [one, other] = &mut both;
     one.start()?;
@@ -293,8 +290,8 @@ pub(super) fn small_any<L: Link>(
         other.start()?;
     }
     let mut tags = 0;
-    while let Some((_, status)) = wait_any(&mut both)? {
-        tags += status.tag.0;
+    while let Some(index) = wait_any(&mut both)? {
+        tags += both[index].status().ok_or(NO_ERROR)?.tag.0;
     }
     check("tags", tags, if last.get() == 1 { 1_u32 } else { 3 })?;
     if last != Rank::new(1) {

@@ -52,7 +52,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         } else if world.rank() == target {
             let all = 3..3 + WORDS + OTHERS;
             for (range, tag) in [(3..3 + WORDS, Tag(1)), (all.clone(), Tag(2))] {
-                let mut told = window.expect(range, sender, tag, 1)?;
+                let mut told = window.expect(range, tag)?.from(sender)?;
                 told.start()?;
                 told.wait()?;
             }
@@ -96,7 +96,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 window.notify(target, Tag(2))?;
             }
         } else if world.rank() == target && flushes {
-            let mut told = window.expect(3..3 + WORDS, sender, Tag(2), 1)?;
+            let mut told = window.expect(3..3 + WORDS, Tag(2))?.from(sender)?;
             told.start()?;
             told.wait()?;
             check_all(
@@ -108,7 +108,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         world.barrier()?;
         if window.probe(sender, Tag(1))?.is_some() {
-            let mut all = window.expect(0..0, sender, Tag(1), 1)?;
+            let mut all = window.expect(0..0, Tag(1))?.from(sender)?;
             all.start()?;
             all.wait()?;
         }
@@ -144,13 +144,13 @@ pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
             check("the rest", rest.clone().all(|word| *word == round), true)?;
             lock.unlock()?;
         } else if world.rank() == TARGET {
-            let mut told = window.expect(0..WORDS, SENDER, Tag(1), 1)?;
+            let mut told = window.expect(0..WORDS, Tag(1))?.from(SENDER)?;
             told.start()?;
             told.wait()?;
         }
         world.barrier()?;
         if window.probe(SENDER, Tag(2))?.is_some() {
-            let mut all = window.expect(0..0, SENDER, Tag(2), 1)?;
+            let mut all = window.expect(0..0, Tag(2))?.from(SENDER)?;
             all.start()?;
             all.wait()?;
         }

@@ -44,7 +44,7 @@ pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     epoch.put(next, 1, &[9])?;
     epoch.end()?;
     check("put in an epoch", other.local().get(1)?, 9_u32)?;
-    let mut taken = window.expect(0..WORDS, before, Tag(1), many)?;
+    let mut taken = window.expect(0..WORDS, Tag(1))?.from(before)?.times(many)?;
     taken.start()?;
     taken.wait()?;
     for number in 0..many {
@@ -89,7 +89,10 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 many => break many,
             }
         };
-        let mut told = window.expect(0..WORDS, ZERO, Tag(1), many as u16)?;
+        let mut told = window
+            .expect(0..WORDS, Tag(1))?
+            .from(ZERO)?
+            .times(many as u16)?;
         told.start()?;
         told.wait()?;
         check("the last one", window.local().get(16)?, many)?;
@@ -132,7 +135,7 @@ pub(super) fn flushed_while_taken<L: Link>(world: &World<'_, L>) -> Result<(), F
 /// Waits for a notification.
 fn hear<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Failure> {
     let range = if from == ZERO { 0..1 } else { 0..0 };
-    let mut request = window.expect(range, from, Tag(1), 1)?;
+    let mut request = window.expect(range, Tag(1))?.from(from)?;
     request.start()?;
     request.wait()?;
     Ok(())
@@ -164,7 +167,7 @@ pub(super) fn polled<L: Link>(
     }
     lock.unlock()?;
     if me == ONE {
-        let mut told = window.expect(16..17, ZERO, Tag(1), 1)?;
+        let mut told = window.expect(16..17, Tag(1))?.from(ZERO)?;
         told.start()?;
         told.wait()?;
         check("what was put", window.local().get(16)?, 4_u32)?;

@@ -18,8 +18,7 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>>(
     options: S::Options,
 ) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u64, S>(4, options)?;
     let local = window.local();
     for epoch in 0..EPOCHS {
@@ -30,14 +29,14 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>>(
             if epoch == 0 { 0 } else { value(me, epoch - 1) },
         )?;
         local.set(3, value(me, epoch))?;
-        let exposure = window.post(&origins)?;
+        let exposure = window.post([prev])?;
         refused("store while exposed", local.set(0, 1), Error::Exposed)?;
-        let access = window.start(&targets)?;
-        access.put(next[0], 0, &[value(me, epoch)])?;
-        access.put(next[0], 1, &[epoch])?;
+        let access = window.start([next])?;
+        access.put(next, 0, &[value(me, epoch)])?;
+        access.put(next, 1, &[epoch])?;
         access.complete()?;
         exposure.wait()?;
-        check("put by the neighbour", local.get(0)?, value(prev[0], epoch))?;
+        check("put by the neighbour", local.get(0)?, value(prev, epoch))?;
         check("second put", local.get(1)?, epoch)?;
         check("untouched", local.get(2)?, 0_u64)?;
         check("own word kept", local.get(3)?, value(me, epoch))?;
@@ -51,19 +50,18 @@ pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
     options: S::Options,
 ) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u64, S>(9, options)?;
     for epoch in 0..EPOCHS {
         for index in 0..9 {
             window.local().set(index, value(me, epoch) + index as u64)?;
         }
-        let exposure = window.post(&origins)?;
-        let access = window.start(&targets)?;
+        let exposure = window.post([prev])?;
+        let access = window.start([next])?;
         let mut seen = [0; 7];
-        access.get(next[0], 1, &mut seen)?;
+        access.get(next, 1, &mut seen)?;
         for (found, index) in seen.into_iter().zip(1..) {
-            check("target's word", found, value(next[0], epoch) + index)?;
+            check("target's word", found, value(next, epoch) + index)?;
         }
         access.complete()?;
         exposure.wait()?;
@@ -233,25 +231,24 @@ pub(super) fn windows<'w, L: Link, S: Strategy<'w, L>>(
     options: S::Options,
 ) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let (one, two) = (
         world.allocate_with::<u64, S>(2, options)?,
         world.allocate_with::<u8, S>(3, options)?,
     );
     for epoch in 0..EPOCHS {
-        let exposure_two = two.post(&origins)?;
-        let exposure_one = one.post(&origins)?;
-        let access_one = one.start(&targets)?;
-        let access_two = two.start(&targets)?;
-        access_one.put(next[0], 0, &[value(me, epoch)])?;
-        access_two.put(next[0], 1, &[epoch as u8 + 1])?;
+        let exposure_two = two.post([prev])?;
+        let exposure_one = one.post([prev])?;
+        let access_one = one.start([next])?;
+        let access_two = two.start([next])?;
+        access_one.put(next, 0, &[value(me, epoch)])?;
+        access_two.put(next, 1, &[epoch as u8 + 1])?;
         access_two.complete()?;
         exposure_two.wait()?;
         check("second window", two.local().get(1)?, epoch as u8 + 1)?;
         access_one.complete()?;
         exposure_one.wait()?;
-        check("first window", one.local().get(0)?, value(prev[0], epoch))?;
+        check("first window", one.local().get(0)?, value(prev, epoch))?;
     }
     Ok(())
 }
@@ -262,29 +259,28 @@ pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
     options: S::Options,
 ) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
-    let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
+    let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u64, S>(9, options)?;
     for epoch in 0..EPOCHS {
         check(
             "stale soon",
-            window.local().get(0)? < value(prev[0], epoch),
+            window.local().get(0)? < value(prev, epoch),
             true,
         )?;
         check("stale soon", window.local().get(8)? <= epoch, true)?;
-        let mut exposure = window.post(&origins)?;
+        let mut exposure = window.post([prev])?;
         check("nobody can have completed", exposure.test()?, false)?;
         world.barrier()?;
-        let access = window.start(&targets)?;
-        access.put(next[0], 0, &[value(me, epoch)])?;
-        access.put(next[0], 8, &[epoch + 1])?;
+        let access = window.start([next])?;
+        access.put(next, 0, &[value(me, epoch)])?;
+        access.put(next, 8, &[epoch + 1])?;
         access.complete()?;
         while !exposure.test()? {
             world.link().relax();
         }
         check("still", exposure.test()?, true)?;
         exposure.wait()?;
-        check("put", window.local().get(0)?, value(prev[0], epoch))?;
+        check("put", window.local().get(0)?, value(prev, epoch))?;
         check("in the last line", window.local().get(8)?, epoch + 1)?;
     }
     Ok(())
@@ -369,7 +365,7 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
     let window = world.allocate_with::<u64, S>(1, options)?;
-    let mut all = window.expect(0..0, origin, Tag(1), many)?;
+    let mut all = window.expect(0..0, Tag(1))?.from(origin)?.times(many)?;
     for with_test in [false, true] {
         if me == origin {
             let access = window.start(&targets)?;

@@ -105,7 +105,7 @@ pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
     let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
     let window = world.allocate_with::<u64, S>(1, options)?;
     if me == origin {
-        let mut all = window.expect(0..0, target, Tag(1), many)?;
+        let mut all = window.expect(0..0, Tag(1))?.from(target)?.times(many)?;
         let access = window.start(&targets)?;
         while !access.has_posted(target)? {
             world.link().relax();

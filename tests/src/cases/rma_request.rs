@@ -7,7 +7,8 @@
 
 use flagpost::{
     Error, Link, Rank, Rma as _, Unfinished, Waiting, World,
-    rma::{Fetch, Operation, Request, wait_any},
+    rma::{Fetch, Operation, Request},
+    wait_any,
 };
 use flagpost_hal::{Held, Relax, TestAndSet};
 use flagpost_link::{Amo, Op, Place, Width};

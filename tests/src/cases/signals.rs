@@ -13,31 +13,31 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let mut window = world.allocate::<u32>(40)?;
     window.set_num_notify(3)?;
     let rounds = [
-        (Compare::Eq, 7, Signal::set(1, 7), 7_u32),
-        (Compare::Ne, 7, Signal::set(1, 3), 3),
-        (Compare::Gt, 8, Signal::add(1, 6), 9),
-        (Compare::Ge, 11, Signal::add(1, 2), 11),
-        (Compare::Lt, 11, Signal::add(1, u32::MAX), 10),
-        (Compare::Le, 9, Signal::set(1, 0), 0),
+        (Compare::Eq, 7, Signal(1).set(7), 7_u32),
+        (Compare::Ne, 7, Signal(1).set(3), 3),
+        (Compare::Gt, 8, Signal(1).add(6), 9),
+        (Compare::Ge, 11, Signal(1).add(2), 11),
+        (Compare::Lt, 11, Signal(1).add(u32::MAX), 10),
+        (Compare::Le, 9, Signal(1).set(0), 0),
     ];
     for (round, (compare, value, signal, expected)) in (1_u32..).zip(rounds) {
         // An own store in the range's lines, at the other end of it.
         window.local().set(39, round)?;
         world.barrier()?;
-        let before = window.signal_fetch(1)?;
+        let before = window.signal_fetch(Signal(1))?;
         check("not yet", compare.holds(before, value), false)?;
         world.barrier()?; // all have looked
         window.put_notify(next, 0, &[round * 10; 9], signal)?;
-        let found = window.signal_wait_until(0..40, 1, compare, value)?;
+        let found = window.signal_wait_until(0..40, Signal(1), compare, value)?;
         check("value", found, expected)?;
         check("first word", window.local().get(0)?, round * 10)?;
         check("last word", window.local().get(8)?, round * 10)?;
         check("own word", window.local().get(39)?, round)?;
-        check("fetched", window.signal_fetch(1)?, expected)?;
-        check("the other ones", window.signal_fetch(0)?, 0_u32)?;
+        check("fetched", window.signal_fetch(Signal(1))?, expected)?;
+        check("the other ones", window.signal_fetch(Signal(0))?, 0_u32)?;
     }
     // True already: nobody is waited for.
-    let found = window.signal_wait_until(0..0, 1, Compare::Eq, 0)?;
+    let found = window.signal_wait_until(0..0, Signal(1), Compare::Eq, 0)?;
     check("at once", found, 0_u32)
 }
 
@@ -57,9 +57,9 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for item in 1..=ITEMS {
         let mut data = [item; 16];
         if me != FIRST {
-            window.signal_wait_until(0..16, FULL, Compare::Eq, item)?;
+            window.signal_wait_until(0..16, Signal(FULL), Compare::Eq, item)?;
             window.local().copy_out(0, &mut data)?;
-            window.notify(prev, Signal::set(EMPTY, item))?;
+            window.notify(prev, Signal(EMPTY).set(item))?;
             for word in data {
                 check("item", word, item + u32::from(me.get()) - 1)?;
             }
@@ -67,8 +67,8 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         if next != FIRST {
             // The last one has been read.
-            window.signal_wait_until(0..0, EMPTY, Compare::Ge, item - 1)?;
-            window.put_notify(next, 0, &data, Signal::set(FULL, item))?;
+            window.signal_wait_until(0..0, Signal(EMPTY), Compare::Ge, item - 1)?;
+            window.put_notify(next, 0, &data, Signal(FULL).set(item))?;
         }
     }
     Ok(())
@@ -83,11 +83,11 @@ pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.set_num_notify(u32::from(me == FIRST))?;
     let own = u32::from(me.get()) + 1;
     for _ in 0..3 {
-        window.put_notify(FIRST, me.index(), &[own], Signal::add(0, own))?;
+        window.put_notify(FIRST, me.index(), &[own], Signal(0).add(own))?;
     }
     if me == FIRST {
         let sum = 3 * (1..=u32::from(size)).sum::<u32>();
-        let found = window.signal_wait_until(0..0, 0, Compare::Ge, sum)?;
+        let found = window.signal_wait_until(0..0, Signal(0), Compare::Ge, sum)?;
         check("sum", found, sum)?;
         for rank in 0..size {
             let found = window.local().get(usize::from(rank))?;
@@ -106,11 +106,11 @@ pub(super) mod small {
     /// A word comes with a signal; the own word of the other line stays.
     pub(crate) fn put<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result<(), Failure> {
         if world.rank() != FIRST {
-            return Ok(window.put_notify(FIRST, 0, &[7], Signal::set(0, 5))?);
+            return Ok(window.put_notify(FIRST, 0, &[7], Signal(0).set(5))?);
         }
         let own = window.len() - 1;
         window.local().set(own, 3)?;
-        let found = window.signal_wait_until(0..own + 1, 0, Compare::Ne, 0)?;
+        let found = window.signal_wait_until(0..own + 1, Signal(0), Compare::Ne, 0)?;
         check("signal", found, 5_u32)?;
         check("put", window.local().get(0)?, 7_u32)?;
         check("own word", window.local().get(own)?, 3_u32)
@@ -122,12 +122,12 @@ pub(super) mod small {
         window: &Words<'_, L>,
     ) -> Result<(), Failure> {
         match world.rank().get() {
-            0 => window.set_notify_value(0, 16)?,
+            0 => window.set_notify_value(Counter(0), 16)?,
             _ => window.notify(FIRST, Counter(0))?,
         }
         world.barrier()?;
         if world.rank() == FIRST {
-            let found = window.signal_fetch(0)?;
+            let found = window.signal_fetch(Signal(0))?;
             check(
                 "set, then added, or the other way",
                 found == 16 || found == 17,
@@ -150,7 +150,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             index: 0,
             count: 0,
         };
-        let put = window.put_notify(last, 0, &[5], Signal::set(0, 1));
+        let put = window.put_notify(last, 0, &[5], Signal(0).set(1));
         super::world::refused("put", put, none)?;
     }
     world.barrier()?;

@@ -227,7 +227,10 @@ pub(super) fn notify<'w, L: Link, S: Strategy<'w, L>, const PUTS: u32>(
             let source = rank(source);
             let index = usize::from(source.get() - 1) & 1;
             let tag = Tag(u32::from(source.get()));
-            let mut request = window.expect(index..index + 1, source, tag, PUTS as u16)?;
+            let mut request = window
+                .expect(index..index + 1, tag)?
+                .from(source)?
+                .times(PUTS as u16)?;
             request.start()?;
             check("source", request.wait()?.source.get(), source.get())?;
             check("put", window.local().get(index)?, value(source, PUTS - 1))?;
@@ -244,7 +247,7 @@ pub(super) fn ping_pong<'w, L: Link, S: Strategy<'w, L>>(
     {
         let (me, size) = (world.rank(), world.size());
         let peer = me.next(size);
-        let mut request = window.expect(0..1, peer, Tag(1), 1)?;
+        let mut request = window.expect(0..1, Tag(1))?.from(peer)?;
         if me == rank(0) {
             window.put_notify(peer, 0, &[5], Tag(1))?;
         }

@@ -69,7 +69,7 @@ struct Notified<'w, L> {
 
 impl<L: Link> Exchange for Notified<'_, L> {
     fn receive(&mut self, from: Rank, index: usize) -> Result<f64, Failure> {
-        let mut request = self.inbox.expect(index..index + 1, from, Tag(0), 1)?;
+        let mut request = self.inbox.expect(index..index + 1, Tag(0))?.from(from)?;
         request.start()?;
         request.wait()?;
         Ok(self.inbox.local().get(index)?)

@@ -80,7 +80,7 @@ pub(super) fn await_go<L: Link, S>(
     window: &Window<'_, u64, L, S>,
     from: Rank,
 ) -> Result<(), Failure> {
-    let mut request = window.expect(0..0, from, Tag(1), 1)?;
+    let mut request = window.expect(0..0, Tag(1))?.from(from)?;
     request.start()?;
     request.wait()?;
     Ok(())
@@ -92,7 +92,7 @@ pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(2)?;
     match world.rank().get() {
         0 => {
-            let mut request = window.expect(1..2, there, Tag(4), 20)?;
+            let mut request = window.expect(1..2, Tag(4))?.from(there)?.times(20)?;
             request.start()?;
             await_go(&window, there)?; // behind the first
             let Err(late) = request.wait_within(SHORT) else {
@@ -190,7 +190,7 @@ pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let get = world.link().get(target, key, 0, &mut bytes, &Op::new());
             get?;
             let sent = u64::from_le_bytes(bytes);
-            let mut request = window.expect(0..1, sender, Tag(2), 1)?;
+            let mut request = window.expect(0..1, Tag(2))?.from(sender)?;
             for _ in 0..=sent {
                 request.start()?;
                 request.wait()?;

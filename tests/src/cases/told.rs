@@ -62,7 +62,7 @@ fn tell_at_length<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result<(), 
 
 /// Waits for so many notifications.
 fn hear<L: Link, S>(window: &Words<'_, L, S>, from: Rank, count: u16) -> Result<(), Failure> {
-    let mut request = window.expect(0..WORDS, from, Tag(1), count)?;
+    let mut request = window.expect(0..WORDS, Tag(1))?.from(from)?.times(count)?;
     request.start()?;
     request.wait()?;
     Ok(())

@@ -8,13 +8,12 @@ use crate::{Failure, context::check};
 /// A new window holds zeros, for its owner and for peers.
 pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(19)?;
-    let next = [world.rank().next(world.size())];
-    let prev = [world.rank().prev(world.size())];
-    let (targets, origins) = (world.group(&next)?, world.group(&prev)?);
-    let exposure = window.post(&origins)?;
-    let access = window.start(&targets)?;
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let exposure = window.post([prev])?;
+    let access = window.start([next])?;
     let mut seen = [1_u32; 19];
-    access.get(next[0], 0, &mut seen)?;
+    access.get(next, 0, &mut seen)?;
     for value in seen {
         check("peer's new element", value, 0_u32)?;
     }

@@ -1,6 +1,6 @@
 //! Start-up, groups and collectives.
 
-use flagpost::{Error, Link, Rank, Source, Tag, TagFilter, World};
+use flagpost::{Error, Link, Rank, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
 use flagpost_link::{Access as _, LocalMemory as _, Refusal, Telling as _, Waiting as _};
 
@@ -49,7 +49,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
             window.put_notify(first.rank().next(first.size()), 0, &[tag], Tag(tag))?;
         }
         again()?;
-        let mut sent = window.expect(0..1, Source::Any, TagFilter::Any, 3)?;
+        let mut sent = window.expect(0..1, TagFilter::Any)?.times(3)?;
         sent.start()?;
         sent.wait()?;
         for tag in 0..3 {
@@ -60,7 +60,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
     let session = other(session, 1);
     let second = join_as(context, session, None)?;
     let window = second.allocate::<u32>(1)?;
-    let mut any = window.expect(0..1, Source::Any, TagFilter::Any, 1)?;
+    let mut any = window.expect(0..1, TagFilter::Any)?;
     any.start()?;
     check("nothing is left over", any.test()?.is_none(), true)?;
     second.barrier()?;

@@ -167,7 +167,8 @@ impl<'a, 'w, L: Link> Stage<'a, 'w, L> {
     }
 
     fn request(&self, from: impl Into<Source>, count: u16) -> Result<Request<'_, L>, Error> {
-        self.window.expect(0..self.into.len(), from, TAG, count)
+        let request = self.window.expect(0..self.into.len(), TAG)?;
+        request.from(from)?.times(count)
     }
 }
 
@@ -191,7 +192,7 @@ fn bare_flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
 /// [NA]: flagpost#sources
 fn ping_pong<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     let mut into = std::mem::take(&mut stage.into);
-    let mut arrived = stage.window.expect(0..into.len(), stage.peer, TAG, 1)?;
+    let mut arrived = stage.window.expect(0..into.len(), TAG)?.from(stage.peer)?;
     if stage.me == 1 {
         arrived.start()?;
     }

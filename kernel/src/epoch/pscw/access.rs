@@ -27,10 +27,10 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// use flagpost::{Error, Rma as _};
     ///
     /// let window = world.allocate::<u32>(1)?;
-    /// let peer = [world.rank().next(world.size())];
-    /// let exposure = window.post(&peer)?;
-    /// let access = window.start(&peer)?;
-    /// access.put(peer[0], 0, &[7])?;
+    /// let peer = world.rank().next(world.size());
+    /// let exposure = window.post([peer])?;
+    /// let access = window.start([peer])?;
+    /// access.put(peer, 0, &[7])?;
     /// // Only ranks of the group may be accessed.
     /// assert_eq!(access.put(world.rank(), 0, &[7]), Err(Error::NotInGroup(world.rank())));
     /// access.complete()?;
@@ -106,11 +106,11 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// # flagpost_guide::simulate(2, |world| {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
-    /// # let peer = [world.rank().next(world.size())];
-    /// let exposure = window.post(&peer)?;
+    /// # let peer = world.rank().next(world.size());
+    /// let exposure = window.post([peer])?;
     /// world.barrier()?; // so the peer has posted, too
-    /// let access = window.start(&peer)?;
-    /// assert!(access.has_posted(peer[0])?);
+    /// let access = window.start([peer])?;
+    /// assert!(access.has_posted(peer)?);
     /// access.complete()?;
     /// exposure.wait()?;
     /// # Ok(())
@@ -179,11 +179,11 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// use flagpost::Rma as _;
     ///
     /// let window = world.allocate::<u32>(2)?;
-    /// let peer = [world.rank().next(world.size())];
-    /// let exposure = window.post(&peer)?;
-    /// let access = window.start(&peer)?;
-    /// access.put(peer[0], 0, &[7])?;
-    /// access.put(peer[0], 1, &[8])?;
+    /// let peer = world.rank().next(world.size());
+    /// let exposure = window.post([peer])?;
+    /// let access = window.start([peer])?;
+    /// access.put(peer, 0, &[7])?;
+    /// access.put(peer, 1, &[8])?;
     /// access.complete()?; // both are in memory; the peer is told
     /// exposure.wait()?;
     /// assert_eq!((window.local().get(0)?, window.local().get(1)?), (7, 8));

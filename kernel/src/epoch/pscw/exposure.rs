@@ -32,14 +32,14 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// use flagpost::{Rank, Rma as _};
     ///
     /// let window = world.allocate::<u32>(1)?;
-    /// let (origin, target) = ([Rank::new(0)], [Rank::new(1)]);
-    /// if world.rank() == target[0] {
-    ///     let exposure = window.post(&origin)?; // rank 0 may access my piece
+    /// let (origin, target) = (Rank::new(0), Rank::new(1));
+    /// if world.rank() == target {
+    ///     let exposure = window.post([origin])?; // rank 0 may access my piece
     ///     exposure.wait()?; // until rank 0 has completed
     ///     assert_eq!(window.local().get(0)?, 7);
     /// } else {
-    ///     let access = window.start(&target)?;
-    ///     access.put(target[0], 0, &[7])?; // waits for the post
+    ///     let access = window.start([target])?;
+    ///     access.put(target, 0, &[7])?; // waits for the post
     ///     access.complete()?;
     /// }
     /// # Ok(())
@@ -90,11 +90,11 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # flagpost_guide::simulate(2, |world| {
     /// # use flagpost::Rma as _;
     /// let window = world.allocate::<u32>(64)?;
-    /// let peer = [world.rank().next(world.size())];
-    /// let exposure = window.post_range(0..8, &peer)?; // one line of 32 bytes
+    /// let peer = world.rank().next(world.size());
+    /// let exposure = window.post_range(0..8, [peer])?; // one line of 32 bytes
     /// window.local().set(8, 9)?; // the other lines stay the owner's
-    /// let access = window.start(&peer)?;
-    /// access.put(peer[0], 0, &[7])?;
+    /// let access = window.start([peer])?;
+    /// access.put(peer, 0, &[7])?;
     /// access.complete()?;
     /// exposure.wait()?;
     /// assert_eq!((window.local().get(0)?, window.local().get(8)?), (7, 9));
@@ -283,10 +283,10 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # flagpost_guide::simulate(2, |world| {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
-    /// # let peer = [world.rank().next(world.size())];
-    /// let exposure = window.post(&peer)?;
-    /// let access = window.start(&peer)?;
-    /// access.put(peer[0], 0, &[7])?;
+    /// # let peer = world.rank().next(world.size());
+    /// let exposure = window.post([peer])?;
+    /// let access = window.start([peer])?;
+    /// access.put(peer, 0, &[7])?;
     /// access.complete()?;
     /// exposure.wait()?; // until the peer has completed, too
     /// assert_eq!(window.local().get(0)?, 7);
@@ -330,10 +330,10 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// # flagpost_guide::simulate(2, |world| {
     /// # use flagpost::Rma as _;
     /// # let window = world.allocate::<u32>(1)?;
-    /// # let peer = [world.rank().next(world.size())];
-    /// let mut exposure = window.post(&peer)?;
-    /// let access = window.start(&peer)?;
-    /// access.put(peer[0], 0, &[7])?;
+    /// # let peer = world.rank().next(world.size());
+    /// let mut exposure = window.post([peer])?;
+    /// let access = window.start([peer])?;
+    /// access.put(peer, 0, &[7])?;
     /// access.complete()?;
     /// while !exposure.test()? {
     ///     // Something else is done here.

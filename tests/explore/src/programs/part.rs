@@ -269,7 +269,8 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
             let mut request = self
                 .pieces
                 .window()
-                .expect(range, source, Tag(put.tag), 1)?;
+                .expect(range, Tag(put.tag))?
+                .from(source)?;
             request.start()?;
             requests.push((request, origin));
         }

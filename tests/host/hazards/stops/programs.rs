@@ -150,7 +150,7 @@ fn notified(world: &Living<'_>, window: &Shared<'_>, budget: Budget) -> Result<(
         let put = window.rput_notify(Rank::new(1), 0, &[7], Tag(1))?;
         ends(put.wait_within(budget))?;
     } else {
-        let mut request = window.expect(0..1, Rank::new(0), Tag(1), 1)?;
+        let mut request = window.expect(0..1, Tag(1))?.from(Rank::new(0))?;
         request.start()?;
         request.wait()?;
     }

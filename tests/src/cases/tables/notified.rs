@@ -1,12 +1,12 @@
 //! Cases of notified accesses, requests, counters, signals and events.
 
 use crate::cases::{
-    ANY, Links, MANY, case, count_request, counters, epochs, events, join, join_shared, notify,
-    notify_access, notify_inline, notify_long, notify_request, notify_stopped, progress, signals,
-    small, told,
+    ANY, Links, MANY, case, complete, count_request, counters, epochs, events, join, join_shared,
+    notify, notify_access, notify_inline, notify_long, notify_request, notify_stopped, progress,
+    signals, small, told,
 };
 use crate::{Case, MachinePlatform, Platform, Ring};
-use flagpost::{EpochSlots, Link, Model};
+use flagpost::{Counter, EpochSlots, Link, Model};
 
 impl<P: Platform> Links<P> {
     pub(crate) const NOTIFY: &'static [Case<P>] = notify_cases!("", join, ANY);
@@ -204,6 +204,7 @@ impl<P: Platform> Links<P> {
             notify_long::beside_other(&join(c)?)
         }),
         case("notify.long_got", 2, MANY, |c| notify_long::got(&join(c)?)),
+        case("notify.kinds", 1, MANY, |c| complete::mixed(&join(c)?)),
         case("notify.several", 1, MANY, |c| {
             notify_request::several(&join(c)?)
         }),
@@ -305,7 +306,7 @@ impl<P: Platform> Links<P> {
             let world = small::join(c)?;
             let mut window = world.allocate::<u32>(1)?;
             window.set_num_notify(1)?;
-            window.set_notify_value(0, 9)?;
+            window.set_notify_value(Counter(0), 9)?;
             window.set_num_notify(0)?;
             P::go(&machine);
             counters::small::set(&world, window)

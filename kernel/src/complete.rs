@@ -1,0 +1,369 @@
+//! Waiting for several requests at a time, of any kind.
+//!
+//! A request stands for something that is not complete yet: notifications that have not come, a
+//! counter or an event that is too low, an access that is not done. Each kind implements
+//! [`Complete`]. So one call polls, or waits for, any mix of them. Each call works on a slice: of
+//! requests of one kind, or of `&mut dyn Complete`.
+//!
+//! # Guarantee
+//! G1. Each request is given once: then it is complete, and not open any more.
+//! G2. What each kind guarantees when it is complete holds when it is given.
+//! G3. A notification that is taken from the link goes to the first open request that it matches,
+//!     else into the unexpected queue.
+//!
+//! # Open requests
+//! | kind | open |
+//! |---|---|
+//! | [`Request`](crate::Request), [`CountRequest`](crate::CountRequest) | while it is started |
+//! | [`rma::Request`](crate::rma::Request), [`Fetch`](crate::rma::Fetch) | until it is given |
+//!
+//! Requests that are not open are passed over. All open ones belong to one world.
+//!
+//! # Evidence
+//! Cases `notify.kinds`, `notify.several*`, `counters.*` and `rma.request*`.
+
+use core::cell::Cell;
+
+use flagpost_link::{Link, point};
+
+use crate::{Error, Missing, Timeout, Waiting, World};
+
+/// What completes: [`test_any`], [`wait_any`] and [`wait_all`] take a mix of it.
+///
+/// Implemented by [`Request`](crate::Request), [`CountRequest`](crate::CountRequest),
+/// [`rma::Request`](crate::rma::Request), [`Fetch`](crate::rma::Fetch), and by `&mut` of these.
+///
+/// # Example
+/// ```
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Complete, Counter, Rma as _, Tag, wait_all};
+///
+/// let mut window = world.allocate::<u32>(3)?;
+/// let peer = world.rank().next(world.size());
+/// window.set_num_notify(1)?;
+/// let mut told = window.expect(0..1, Tag(1))?;
+/// let mut counted = window.expect_count(1..2, Counter(0), 1)?;
+/// told.start()?;
+/// counted.start()?;
+/// let lock = window.lock_shared(peer)?;
+/// let mut got = [9];
+/// let mut get = lock.rget(peer, 2, &mut got)?;
+/// window.put_notify(peer, 0, &[7], Tag(1))?;
+/// window.put_notify(peer, 1, &[8], Counter(0))?;
+/// wait_all(&mut [&mut told as &mut dyn Complete<'_, _>, &mut counted, &mut get])?;
+/// assert_eq!((window.local().get(0)?, window.local().get(1)?, got), (7, 8, [0]));
+/// lock.unlock()?;
+/// # Ok(())
+/// # });
+/// ```
+pub trait Complete<'s, L: Link>: Sealed {
+    /// The world that it belongs to.
+    #[doc(hidden)]
+    fn world(&self) -> &'s World<'s, L>;
+
+    /// Whether it is still to be given.
+    #[doc(hidden)]
+    fn is_open(&self) -> bool;
+
+    /// Continues as far as that is possible now. If it is complete, it is not open any more.
+    #[doc(hidden)]
+    fn poll(&mut self) -> Result<bool, Error>;
+
+    /// What it waits for.
+    #[doc(hidden)]
+    fn late(&self) -> Timeout;
+
+    /// Whether notifications are for it.
+    #[doc(hidden)]
+    fn has_tag(&self) -> bool {
+        false
+    }
+
+    /// Takes a notification if it matches.
+    #[doc(hidden)]
+    fn offer(&mut self, _immediate: u32) -> bool {
+        false
+    }
+}
+
+pub(crate) use sealed::Sealed;
+
+/// Closed to other types.
+mod sealed {
+    pub trait Sealed {}
+
+    impl<C: Sealed + ?Sized> Sealed for &mut C {}
+}
+
+impl<'s, L: Link, C: Complete<'s, L> + ?Sized> Complete<'s, L> for &mut C {
+    fn world(&self) -> &'s World<'s, L> {
+        (**self).world()
+    }
+
+    fn is_open(&self) -> bool {
+        (**self).is_open()
+    }
+
+    fn poll(&mut self) -> Result<bool, Error> {
+        (**self).poll()
+    }
+
+    fn late(&self) -> Timeout {
+        (**self).late()
+    }
+
+    fn has_tag(&self) -> bool {
+        (**self).has_tag()
+    }
+
+    fn offer(&mut self, immediate: u32) -> bool {
+        (**self).offer(immediate)
+    }
+}
+
+/// Which of the open `requests` is complete, if one is: each is given once. Does not wait.
+///
+/// Takes notifications from the link: for a request that they match until one is complete; else
+/// if there is room.
+///
+/// # Errors
+/// [`Error::QueueFull`] if a request waits for a tag, and the queue holds only what others must
+/// match first; [`Error::WrongWindow`] if the requests are not of one world; [`Error::PeerLost`] if
+/// none is complete and a rank is lost, [`Error::PeerLeft`] if all that they wait for have left.
+///
+/// # Example
+/// ```
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Tag, test_any};
+///
+/// let window = world.allocate::<u32>(2)?;
+/// let next = world.rank().next(world.size());
+/// let mut requests = [window.expect(0..1, Tag(0))?, window.expect(1..2, Tag(1))?];
+/// for request in &mut requests {
+///     request.start()?;
+/// }
+/// window.put_notify(next, 1, &[7], Tag(1))?;
+/// let index = loop {
+///     if let Some(index) = test_any(&mut requests)? {
+///         break index;
+///     }
+/// };
+/// assert_eq!((index, window.local().get(1)?), (1, 7));
+/// # Ok(())
+/// # });
+/// ```
+#[track_caller]
+pub fn test_any<'s, L: Link + 's, C: Complete<'s, L>>(
+    requests: &mut [C],
+) -> Result<Option<usize>, Error> {
+    if let Some(request) = requests.first() {
+        called!(request.world());
+    }
+    let Some(world) = world_of(requests)? else {
+        return Ok(None);
+    };
+    if !open(requests).any(|(_, one)| one.has_tag()) {
+        // PROGRESS: a rank that waits for room in this rank's ring may be the one that is to count.
+        point!("complete.progress", world.progress(); else false);
+    }
+    world.wait().once(
+        requests,
+        |requests| poll(world, requests),
+        |requests| late(requests, true),
+    )
+}
+
+/// Waits until one of the open `requests` is complete, and gives its index: each is given once.
+/// None if none is open.
+///
+/// More than 4 counters and events are polled without pause where the machine cannot watch as many
+/// words.
+///
+/// # Errors
+/// [`Error::QueueFull`] if a request waits for a tag, and the queue holds only what others must
+/// match first; [`Error::WrongWindow`] if the requests are not of one world; [`Error::PeerLost`] if
+/// none can be complete any more, or the link knows a rank to be lost; [`Error::PeerLeft`]. In
+/// [`World::within`] [`Error::Timeout`]: how many notifications and accesses are missing to all of
+/// them, and of which ranks, unless one waits for any rank. Those that were open stay so.
+///
+/// # Example
+/// ```
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Rank, Rma as _, epoch::Assert, wait_any};
+///
+/// let window = world.allocate::<u32>(1)?;
+/// window.local().set(0, 7)?;
+/// let epoch = window.fence(Assert::empty())?;
+/// let (mut first, mut second) = ([0], [0]);
+/// let mut requests = [
+///     epoch.rget(Rank::new(0), 0, &mut first)?,
+///     epoch.rget(Rank::new(1), 0, &mut second)?,
+/// ];
+/// while wait_any(&mut requests)?.is_some() {}
+/// drop(requests);
+/// assert_eq!((first, second), ([7], [7]));
+/// epoch.end()?;
+/// # Ok(())
+/// # });
+/// ```
+#[track_caller]
+pub fn wait_any<'s, L: Link + 's, C: Complete<'s, L>>(
+    requests: &mut [C],
+) -> Result<Option<usize>, Error> {
+    if let Some(request) = requests.first() {
+        called!(request.world());
+    }
+    wait(requests, true, |world, requests| {
+        Ok(poll(world, requests)?.map(Some))
+    })
+}
+
+/// Waits until all open `requests` are complete. None of them is open then.
+///
+/// # Errors
+/// Those of [`wait_any`]; where one can never be complete, the others are complete. After
+/// [`Error::Timeout`] some may be.
+///
+/// # Example
+/// ```
+/// # flagpost_guide::simulate(2, |world| {
+/// use flagpost::{Tag, wait_all};
+///
+/// let window = world.allocate::<u32>(2)?;
+/// let next = world.rank().next(world.size());
+/// let mut both = [window.expect(0..1, Tag(0))?, window.expect(1..2, Tag(1))?];
+/// for request in &mut both {
+///     request.start()?;
+/// }
+/// window.put_notify(next, 1, &[8], Tag(1))?;
+/// window.put_notify(next, 0, &[7], Tag(0))?;
+/// wait_all(&mut both)?;
+/// assert_eq!((window.local().get(0)?, window.local().get(1)?), (7, 8));
+/// # Ok(())
+/// # });
+/// ```
+#[track_caller]
+pub fn wait_all<'s, L: Link + 's, C: Complete<'s, L>>(requests: &mut [C]) -> Result<(), Error> {
+    if let Some(request) = requests.first() {
+        called!(request.world());
+    }
+    let done = wait(requests, false, |world, requests| {
+        while requests.iter().any(C::is_open) {
+            if poll(world, requests)?.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(None))
+    });
+    done.map(|_| ())
+}
+
+/// Polls until there is an answer; none immediately if none is open. `any`: one is enough.
+fn wait<'s, L: Link + 's, C: Complete<'s, L>>(
+    requests: &mut [C],
+    any: bool,
+    mut poll: impl FnMut(&'s World<'s, L>, &mut [C]) -> Result<Option<Option<usize>>, Error>,
+) -> Result<Option<usize>, Error> {
+    let Some(world) = world_of(requests)? else {
+        return Ok(None);
+    };
+    let missing = Cell::new(late(requests, any));
+    world.wait().until(
+        || {
+            let answer = poll(world, requests)?;
+            missing.set(late(requests, any));
+            Ok(answer)
+        },
+        || missing.get(),
+    )
+}
+
+/// The first that is complete. An error of one counts when no other one waits.
+fn poll<'s, L: Link + 's, C: Complete<'s, L>>(
+    world: &World<'s, L>,
+    requests: &mut [C],
+) -> Result<Option<usize>, Error> {
+    let (mut failed, mut waits, mut tagged) = (None, false, false);
+    for (index, one) in open(requests) {
+        match one.poll() {
+            Ok(true) => return Ok(Some(index)),
+            Ok(false) => waits = true,
+            Err(error) => failed = failed.or(Some(error)),
+        }
+        tagged |= one.has_tag();
+    }
+    match failed {
+        Some(error) if !waits => Err(error),
+        _ if tagged => take(world, requests),
+        _ => Ok(None),
+    }
+}
+
+/// Gives each notification of the link to the first open request that it matches, until one is
+/// complete.
+fn take<'s, L: Link + 's, C: Complete<'s, L>>(
+    world: &World<'s, L>,
+    requests: &mut [C],
+) -> Result<Option<usize>, Error> {
+    // ROOM: what is taken from the link must be kept.
+    while point!("notify.several.room", !world.queue.has_no_spare(); else true) {
+        let Some(immediate) = world.next_notification(None) else {
+            return Ok(None);
+        };
+        match open(requests).find_map(|(index, one)| one.offer(immediate).then_some((index, one))) {
+            None => world.queue.push(immediate),
+            Some((index, one)) => {
+                if one.poll()? {
+                    return Ok(Some(index));
+                }
+            }
+        }
+    }
+    let capacity = world.queue.capacity();
+    Err(Error::QueueFull { capacity })
+}
+
+/// Those that are open, with their indices.
+fn open<'r, 's, L: Link + 's, C: Complete<'s, L>>(
+    requests: &'r mut [C],
+) -> impl Iterator<Item = (usize, &'r mut C)> {
+    let all = requests.iter_mut().enumerate();
+    all.filter(|(_, one)| one.is_open())
+}
+
+/// The world of those that are open; none if none is.
+fn world_of<'s, L: Link + 's, C: Complete<'s, L>>(
+    requests: &[C],
+) -> Result<Option<&'s World<'s, L>>, Error> {
+    let mut worlds = requests
+        .iter()
+        .filter(|one| one.is_open())
+        .map(Complete::world);
+    match worlds.next() {
+        Some(first) if worlds.any(|world| !core::ptr::eq(first, world)) => Err(Error::WrongWindow),
+        first => Ok(first),
+    }
+}
+
+/// What those that are open wait for; `any`: one of them is enough.
+fn late<'s, L: Link + 's, C: Complete<'s, L>>(requests: &[C], any: bool) -> Timeout {
+    let lates = || requests.iter().filter(|one| one.is_open()).map(C::late);
+    let names = || lates().map(|late| late.missing.ranks().next());
+    let known = names().all(|name| name.is_some());
+    let count = lates().map(|late| late.missing.count());
+    // What any rank may bring decides how the wait can end.
+    let waiting = lates()
+        .map(|late| late.waiting)
+        .reduce(|one, other| match one {
+            Waiting::Notification => one,
+            _ => other,
+        });
+    Timeout {
+        waiting: waiting.unwrap_or(Waiting::Notification),
+        missing: Missing::among(
+            names().flatten().filter(|_| known),
+            count.fold(0, u32::saturating_add),
+        )
+        .of_any(any),
+    }
+}
