@@ -199,6 +199,9 @@ fn one_place_for_two_rings() {
             send(FULL)?;
             send(FULL)?;
             (0..8).try_for_each(|_| send(EMPTIED))?;
+            let none = || window.put_notify(FULL, 0, &[], Tag(1));
+            let late = world.within(Budget::microseconds(0), none);
+            assert!(matches!(late, Err(Error::Timeout(_))));
             let put = window.rput_notify(FULL, 0, &[], Tag(1))?;
             let late = put
                 .wait_within(Budget::microseconds(0))

@@ -99,7 +99,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`]: nothing was sent. [`Error::PeerLost`].
+    /// [`Error::NoSuchCounter`]: nothing was sent. [`Error::PeerLost`]. With a tag, within a
+    /// budget: [`Error::Timeout`] if there was no room; nothing was sent.
     ///
     /// # Example
     /// ```
@@ -154,8 +155,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let (link, bytes) = (world.link(), bytemuck::cast_slice(data));
         let (inline, op) = (core.inline.get(), Pending::new(link));
         let put = || link.put_immediate(to, place, bytes, immediate, inline, &op);
-        // What has begun to leave is not given up.
-        world.within(Budget::UNLIMITED, || world.wait().retry(put))
+        match world.wait().retry(put) {
+            // What has begun to leave is not given up.
+            Err(Error::Timeout(_)) if op.is_under_way() => {
+                world.within(Budget::UNLIMITED, || world.wait().retry(put))
+            }
+            result => result,
+        }
     }
 
     /// [`put_notify`](Self::put_notify) with a counter or a signal.

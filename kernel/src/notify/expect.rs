@@ -53,6 +53,12 @@ pub struct Status {
     pub tag: Tag,
 }
 
+impl From<Notification> for Status {
+    fn from(Notification { source, tag, .. }: Notification) -> Self {
+        Self { source, tag }
+    }
+}
+
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// A request for one notification of this window with `tag`, from any rank. Its data arrive in
     /// the elements `range` of this rank's piece. An empty range: there are no data, or data that

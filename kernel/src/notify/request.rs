@@ -52,8 +52,7 @@ const _: () = assert!(size_of::<Request<'_, ()>>() == 32 && align_of::<Request<'
 impl<L: Link> World<'_, L> {
     pub(super) fn status(&self, immediate: u32) -> Status {
         // Bits from the queue's head, which matching has touched anyway.
-        let Notification { source, tag, .. } = unpack(self.queue.tag_bits(), immediate);
-        Status { source, tag }
+        unpack(self.queue.tag_bits(), immediate).into()
     }
 }
 
@@ -358,8 +357,8 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// Whose they are; none if anybody's.
     fn source(&self) -> Option<Rank> {
-        let notification = self.world.limits().unpack(self.wanted & !STARTED);
-        (self.start & ANY_SOURCE == 0).then_some(notification.source)
+        (self.start & ANY_SOURCE == 0)
+            .then(|| self.world.limits().unpack(self.wanted & !STARTED).source)
     }
 
     /// The world that made it.
@@ -408,6 +407,13 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// Takes what it matches from the unexpected queue.
     fn take_queued(&mut self) {
+        if !self.world.queue.is_empty() {
+            self.take_some();
+        }
+    }
+
+    #[inline(never)]
+    fn take_some(&mut self) {
         let world = self.world;
         world.queue.take_if(|immediate| self.takes(immediate));
     }

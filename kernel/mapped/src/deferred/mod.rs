@@ -288,7 +288,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             // The last piece takes its place.
             let others = count.saturating_sub(1);
             if let Some(last) = deferred.pieces.get(others) {
-                place.swap(last);
+                place.set(last.get());
             }
             deferred.count.set(others);
             deferred.of_spans.set(deferred.of_spans.get() | bit(ring));
