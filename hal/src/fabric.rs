@@ -23,7 +23,8 @@ use crate::{Amo, CoreId};
 /// * F7. Own memory shows, some time, what the network has stored in it, and its changes of cells;
 ///   when, and in which order, only events say.
 /// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own
-///   events only.
+///   events only. A fabric of which that is not true says so; it works, at the least, while the
+///   target polls, waits or accesses its own memory through this trait.
 pub trait Fabric {
     /// Whether [`called`](Self::called) does anything.
     const LISTENS: bool = false;

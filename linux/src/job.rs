@@ -24,7 +24,7 @@ use std::sync::Arc;
 use flagpost_hal_linux::segment::{self, Segment};
 use flagpost_hal_linux::{Coherent, Mode as _, Noticed, Shape};
 
-use crate::named;
+use crate::{fabric, named};
 
 /// Memory per rank, unless asked for otherwise. Pages that nobody touches cost nothing.
 pub const DEFAULT_MEMORY: u64 = 16 << 20;
@@ -136,6 +136,13 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
         if let Some(fd) = self.number(FD)? {
             let fd = u32::try_from(fd).unwrap_or(u32::MAX);
             return Ok((self.pair([RANK, RANKS])?, Place::Descriptor(fd)));
+        }
+        if self.has(fabric::HUB) {
+            return Err(JoinError(
+                "the job is over a network, and the program is for shared memory: start it \
+                 without --link fabric, or write it for all links (flagpost_linux::run_in_mode)"
+                    .to_owned(),
+            ));
         }
         if let Some(name) = [RANK, RANKS].into_iter().find(|name| self.has(name)) {
             return Err(JoinError(format!(

@@ -17,7 +17,6 @@
 //! Nothing is left behind: the memory has no name, and is gone with the last process. What a rank
 //! has started ends with it, and all of it with the launcher: see the module `group`.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -187,7 +186,7 @@ pub fn launch_with(
     let places = job.bind.places(job.shape.ranks()).map_err(invalid)?;
     named::sweep_leftovers();
     // Before the memory, which its children inherit.
-    let mut keeper = Keeper::start();
+    let keeper = Keeper::start();
     let file = match &job.directory {
         None => segment::create(job.shape)?,
         Some(directory) => segment::create_in(directory, job.shape).map_err(|why| {
@@ -196,14 +195,85 @@ pub fn launch_with(
         })?,
     };
     let segment = Segment::map(&file, job.shape)?;
+    let starting = Starting {
+        register: &segment,
+        places,
+        grace: job.grace,
+    };
+    let describe = move |command: &mut Command, rank: u16| {
+        command.env(job::FD, file.as_raw_fd().to_string());
+        command.env(job::MODE, &job.mode);
+        describe(command, job.shape, rank);
+    };
+    start(starting, keeper, command, describe, seen, signals)
+}
+
+/// Where it is known which ranks have joined a job, and which have left it.
+pub(crate) trait Register {
+    /// How many ranks there are.
+    fn ranks(&self) -> u16;
+
+    /// What is known of a rank.
+    fn state_of(&self, rank: u16) -> State;
+
+    /// [`state_of`](Self::state_of) a rank whose process has ended: what it has told before is
+    /// known.
+    fn last_state_of(&self, rank: u16) -> State {
+        self.state_of(rank)
+    }
+
+    /// The others are to know that a rank is lost.
+    fn mark_lost(&self, rank: u16);
+}
+
+impl Register for Segment {
+    fn ranks(&self) -> u16 {
+        self.shape().ranks()
+    }
+
+    fn state_of(&self, rank: u16) -> State {
+        Segment::state_of(self, rank)
+    }
+
+    fn mark_lost(&self, rank: u16) {
+        Segment::mark_lost(self, rank);
+    }
+}
+
+/// What a job is started with, whatever connects its ranks.
+pub(crate) struct Starting<'a> {
+    pub(crate) register: &'a dyn Register,
+    pub(crate) places: Option<Vec<usize>>,
+    pub(crate) grace: Duration,
+}
+
+/// Starts a process per rank, which `describe` gives what its link needs, and waits until all have
+/// ended.
+pub(crate) fn start(
+    starting: Starting<'_>,
+    mut keeper: Keeper,
+    command: &mut dyn FnMut(u16) -> Command,
+    describe: impl Fn(&mut Command, u16),
+    seen: &mut dyn FnMut(&Ended),
+    signals: Option<BorrowedFd<'_>>,
+) -> io::Result<Vec<Ended>> {
+    let Starting {
+        register,
+        places,
+        grace,
+    } = starting;
     let starved = starved_processes(&vmstat());
     let limit = getrlimit(Resource::Nofile);
-    let watched = has_descriptors(&limit, job.shape.ranks());
+    let watched = has_descriptors(&limit, register.ranks());
     let mut processes = Vec::new();
-    for rank in 0..job.shape.ranks() {
+    for rank in 0..register.ranks() {
         let cpu = places.as_ref().map(|places| places[usize::from(rank)]);
         let mut command = command(rank);
-        describe(&mut command, job, rank, places.as_deref(), &file);
+        describe(&mut command, rank);
+        let mut processors = places.clone().unwrap_or_else(bind::allowed);
+        processors.sort_unstable();
+        processors.dedup();
+        command.env(job::PROCESSORS, processors.len().to_string());
         to_be_led(&mut command, limit);
         let child = bind::on(cpu, || command.spawn())?;
         let group = Group::new(child, watched);
@@ -214,9 +284,9 @@ pub fn launch_with(
             killed: false,
         });
     }
-    drop(file);
+    drop(describe);
     let watch = Watch {
-        segment: &segment,
+        register,
         processes,
         keeper,
         signals,
@@ -224,7 +294,7 @@ pub fn launch_with(
         ended: Vec::new(),
         strangers: Vec::new(),
         starved,
-        grace: job.grace,
+        grace,
         deadline: None,
     };
     watch.run()
@@ -247,18 +317,12 @@ fn has_descriptors(limit: &Rlimit, ranks: u16) -> bool {
         && limit.maximum.is_none_or(|maximum| maximum >= needed)
 }
 
-/// Gives `command` what its process needs to join.
-fn describe(command: &mut Command, job: &Job, rank: u16, places: Option<&[usize]>, file: &File) {
-    let mut processors = places.map_or_else(bind::allowed, <[usize]>::to_vec);
-    processors.sort_unstable();
-    processors.dedup();
+/// Gives `command` what its process needs to join, whatever its link.
+pub(crate) fn describe(command: &mut Command, shape: Shape, rank: u16) {
     command
-        .env(job::FD, file.as_raw_fd().to_string())
         .env(job::RANK, rank.to_string())
-        .env(job::RANKS, job.shape.ranks().to_string())
-        .env(job::MEMORY, job.shape.memory().to_string())
-        .env(job::MODE, &job.mode)
-        .env(job::PROCESSORS, processors.len().to_string());
+        .env(job::RANKS, shape.ranks().to_string())
+        .env(job::MEMORY, shape.memory().to_string());
     if rank != 0 {
         command.stdin(Stdio::null());
     }
@@ -288,7 +352,7 @@ fn to_be_led(command: &mut Command, limit: Rlimit) {
 
 /// The ranks, until all have ended.
 struct Watch<'a> {
-    segment: &'a Segment,
+    register: &'a dyn Register,
     processes: Vec<Process>,
     keeper: Keeper,
     signals: Option<BorrowedFd<'a>>,
@@ -309,8 +373,8 @@ impl Watch<'_> {
         /// a process without a descriptor has ended.
         const LOOK: Duration = Duration::from_millis(50);
         loop {
-            let ranks = 0..self.segment.shape().ranks();
-            let state = |rank| self.segment.state_of(rank);
+            let ranks = 0..self.register.ranks();
+            let state = |rank| self.register.state_of(rank);
             let joined = { ranks }.any(|rank| state(rank) != State::Expected);
             if joined || self.processes.is_empty() {
                 for mut end in std::mem::take(&mut self.strangers) {
@@ -357,9 +421,9 @@ impl Watch<'_> {
                 continue;
             }
             let mut process = self.processes.swap_remove(index);
-            let state = self.segment.state_of(process.rank);
             self.keeper.forget(&process.group);
             let status = process.group.reap()?;
+            let state = self.register.last_state_of(process.rank);
             let killed = process.killed && status.signal() == Some(Signal::KILL.as_raw());
             let grown = !killed && starved_processes(&vmstat()) > self.starved;
             let end = Ended {
@@ -383,7 +447,7 @@ impl Watch<'_> {
     /// A rank has ended: if it should not have, the others are told, and have so long.
     fn tell(&mut self, end: Ended) {
         if !end.is_well() {
-            self.segment.mark_lost(end.rank);
+            self.register.mark_lost(end.rank);
             let grace = self.grace;
             self.deadline.get_or_insert_with(|| Instant::now() + grace);
         }

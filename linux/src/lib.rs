@@ -43,6 +43,7 @@
 //! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 
 pub mod bind;
+pub mod fabric;
 mod group;
 mod job;
 pub mod launch;

@@ -84,7 +84,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    fn arena(&self, ranks: u16) -> Vec<u32> {
+    pub(crate) fn arena(&self, ranks: u16) -> Vec<u32> {
         // Other windows than allocated ones take more, up to twice as many per rank.
         let more = 256 + 64 * self.windows;
         vec![0; more + self.config.words(ranks, 2 * self.windows)]
@@ -200,7 +200,7 @@ pub fn run_with<M: Linked, E: Display>(
 
 /// A line on standard error, in one piece among those of other ranks. If nobody reads it, that is
 /// no reason to panic.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
@@ -238,7 +238,7 @@ pub fn mode_of_job() -> String {
     std::env::var(crate::job::MODE).unwrap_or_else(|_| Coherent::NAME.to_owned())
 }
 
-/// [`run`] of a program for all modes: a function over any link.
+/// [`run`] of a program for all modes, and for networks: a function over any link.
 ///
 /// ```no_run
 /// use flagpost::{Error, Link, World};
@@ -254,8 +254,9 @@ pub fn mode_of_job() -> String {
 #[macro_export]
 macro_rules! run_in_mode {
     ($program:path) => {{
-        use $crate::{Coherent, Emulated, Mode as _, Setup, SoftwareCoherent, run_with};
+        use $crate::{Coherent, Emulated, Mode as _, Setup, SoftwareCoherent, fabric, run_with};
         match &*$crate::mode_of_job() {
+            fabric::NAME => fabric::run(Setup::default(), |world| $program(world)),
             SoftwareCoherent::NAME => {
                 run_with::<SoftwareCoherent, _>(Setup::default(), |world| $program(world))
             }

@@ -6,6 +6,7 @@
 //! | `session`, `report` | what commands that run cases share; their tables and JSON |
 //! | `arguments` | which `--arg` the cases take |
 //! | `boot`, `log`, `protocol`, `run` | QEMU from start to verdict: bytes, records, outcome |
+//! | `hosts` | network namespaces, as hosts of a job |
 //! | `hang`, `monitor`, `symbols` | what a hung image was doing |
 //! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
 //! | `deps`, `licence` | the dependency check |
@@ -31,6 +32,7 @@ mod equivalent;
 mod error;
 mod explorer;
 mod hang;
+mod hosts;
 mod image;
 mod instructions;
 mod killers;
@@ -75,6 +77,7 @@ enum Commands {
     Doctor,
     Test(commands::test::Arguments),
     Linux(commands::linux::Arguments),
+    Fabric(commands::fabric::Arguments),
     Mutants(commands::mutants::Arguments),
     Explore(commands::explore::Arguments),
     Replay(commands::replay::Arguments),
@@ -127,6 +130,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Doctor => Ok(commands::doctor::run(console)),
         Commands::Test(arguments) => Ok(commands::test::run(console, arguments)),
         Commands::Linux(arguments) => commands::linux::run(console, arguments),
+        Commands::Fabric(arguments) => commands::fabric::run(console, arguments),
         Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
         Commands::Explore(arguments) => commands::explore::run(console, arguments),
         Commands::Replay(arguments) => commands::replay::run(console, arguments),

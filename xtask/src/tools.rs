@@ -191,6 +191,58 @@ pub(crate) fn valgrind(console: &Console) -> Result<()> {
     })
 }
 
+/// What a program loads to reach a network.
+const LIBFABRIC: &str = "libfabric.so.1";
+
+/// Where the library is, as the loader would find it.
+fn find_libfabric() -> Option<PathBuf> {
+    let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let named = std::env::split_paths(&path).map(|dir| dir.join(LIBFABRIC));
+    let ldconfig = find("ldconfig").unwrap_or_else(|| PathBuf::from("/sbin/ldconfig"));
+    let known = answer(Command::new(ldconfig).arg("-p")).unwrap_or_default();
+    let line = known
+        .lines()
+        .find(|line| line.trim().starts_with(LIBFABRIC));
+    let known = line.and_then(|line| Some(PathBuf::from(line.split_once("=> ")?.1)));
+    named.chain(known).find(|file| file.exists())
+}
+
+/// libfabric, installed if need be.
+///
+/// # Errors
+/// [`usage`] with the command to type if it is missing and cannot be installed from here.
+pub(crate) fn libfabric(console: &Console) -> Result<()> {
+    package(console, LIBFABRIC, "libfabric1", find_libfabric)
+}
+
+/// libfabric's headers, installed if need be; with the library.
+///
+/// # Errors
+/// [`usage`] with the command to type if they are missing and cannot be installed from here.
+pub(crate) fn libfabric_headers(console: &Console) -> Result<()> {
+    const HEADER: &str = "/usr/include/rdma/fabric.h";
+    let header = || Some(PathBuf::from(HEADER)).filter(|file| file.exists());
+    package(console, HEADER, "libfabric-dev", header)
+}
+
+/// The Debian package that brings `what`, installed if `found` does not find that.
+fn package(
+    console: &Console,
+    what: &str,
+    package: &str,
+    found: impl Fn() -> Option<PathBuf>,
+) -> Result<()> {
+    if found().is_some() {
+        return Ok(());
+    }
+    if apt().is_some() {
+        apt_install(console, &[package])?;
+        console.hold(format!("installed {package} by apt"));
+    }
+    let missing = || usage(format!("no {what}; type: {}", apt_line(&[package])));
+    found().map(|_| ()).ok_or_else(missing)
+}
+
 /// The command that brings QEMU to this machine.
 pub(crate) fn qemu_line() -> String {
     if cfg!(target_os = "macos") {

@@ -4,8 +4,8 @@
 //! network stores and loads for peers, and a *completion queue*. The queue says which of the rank's
 //! own operations are done, and brings the 32-bit immediates of peers. [`Fabric`] is the trait of
 //! such a network, and [`Networked`] makes a [`Link`](flagpost_link::Link) of it. The link needs no
-//! order between operations, and no atomic operation but those on cells of 8 bytes. The only fabric
-//! today is the simulated one of `flagpost-sim`.
+//! order between operations, and no atomic operation but those on cells of 8 bytes. There are
+//! two fabrics: the simulated one of `flagpost-sim`, and libfabric's of `flagpost-fabric`.
 //!
 //! [`Fabric`]: flagpost_hal::fabric::Fabric
 //!

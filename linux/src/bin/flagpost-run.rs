@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -11,14 +12,14 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use flagpost_linux::{Bind, DEFAULT_MEMORY, Ended, MODES, Shape, launch};
+use flagpost_linux::{Bind, DEFAULT_MEMORY, Ended, MODES, Shape, fabric, launch};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 /// A day.
 const MOST_GRACE: u64 = 24 * 60 * 60;
 
-/// Start PROGRAM once per rank, with memory that all ranks share
+/// Start PROGRAM once per rank, with memory that all ranks share, or over a network
 ///
 /// When a rank dies, the others' waits end with `PeerLost`, and what has not ended some seconds
 /// later (--grace) is killed. The exit status is that of the rank that died first, 128 + N if it
@@ -43,6 +44,20 @@ struct Arguments {
     /// How memory is kept in step
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(MODES), default_value = MODES[0])]
     mode: String,
+    /// What connects the ranks: memory that they share, or a network by libfabric, over which each
+    /// has memory of its own
+    #[arg(long, value_parser = ["shm", fabric::NAME], default_value = "shm")]
+    link: String,
+    /// The network: tcp, shm, or another provider's name as libfabric has it
+    #[arg(long, value_name = "NAME", default_value = "tcp")]
+    provider: String,
+    /// The address of this host at which the ranks of a network meet
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    address: IpAddr,
+    /// A thread of each rank keeps the network going while the rank computes, and rests this long
+    /// between two looks; 0 for no such thread
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_PAUSE))]
+    helper: u64,
     /// How long ranks may take to end after one of them died, or after a signal
     #[arg(long, value_name = "SECONDS", default_value_t = launch::GRACE.as_secs(), value_parser = clap::value_parser!(u64).range(..=MOST_GRACE))]
     grace: u64,
@@ -55,6 +70,9 @@ struct Arguments {
     )]
     program: Vec<OsString>,
 }
+
+/// A second, in microseconds.
+const MOST_PAUSE: u64 = 1_000_000;
 
 /// Reads `64M`.
 fn size(text: &str) -> Result<u64, String> {
@@ -79,48 +97,65 @@ fn main() -> ExitCode {
         Ok(shape) => shape,
         Err(bad) => return wrong(&bad.to_string()),
     };
-    let job = launch::Job {
-        shape,
-        mode: arguments.mode,
-        bind: arguments.bind,
-        directory: arguments.directory,
-        grace: Duration::from_secs(arguments.grace),
-    };
+    let grace = Duration::from_secs(arguments.grace);
+    if arguments.link == fabric::NAME
+        && (arguments.mode != MODES[0] || arguments.directory.is_some())
+    {
+        return wrong("--mode and --mem-in are for --link shm");
+    }
     let Some((program, rest)) = arguments.program.split_first() else {
         return wrong("no program is named");
     };
     // Without them what is typed at the terminal ends the launcher, and the ranks with it.
     let signals = signals().ok();
     let mut first: Option<Ended> = None;
-    let launched = launch::launch_with(
-        &job,
-        &mut |_| {
-            let mut command = Command::new(program);
-            command.args(rest);
-            command
-        },
-        &mut |ended| {
-            if ended.is_well() {
-                return;
-            }
-            let by_us = if ended.killed {
-                ", by flagpost-run"
-            } else {
-                ""
-            };
-            let asked = match ended.starved {
-                true => format!(
-                    ": the job has {} ranks with {} bytes of memory each (--mem)",
-                    shape.ranks(),
-                    shape.memory()
-                ),
-                false => String::new(),
-            };
-            say(&format!("flagpost-run: {ended}{by_us}{asked}\n"));
-            first.get_or_insert(*ended);
-        },
-        signals.as_ref().map(UnixStream::as_fd),
-    );
+    let mut command = |_| {
+        let mut command = Command::new(program);
+        command.args(rest);
+        command
+    };
+    let mut seen = |ended: &Ended| {
+        if ended.is_well() {
+            return;
+        }
+        let by_us = if ended.killed {
+            ", by flagpost-run"
+        } else {
+            ""
+        };
+        let asked = match ended.starved {
+            true => format!(
+                ": the job has {} ranks with {} bytes of memory each (--mem)",
+                shape.ranks(),
+                shape.memory()
+            ),
+            false => String::new(),
+        };
+        say(&format!("flagpost-run: {ended}{by_us}{asked}\n"));
+        first.get_or_insert(*ended);
+    };
+    let signals = signals.as_ref().map(UnixStream::as_fd);
+    let launched = if arguments.link == fabric::NAME {
+        let pause = Duration::from_micros(arguments.helper);
+        let job = fabric::Job {
+            shape,
+            provider: arguments.provider,
+            address: arguments.address,
+            helper: (!pause.is_zero()).then_some(pause),
+            bind: arguments.bind,
+            grace,
+        };
+        fabric::launch(&job, &mut command, &mut seen, signals)
+    } else {
+        let job = launch::Job {
+            shape,
+            mode: arguments.mode,
+            bind: arguments.bind,
+            directory: arguments.directory,
+            grace,
+        };
+        launch::launch_with(&job, &mut command, &mut seen, signals)
+    };
     match (launched, first) {
         (Ok(_), None) => ExitCode::SUCCESS,
         (Ok(_), Some(ended)) => ExitCode::from(ended.code()),

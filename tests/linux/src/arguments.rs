@@ -1,14 +1,17 @@
 //! What the command line asks for.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use clap::Parser;
-use flagpost_linux::{Emulated, Mode as _, SoftwareCoherent};
+use flagpost_linux::{Emulated, Mode as _, SoftwareCoherent, fabric};
 
 /// The platforms: see `platforms`.
-pub(crate) const NAMES: [&str; 4] = [
+pub(crate) const NAMES: [&str; 5] = [
     "coherent",
     "coherent-locks",
     SoftwareCoherent::NAME,
     Emulated::NAME,
+    fabric::NAME,
 ];
 
 /// Run the conformance cases with N ranks, a process each
@@ -21,6 +24,15 @@ pub(crate) struct Arguments {
     /// How memory is kept in step, and how words are changed
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(NAMES), default_value = NAMES[0])]
     pub(crate) platform: String,
+    /// The network of platform `fabric`: tcp, shm, or another provider of libfabric's
+    #[arg(long, default_value = "tcp")]
+    pub(crate) provider: String,
+    /// The address at which the ranks of platform `fabric` meet
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub(crate) address: IpAddr,
+    /// Network namespaces to which ranks of platform `fabric` are dealt out in turn
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) hosts: Vec<String>,
     /// Only cases whose name contains this
     #[arg(long, default_value = "")]
     pub(crate) filter: String,

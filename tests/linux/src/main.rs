@@ -1,4 +1,4 @@
-//! The conformance cases on Linux: a process per rank, memory that all of them map.
+//! The conformance cases on Linux: a process per rank, memory that all of them map, or a network.
 //!
 //! ```text
 //!   flagpost-linux-cases --ranks 4 --platform emulated
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod network;
 mod platforms;
 mod rank;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use flagpost_linux::{Bind, Shape, launch};
+use flagpost_linux::{Bind, Shape, fabric, launch};
 
 use arguments::Arguments;
 use platforms::mode_of;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    if std::env::var_os("FLAGPOST_FD").is_some() || arguments.list {
+    if std::env::var_os("FLAGPOST_RANK").is_some() || arguments.list {
         return platforms::run(&arguments);
     }
     match start(&arguments) {
@@ -47,13 +48,6 @@ fn main() -> ExitCode {
 
 /// Starts the ranks and waits for them.
 fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
-    let job = launch::Job {
-        shape: Shape::new(arguments.ranks, MEMORY)?,
-        mode: mode_of(&arguments.platform).to_owned(),
-        bind: Bind::Auto,
-        directory: None,
-        grace: launch::GRACE,
-    };
     let program = std::env::current_exe()?;
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let patience = Duration::from_secs(arguments.patience);
@@ -63,19 +57,45 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         eprintln!("error: no end in sight after {patience:?}");
         std::process::exit(1);
     });
-    let ended = launch::launch(
-        &job,
-        &mut |_| {
-            let mut command = Command::new(&program);
-            command.args(&words);
+    let hosts = &arguments.hosts;
+    let mut command = |rank: u16| {
+        let mut command = Command::new(&program);
+        if let Some(number) = usize::from(rank).checked_rem(hosts.len()) {
+            command = Command::new("ip");
             command
-        },
-        &mut |ended| {
-            if ended.status.code().is_none() {
-                eprintln!("error: {ended}");
-            }
-        },
-    )?;
+                .args(["netns", "exec", &hosts[number]])
+                .arg(&program);
+        }
+        command.args(&words);
+        command
+    };
+    let mut seen = |ended: &launch::Ended| {
+        if ended.status.code().is_none() {
+            eprintln!("error: {ended}");
+        }
+    };
+    let (shape, bind) = (Shape::new(arguments.ranks, MEMORY)?, Bind::Auto);
+    let grace = launch::GRACE;
+    let ended = if arguments.platform == fabric::NAME {
+        let job = fabric::Job {
+            shape,
+            provider: arguments.provider.clone(),
+            address: arguments.address,
+            helper: None,
+            bind,
+            grace,
+        };
+        fabric::launch(&job, &mut command, &mut seen, None)?
+    } else {
+        let job = launch::Job {
+            shape,
+            mode: mode_of(&arguments.platform).to_owned(),
+            bind,
+            directory: None,
+            grace,
+        };
+        launch::launch(&job, &mut command, &mut seen)?
+    };
     Ok(ended.iter().all(launch::Ended::is_well))
 }
 

@@ -1,4 +1,4 @@
-//! Linux as the cases see it: four platforms.
+//! Linux as the cases see it: five platforms.
 //!
 //! | platform | mode | cases |
 //! |---|---|---|
@@ -6,6 +6,7 @@
 //! | `coherent-locks` | coherent, words changed under locks | all |
 //! | `software-coherent` | the same, locks of plain words | all but those that need atomics |
 //! | `emulated` | the same, the chip's locks | all but those that need atomics |
+//! | `fabric` | none: a network, see `network` | those that any link can run |
 //!
 //! `coherent` runs all cases but those that wait for a lock. Its link is that of
 //! `flagpost_linux::run`.
@@ -13,12 +14,13 @@
 use std::process::ExitCode;
 
 use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
-use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent};
+use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent, fabric};
 use flagpost_tests::{
     AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, cases, mapped,
 };
 
 use crate::arguments::Arguments;
+use crate::network;
 use crate::rank::{Plan, go};
 
 /// The mode of a platform.
@@ -122,6 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Clone::clone,
             Linux::<Emulated>::reset,
         ),
+        fabric::NAME => network::go(&plan),
         "coherent-locks" => {
             go::<Locks, Coherent>(&plan, cases::<Locks>().collect(), Clone::clone, |_| ())
         }

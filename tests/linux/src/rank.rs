@@ -1,7 +1,7 @@
 //! One rank's way through the plan.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flagpost_hal::{Coherence, Region, Topology as _, UncachedMemory};
 use flagpost_linux::{Linux, Mode};
@@ -11,9 +11,9 @@ use crate::arguments::Arguments;
 
 /// What is to be run.
 pub(crate) struct Plan<'a> {
-    filter: &'a str,
-    ranks: u16,
-    list: bool,
+    pub(crate) filter: &'a str,
+    pub(crate) ranks: u16,
+    pub(crate) list: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -28,59 +28,91 @@ impl<'a> Plan<'a> {
 
 /// How many cases ended how.
 #[derive(Default)]
-struct Tally {
+pub(crate) struct Tally {
     passed: u32,
     failed: u32,
     skipped: u32,
+}
+
+impl Tally {
+    pub(crate) fn new(skipped: usize) -> Self {
+        Self {
+            skipped: skipped as u32,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn add(&mut self, passed: bool) {
+        match passed {
+            true => self.passed += 1,
+            false => self.failed += 1,
+        }
+    }
+
+    /// A run that selected nothing has shown nothing.
+    pub(crate) fn is_well(&self) -> bool {
+        self.failed == 0 && self.passed + self.skipped > 0
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            passed,
+            failed,
+            skipped,
+        } = self;
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
+/// The cases that the plan runs, and those that it skips. None if it only lists them, as it has
+/// done then.
+#[allow(clippy::type_complexity, reason = "two lists of cases")]
+pub(crate) fn select<P: Platform>(
+    plan: &Plan<'_>,
+    mut cases: Vec<&'static Case<P>>,
+) -> Option<(Vec<&'static Case<P>>, Vec<&'static Case<P>>)> {
+    cases.retain(|case| case.name.contains(plan.filter));
+    let (admitted, skipped): (Vec<&Case<P>>, Vec<&Case<P>>) =
+        cases.into_iter().partition(|case| case.admits(plan.ranks));
+    if plan.list {
+        admitted.iter().for_each(|case| println!("{}", case.name));
+        skipped.iter().for_each(|case| skip(case));
+        return None;
+    }
+    Some((admitted, skipped))
 }
 
 /// Goes through `cases`. `machine` makes the cases' machine of the rank's, `reset` what a reset
 /// does to it.
 pub(crate) fn go<P: Platform, M: Mode>(
     plan: &Plan<'_>,
-    mut cases: Vec<&'static Case<P>>,
+    cases: Vec<&'static Case<P>>,
     machine: impl Fn(&Linux<M>) -> P::Machine,
     reset: impl Fn(&Linux<M>),
 ) -> ExitCode
 where
     Linux<M>: UncachedMemory + Coherence,
 {
-    cases.retain(|case| case.name.contains(plan.filter));
-    let (admitted, skipped): (Vec<&Case<P>>, Vec<&Case<P>>) =
-        cases.into_iter().partition(|case| case.admits(plan.ranks));
-    if plan.list {
-        for case in &admitted {
-            println!("{}", case.name);
-        }
-        skipped.iter().for_each(|case| skip(case));
+    let Some((admitted, skipped)) = select(plan, cases) else {
         return ExitCode::SUCCESS;
-    }
+    };
     let ran = flagpost_linux::join(|linux: Linux<M>| {
-        let mut tally = Tally {
-            skipped: skipped.len() as u32,
-            ..Tally::default()
-        };
+        let mut tally = Tally::new(skipped.len());
         let reports = linux.core().get() == 0;
         if reports {
             skipped.iter().for_each(|case| skip(case));
         }
         let mut session = Session::FIRST;
         for case in &admitted {
-            match one(&linux, case, session, &machine, &reset)? {
-                true => tally.passed += 1,
-                false => tally.failed += 1,
-            }
+            tally.add(one(&linux, case, session, &machine, &reset)?);
             session = session.next();
         }
         if reports {
-            println!(
-                "{} passed, {} failed, {} skipped",
-                tally.passed, tally.failed, tally.skipped
-            );
+            println!("{tally}");
         }
-        // A run that selected nothing has shown nothing.
-        let well = tally.failed == 0 && tally.passed + tally.skipped > 0;
-        well.then_some(()).ok_or("not all have passed")
+        tally.is_well().then_some(()).ok_or("not all have passed")
     });
     match ran {
         Ok(()) => ExitCode::SUCCESS,
@@ -88,7 +120,7 @@ where
     }
 }
 
-fn skip<P: Platform>(case: &Case<P>) {
+pub(crate) fn skip<P: Platform>(case: &Case<P>) {
     let (name, least) = (case.name, case.min_cores);
     let needs = match (case.lacks, case.max_cores) {
         (Some(what), _) => what.to_owned(),
@@ -145,24 +177,26 @@ where
     linux.settle();
     let passed = (0..linux.cores()).all(|rank| linux.load_u32(failed(rank)) == 0);
     if rank.get() == 0 {
-        let verdict = if passed { "ok" } else { "FAILED" };
-        println!(
-            "{verdict:7} {:8.1} ms {}",
-            took.as_secs_f64() * 1e3,
-            case.name
-        );
+        verdict(case, passed, took);
     }
     meet()?;
     Ok(passed)
 }
 
-fn tell<P: Platform>(case: &Case<P>, rank: u16, why: &Failure) {
+/// Prints how a case has ended.
+pub(crate) fn verdict<P: Platform>(case: &Case<P>, passed: bool, took: Duration) {
+    let verdict = if passed { "ok" } else { "FAILED" };
+    let (milliseconds, name) = (took.as_secs_f64() * 1e3, case.name);
+    println!("{verdict:7} {milliseconds:8.1} ms {name}");
+}
+
+pub(crate) fn tell<P: Platform>(case: &Case<P>, rank: u16, why: &Failure) {
     println!("        {}: rank {rank}: {why:?}", case.name);
 }
 
 /// Mixes three numbers into one in which every bit depends on all of theirs (the finalizer of
 /// MurmurHash3, once per number).
-fn mix(numbers: [u32; 3]) -> u32 {
+pub(crate) fn mix(numbers: [u32; 3]) -> u32 {
     numbers.iter().fold(0x9e37_79b9, |hash, number| {
         let mut hash: u32 = hash ^ number;
         hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{bench, doctor, features, mutants, panics, selftest, test, tidy};
+use super::{bench, doctor, fabric, features, mutants, panics, selftest, test, tidy};
 use crate::boot::{self, Setup};
 use crate::console::{Align, Console, out, table};
 use crate::count::Count;
@@ -43,6 +43,7 @@ const STEPS: &[Step] = &[
     ("mutation points", mutants::check),
     ("no panic", |_| panics::check()),
     ("tests", |console| Ok(test::quick(console))),
+    ("fabric", fabric::ci),
     ("instructions", bench::instructions),
     ("seeds", |console| test::seeds(console, SEEDS)),
     ("determinism", determinism),

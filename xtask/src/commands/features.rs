@@ -16,7 +16,7 @@ use crate::{children, paths, toolchain};
 /// The directories of the crates for targets.
 const TARGETS: [&str; 2] = ["kernel", "hal"];
 /// Crates there that need an operating system.
-const HOSTED: [&str; 2] = ["flagpost-sim", "flagpost-hal-linux"];
+const HOSTED: [&str; 3] = ["flagpost-sim", "flagpost-hal-linux", "flagpost-fabric"];
 
 pub(crate) fn check(console: &Console) -> Result<Count> {
     if !toolchain::has(console, toolchain::TARGET) {

@@ -14,7 +14,7 @@ use crate::console::{Console, out};
 use crate::count::Count;
 use crate::explorer;
 
-const PACKAGE: &str = "flagpost-linux-cases";
+pub(super) const PACKAGE: &str = "flagpost-linux-cases";
 
 /// As `flagpost-linux-cases --platform` knows them.
 const PLATFORMS: [&str; 4] = [
@@ -96,16 +96,16 @@ fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Re
 
 /// A case that a job has left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Skipped {
+pub(super) struct Skipped {
     case: String,
     /// The platform can run it, with other ranks.
     possible: bool,
 }
 
 /// What a job has shown.
-struct Part {
-    count: Count,
-    skipped: Vec<Skipped>,
+pub(super) struct Part {
+    pub(super) count: Count,
+    pub(super) skipped: Vec<Skipped>,
 }
 
 /// The cases that each of these jobs of one platform has left out because of its ranks.
@@ -146,7 +146,7 @@ fn job(program: &Path, platform: &str, ranks: u16, filter: &str) -> Result<Part>
 
 /// Runs a job, prints what failed in it, and counts. A job that ends without its sums, or not as it
 /// should, has failed, whatever passed in it.
-fn part(mut command: Command) -> Result<Part> {
+pub(super) fn part(mut command: Command) -> Result<Part> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cases = Running::start(&mut command)
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;

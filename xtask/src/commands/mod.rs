@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod ci;
 pub(crate) mod doctor;
 pub(crate) mod explore;
+pub(crate) mod fabric;
 pub(crate) mod features;
 pub(crate) mod linux;
 pub(crate) mod mutants;

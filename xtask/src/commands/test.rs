@@ -20,6 +20,7 @@ use crate::paths;
 use crate::report;
 use crate::run::Run;
 use crate::session::Session;
+use crate::tools;
 
 /// Cores and seeds of the QEMU runs of a deep run: small and odd shapes, the SCC's 48, the board's
 /// most. The longest first: they run beside each other.
@@ -197,6 +198,8 @@ fn host(console: &Console, deep: bool) -> Result<Count> {
     command.args(["test", "--locked", "--no-fail-fast"]);
     if deep {
         command.env("FLAGPOST_DEEP", "1");
+        // Some of them need it.
+        tools::libfabric_headers(console)?;
         command.args(["--", "--include-ignored"]);
     }
     command

@@ -1,0 +1,288 @@
+//! libfabric itself: found when the program runs, never unloaded.
+//!
+//! The library has several versions of some functions, one for each layout of its structures. This
+//! module asks for those with the layouts of [`bindings`](crate::bindings), whatever is newer:
+//! version 2.5 has them, too.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::net::IpAddr;
+use std::ptr::{NonNull, null, null_mut};
+use std::sync::OnceLock;
+
+use crate::bindings::*;
+
+/// What to do where there is no libfabric.
+pub(crate) const INSTALL: &str =
+    "install libfabric 1.17 or later (Debian: apt-get install libfabric1)";
+
+/// The library's functions that are not in tables.
+#[derive(Debug)]
+pub(crate) struct Library {
+    getinfo: GetInfo,
+    freeinfo: unsafe extern "C" fn(*mut fi_info),
+    dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
+    pub(crate) fabric:
+        unsafe extern "C" fn(*mut fi_fabric_attr, *mut *mut fid_fabric, *mut c_void) -> c_int,
+    strerror: unsafe extern "C" fn(c_int) -> *const c_char,
+    version: unsafe extern "C" fn() -> u32,
+}
+
+type GetInfo = unsafe extern "C" fn(
+    u32,
+    *const c_char,
+    *const c_char,
+    u64,
+    *const fi_info,
+    *mut *mut fi_info,
+) -> c_int;
+
+/// Where the C library knows no versions of symbols, libfabric's cannot be told apart.
+#[cfg(not(target_env = "gnu"))]
+fn symbol(_: NonNull<c_void>, name: &CStr, version: &CStr) -> Result<NonNull<c_void>, String> {
+    Err(format!(
+        "{name:?} {version:?} of libfabric takes a program for glibc"
+    ))
+}
+
+/// A symbol of a library that was opened.
+#[cfg(target_env = "gnu")]
+fn symbol(
+    library: NonNull<c_void>,
+    name: &CStr,
+    version: &CStr,
+) -> Result<NonNull<c_void>, String> {
+    // SAFETY: the handle is that of a library that is open; both names are C strings.
+    let found = unsafe { libc::dlvsym(library.as_ptr(), name.as_ptr(), version.as_ptr()) };
+    let lacks = || format!("libfabric lacks {name:?} {version:?}: {INSTALL}");
+    NonNull::new(found).ok_or_else(lacks)
+}
+
+impl Library {
+    /// The library of this process.
+    ///
+    /// # Errors
+    /// One line: what is missing, and what to install.
+    pub(crate) fn get() -> Result<&'static Self, String> {
+        static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
+        LIBRARY
+            .get_or_init(Self::load)
+            .as_ref()
+            .map_err(String::clone)
+    }
+
+    fn load() -> Result<Self, String> {
+        const NAME: &CStr = c"libfabric.so.1";
+        // SAFETY: the name is a C string. The library's constructors run: it is made to be loaded
+        // at any time.
+        let opened = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let library = NonNull::new(opened).ok_or_else(|| {
+            // SAFETY: it returns null, or a C string that lives until the next call of this
+            // thread to the loader.
+            let why = unsafe { text(libc::dlerror()) };
+            format!("no libfabric.so.1: {INSTALL}: {why}")
+        })?;
+        let find = |name, version| symbol(library, name, version);
+        let (getinfo, freeinfo) = (
+            find(c"fi_getinfo", c"FABRIC_1.3")?,
+            find(c"fi_freeinfo", c"FABRIC_1.3")?,
+        );
+        let (dupinfo, fabric) = (
+            find(c"fi_dupinfo", c"FABRIC_1.3")?,
+            find(c"fi_fabric", c"FABRIC_1.1")?,
+        );
+        let (strerror, version) = (
+            find(c"fi_strerror", c"FABRIC_1.0")?,
+            find(c"fi_version", c"FABRIC_1.0")?,
+        );
+        // SAFETY: symbols of these names and versions are functions of these types (`fabric.h`,
+        // and the map of versions beside it). The library is never closed, so they stay.
+        Ok(unsafe {
+            Self {
+                getinfo: std::mem::transmute::<NonNull<c_void>, GetInfo>(getinfo),
+                freeinfo: std::mem::transmute::<NonNull<c_void>, unsafe extern "C" fn(*mut fi_info)>(
+                    freeinfo,
+                ),
+                dupinfo: std::mem::transmute::<
+                    NonNull<c_void>,
+                    unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
+                >(dupinfo),
+                fabric: std::mem::transmute::<
+                    NonNull<c_void>,
+                    unsafe extern "C" fn(
+                        *mut fi_fabric_attr,
+                        *mut *mut fid_fabric,
+                        *mut c_void,
+                    ) -> c_int,
+                >(fabric),
+                strerror: std::mem::transmute::<
+                    NonNull<c_void>,
+                    unsafe extern "C" fn(c_int) -> *const c_char,
+                >(strerror),
+                version: std::mem::transmute::<NonNull<c_void>, unsafe extern "C" fn() -> u32>(
+                    version,
+                ),
+            }
+        })
+    }
+
+    /// Major and minor version.
+    pub(crate) fn version(&self) -> (u32, u32) {
+        // SAFETY: it takes nothing and returns a constant.
+        let version = unsafe { (self.version)() };
+        (version >> 16, version & 0xffff)
+    }
+
+    /// What an error number means; the sign does not matter.
+    pub(crate) fn error(&self, number: i64) -> String {
+        let number = c_int::try_from(number.unsigned_abs()).unwrap_or(0);
+        // SAFETY: it takes any number, and returns a C string that is never freed.
+        unsafe { text((self.strerror)(number)) }
+    }
+
+    /// The first way to `provider`'s network that offers what a [`Fabric`] needs.
+    ///
+    /// [`Fabric`]: flagpost_hal::fabric::Fabric
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) fn info(
+        &'static self,
+        provider: &str,
+        source: Option<IpAddr>,
+        threads: bool,
+    ) -> Result<Info, String> {
+        let (major, minor) = self.version();
+        if (major, minor) < (1, 17) {
+            return Err(format!("libfabric {major}.{minor} is too old: {INSTALL}"));
+        }
+        let name =
+            CString::new(provider).map_err(|_| "a provider's name has no zeros".to_owned())?;
+        // SAFETY: null asks for a structure of which all parts are there, and zero.
+        let hints = unsafe { (self.dupinfo)(null()) };
+        let hints = NonNull::new(hints).ok_or("no memory for libfabric's hints")?;
+        let hints = Info {
+            library: self,
+            info: hints,
+        };
+        // SAFETY: all parts that are stored to were made by the library, which frees what
+        // `prov_name` points to by `free`: `strdup`'s.
+        unsafe {
+            let info = &mut *hints.info.as_ptr();
+            info.caps = FI_MSG | FI_RMA | FI_ATOMIC;
+            info.mode = FI_CONTEXT | FI_CONTEXT2;
+            (*info.ep_attr).r#type = FI_EP_RDM;
+            (*info.tx_attr).op_flags = FI_DELIVERY_COMPLETE;
+            (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
+            let domain = &mut *info.domain_attr;
+            domain.mr_mode =
+                (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT)
+                    as c_int;
+            domain.threading = if threads {
+                FI_THREAD_SAFE
+            } else {
+                FI_THREAD_DOMAIN
+            };
+            domain.resource_mgmt = FI_RM_ENABLED;
+            domain.av_type = FI_AV_TABLE;
+        }
+        let ask = |node: Option<&CStr>| {
+            let (node, flags) = node.map_or((null(), 0), |node| (node.as_ptr(), FI_SOURCE));
+            let mut found = null_mut();
+            // SAFETY: the node is null or a C string; the hints are whole; `found` is a place for
+            // the answer, which is this function's to free.
+            let result = unsafe {
+                (self.getinfo)(
+                    VERSION,
+                    node,
+                    null(),
+                    flags,
+                    hints.info.as_ptr(),
+                    &mut found,
+                )
+            };
+            let info = NonNull::new(found).filter(|_| result == 0);
+            let lacks = || {
+                format!(
+                    "libfabric {major}.{minor} has no provider {provider:?} with remote memory \
+                     access, atomics and delivery-complete here ({})",
+                    self.error(result.into())
+                )
+            };
+            let info = info.ok_or_else(lacks)?;
+            Ok(Info {
+                library: self,
+                info,
+            })
+        };
+        let found = ask(None)?;
+        let by_address = [FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6];
+        match source {
+            // The network listens where the job's ranks can reach it.
+            Some(source) if by_address.contains(&found.get().addr_format) => {
+                let node = CString::new(source.to_string()).unwrap_or_default();
+                ask(Some(&node))
+            }
+            _ => Ok(found),
+        }
+    }
+}
+
+/// The text of a C string.
+///
+/// # Safety
+/// It is null, or a C string that nobody changes meanwhile.
+unsafe fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: as the caller promises.
+    let string = unsafe { CStr::from_ptr(string) };
+    string.to_string_lossy().into_owned()
+}
+
+/// A description of a way to a network: the first of a list of the library's.
+#[derive(Debug)]
+pub(crate) struct Info {
+    library: &'static Library,
+    info: NonNull<fi_info>,
+}
+
+impl Info {
+    pub(crate) fn as_ptr(&self) -> *mut fi_info {
+        self.info.as_ptr()
+    }
+
+    pub(crate) fn get(&self) -> &fi_info {
+        // SAFETY: the library has made it, nobody stores to it after `Library::info`, and it is
+        // freed in `drop`.
+        unsafe { self.info.as_ref() }
+    }
+
+    pub(crate) fn sending(&self) -> &fi_tx_attr {
+        // SAFETY: as in `get`; each part is there in what the library makes.
+        unsafe { &*self.get().tx_attr }
+    }
+
+    pub(crate) fn endpoint(&self) -> &fi_ep_attr {
+        // SAFETY: as in `sending`.
+        unsafe { &*self.get().ep_attr }
+    }
+
+    pub(crate) fn domain(&self) -> &fi_domain_attr {
+        // SAFETY: as in `sending`.
+        unsafe { &*self.get().domain_attr }
+    }
+
+    /// The provider's name.
+    pub(crate) fn provider(&self) -> String {
+        // SAFETY: as in `sending`; the name is a C string.
+        unsafe { text((*self.get().fabric_attr).prov_name) }
+    }
+}
+
+impl Drop for Info {
+    fn drop(&mut self) {
+        // SAFETY: the library's own, freed once.
+        unsafe { (self.library.freeinfo)(self.info.as_ptr()) }
+    }
+}

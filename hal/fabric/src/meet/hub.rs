@@ -1,0 +1,318 @@
+//! The meeting place of a job: one thread that hears all its ranks.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::wire::{Kind, Wire};
+use super::{GREETING, MOST, SECRET, Secret, VERSION, pack};
+
+/// Strangers that are heard at a time, and for how long.
+const STRANGERS: usize = 64;
+const HEARD: Duration = Duration::from_secs(10);
+
+/// How soon the thread notices what it was told by others than ranks.
+const LOOK_MS: i64 = 50;
+
+/// [`Presence`], as a number.
+const EXPECTED: u8 = 0;
+const HERE: u8 = 1;
+const LEFT: u8 = 2;
+const LOST: u8 = 3;
+
+/// What a hub knows of a rank.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It has not joined yet.
+    Expected,
+    /// It has.
+    Here,
+    /// It has left in order.
+    Left,
+    /// Its connection has ended without that, or its launcher says that it is dead.
+    Lost,
+}
+
+/// What the hub's owner and its thread share.
+#[derive(Debug)]
+struct Shared {
+    ranks: Vec<AtomicU8>,
+    stop: AtomicBool,
+}
+
+/// A job's meeting place. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Hub {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hub {
+    /// Listens at `address` only, on a port that is free, for `ranks` ranks with `secret`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn start(address: IpAddr, ranks: u16, secret: Secret) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            ranks: (0..ranks).map(|_| AtomicU8::new(EXPECTED)).collect(),
+            stop: AtomicBool::new(false),
+        });
+        let thread = Thread {
+            listener,
+            secret,
+            shared: Arc::clone(&shared),
+            strangers: Vec::new(),
+            members: (0..ranks).map(|_| Member::default()).collect(),
+        };
+        let builder = std::thread::Builder::new().name("flagpost-hub".to_owned());
+        let thread = Some(builder.spawn(move || thread.run())?);
+        Ok(Self {
+            address,
+            shared,
+            thread,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What is known of `rank`.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn presence(&self, rank: u16) -> Presence {
+        match self.shared.ranks[usize::from(rank)].load(Ordering::Acquire) {
+            EXPECTED => Presence::Expected,
+            HERE => Presence::Here,
+            LEFT => Presence::Left,
+            _ => Presence::Lost,
+        }
+    }
+
+    /// `rank` has ended, as its launcher knows: unless it has left, all others are told that it is
+    /// lost.
+    pub fn mark_lost(&self, rank: u16) {
+        if let Some(state) = self.shared.ranks.get(usize::from(rank)) {
+            let lost = |state| (state != LEFT).then_some(LOST);
+            let _ = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, lost);
+        }
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // If it has panicked, the ranks know: their connections are closed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A connection that has not said yet which rank's it is.
+#[derive(Debug)]
+struct Stranger {
+    wire: Wire,
+    since: Instant,
+}
+
+/// A rank.
+#[derive(Debug, Default)]
+struct Member {
+    /// While it is here.
+    wire: Option<Wire>,
+    /// What it gives to the gathering that has begun.
+    gives: Option<Vec<u8>>,
+    /// The others know that it is gone.
+    told: bool,
+}
+
+struct Thread {
+    listener: TcpListener,
+    secret: Secret,
+    shared: Arc<Shared>,
+    strangers: Vec<Stranger>,
+    members: Vec<Member>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            self.sleep();
+            self.accept();
+            self.hear_strangers();
+            for rank in 0..self.members.len() {
+                self.hear(rank);
+            }
+            self.gather();
+            self.tell_of_the_gone();
+            for rank in 0..self.members.len() {
+                let wire = self.members[rank].wire.as_mut();
+                if wire.is_some_and(|wire| wire.flush().is_err()) {
+                    self.ends(rank);
+                }
+            }
+        }
+    }
+
+    /// Sleeps until there is something to hear, or for a little.
+    fn sleep(&self) {
+        let members = self
+            .members
+            .iter()
+            .filter_map(|member| member.wire.as_ref());
+        let strangers = self.strangers.iter().map(|stranger| &stranger.wire);
+        let wanted = |wire: &Wire| {
+            let out = if wire.is_full() {
+                PollFlags::OUT
+            } else {
+                PollFlags::empty()
+            };
+            PollFlags::IN | out
+        };
+        let wires = members.chain(strangers);
+        let listener = self.has_room().then_some(&self.listener);
+        let mut fds: Vec<PollFd<'_>> = { listener.into_iter() }
+            .map(|listener| PollFd::new(listener, PollFlags::IN))
+            .chain(wires.map(|wire| PollFd::new(&wire.stream, wanted(wire))))
+            .collect();
+        let time = Timespec {
+            tv_sec: 0,
+            tv_nsec: LOOK_MS * 1_000_000,
+        };
+        // An interruption is no reason for more than to look.
+        let _ = poll(&mut fds, Some(&time));
+    }
+
+    /// Whether one more stranger is heard. The others wait in the system's queue.
+    fn has_room(&self) -> bool {
+        self.strangers.len() < STRANGERS.max(self.members.len())
+    }
+
+    fn accept(&mut self) {
+        while self.has_room()
+            && let Ok((stream, _)) = self.listener.accept()
+        {
+            let since = Instant::now();
+            if let Ok(wire) = Wire::new(stream) {
+                self.strangers.push(Stranger { wire, since });
+            }
+        }
+    }
+
+    fn hear_strangers(&mut self) {
+        let mut index = 0;
+        while index < self.strangers.len() {
+            let stranger = &mut self.strangers[index];
+            let open = stranger.wire.fill();
+            let joins = match stranger.wire.next(GREETING.len() + 6 + SECRET) {
+                Ok(Some((Kind::Join, greeting))) => Some(rank_of(&greeting, self)),
+                Ok(None) if open.is_ok_and(|open| open) => {
+                    (self.strangers[index].since.elapsed() > HEARD).then_some(None)
+                }
+                _ => Some(None),
+            };
+            let Some(rank) = joins else {
+                index += 1;
+                continue;
+            };
+            let wire = self.strangers.swap_remove(index).wire;
+            if let Some(rank) = rank {
+                self.members[rank].wire = Some(wire);
+            }
+        }
+    }
+
+    /// Hears what rank `rank` says.
+    fn hear(&mut self, rank: usize) {
+        let member = &mut self.members[rank];
+        let Some(wire) = member.wire.as_mut() else {
+            return;
+        };
+        let open = wire.fill().is_ok_and(|open| open);
+        loop {
+            match wire.next(MOST) {
+                Ok(None) if open => return,
+                Ok(Some((Kind::Gather, gives))) if member.gives.is_none() => {
+                    member.gives = Some(gives);
+                }
+                Ok(Some((Kind::Leave, _))) => {
+                    self.shared.ranks[rank].store(LEFT, Ordering::Release);
+                    member.wire = None;
+                    return;
+                }
+                _ => return self.ends(rank),
+            }
+        }
+    }
+
+    /// The connection of `rank` has ended, and it has not left.
+    fn ends(&mut self, rank: usize) {
+        self.members[rank].wire = None;
+        self.shared.ranks[rank].store(LOST, Ordering::Release);
+    }
+
+    /// If all ranks have given something, each gets all of it.
+    fn gather(&mut self) {
+        if !self.members.iter().all(|member| member.gives.is_some()) {
+            return;
+        }
+        let gives = self
+            .members
+            .iter_mut()
+            .filter_map(|member| member.gives.take());
+        let all = pack(&gives.collect::<Vec<_>>());
+        self.tell(Kind::All, &all);
+    }
+
+    fn tell_of_the_gone(&mut self) {
+        for rank in 0..self.members.len() {
+            let state = self.shared.ranks[rank].load(Ordering::Acquire);
+            let kind = match state {
+                LEFT => Kind::Left,
+                LOST => Kind::Lost,
+                _ => continue,
+            };
+            if !std::mem::replace(&mut self.members[rank].told, true) {
+                self.members[rank].wire = None;
+                self.tell(kind, &(rank as u16).to_le_bytes());
+            }
+        }
+    }
+
+    /// Tells all that are here.
+    fn tell(&mut self, kind: Kind, contents: &[u8]) {
+        let members = self.members.iter_mut();
+        for wire in members.filter_map(|member| member.wire.as_mut()) {
+            wire.push(kind, contents);
+        }
+    }
+}
+
+/// The rank that joins with `greeting`, which is here from now on. None if the greeting is wrong,
+/// or the rank has been here before.
+fn rank_of(greeting: &[u8], thread: &Thread) -> Option<usize> {
+    let rest = greeting.strip_prefix(GREETING)?;
+    let (version, rest) = rest.split_first_chunk()?;
+    let (secret, rest) = rest.split_at_checked(SECRET)?;
+    let (rank, rest) = rest.split_first_chunk()?;
+    let rank = usize::from(u16::from_le_bytes(*rank));
+    let ranks = usize::from(u16::from_le_bytes(rest.try_into().ok()?));
+    let well = thread.secret.is(secret)
+        && u16::from_le_bytes(*version) == VERSION
+        && ranks == thread.members.len();
+    let state = thread.shared.ranks.get(rank).filter(|_| well)?;
+    let arrive = state.compare_exchange(EXPECTED, HERE, Ordering::AcqRel, Ordering::Acquire);
+    arrive.is_ok().then_some(rank)
+}

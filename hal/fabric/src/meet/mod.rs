@@ -1,0 +1,313 @@
+//! How the ranks of a job meet before they have a network: over TCP, through one [`Hub`].
+//!
+//! ```text
+//!   launcher        Hub: listens on one address of the job
+//!                     ▲   │ all contributions · who is gone
+//!        join, gather │   ▼
+//!   ranks           Meeting, one connection each
+//! ```
+//! A rank joins with the job's secret. Then the ranks *gather*: each gives some bytes, and gets
+//! those of all. A gathering of nothing is a barrier. A connection that ends before its rank has
+//! left is the rank's death: the hub tells the others.
+//!
+//! # Frames
+//! ```text
+//!   ┌────────────┬──────┬──────────┐
+//!   │ length, 4  │ kind │ contents │    numbers are little-endian; the length is that of contents
+//!   └────────────┴──────┴──────────┘
+//! ```
+//! | kind | from | contents |
+//! |---|---|---|
+//! | join | rank | `flagpost`, version, secret, rank, ranks |
+//! | gather | rank | its bytes |
+//! | leave | rank | nothing |
+//! | all | hub | the bytes of each rank in turn, with their length in front |
+//! | lost, left | hub | a rank |
+//!
+//! # What the secret is for
+//! Strangers that reach the hub's address cannot join a job, nor end it. The secret travels as it
+//! is: somebody who reads the network's traffic can read it, as they can read what ranks put.
+//!
+//! # Bounds
+//! A rank gives at most 64 KiB. The hub hears 64 strangers at a time, for 10 seconds each.
+
+mod hub;
+mod wire;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use wire::{Kind, Wire};
+
+pub use hub::{Hub, Presence};
+
+/// Bytes of a secret.
+const SECRET: usize = 32;
+
+/// Bytes that a rank may give.
+const MOST: usize = 64 << 10;
+
+/// First bytes of a rank's first frame, and the version of what follows.
+const GREETING: &[u8; 8] = b"flagpost";
+const VERSION: u16 = 1;
+
+/// How long a rank tries to reach its hub.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the ranks of a job know and others do not.
+#[derive(Clone, Copy)]
+pub struct Secret([u8; SECRET]);
+
+impl Secret {
+    /// A new one, by the system's random numbers.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new() -> io::Result<Self> {
+        use std::io::Read as _;
+
+        let mut bytes = [0; SECRET];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// The secret as text, for the environment of a rank.
+    pub fn to_text(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads [`to_text`](Self::to_text).
+    pub fn from_text(text: &str) -> Option<Self> {
+        let text = text.as_bytes();
+        let mut bytes = [0; SECRET];
+        if text.len() != 2 * SECRET {
+            return None;
+        }
+        for (byte, digits) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).ok()?;
+            *byte = u8::from_str_radix(digits, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// Whether `bytes` are the secret. Takes as long wherever they differ.
+    fn is(&self, bytes: &[u8]) -> bool {
+        let differ = self
+            .0
+            .iter()
+            .zip(bytes)
+            .fold(0, |all, (a, b)| all | (a ^ b));
+        bytes.len() == SECRET && differ == 0
+    }
+}
+
+/// Says nothing of what it is.
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// A rank's part in a job, as its launcher tells it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// This rank.
+    pub rank: u16,
+    /// How many ranks there are.
+    pub ranks: u16,
+    /// Where the hub listens.
+    pub hub: SocketAddr,
+    /// What the hub asks for.
+    pub secret: Secret,
+}
+
+/// Why a gathering does not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// A rank is gone, without having left.
+    Lost(u16),
+    /// A rank has left in order.
+    Left(u16),
+    /// The hub is gone, or says what makes no sense.
+    Hub(String),
+}
+
+impl std::fmt::Display for Apart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Lost(rank) => write!(f, "rank {rank} is lost"),
+            Self::Left(rank) => write!(f, "rank {rank} has left"),
+            Self::Hub(why) => write!(f, "the job's meeting place is gone: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Apart {}
+
+/// A rank's connection to its hub.
+#[derive(Debug)]
+pub struct Meeting {
+    wire: Wire,
+    ranks: u16,
+    all: Option<Vec<Vec<u8>>>,
+    lost: Vec<u16>,
+    left: Vec<u16>,
+    broken: Option<String>,
+}
+
+impl Meeting {
+    /// Joins a job.
+    ///
+    /// # Errors
+    /// The system's: the hub is not reached within 30 seconds.
+    pub fn join(job: &Job) -> io::Result<Self> {
+        let stream = connect(job.hub)?;
+        let mut wire = Wire::new(stream)?;
+        let mut greeting = GREETING.to_vec();
+        greeting.extend(VERSION.to_le_bytes());
+        greeting.extend(job.secret.0);
+        greeting.extend(job.rank.to_le_bytes());
+        greeting.extend(job.ranks.to_le_bytes());
+        wire.push(Kind::Join, &greeting);
+        wire.flush()?;
+        Ok(Self {
+            wire,
+            ranks: job.ranks,
+            all: None,
+            lost: Vec::new(),
+            left: Vec::new(),
+            broken: None,
+        })
+    }
+
+    /// This host's address on the way to the hub.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn own_address(&self) -> io::Result<IpAddr> {
+        Ok(self.wire.stream.local_addr()?.ip())
+    }
+
+    /// Gives `own` and returns what each rank has given. Calls `meanwhile` again and again until
+    /// then: it keeps the network going for ranks that are not here yet.
+    ///
+    /// # Errors
+    /// [`Apart`]: it will not come about.
+    pub fn gather(
+        &mut self,
+        own: &[u8],
+        mut meanwhile: impl FnMut(),
+    ) -> Result<Vec<Vec<u8>>, Apart> {
+        self.wire.push(Kind::Gather, own);
+        loop {
+            self.look();
+            if let Some(all) = self.all.take() {
+                return Ok(all);
+            }
+            if let Some(rank) = self.lost.first() {
+                return Err(Apart::Lost(*rank));
+            }
+            if let Some(rank) = self.left.first() {
+                return Err(Apart::Left(*rank));
+            }
+            if let Some(why) = &self.broken {
+                return Err(Apart::Hub(why.clone()));
+            }
+            meanwhile();
+            std::thread::yield_now();
+        }
+    }
+
+    /// The ranks that are known to be lost, in the order in which that was heard.
+    pub fn lost(&mut self) -> &[u16] {
+        self.look();
+        &self.lost
+    }
+
+    /// The ranks that are known to have left, in the order in which that was heard.
+    pub fn left(&mut self) -> &[u16] {
+        self.look();
+        &self.left
+    }
+
+    /// Tells the hub that this rank ends in order.
+    pub fn leave(mut self) {
+        self.wire.push(Kind::Leave, &[]);
+        // If the hub is gone, nobody asks.
+        let _ = self.wire.flush_all(PATIENCE);
+    }
+
+    /// Reads what has come. Does not wait.
+    fn look(&mut self) {
+        if self.broken.is_some() {
+            return;
+        }
+        let moved = self.wire.flush().and_then(|()| self.wire.fill());
+        loop {
+            match self.wire.next(usize::from(self.ranks) * (MOST + 4)) {
+                Ok(Some((kind, contents))) => self.hear(kind, &contents),
+                Ok(None) => break,
+                Err(why) => self.broken = Some(why.to_string()),
+            }
+            if self.broken.is_some() {
+                return;
+            }
+        }
+        match moved {
+            Ok(true) => {}
+            Ok(false) => self.broken = Some("it has closed the connection".to_owned()),
+            Err(why) => self.broken = Some(why.to_string()),
+        }
+    }
+
+    fn hear(&mut self, kind: Kind, contents: &[u8]) {
+        let rank = || Some(u16::from_le_bytes(contents.try_into().ok()?));
+        match (kind, rank()) {
+            (Kind::All, _) => match unpack(contents, self.ranks) {
+                Some(all) => self.all = Some(all),
+                None => self.broken = Some("a gathering that makes no sense".to_owned()),
+            },
+            (Kind::Lost, Some(rank)) => self.lost.push(rank),
+            (Kind::Left, Some(rank)) => self.left.push(rank),
+            _ => self.broken = Some("a frame that makes no sense".to_owned()),
+        }
+    }
+}
+
+/// A connection to the hub, which may not listen yet.
+fn connect(hub: SocketAddr) -> io::Result<TcpStream> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match TcpStream::connect_timeout(&hub, PATIENCE) {
+            Err(why) if Instant::now() < end && why.kind() == io::ErrorKind::ConnectionRefused => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// The contributions of all ranks, in one frame.
+fn pack(all: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for one in all {
+        bytes.extend((one.len() as u32).to_le_bytes());
+        bytes.extend(one);
+    }
+    bytes
+}
+
+fn unpack(mut bytes: &[u8], ranks: u16) -> Option<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    for _ in 0..ranks {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (one, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        all.push(one.to_vec());
+        bytes = rest;
+    }
+    bytes.is_empty().then_some(all)
+}
+
+#[cfg(test)]
+mod tests;

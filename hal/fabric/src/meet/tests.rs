@@ -1,0 +1,182 @@
+//! Jobs whose ranks are threads, and strangers.
+
+use std::io::{Read as _, Write as _};
+use std::net::Ipv4Addr;
+
+use super::*;
+
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn hub(ranks: u16) -> (Hub, Secret) {
+    let secret = Secret::new().unwrap();
+    (Hub::start(LOCAL, ranks, secret).unwrap(), secret)
+}
+
+fn join(hub: &Hub, rank: u16, ranks: u16, secret: Secret) -> Meeting {
+    let hub = hub.address();
+    let job = Job {
+        rank,
+        ranks,
+        hub,
+        secret,
+    };
+    Meeting::join(&job).unwrap()
+}
+
+#[test]
+fn each_rank_gets_what_all_have_given_as_often_as_they_like() {
+    const RANKS: u16 = 5;
+    let (hub, secret) = hub(RANKS);
+    std::thread::scope(|scope| {
+        for rank in 0..RANKS {
+            let hub = &hub;
+            scope.spawn(move || {
+                let mut meeting = join(hub, rank, RANKS, secret);
+                assert_eq!(meeting.own_address().unwrap(), LOCAL);
+                for round in 0..50 {
+                    let given = |rank: u16| vec![rank as u8; usize::from(rank) * round];
+                    let all = meeting.gather(&given(rank), || ()).unwrap();
+                    let expected: Vec<_> = (0..RANKS).map(given).collect();
+                    assert_eq!(all, expected);
+                }
+                meeting.leave();
+            });
+        }
+    });
+    soon(|| (0..RANKS).all(|rank| hub.presence(rank) == Presence::Left));
+}
+
+/// Waits for what another thread does soon.
+fn soon(happens: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !happens() {
+        assert!(Instant::now() < end, "it does not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_rank_whose_connection_ends_is_lost_to_the_others() {
+    let (hub, secret) = hub(3);
+    let [mut first, second, mut third] = [0, 1, 2].map(|rank| join(&hub, rank, 3, secret));
+    drop(second);
+    assert_eq!(first.gather(&[], || ()), Err(Apart::Lost(1)));
+    let mut calls = 0;
+    assert_eq!(third.gather(&[], || calls += 1), Err(Apart::Lost(1)));
+    assert_eq!(first.lost(), [1]);
+    assert_eq!(hub.presence(1), Presence::Lost);
+}
+
+#[test]
+fn a_rank_that_the_launcher_knows_to_be_dead_is_lost_to_the_others() {
+    let (hub, secret) = hub(2);
+    let mut first = join(&hub, 0, 2, secret);
+    hub.mark_lost(1);
+    assert_eq!(first.gather(&[], || ()), Err(Apart::Lost(1)));
+}
+
+#[test]
+fn a_rank_that_has_left_gives_nothing_any_more() {
+    let (hub, secret) = hub(2);
+    let [mut first, second] = [0, 1].map(|rank| join(&hub, rank, 2, secret));
+    second.leave();
+    assert_eq!(first.gather(&[], || ()), Err(Apart::Left(1)));
+    hub.mark_lost(1);
+    assert!(first.lost().is_empty());
+    assert_eq!(first.left(), [1]);
+    assert_eq!(hub.presence(1), Presence::Left);
+}
+
+#[test]
+fn a_hub_that_ends_is_told_from_ranks_that_do() {
+    let (hub, secret) = hub(2);
+    let mut first = join(&hub, 0, 2, secret);
+    drop(hub);
+    assert!(matches!(first.gather(&[], || ()), Err(Apart::Hub(_))));
+}
+
+/// Whether the hub closes the connection after these bytes.
+fn is_sent_away(hub: &Hub, bytes: &[u8]) -> bool {
+    let mut stream = TcpStream::connect(hub.address()).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    matches!(stream.read(&mut [0]), Ok(0) | Err(_))
+}
+
+#[test]
+fn strangers_are_sent_away_and_the_job_goes_on() {
+    let (hub, secret) = hub(2);
+    let mut first = join(&hub, 0, 2, secret);
+    soon(|| hub.presence(0) == Presence::Here);
+    let greeting = |secret: Secret, rank: u16, ranks: u16, version: u16| {
+        let mut contents = GREETING.to_vec();
+        contents.extend(version.to_le_bytes());
+        contents.extend(secret.0);
+        contents.extend(rank.to_le_bytes());
+        contents.extend(ranks.to_le_bytes());
+        let mut frame = (contents.len() as u32).to_le_bytes().to_vec();
+        frame.push(Kind::Join as u8);
+        frame.extend(contents);
+        frame
+    };
+    let other = Secret::new().unwrap();
+    let bad = [
+        greeting(other, 1, 2, VERSION),
+        greeting(secret, 2, 2, VERSION),
+        greeting(secret, 1, 3, VERSION),
+        greeting(secret, 1, 2, VERSION + 1),
+        // It is here already.
+        greeting(secret, 0, 2, VERSION),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![0xff; 200],
+        vec![0, 0, 0, 0, Kind::Leave as u8],
+    ];
+    for bytes in &bad {
+        assert!(is_sent_away(&hub, bytes), "{bytes:?}");
+    }
+    let silent: Vec<_> = (0..100)
+        .map(|_| TcpStream::connect(hub.address()))
+        .collect();
+    assert_eq!(hub.presence(1), Presence::Expected);
+    drop(silent);
+    let mut second = join(&hub, 1, 2, secret);
+    let other = std::thread::spawn(move || second.gather(b"b", || ()));
+    let all = vec![b"a".to_vec(), b"b".to_vec()];
+    assert_eq!(first.gather(b"a", || ()), Ok(all.clone()));
+    assert_eq!(other.join().unwrap(), Ok(all));
+}
+
+#[test]
+fn a_rank_that_talks_nonsense_is_lost() {
+    let (hub, secret) = hub(2);
+    let [mut first, mut second] = [0, 1].map(|rank| join(&hub, rank, 2, secret));
+    second.wire.push(Kind::All, &[]);
+    assert_eq!(first.gather(&[], || second.look()), Err(Apart::Lost(1)));
+}
+
+#[test]
+fn secrets_are_read_and_never_shown() {
+    let secret = Secret::new().unwrap();
+    let text = secret.to_text();
+    assert!(Secret::from_text(&text).unwrap().is(&secret.0));
+    assert!(!secret.is(&secret.0[1..]) && !secret.is(&[]));
+    let long = format!("{text}0");
+    for bad in ["", &text[1..], &long, &"g".repeat(text.len())] {
+        assert!(Secret::from_text(bad).is_none(), "{bad}");
+    }
+    assert_eq!(format!("{secret:?}"), "Secret");
+}
+
+#[test]
+fn gatherings_that_make_no_sense_are_refused() {
+    let all = vec![vec![], vec![1, 2, 3]];
+    let bytes = pack(&all);
+    assert_eq!(unpack(&bytes, 2), Some(all));
+    for ranks in [0, 1, 3] {
+        assert_eq!(unpack(&bytes, ranks), None);
+    }
+    assert_eq!(unpack(&bytes[..bytes.len() - 1], 2), None);
+    assert_eq!(unpack(&[0xff; 4], 1), None);
+}

@@ -1,0 +1,496 @@
+//! A rank's end of a libfabric network, as a [`Fabric`].
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
+use flagpost_hal::{Amo, CoreId};
+
+use crate::end::{Abilities, Card, Completion, End, Wanted};
+use crate::meet::{Apart, Job, Meeting};
+
+/// Bytes of an immediate and of its sender.
+const IMMEDIATE: usize = 8;
+
+/// Turns of a wait that only look, before those that give the processor to others.
+const LOOKS: u32 = 64;
+
+/// Of how many accesses to own memory one gives the network time: a rank may wait for what a peer
+/// stores there, by calls that do nothing else.
+const ATTENDS: u32 = 16;
+
+/// Of how many turns of waiting one asks for lost ranks.
+const ASKS: u32 = 256;
+
+/// How long a network may take to show that it works.
+const PROBE: Duration = Duration::from_secs(20);
+
+/// Bytes behind each rank's memory, which nobody reads. An immediate without data stores something
+/// there: `shm` of libfabric 1.17 never completes a write of no bytes that is delivery-complete.
+const NOWHERE: u32 = 8;
+
+/// Bytes of memory that the probe uses.
+const PROBED: u32 = 32;
+
+/// How a rank opens its network.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// libfabric's name of a provider: `tcp` is short for `tcp;ofi_rxm`. The same on all ranks.
+    pub provider: String,
+    /// The address of this host that the network listens on, for providers that have such
+    /// addresses; the one on the way to the hub if none is named.
+    pub address: Option<IpAddr>,
+    /// Bytes of registered memory: at least 32, and a multiple of 8. The same on all ranks.
+    pub memory: u32,
+    /// A thread keeps the network going while the rank computes, and rests this long between two
+    /// looks. None: only calls do.
+    pub helper: Option<Duration>,
+}
+
+/// Why a network cannot be opened, in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenError(String);
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<String> for OpenError {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+impl From<Apart> for OpenError {
+    fn from(why: Apart) -> Self {
+        Self(why.to_string())
+    }
+}
+
+/// A rank's end of the network. Clones are the same rank's.
+#[derive(Clone, Debug)]
+pub struct Network(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    end: End,
+    rank: u16,
+    ranks: u16,
+    meeting: RefCell<Option<Meeting>>,
+    start: Instant,
+    /// The ranks that are known to be lost.
+    lost: RefCell<Vec<u16>>,
+    /// How many are known to have left.
+    left: Cell<usize>,
+    /// Turns of waiting in which nothing came.
+    idle: Cell<u32>,
+    /// Accesses to own memory.
+    accesses: Cell<u32>,
+}
+
+impl Network {
+    /// Opens this rank's end, when all ranks of the job do. Blocks until all are there.
+    ///
+    /// The capabilities of the provider are found out, whatever its name: its own statements, and
+    /// then a probe, in which this rank stores, loads and changes cells in its own memory over the
+    /// network.
+    ///
+    /// # Errors
+    /// [`OpenError`]: no libfabric, a provider that is not here or cannot do what is needed, a rank
+    /// that does not come.
+    pub fn open(job: &Job, options: &Options) -> Result<Self, OpenError> {
+        let memory = options.memory;
+        let whole = memory.checked_add(NOWHERE);
+        let whole = whole.filter(|_| memory >= PROBED && memory.is_multiple_of(8));
+        let Some(whole) = whole else {
+            return Err(OpenError(format!(
+                "{memory} bytes of memory: it takes a multiple of 8, and at least {PROBED}"
+            )));
+        };
+        let hub = |why| OpenError(format!("cannot meet the other ranks at {}: {why}", job.hub));
+        let mut meeting = Meeting::join(job).map_err(hub)?;
+        let own = meeting.own_address().map_err(hub)?;
+        let end = End::open(&Wanted {
+            provider: match &*options.provider {
+                "tcp" => "tcp;ofi_rxm",
+                other => other,
+            },
+            source: Some(options.address.unwrap_or(own)),
+            memory: whole,
+            ranks: job.ranks,
+            helper: options.helper,
+        })?;
+        if let Some(what) = lacks(&end) {
+            let provider = end.abilities().provider;
+            return Err(OpenError(format!(
+                "provider {provider} has no {what}: take another"
+            )));
+        }
+        let cards = meeting.gather(&pack(&end.card()?, memory), || ())?;
+        let cards: Option<Vec<Card>> = cards.iter().map(|card| unpack(card, memory)).collect();
+        let differ = || OpenError("the ranks differ in memory or version".to_owned());
+        end.know(&cards.ok_or_else(differ)?)?;
+        let inner = Inner {
+            end,
+            rank: job.rank,
+            ranks: job.ranks,
+            meeting: RefCell::new(Some(meeting)),
+            start: Instant::now(),
+            lost: RefCell::new(Vec::new()),
+            left: Cell::new(0),
+            idle: Cell::new(0),
+            accesses: Cell::new(0),
+        };
+        let network = Self(Rc::new(inner));
+        network.probe()?;
+        network.meet()?;
+        Ok(network)
+    }
+
+    /// What the provider can do.
+    pub fn abilities(&self) -> Abilities {
+        self.0.end.abilities()
+    }
+
+    /// The last operation that has failed, and why, for people.
+    pub fn failure(&self) -> Option<String> {
+        self.0.end.failure()
+    }
+
+    /// Returns when all ranks have called it: a barrier beside the network, which meanwhile does
+    /// its work.
+    ///
+    /// # Errors
+    /// [`Apart`]: not all will.
+    pub fn meet(&self) -> Result<(), Apart> {
+        self.gather(&[]).map(|_| ())
+    }
+
+    /// What each rank has given, when all have. At most 64 KiB each.
+    ///
+    /// # Errors
+    /// [`Apart`]: not all will.
+    pub fn gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, Apart> {
+        let mut meeting = self.0.meeting.borrow_mut();
+        let closed = || Apart::Hub("this rank has left".to_owned());
+        let meeting = meeting.as_mut().ok_or_else(closed)?;
+        meeting.gather(own, || self.0.end.pump())
+    }
+
+    /// Waits until all that any rank has begun is done, and forgets what was told to this one: for
+    /// another use of the same network. All ranks call it.
+    ///
+    /// # Errors
+    /// [`Apart`]: not all will.
+    pub fn clear(&self) -> Result<(), Apart> {
+        while self.0.end.in_flight() > 0 {
+            self.pass();
+            while self.0.end.poll().is_some() {}
+        }
+        self.meet()?;
+        while self.0.end.poll().is_some() {}
+        self.meet()
+    }
+
+    /// Ends this rank's part in order: waits until all ranks end theirs, for which this one's end
+    /// may still be needed. Without, it is lost to the others.
+    ///
+    /// # Errors
+    /// [`Apart`]: a rank is gone, and so this one has not waited for all. It has left.
+    pub fn leave(&self) -> Result<(), Apart> {
+        let met = self.clear();
+        if let Some(meeting) = self.0.meeting.borrow_mut().take() {
+            meeting.leave();
+        }
+        met
+    }
+
+    /// One turn of waiting.
+    fn pass(&self) {
+        let idle = self.0.idle.get();
+        self.0.idle.set(idle.wrapping_add(1));
+        if idle % ASKS == ASKS - 1 {
+            self.hear_of_the_gone();
+        }
+        if idle < LOOKS {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Own memory is accessed.
+    fn attend(&self) {
+        let accesses = self.0.accesses.get();
+        self.0.accesses.set(accesses.wrapping_add(1));
+        if accesses.is_multiple_of(ATTENDS) {
+            self.0.end.pump();
+        }
+    }
+
+    fn hear_of_the_gone(&self) {
+        // While this rank is at a meeting, the meeting tells.
+        let Ok(mut meeting) = self.0.meeting.try_borrow_mut() else {
+            return;
+        };
+        let Some(meeting) = meeting.as_mut() else {
+            return;
+        };
+        let mut known = self.0.lost.borrow_mut();
+        let lost = meeting.lost();
+        for rank in &lost[known.len().min(lost.len())..] {
+            self.0.end.lose(usize::from(*rank));
+            known.push(*rank);
+        }
+        // One that leaves while this rank does not has lost another, and answers no more.
+        let left = meeting.left();
+        for rank in &left[self.0.left.replace(left.len())..] {
+            self.0.end.lose(usize::from(*rank));
+        }
+    }
+
+    /// Does each kind of operation once, in own memory.
+    fn probe(&self) -> Result<(), OpenError> {
+        const PUT: u32 = 0;
+        const CELL: u32 = 8;
+        const COPY: u32 = 16;
+        let own = CoreId::new(self.0.rank);
+        let number = 0x0123_4567_89ab_cdef_u64;
+        let data = number.to_le_bytes();
+        let mut told = None;
+        let mut done = |work: Work<'_>, what: &str| self.probe_one(own, work, what, &mut told);
+        let immediate = Some(0x8765_4321);
+        let at = PUT;
+        let put = Work::Put {
+            at,
+            data: &data,
+            immediate,
+        };
+        done(put, "a write with an immediate")?;
+        let get = Work::Get {
+            at,
+            into: COPY,
+            len: 8,
+        };
+        done(get, "a read")?;
+        let mut cell = 0;
+        for amo in AMOS {
+            let found = done(Work::Amo { at: CELL, amo }, "an atomic operation")?;
+            if found != cell {
+                return Err(self.fails(&format!("{amo:?} found {found} and not {cell}")));
+            }
+            cell = amo.apply(cell);
+        }
+        let mut copy = [0; 8];
+        self.read(COPY, &mut copy);
+        if copy != data {
+            return Err(self.fails("a read brought other bytes than were written"));
+        }
+        let end = Instant::now() + PROBE;
+        while told.is_none() && Instant::now() < end {
+            if let Some(Event::Immediate { from, immediate }) = self.poll() {
+                told = Some((from, immediate));
+            }
+        }
+        if told != immediate.map(|immediate| (own, immediate)) {
+            return Err(self.fails(&format!("an immediate arrived as {told:?}")));
+        }
+        self.write(0, &[0; PROBED as usize]);
+        Ok(())
+    }
+
+    /// Does `work` to this rank, and returns its answer. Keeps what was told meanwhile.
+    fn probe_one(
+        &self,
+        own: CoreId,
+        work: Work<'_>,
+        what: &str,
+        told: &mut Option<(CoreId, u32)>,
+    ) -> Result<u64, OpenError> {
+        let end = Instant::now() + PROBE;
+        let mut begun = false;
+        while Instant::now() < end {
+            begun = begun || self.post(1, own, work).is_ok();
+            match self.poll() {
+                Some(Event::Done { value, .. }) => return Ok(value),
+                Some(Event::Failed { .. }) => return Err(self.fails(&format!("{what} failed"))),
+                Some(Event::Immediate { from, immediate }) => *told = Some((from, immediate)),
+                None => std::thread::yield_now(),
+            }
+        }
+        Err(self.fails(&format!("{what} was not done in {PROBE:?}")))
+    }
+
+    fn fails(&self, what: &str) -> OpenError {
+        let provider = self.abilities().provider;
+        let why = self
+            .failure()
+            .map_or(String::new(), |why| format!(" ({why})"));
+        OpenError(format!("provider {provider} does not work: {what}{why}"))
+    }
+
+    /// What a completion is to others. None for what makes no sense.
+    fn event(&self, completion: Completion) -> Option<Event> {
+        match completion {
+            Completion::Done { id, value } => Some(Event::Done { id, value }),
+            Completion::Failed { id } => Some(Event::Failed { id }),
+            Completion::Told(told) => {
+                let from = u16::try_from(told >> 32).ok();
+                let from = from.filter(|from| *from < self.0.ranks)?;
+                let immediate = told as u32;
+                Some(Event::Immediate {
+                    from: CoreId::new(from),
+                    immediate,
+                })
+            }
+        }
+    }
+}
+
+/// Each operation on cells, in an order in which each one's answer differs from the others'.
+const AMOS: [Amo; 9] = [
+    Amo::Read,
+    Amo::Add(u64::MAX),
+    Amo::Add(0x1234),
+    Amo::Or(0xff00_0000_0000_0000),
+    Amo::And(0xf000_0000_0000_1111),
+    Amo::Xor(0x0101),
+    Amo::CompareSwap {
+        expected: 1,
+        new: 2,
+    },
+    Amo::Swap(7),
+    Amo::CompareSwap {
+        expected: 7,
+        new: 9,
+    },
+];
+
+/// What the provider says that it cannot do, if anything.
+fn lacks(end: &End) -> Option<&'static str> {
+    if end.abilities().immediate_bytes < IMMEDIATE {
+        return Some("immediates of 8 bytes");
+    }
+    let all = AMOS.iter().all(|amo| end.does(*amo));
+    (!all).then_some("atomic operations on 8 bytes")
+}
+
+/// What peers need to know of an end.
+fn pack(card: &Card, memory: u32) -> Vec<u8> {
+    let mut bytes = memory.to_le_bytes().to_vec();
+    bytes.extend(card.key.to_le_bytes());
+    bytes.extend(card.base.to_le_bytes());
+    bytes.extend(&card.name);
+    bytes
+}
+
+fn unpack(bytes: &[u8], memory: u32) -> Option<Card> {
+    let rest = bytes.strip_prefix(&memory.to_le_bytes())?;
+    let (key, rest) = rest.split_first_chunk()?;
+    let (base, name) = rest.split_first_chunk()?;
+    Some(Card {
+        name: name.to_vec(),
+        key: u64::from_le_bytes(*key),
+        base: u64::from_le_bytes(*base),
+    })
+}
+
+impl Fabric for Network {
+    fn core(&self) -> CoreId {
+        CoreId::new(self.0.rank)
+    }
+
+    fn cores(&self) -> u16 {
+        self.0.ranks
+    }
+
+    fn memory_size(&self) -> u32 {
+        self.0.end.memory().len() - NOWHERE
+    }
+
+    fn read(&self, at: u32, into: &mut [u8]) {
+        self.attend();
+        self.0.end.memory().read(at, into);
+    }
+
+    fn write(&self, at: u32, from: &[u8]) {
+        self.attend();
+        self.0.end.memory().write(at, from);
+    }
+
+    fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull> {
+        let (end, to) = (&self.0.end, usize::from(to.get()));
+        if self
+            .0
+            .lost
+            .borrow()
+            .iter()
+            .any(|lost| usize::from(*lost) == to)
+        {
+            // Providers would try for ever to reach it.
+            end.fail(id);
+            return Ok(());
+        }
+        match work {
+            Work::Put {
+                at,
+                data,
+                immediate,
+            } => {
+                let from = u64::from(self.0.rank) << 32;
+                let told = immediate.map(|immediate| from | u64::from(immediate));
+                if data.is_empty() {
+                    end.put(id, to, self.memory_size(), &[0; NOWHERE as usize], told)
+                } else {
+                    end.put(id, to, at, data, told)
+                }
+            }
+            Work::Get { at, into, len } => end.get(id, to, at, into, len),
+            Work::Amo { at, amo } => end.change(id, to, at, amo),
+        }
+    }
+
+    fn poll(&self) -> Option<Event> {
+        while let Some(completion) = self.0.end.poll() {
+            if let Some(event) = self.event(completion) {
+                self.0.idle.set(0);
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn lost(&self) -> Option<CoreId> {
+        self.0.lost.borrow().first().copied().map(CoreId::new)
+    }
+
+    fn relax(&self, watched: &[Watched]) {
+        let changed = |watched: &Watched| {
+            let mut word = [0; 4];
+            self.read(watched.at, &mut word);
+            u32::from_le_bytes(word) != watched.seen
+        };
+        if !self.0.end.has_completions() && !watched.iter().any(changed) {
+            self.pass();
+        }
+    }
+
+    fn pause(&self) {
+        self.0.end.pump();
+        self.pass();
+    }
+
+    fn now(&self) -> u64 {
+        self.0.start.elapsed().as_nanos() as u64
+    }
+
+    fn ticks_per_second(&self) -> u64 {
+        1_000_000_000
+    }
+}

@@ -1,0 +1,344 @@
+//! The contract of `Fabric` over libfabric's `shm` and `tcp;ofi_rxm`, with threads for ranks.
+//!
+//! These tests need libfabric, and are ignored without being asked for:
+//! `cargo xtask fabric --headers` runs them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use flagpost_fabric::{Apart, Hub, Job, Network, OpenError, Options, Secret};
+use flagpost_hal::fabric::{Event, Fabric as _, Work};
+use flagpost_hal::{Amo, CoreId};
+
+const MEMORY: u32 = 4 << 20;
+
+fn options(provider: &str) -> Options {
+    Options {
+        provider: provider.to_owned(),
+        address: None,
+        memory: MEMORY,
+        helper: None,
+    }
+}
+
+/// Opens a network of `ranks` threads, runs `program` on each, and leaves in order.
+fn on(options: &Options, ranks: u16, program: impl Fn(&Network) + Sync) {
+    let secret = Secret::new().unwrap();
+    let hub = Hub::start(IpAddr::V4(Ipv4Addr::LOCALHOST), ranks, secret).unwrap();
+    let (hub, program) = (hub.address(), &program);
+    std::thread::scope(|scope| {
+        for rank in 0..ranks {
+            let job = Job {
+                rank,
+                ranks,
+                hub,
+                secret,
+            };
+            scope.spawn(move || {
+                let network = Network::open(&job, options).unwrap();
+                program(&network);
+                network.leave().unwrap();
+            });
+        }
+    });
+}
+
+fn on_each_provider(ranks: u16, program: impl Fn(&Network) + Sync) {
+    for provider in ["shm", "tcp"] {
+        on(&options(provider), ranks, &program);
+    }
+}
+
+fn next(network: &Network) -> CoreId {
+    CoreId::new((network.core().get() + 1) % network.cores())
+}
+
+/// Posts, as often as it takes.
+fn post(network: &Network, id: u32, to: CoreId, work: Work<'_>, events: &mut Vec<Event>) {
+    while network.post(id, to, work).is_err() {
+        events.extend(network.poll());
+    }
+}
+
+/// Waits for that many events.
+fn wait(network: &Network, count: usize, events: &mut Vec<Event>) {
+    while events.len() < count {
+        match network.poll() {
+            Some(event) => events.push(event),
+            None => network.relax(&[]),
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn data_of_any_size_are_in_place_when_their_immediate_arrives() {
+    on_each_provider(3, |network| {
+        let (me, to) = (network.core(), next(network));
+        let from = CoreId::new((me.get() + 2) % 3);
+        for size in [0, 1, 8, 255, 256, 257, 4096, 65_537, 2 << 20] {
+            let data = |rank: CoreId| -> Vec<u8> {
+                (0..size)
+                    .map(|at| at as u8 ^ rank.get() as u8 ^ 0x55)
+                    .collect()
+            };
+            let (at, immediate) = (5, Some(0x8000_0000 | size));
+            let mut events = Vec::new();
+            let put = Work::Put {
+                at,
+                data: &data(me),
+                immediate,
+            };
+            post(network, size, to, put, &mut events);
+            wait(network, 2, &mut events);
+            let told = Event::Immediate {
+                from,
+                immediate: 0x8000_0000 | size,
+            };
+            assert!(events.contains(&told), "{events:?}");
+            let done = |event: &Event| matches!(event, Event::Done { id, .. } if *id == size);
+            assert!(events.iter().any(done), "{events:?}");
+            let mut found = vec![0; size as usize];
+            network.read(at, &mut found);
+            assert_eq!(found, data(from), "{size} bytes");
+            network.meet().unwrap();
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn gets_bring_what_the_peer_has_stored() {
+    on_each_provider(2, |network| {
+        let size = 1 << 20;
+        let data = |rank: CoreId| vec![rank.get() as u8 + 1; size];
+        network.write(64, &data(network.core()));
+        network.meet().unwrap();
+        let (into, len) = (2 << 20, size as u32);
+        let mut events = Vec::new();
+        post(
+            network,
+            9,
+            next(network),
+            Work::Get { at: 64, into, len },
+            &mut events,
+        );
+        wait(network, 1, &mut events);
+        let mut found = vec![0; size];
+        network.read(into, &mut found);
+        assert_eq!(found, data(next(network)));
+    });
+}
+
+/// All ranks add to one cell, and a rank to its own by the network, too: no sum is lost.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn operations_on_a_cell_do_not_overlap() {
+    const TIMES: u64 = 500;
+    on_each_provider(3, |network| {
+        let first = CoreId::new(0);
+        let mut former = Vec::new();
+        for _ in 0..TIMES {
+            let mut events = Vec::new();
+            let add = Work::Amo {
+                at: 128,
+                amo: Amo::Add(1),
+            };
+            post(network, 1, first, add, &mut events);
+            wait(network, 1, &mut events);
+            match events[0] {
+                Event::Done { value, .. } => former.push(value),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(former.is_sorted_by(|a, b| a < b));
+        network.meet().unwrap();
+        let mut events = Vec::new();
+        let read = Work::Amo {
+            at: 128,
+            amo: Amo::Read,
+        };
+        post(network, 2, first, read, &mut events);
+        wait(network, 1, &mut events);
+        assert_eq!(
+            events,
+            [Event::Done {
+                id: 2,
+                value: 3 * TIMES
+            }]
+        );
+    });
+}
+
+/// More operations than there are slots, to a rank that takes nothing for a while: each is done
+/// once, and each immediate arrives.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn nothing_is_lost_while_the_target_sleeps() {
+    const COUNT: u32 = 2000;
+    on_each_provider(2, |network| {
+        if network.core().get() == 1 {
+            std::thread::sleep(Duration::from_millis(200));
+            let mut events = Vec::new();
+            wait(network, COUNT as usize, &mut events);
+            let mut told: Vec<u32> = { events.iter() }
+                .map(|event| match event {
+                    Event::Immediate { immediate, .. } => *immediate,
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            told.sort_unstable();
+            assert!(told.into_iter().eq(0..COUNT));
+            return;
+        }
+        let mut events = Vec::new();
+        for id in 0..COUNT {
+            let (at, data, immediate) = (id * 8, &[1; 8], Some(id));
+            let put = Work::Put {
+                at,
+                data,
+                immediate,
+            };
+            post(network, id, CoreId::new(1), put, &mut events);
+        }
+        wait(network, COUNT as usize, &mut events);
+        let mut done: Vec<u32> = { events.iter() }
+            .map(|event| match event {
+                Event::Done { id, .. } => *id,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        done.sort_unstable();
+        assert!(done.into_iter().eq(0..COUNT));
+    });
+}
+
+/// Rank 0 changes a cell of rank 1, and sets `done` when that is done; rank 1 runs `meanwhile`
+/// until then.
+fn changes_a_cell(options: &Options, meanwhile: impl Fn(&Network) + Sync) {
+    let done = AtomicBool::new(false);
+    on(options, 2, |network| {
+        network.meet().unwrap();
+        if network.core().get() == 1 {
+            let start = Instant::now();
+            while !done.load(Ordering::Acquire) {
+                meanwhile(network);
+                assert!(start.elapsed() < Duration::from_secs(30), "nothing happens");
+            }
+            return;
+        }
+        let mut events = Vec::new();
+        let amo = Amo::Add(7);
+        post(
+            network,
+            1,
+            CoreId::new(1),
+            Work::Amo { at: 64, amo },
+            &mut events,
+        );
+        wait(network, 1, &mut events);
+        assert_eq!(events, [Event::Done { id: 1, value: 0 }]);
+        done.store(true, Ordering::Release);
+    });
+}
+
+/// F8, as far as it is kept: with a helper, an operation is done while its target makes no call.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_helper_keeps_the_network_going_while_the_target_computes() {
+    for provider in ["shm", "tcp"] {
+        let options = Options {
+            helper: Some(Duration::from_micros(50)),
+            ..options(provider)
+        };
+        changes_a_cell(&options, |_| std::thread::yield_now());
+    }
+}
+
+/// A rank that only looks at its own memory keeps the network going, too.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_rank_that_polls_its_own_memory_keeps_the_network_going() {
+    for provider in ["shm", "tcp"] {
+        changes_a_cell(&options(provider), |network| network.read(64, &mut [0; 8]));
+    }
+}
+
+/// What is in flight to a rank that ends without leaving fails, and the rank is known to be lost.
+/// Over `tcp` only: an end of `shm` uses the memory of other ends in its process, and crashes when
+/// one of those is closed. Between processes that memory stays: `linux/tests/fabric.rs`.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn operations_to_a_rank_that_is_gone_fail() {
+    let secret = Secret::new().unwrap();
+    let hub = Hub::start(IpAddr::V4(Ipv4Addr::LOCALHOST), 2, secret).unwrap();
+    let [first, second] = [0, 1].map(|rank| Job {
+        rank,
+        ranks: 2,
+        hub: hub.address(),
+        secret,
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(move || drop(Network::open(&second, &options("tcp")).unwrap()));
+        scope.spawn(move || {
+            let network = Network::open(&first, &options("tcp")).unwrap();
+            let gone = CoreId::new(1);
+            let (mut id, mut failed) = (0, false);
+            while !failed || network.lost().is_none() {
+                id += 1;
+                let (at, data, immediate) = (0, &[1; 8], None);
+                // Refused again and again, once nothing ends any more.
+                let _ = network.post(
+                    id,
+                    gone,
+                    Work::Put {
+                        at,
+                        data,
+                        immediate,
+                    },
+                );
+                failed |= matches!(network.poll(), Some(Event::Failed { .. }));
+                network.relax(&[]);
+            }
+            assert_eq!(network.lost(), Some(gone));
+            assert_eq!(network.meet(), Err(Apart::Lost(1)));
+        });
+    });
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn what_cannot_be_opened_says_why_in_one_line() {
+    let secret = Secret::new().unwrap();
+    let hub = Hub::start(IpAddr::V4(Ipv4Addr::LOCALHOST), 1, secret).unwrap();
+    let job = Job {
+        rank: 0,
+        ranks: 1,
+        hub: hub.address(),
+        secret,
+    };
+    let why = |options: &Options| -> OpenError { Network::open(&job, options).unwrap_err() };
+    let odd = Options {
+        memory: 12,
+        ..options("shm")
+    };
+    assert!(why(&odd).to_string().contains("12 bytes of memory"));
+    let unknown = why(&options("carrier-pigeon")).to_string();
+    assert!(
+        unknown.contains("carrier-pigeon") && !unknown.contains('\n'),
+        "{unknown}"
+    );
+}
+
+/// Each rank alone is a network of one.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn abilities_are_told() {
+    on_each_provider(1, |network| {
+        let abilities = network.abilities();
+        assert!(abilities.immediate_bytes >= 8 && abilities.operations > 0);
+        println!("{abilities}");
+        network.clear().unwrap();
+    });
+}

@@ -1,0 +1,187 @@
+//! Jobs over libfabric's `tcp` and `shm`, started by `flagpost-run`.
+//!
+//! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. The
+//! other tests need libfabric: `cargo xtask fabric --headers` runs them.
+
+use std::process::{Command, ExitCode, Output, Stdio};
+
+use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
+use flagpost_linux::{Setup, fabric};
+
+const PART: &str = "FLAGPOST_TEST_PART";
+
+/// The rank that dies.
+const DIES: Rank = Rank::new(1);
+
+/// What a rank does in a job of a test. Not a test by itself.
+#[test]
+fn rank() {
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
+    let code = fabric::run(Setup::default(), |world| match &*part {
+        "ring" => ring(world),
+        "barrier" => survives(world, |_| world.barrier()),
+        "get" => survives(world, |target| {
+            let window = world.allocate::<u32>(1)?;
+            let lock = window.lock_shared(target)?;
+            let gone = loop {
+                if let Err(gone) = lock.get(target, 0, &mut [0]) {
+                    break gone;
+                }
+                die(world);
+            };
+            std::mem::forget(lock);
+            Err(gone)
+        }),
+        _ => panic!("no such part: {part}"),
+    });
+    // Not by way of the harness, which has statuses of its own.
+    let known = [0, 1, 2].into_iter();
+    let code = { known }.find(|known| ExitCode::from(*known) == code);
+    std::process::exit(code.map_or(99, i32::from));
+}
+
+/// Each rank puts to the next one, 100 times.
+fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(100)?;
+    for index in 0..100 {
+        let mut arrived = window.expect(index..index + 1, Tag(0))?;
+        arrived.start()?;
+        world.barrier()?;
+        window.put_notify(me.next(size), index, &[index as u64], Tag(0))?;
+        arrived.wait()?;
+        assert_eq!(window.local().get(index)?, index as u64);
+    }
+    println!("{me} is round");
+    Ok(())
+}
+
+/// The rank that dies does so, without a chance to tell anybody.
+fn die<L: Link>(world: &World<'_, L>) {
+    if world.rank() == DIES {
+        let own = rustix::process::getpid();
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+    }
+}
+
+/// Calls until a rank is lost, which is [`DIES`].
+fn survives<L: Link>(
+    world: &World<'_, L>,
+    call: impl Fn(Rank) -> Result<(), Error>,
+) -> Result<(), Error> {
+    world.barrier()?;
+    let gone = loop {
+        if let Err(gone) = call(DIES) {
+            break gone;
+        }
+        die(world);
+    };
+    assert_eq!(gone, Error::PeerLost(DIES));
+    println!("{} has lost {DIES}", world.rank());
+    Ok(())
+}
+
+/// A job of three ranks. What does not end is killed after 20 seconds.
+fn job(provider: &str, part: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command
+        .args(["--link", "fabric", "--provider", provider, "-n", "3"])
+        .args(["--grace", "20"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "rank", "--nocapture"])
+        .env(PART, part)
+        .stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn lines(output: &Output, what: &str) -> usize {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().filter(|line| line.contains(what)).count()
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn ranks_exchange_data() {
+    for provider in ["tcp", "shm"] {
+        let output = job(provider, "ring");
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(lines(&output, "is round"), 3);
+    }
+}
+
+/// A rank that dies ends the others' calls, those that wait for it and those that need its memory.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_rank_that_dies_ends_the_calls_of_the_others() {
+    for provider in ["tcp", "shm"] {
+        for part in ["barrier", "get"] {
+            let output = job(provider, part);
+            // Signal 9.
+            assert_eq!(
+                output.status.code(),
+                Some(137),
+                "{provider} {part} {output:?}"
+            );
+            assert_eq!(
+                lines(&output, "has lost rank 1"),
+                2,
+                "{provider} {part} {output:?}"
+            );
+        }
+    }
+}
+
+/// Each example checks its own result.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn the_examples_run_unchanged() {
+    let own = std::env::current_exe().unwrap();
+    let examples = own.ancestors().nth(2).unwrap().join("examples");
+    for name in ["hello-linux", "pingpong", "halo", "hashtable", "workqueue"] {
+        for provider in ["tcp", "shm"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+            command.args(["--link", "fabric", "--provider", provider, "-n", "2"]);
+            let output = command.arg(examples.join(name)).output().unwrap();
+            assert!(output.status.success(), "{name} {provider} {output:?}");
+            assert!(!output.stdout.is_empty(), "{name} {provider} says nothing");
+        }
+    }
+}
+
+/// A program for shared memory alone says so, in place of an exchange with nobody.
+#[test]
+fn a_program_for_shared_memory_refuses_a_network() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "shared", "--nocapture", "--include-ignored"]);
+    let rank = [("FLAGPOST_RANK", "0"), ("FLAGPOST_RANKS", "1")];
+    let output = command
+        .envs(rank)
+        .env("FLAGPOST_HUB", "127.0.0.1:1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("the job is over a network"), "{output:?}");
+}
+
+/// What that test starts.
+#[test]
+#[ignore = "started by another test"]
+fn shared() {
+    let code = flagpost_linux::run(|world| world.barrier());
+    assert_eq!(
+        code == ExitCode::SUCCESS,
+        std::env::var_os("FLAGPOST_HUB").is_none()
+    );
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn what_is_missing_is_said_in_one_line_per_rank() {
+    let output = job("carrier-pigeon", "ring");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("error: libfabric"), "{text}");
+    assert!(text.contains("no provider \"carrier-pigeon\""), "{text}");
+    assert_eq!(output.status.code(), Some(2));
+}

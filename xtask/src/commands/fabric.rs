@@ -1,0 +1,159 @@
+//! `cargo xtask fabric`: the conformance cases over a real network, libfabric's, with a process per
+//! rank on this host. And the tests of `hal/fabric` that need libfabric: its bindings compared with
+//! the installed headers, its contract with threads for ranks.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::linux::{PACKAGE, part};
+use crate::console::{Console, out};
+use crate::count::Count;
+use crate::hosts::Hosts;
+use crate::{children, explorer, paths, tools};
+
+/// The providers that were tried, as `flagpost-run --provider` knows them.
+const PROVIDERS: [&str; 2] = ["tcp", "shm"];
+
+/// Ranks of CI; and of the command, since some cases are for three.
+const CI_RANKS: [u16; 2] = [2, 4];
+const RANKS: [u16; 3] = [2, 3, 4];
+
+/// Run the conformance cases over a real network: libfabric's providers tcp and shm
+///
+/// Exit status: 0 if nothing failed; else 1; 2 for bad input. The last line is
+/// `N passed, N failed`.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// tcp, shm, or another provider of libfabric's that this host has [default: tcp and shm]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Ranks [default: 2, 3 and 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    ranks: Option<u16>,
+    /// Network namespaces that stand for hosts: ranks are dealt out to them in turn. Takes root,
+    /// and a provider other than shm, to which namespaces are one host [default: this host]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    hosts: Option<u8>,
+    /// Only cases whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+    /// Instead, compare the bindings with libfabric's headers, and run the other tests that need
+    /// libfabric
+    #[arg(long, conflicts_with_all = ["provider", "ranks", "filter", "hosts"])]
+    headers: bool,
+}
+
+/// Runs the command; `false` if anything failed.
+pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    let count = if arguments.headers {
+        headers(console)?
+    } else {
+        let provider = arguments.provider.as_deref();
+        let all = if arguments.hosts.is_some() {
+            &PROVIDERS[..1]
+        } else {
+            &PROVIDERS
+        };
+        let providers = provider.map_or(all.to_vec(), |provider| vec![provider]);
+        let ranks = arguments.ranks.map_or(RANKS.to_vec(), |ranks| vec![ranks]);
+        let hosts = arguments.hosts.map(Hosts::new).transpose()?;
+        cases(
+            console,
+            &providers,
+            &ranks,
+            hosts.as_ref(),
+            &arguments.filter,
+        )?
+    };
+    out(&count.line());
+    Ok(count.failed == 0)
+}
+
+/// What CI runs.
+pub(crate) fn ci(console: &Console) -> Result<Count> {
+    let mut count = headers(console)?;
+    count.add(cases(console, &PROVIDERS, &CI_RANKS, None, "")?);
+    Ok(count)
+}
+
+fn cases(
+    console: &Console,
+    providers: &[&str],
+    ranks: &[u16],
+    hosts: Option<&Hosts>,
+    filter: &str,
+) -> Result<Count> {
+    tools::libfabric(console)?;
+    let program = explorer::tests_program(console, PACKAGE)?;
+    let mut count = Count::default();
+    for provider in providers {
+        for ranks in ranks {
+            console.step(format!("fabric, {provider}, {ranks} ranks"));
+            let mut command = match hosts {
+                None => Command::new(&program),
+                Some(hosts) => {
+                    // The launcher is on the first.
+                    let mut command = Command::new("ip");
+                    command
+                        .args(["netns", "exec", &hosts.names()[0]])
+                        .arg(&program);
+                    command.args(["--hosts", &hosts.names().join(",")]);
+                    command.args(["--address", &hosts.address(0)]);
+                    command
+                }
+            };
+            command
+                .args(["--platform", "fabric", "--provider", provider])
+                .args(["--ranks", &ranks.to_string(), "--filter", filter])
+                .args(["--patience", "300"]);
+            let part = part(command)?;
+            let Count { passed, failed } = part.count;
+            let skipped = part.skipped.len();
+            console.clear();
+            let on = hosts.map_or(String::new(), |hosts| {
+                format!(" on {} namespaces", hosts.names().len())
+            });
+            out(&format!(
+                "fabric, {provider}, {ranks} ranks{on}: {passed} passed, {failed} failed, {skipped} skipped"
+            ));
+            if failed > 0 {
+                console.failure(&format!(
+                    "cargo xtask fabric --provider {provider} --ranks {ranks}"
+                ));
+            }
+            count.add(part.count);
+        }
+    }
+    Ok(count)
+}
+
+/// The tests that `cargo test` leaves out. Each has a network of its own, some with all its ranks
+/// in one process: one at a time.
+fn headers(console: &Console) -> Result<Count> {
+    tools::libfabric_headers(console)?;
+    let mut count = Count::default();
+    for tests in [
+        ["--package", "flagpost-fabric", "--lib"].as_slice(),
+        &["--package", "flagpost-fabric", "--test", "network"],
+        &[
+            "--package",
+            "flagpost-linux",
+            "--examples",
+            "--test",
+            "fabric",
+        ],
+    ] {
+        console.step(format!("cargo test {}", tests.join(" ")));
+        let mut command = Command::new(paths::cargo());
+        command
+            .args(["test", "--quiet", "--locked"])
+            .args(tests)
+            .args(["--", "--include-ignored", "--test-threads", "1"])
+            .current_dir(paths::root());
+        let status = children::status(&mut command).context("cannot run cargo")?;
+        count.add(Count::one(status.success()));
+    }
+    Ok(count)
+}
