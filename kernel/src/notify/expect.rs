@@ -198,8 +198,8 @@ impl<L: Link> Request<'_, L> {
     /// The same request for notifications from `source` only. Before it is started.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`]. [`Error::RequestActive`]: a request that is dropped while it is
-    /// started keeps its lines closed.
+    /// [`Error::NoSuchRank`]. [`Error::RequestActive`]: it was started, and is
+    /// [cancelled](Self::cancel).
     ///
     /// # Example
     /// ```
@@ -218,6 +218,7 @@ impl<L: Link> Request<'_, L> {
     /// ```
     pub fn from(mut self, source: impl Into<Source>) -> Result<Self, Error> {
         self.check_new()?;
+        self.left = self.expected;
         match source.into() {
             Source::Any => self.start |= ANY_SOURCE,
             Source::Rank(source) => {
@@ -237,8 +238,8 @@ impl<L: Link> Request<'_, L> {
     /// started.
     ///
     /// # Errors
-    /// [`Error::CountZero`]. [`Error::RequestActive`]: a request that is dropped while it is
-    /// started keeps its lines closed.
+    /// [`Error::CountZero`]. [`Error::RequestActive`]: it was started, and is
+    /// [cancelled](Self::cancel).
     ///
     /// # Example
     /// ```
@@ -265,8 +266,10 @@ impl<L: Link> Request<'_, L> {
         Ok(self)
     }
 
-    fn check_new(&self) -> Result<(), Error> {
+    /// One that is started ends: nobody would have it any more.
+    fn check_new(&mut self) -> Result<(), Error> {
         if self.is_started() {
+            self.cancel()?;
             return Err(Error::RequestActive);
         }
         Ok(())

@@ -55,7 +55,8 @@ pub(crate) struct Bells {
     turn: Cell<u16>,
     /// How many looks more the ring that was taken from last is worth, before its bell.
     warm: Cell<u8>,
-    /// It is looked at before the bells: they were looked at since it was taken from.
+    /// The ring that was taken from last is looked at before the bells: the bells were looked at
+    /// since it was taken from.
     early: Cell<bool>,
 }
 
@@ -141,10 +142,12 @@ impl Bells {
     /// The ring of `of` was taken as far as `ticket`.
     fn answer(&self, of: Rank, ticket: u32) {
         set(&self.answered, of, bell(ticket));
-        let rung = self.rung.get();
-        let all = get(&self.heard, of) == bell(ticket);
-        self.rung
-            .set(if all { rung & !bit(of) } else { rung | bit(of) });
+        // So many entries are left that it has rung for: none, if more was taken. (Of at most 128,
+        // one was taken.)
+        let left = get(&self.heard, of).wrapping_sub(bell(ticket));
+        let rung = self.rung.get() & !bit(of);
+        let rings = (1..128).contains(&left);
+        self.rung.set(if rings { rung | bit(of) } else { rung });
         self.warm.set(WARM);
     }
 }
@@ -196,11 +199,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     fn take_early(&self, rings: Region) -> Option<u32> {
         let left = self.bells.warm.get().checked_sub(1)?;
         self.bells.warm.set(left);
-        let source = self.sender.get();
-        let immediate = self.take_from(rings, source)?;
-        // The bells of others come next: its own, which is under way, is none to look at before.
+        let immediate = self.take_from(rings, self.sender.get())?;
+        // The bells of others come next.
         self.bells.early.set(false);
-        self.bells.rung.set(self.bells.rung.get() & !bit(source));
         Some(immediate)
     }
 
@@ -344,13 +345,24 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_was_taken_before_its_bell_rings_until_that_is_heard() {
+    fn a_ring_that_was_taken_before_its_bell_does_not_ring() {
         let (bells, of) = (Bells::new(), Rank::new(5));
         let next = |count: u32| FIRST.wrapping_add(count);
         let empty = u32::from_le_bytes([bell(FIRST); 4]);
-        bells.answer(of, next(1));
-        assert_eq!(bells.rung.get(), bit(of));
-        bells.hear(1, with(empty, of, bell(next(1))));
+        let hear = |count| bells.hear(1, with(empty, of, bell(next(count))));
+        bells.answer(of, next(2));
+        assert_eq!(
+            bells.rung.get(),
+            0,
+            "or the bells of others would have to wait"
+        );
+        hear(2);
         assert_eq!(bells.rung.get(), 0);
+        hear(4);
+        assert_eq!(bells.rung.get(), bit(of));
+        bells.answer(of, next(3));
+        assert_eq!(bells.rung.get(), bit(of), "one more");
+        bells.answer(of, next(5));
+        assert_eq!(bells.rung.get(), 0, "one more than was heard of");
     }
 }
