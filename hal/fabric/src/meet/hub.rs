@@ -16,6 +16,9 @@ use super::{GREETING, MOST, SECRET, Secret, VERSION, pack};
 const STRANGERS: usize = 64;
 const HEARD: Duration = Duration::from_secs(10);
 
+/// Bytes that a join frame may have as its contents.
+const JOIN: usize = GREETING.len() + 6 + SECRET;
+
 /// How soon the thread notices what it was told by others than ranks.
 const LOOK_MS: i64 = 50;
 
@@ -158,9 +161,11 @@ impl Thread {
             self.gather();
             self.tell_of_the_gone();
             for rank in 0..self.members.len() {
-                let wire = self.members[rank].wire.as_mut();
-                if wire.is_some_and(|wire| wire.flush().is_err()) {
-                    self.ends(rank);
+                if let Some(wire) = self.members[rank].wire.as_mut()
+                    && wire.flush().is_err()
+                {
+                    // It may have left before, and that is still to be heard.
+                    wire.close();
                 }
             }
         }
@@ -215,8 +220,8 @@ impl Thread {
         let mut index = 0;
         while index < self.strangers.len() {
             let stranger = &mut self.strangers[index];
-            let open = stranger.wire.fill();
-            let joins = match stranger.wire.next(GREETING.len() + 6 + SECRET) {
+            let open = stranger.wire.fill(JOIN);
+            let joins = match stranger.wire.next(JOIN) {
                 Ok(Some((Kind::Join, greeting))) => Some(rank_of(&greeting, self)),
                 Ok(None) if open.is_ok_and(|open| open) => {
                     (self.strangers[index].since.elapsed() > HEARD).then_some(None)
@@ -240,7 +245,7 @@ impl Thread {
         let Some(wire) = member.wire.as_mut() else {
             return;
         };
-        let open = wire.fill().is_ok_and(|open| open);
+        let open = wire.fill(MOST).is_ok_and(|open| open);
         loop {
             match wire.next(MOST) {
                 Ok(None) if open => return,

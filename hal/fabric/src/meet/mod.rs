@@ -26,10 +26,12 @@
 //!
 //! # What the secret is for
 //! Strangers that reach the hub's address cannot join a job, nor end it. The secret travels as it
-//! is: somebody who reads the network's traffic can read it, as they can read what ranks put.
+//! is: somebody who reads the network's traffic can read it, as they can read what ranks put. The
+//! network itself, which is opened after the meeting, does not ask for the secret.
 //!
 //! # Bounds
-//! A rank gives at most 64 KiB. The hub hears 64 strangers at a time, for 10 seconds each.
+//! A rank gives at most 64 KiB. The hub hears 64 strangers at a time, for 10 seconds each, and
+//! keeps no more of what one says than a join frame has.
 
 mod hub;
 mod wire;
@@ -243,9 +245,10 @@ impl Meeting {
         if self.broken.is_some() {
             return;
         }
-        let moved = self.wire.flush().and_then(|()| self.wire.fill());
+        let most = usize::from(self.ranks) * (MOST + 4);
+        let moved = self.wire.flush().and_then(|()| self.wire.fill(most));
         loop {
-            match self.wire.next(usize::from(self.ranks) * (MOST + 4)) {
+            match self.wire.next(most) {
                 Ok(Some((kind, contents))) => self.hear(kind, &contents),
                 Ok(None) => break,
                 Err(why) => self.broken = Some(why.to_string()),

@@ -102,7 +102,10 @@ fn is_sent_away(hub: &Hub, bytes: &[u8]) -> bool {
     stream
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
-    matches!(stream.read(&mut [0]), Ok(0) | Err(_))
+    match stream.read(&mut [0]) {
+        Ok(count) => count == 0,
+        Err(why) => why.kind() == io::ErrorKind::ConnectionReset,
+    }
 }
 
 #[test]
@@ -146,6 +149,47 @@ fn strangers_are_sent_away_and_the_job_goes_on() {
     let all = vec![b"a".to_vec(), b"b".to_vec()];
     assert_eq!(first.gather(b"a", || ()), Ok(all.clone()));
     assert_eq!(other.join().unwrap(), Ok(all));
+}
+
+/// Their connections end with something unread, and the hub's next words to them fail.
+#[test]
+fn ranks_that_leave_all_at_once_have_left() {
+    const RANKS: u16 = 100;
+    for _ in 0..10 {
+        let (hub, secret) = hub(RANKS);
+        let meetings: Vec<_> = { 0..RANKS }
+            .map(|rank| join(&hub, rank, RANKS, secret))
+            .collect();
+        soon(|| (0..RANKS).all(|rank| hub.presence(rank) == Presence::Here));
+        std::thread::scope(|scope| {
+            for meeting in meetings {
+                scope.spawn(|| meeting.leave());
+            }
+        });
+        soon(|| (0..RANKS).all(|rank| hub.presence(rank) == Presence::Left));
+    }
+}
+
+#[test]
+fn no_more_is_read_ahead_than_a_frame_may_have() {
+    const MOST: usize = 1000;
+    let listener = std::net::TcpListener::bind((LOCAL, 0)).unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut from = Wire::new(stream).unwrap();
+    let mut to = Wire::new(listener.accept().unwrap().0).unwrap();
+    let contents = vec![7; MOST];
+    (0..10).for_each(|_| from.push(Kind::Gather, &contents));
+    from.flush_all(PATIENCE).unwrap();
+    for _ in 0..10 {
+        let frame = loop {
+            assert!(to.fill(MOST).unwrap());
+            if let Some(frame) = to.next(MOST).unwrap() {
+                break frame;
+            }
+        };
+        assert_eq!(frame, (Kind::Gather, contents.clone()));
+        assert_eq!(to.next(MOST).unwrap(), None, "the next one is not read yet");
+    }
 }
 
 #[test]

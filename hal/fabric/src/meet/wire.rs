@@ -1,7 +1,7 @@
 //! Frames over a connection, without waiting.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Bytes before a frame's contents.
@@ -92,18 +92,28 @@ impl Wire {
         }
     }
 
-    /// Reads what has come; false if nothing comes any more.
-    pub(super) fn fill(&mut self) -> io::Result<bool> {
+    /// Nothing goes any more. What has come can still be read, and the end after it.
+    pub(super) fn close(&mut self) {
+        self.to_go.clear();
+        // If the other side has closed the connection, there is nothing to do.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Reads what has come, until there is a frame with `most` bytes of contents; false if nothing
+    /// comes any more. Who takes all frames after each call keeps no more than that.
+    pub(super) fn fill(&mut self, most: usize) -> io::Result<bool> {
         let mut bytes = [0; 4096];
-        loop {
-            match self.stream.read(&mut bytes) {
+        while self.come.len() < HEAD + most {
+            let room = bytes.len().min(HEAD + most - self.come.len());
+            match self.stream.read(&mut bytes[..room]) {
                 Ok(0) => return Ok(false),
                 Ok(count) => self.come.extend(&bytes[..count]),
-                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(why) if why.kind() == ErrorKind::WouldBlock => break,
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
                 Err(why) => return Err(why),
             }
         }
+        Ok(true)
     }
 
     /// The next whole frame, if it has come. `most` is how many bytes its contents may have.
