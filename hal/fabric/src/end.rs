@@ -535,7 +535,7 @@ impl End {
             start
         } else {
             staged.extend_from_slice(data);
-            let start = NonNull::from(&mut staged[0]);
+            let start = NonNull::from(staged.as_mut_slice()).cast::<u8>();
             if self.slots_region.is_some() {
                 let key = STAGED_KEY + number as u64;
                 let (result, region) = register(&self.domain, start, data.len(), FI_WRITE, key);
