@@ -34,6 +34,15 @@ fn rank() {
             std::mem::forget(lock);
             Err(gone)
         }),
+        "test" => survives(world, |_| {
+            let window = world.allocate::<u32>(1)?;
+            let mut arrived = window.expect(0..1, Tag(0))?;
+            arrived.start()?;
+            while arrived.test()?.is_none() {
+                die(world);
+            }
+            unreachable!("nobody puts")
+        }),
         _ => panic!("no such part: {part}"),
     });
     // Not by way of the harness, which has statuses of its own.
@@ -111,12 +120,13 @@ fn ranks_exchange_data() {
     }
 }
 
-/// A rank that dies ends the others' calls, those that wait for it and those that need its memory.
+/// A rank that dies ends the others' calls: those that wait for it, those that need its memory, and
+/// those that poll.
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn a_rank_that_dies_ends_the_calls_of_the_others() {
     for provider in ["tcp", "shm"] {
-        for part in ["barrier", "get"] {
+        for part in ["barrier", "get", "test"] {
             let output = job(provider, part);
             // Signal 9.
             assert_eq!(

@@ -21,8 +21,8 @@ const LOOKS: u32 = 64;
 /// stores there, by calls that do nothing else.
 const ATTENDS: u32 = 16;
 
-/// Of how many turns of waiting one asks for lost ranks.
-const ASKS: u32 = 256;
+/// Of how many turns of waiting, and questions for lost ranks, one asks the hub's connection.
+const ASKS: u32 = 64;
 
 /// How long a network may take to show that it works.
 const PROBE: Duration = Duration::from_secs(20);
@@ -90,6 +90,8 @@ struct Inner {
     left: Cell<usize>,
     /// Turns of waiting in which nothing came.
     idle: Cell<u32>,
+    /// Times that lost ranks were asked for.
+    asked: Cell<u32>,
     /// Accesses to own memory.
     accesses: Cell<u32>,
 }
@@ -145,6 +147,7 @@ impl Network {
             lost: RefCell::new(Vec::new()),
             left: Cell::new(0),
             idle: Cell::new(0),
+            asked: Cell::new(0),
             accesses: Cell::new(0),
         };
         let network = Self(Rc::new(inner));
@@ -215,13 +218,21 @@ impl Network {
     fn pass(&self) {
         let idle = self.0.idle.get();
         self.0.idle.set(idle.wrapping_add(1));
-        if idle % ASKS == ASKS - 1 {
-            self.hear_of_the_gone();
-        }
+        self.ask();
         if idle < LOOKS {
             std::hint::spin_loop();
         } else {
             std::thread::yield_now();
+        }
+    }
+
+    /// Asks the hub's connection for lost ranks, at some calls. Whatever else happens: a rank may
+    /// poll without waiting, or wait while others talk to it.
+    fn ask(&self) {
+        let asked = self.0.asked.get();
+        self.0.asked.set(asked.wrapping_add(1));
+        if asked % ASKS == ASKS - 1 {
+            self.hear_of_the_gone();
         }
     }
 
@@ -252,6 +263,15 @@ impl Network {
         let left = meeting.left();
         for rank in &left[self.0.left.replace(left.len())..] {
             self.0.end.lose(usize::from(*rank));
+        }
+        // Without a hub nobody tells who is lost: all others may be.
+        if meeting.is_broken() {
+            for rank in (0..self.0.ranks).filter(|rank| *rank != self.0.rank) {
+                if !known.contains(&rank) {
+                    self.0.end.lose(usize::from(rank));
+                    known.push(rank);
+                }
+            }
         }
     }
 
@@ -467,6 +487,7 @@ impl Fabric for Network {
     }
 
     fn lost(&self) -> Option<CoreId> {
+        self.ask();
         self.0.lost.borrow().first().copied().map(CoreId::new)
     }
 

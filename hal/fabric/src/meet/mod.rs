@@ -233,6 +233,11 @@ impl Meeting {
         &self.left
     }
 
+    /// Whether the hub is gone, as far as is known: nothing more is heard of ranks.
+    pub fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
     /// Tells the hub that this rank ends in order.
     pub fn leave(mut self) {
         self.wire.push(Kind::Leave, &[]);
