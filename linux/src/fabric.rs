@@ -25,6 +25,7 @@ use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,9 @@ pub(crate) const HUB: &str = "FLAGPOST_HUB";
 const SECRET: &str = "FLAGPOST_SECRET";
 const PROVIDER: &str = "FLAGPOST_PROVIDER";
 const HELPER: &str = "FLAGPOST_HELPER";
+
+/// libfabric's name of its network within one host.
+const SHM: &str = "shm";
 
 /// The link of ranks on a network.
 pub type FabricLink = Networked<Network>;
@@ -130,20 +134,25 @@ pub fn launch(
         grace: job.grace,
     };
     let ended = launch::start(starting, keeper, command, describe, seen, signals)?;
-    ended.iter().for_each(|ended| sweep(ended.pid));
+    if job.provider == SHM {
+        let badly = ended.iter().filter(|ended| !ended.is_well());
+        badly.for_each(|ended| sweep(ended.pid));
+    }
     Ok(ended)
 }
 
 /// Removes what an end of libfabric's `shm` has left in shared memory if its process, `pid`, was
-/// killed: files whose names begin with the process's number.
+/// killed: this user's files whose names begin with the process's number.
 fn sweep(pid: u32) {
     let named = format!("{pid}:");
+    let user = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir("/dev/shm")
         .into_iter()
         .flatten()
         .flatten()
     {
-        if entry.file_name().to_string_lossy().starts_with(&named) {
+        let is_ours = || entry.metadata().is_ok_and(|file| file.uid() == user);
+        if entry.file_name().to_string_lossy().starts_with(&named) && is_ours() {
             // Somebody else may have done so.
             let _ = std::fs::remove_file(entry.path());
         }
