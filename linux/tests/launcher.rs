@@ -307,6 +307,34 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
             &["-n", "2", "/nonexistent/program"],
             "cannot start /nonexistent",
         ),
+        (
+            &["-n", "2", "--provider", "shm", "true"],
+            "are for --link fabric",
+        ),
+        (
+            &["-n", "2", "--address", "127.0.0.1", "true"],
+            "are for --link fabric",
+        ),
+        (
+            &["-n", "2", "--helper", "50", "true"],
+            "are for --link fabric",
+        ),
+        (
+            &[
+                "-n",
+                "2",
+                "--link",
+                "fabric",
+                "--address",
+                "0.0.0.0",
+                "true",
+            ],
+            "one address of this host",
+        ),
+        (
+            &["-n", "2", "--link", "fabric", "--address", "::", "true"],
+            "one address of this host",
+        ),
         (&["true"], "--ranks <N>"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));

@@ -48,16 +48,16 @@ struct Arguments {
     /// has memory of its own
     #[arg(long, value_parser = ["shm", fabric::NAME], default_value = "shm")]
     link: String,
-    /// The network: tcp, shm, or another provider's name as libfabric has it
-    #[arg(long, value_name = "NAME", default_value = "tcp")]
-    provider: String,
-    /// The address of this host at which the ranks of a network meet
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    address: IpAddr,
+    /// The network: tcp, shm, or another provider's name as libfabric has it [default: tcp]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The address of this host at which the ranks of a network meet [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<IpAddr>,
     /// A thread of each rank keeps the network going while the rank computes, and rests this long
-    /// between two looks; 0 for no such thread
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_PAUSE))]
-    helper: u64,
+    /// between two looks; 0 for no such thread [default: 0]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(..=MOST_PAUSE))]
+    helper: Option<u64>,
     /// How long ranks may take to end after one of them died, or after a signal
     #[arg(long, value_name = "SECONDS", default_value_t = launch::GRACE.as_secs(), value_parser = clap::value_parser!(u64).range(..=MOST_GRACE))]
     grace: u64,
@@ -103,6 +103,16 @@ fn main() -> ExitCode {
     {
         return wrong("--mode and --mem-in are for --link shm");
     }
+    let network = arguments.provider.is_some() || arguments.helper.is_some();
+    if arguments.link != fabric::NAME && (network || arguments.address.is_some()) {
+        return wrong("--provider, --address and --helper are for --link fabric");
+    }
+    if arguments
+        .address
+        .is_some_and(|address| address.is_unspecified())
+    {
+        return wrong("--address takes one address of this host, at which the ranks reach it");
+    }
     let Some((program, rest)) = arguments.program.split_first() else {
         return wrong("no program is named");
     };
@@ -136,11 +146,11 @@ fn main() -> ExitCode {
     };
     let signals = signals.as_ref().map(UnixStream::as_fd);
     let launched = if arguments.link == fabric::NAME {
-        let pause = Duration::from_micros(arguments.helper);
+        let pause = Duration::from_micros(arguments.helper.unwrap_or(0));
         let job = fabric::Job {
             shape,
-            provider: arguments.provider,
-            address: arguments.address,
+            provider: arguments.provider.unwrap_or_else(|| "tcp".to_owned()),
+            address: arguments.address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
             helper: (!pause.is_zero()).then_some(pause),
             bind: arguments.bind,
             grace,
