@@ -4,6 +4,8 @@
 //! A count has all that the function executes: the call into it, the library's, and its own few to
 //! say whether that went well.
 
+use std::sync::Barrier;
+
 use anyhow::{Result, anyhow};
 use flagpost::epoch::{
     Lock,
@@ -133,18 +135,25 @@ fn count_lock(window: &Window<'_, u64, HostLink>, to: Rank) -> bool {
 
 /// Runs all subjects: rank 0 calls, rank 1 does what belongs to it.
 pub(crate) fn run() -> Result<bool> {
+    // A barrier of the world takes notifications while it waits: a test finds them in its queue
+    // then. Here it shall find them where they arrive.
+    let meet = Barrier::new(2);
     let done = flagpost_linux::threads(2, |world| {
         let window = world.allocate::<u64>(8)?;
         match world.rank().get() {
-            0 => caller(world, &window),
-            _ => peer(world, &window),
+            0 => caller(world, &window, &meet),
+            _ => peer(world, &window, &meet),
         }
     });
     let went_well = done.map_err(|why| anyhow!("the subjects failed: {why}"))?;
     Ok(went_well.into_iter().all(|well| well))
 }
 
-fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Result<bool, Error> {
+fn caller(
+    world: &World<'_, HostLink>,
+    window: &Window<'_, u64, HostLink>,
+    meet: &Barrier,
+) -> Result<bool, Error> {
     let to = Rank::new(1);
     let mut well = true;
     let lock = window.lock_shared(to)?;
@@ -158,9 +167,9 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
         // There and back.
         well &= count_put_notify(window, to, value);
         well &= count_request_start(&mut request);
-        world.barrier()?;
+        meet.wait();
         well &= count_test(&mut request);
-        world.barrier()?;
+        meet.wait();
     }
     for value in 0..CALLS {
         well &= count_put_notify_more(window, to, value);
@@ -173,8 +182,8 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
     well &= matches!(request.test(), Ok(Some(_)));
     for _ in 0..CALLS {
         request.start()?;
-        world.barrier()?;
-        world.barrier()?;
+        meet.wait();
+        meet.wait();
         well &= count_test_more(&mut request);
     }
     let only = [to];
@@ -190,15 +199,19 @@ fn caller(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Re
     Ok(well)
 }
 
-fn peer(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Result<bool, Error> {
+fn peer(
+    world: &World<'_, HostLink>,
+    window: &Window<'_, u64, HostLink>,
+    meet: &Barrier,
+) -> Result<bool, Error> {
     let from = Rank::new(0);
     let mut request = window.expect(0..1, TAG)?.from(from)?;
     for value in 0..CALLS {
         request.start()?;
         request.wait()?;
         window.put_notify(from, 0, &[value], TAG)?;
-        world.barrier()?;
-        world.barrier()?;
+        meet.wait();
+        meet.wait();
     }
     for _ in 0..CALLS {
         request.start()?;
@@ -208,9 +221,9 @@ fn peer(world: &World<'_, HostLink>, window: &Window<'_, u64, HostLink>) -> Resu
     window.put_notify(from, 0, &[0], TAG)?;
     world.barrier()?;
     for value in 0..CALLS {
-        world.barrier()?;
+        meet.wait();
         window.put_notify(from, 0, &[value], TAG)?;
-        world.barrier()?;
+        meet.wait();
     }
     let only = [from];
     let origins = world.group(&only)?;

@@ -216,8 +216,12 @@ impl<L: Link> Request<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn from(mut self, source: impl Into<Source>) -> Result<Self, Error> {
-        self.check_new()?;
+        if self.is_started() {
+            called!(self.world);
+            return Err(self.end_for(Error::RequestActive));
+        }
         self.left = self.expected;
         match source.into() {
             Source::Any => self.start |= ANY_SOURCE,
@@ -257,8 +261,12 @@ impl<L: Link> Request<'_, L> {
     /// # Ok(())
     /// # });
     /// ```
+    #[track_caller]
     pub fn times(mut self, count: u16) -> Result<Self, Error> {
-        self.check_new()?;
+        if self.is_started() {
+            called!(self.world);
+            return Err(self.end_for(Error::RequestActive));
+        }
         if count == 0 {
             return Err(Error::CountZero);
         }
@@ -266,13 +274,10 @@ impl<L: Link> Request<'_, L> {
         Ok(self)
     }
 
-    /// One that is started ends: nobody would have it any more.
-    fn check_new(&mut self) -> Result<(), Error> {
-        if self.is_started() {
-            self.cancel()?;
-            return Err(Error::RequestActive);
-        }
-        Ok(())
+    /// Ends a started request that nobody would have any more, and gives `error`.
+    #[track_caller]
+    fn end_for(&mut self, error: Error) -> Error {
+        self.cancel().err().unwrap_or(error)
     }
 
     /// The oldest notification that it would match, which stays where it is.
