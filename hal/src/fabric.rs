@@ -1,8 +1,8 @@
 //! What a network with remote memory access must offer.
 //!
 //! A core posts operations on the registered memory of others, and polls for events: an operation
-//! of its own is done or has failed, or a peer has sent an immediate. Nothing blocks and nothing is
-//! ordered; what there is, the contract of [`Fabric`] says.
+//! of its own is done or has failed, or a peer has sent an immediate. Nothing blocks. Nothing is
+//! ordered, unless the fabric says that it orders puts. The contract of [`Fabric`] says the rest.
 
 use core::panic::Location;
 
@@ -25,6 +25,11 @@ use crate::{Amo, CoreId};
 /// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own
 ///   events only. A fabric of which that is not true says so; it works, at the least, while the
 ///   target polls, waits or accesses its own memory through this trait.
+/// * F9. Where the fabric [orders puts](Self::orders_puts), puts of one core to one target are in
+///   place in the order in which they were posted; and an immediate arrives after the data and the
+///   immediates of all puts that were posted before it to the same target. A put that is not
+///   [confirmed](Work::Put::confirmed) is done as soon as its data have left: its event says
+///   nothing of the target. Gets and changes of cells are not ordered, with puts neither.
 pub trait Fabric {
     /// Whether [`called`](Self::called) does anything.
     const LISTENS: bool = false;
@@ -37,6 +42,11 @@ pub trait Fabric {
 
     /// Bytes of registered memory; the same on all cores.
     fn memory_size(&self) -> u32;
+
+    /// Whether puts to one target take effect in order (F9). The same on all cores, at all times.
+    fn orders_puts(&self) -> bool {
+        false
+    }
 
     /// Loads from own registered memory what the network has stored there.
     fn read(&self, at: u32, into: &mut [u8]);
@@ -66,6 +76,14 @@ pub trait Fabric {
         None
     }
 
+    /// Whether `core` has ended its program in order; if none is named, whether any has. The events
+    /// of what it has sent come before. Its memory may still be there. The default is for fabrics
+    /// on which nobody learns of an end.
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        let _ = core;
+        false
+    }
+
     /// Gives time to others. Returns when there is an event, or when one of `watched` differs, or
     /// for no reason.
     fn relax(&self, watched: &[Watched]);
@@ -91,6 +109,10 @@ pub enum Work<'a> {
         data: &'a [u8],
         /// 32 bits for the target.
         immediate: Option<u32>,
+        /// The event comes when this put, and all that were posted before it to the same target,
+        /// are in place there. Else it may come as soon as the data have left. Where puts are not
+        /// ordered, each put is confirmed, and only for itself.
+        confirmed: bool,
     },
     /// Loads.
     Get {

@@ -291,6 +291,7 @@ impl Network {
             at,
             data: &data,
             immediate,
+            confirmed: true,
         };
         done(put, "a write with an immediate")?;
         let get = Work::Get {
@@ -462,6 +463,8 @@ impl Fabric for Network {
                 at,
                 data,
                 immediate,
+                // All are.
+                confirmed: _,
             } => {
                 let from = u64::from(self.0.rank) << 32;
                 let told = immediate.map(|immediate| from | u64::from(immediate));

@@ -89,6 +89,7 @@ fn data_of_any_size_are_in_place_when_their_immediate_arrives() {
                 at,
                 data: &data(me),
                 immediate,
+                confirmed: true,
             };
             post(network, size, to, put, &mut events);
             wait(network, 2, &mut events);
@@ -199,6 +200,7 @@ fn nothing_is_lost_while_the_target_sleeps() {
                 at,
                 data,
                 immediate,
+                confirmed: true,
             };
             post(network, id, CoreId::new(1), put, &mut events);
         }
@@ -290,6 +292,7 @@ fn operations_to_a_rank_that_is_gone_fail() {
                 at,
                 data,
                 immediate,
+                confirmed: true,
             };
             // A connection is there from here on.
             post(&network, 0, gone, put(), &mut events);

@@ -127,6 +127,7 @@ impl Fabric for Nic {
                 at,
                 data,
                 immediate,
+                confirmed: _,
             } => {
                 for chunk in data.chunks(CHUNK) {
                     self.core.bring(padded(chunk));

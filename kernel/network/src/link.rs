@@ -3,6 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};
 
+use flagpost_hal::CoreId;
 use flagpost_hal::fabric::{Fabric, Work};
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
@@ -286,6 +287,7 @@ impl<F: Fabric> Access for Networked<F> {
                 at,
                 data,
                 immediate,
+                confirmed: true,
             };
             self.begin(to, work, Purpose::Place)?;
         }
@@ -439,6 +441,7 @@ impl<F: Fabric> Telling for Networked<F> {
             at,
             data,
             immediate,
+            confirmed: true,
         };
         self.begin(to, work, Purpose::Place)?;
         count(&peer.sent, 1);
@@ -459,6 +462,7 @@ impl<F: Fabric> Telling for Networked<F> {
             at: 0,
             data: &[],
             immediate: Some(Said::Signal(slot.0).pack()),
+            confirmed: true,
         };
         self.begin(to, work, Purpose::Place)?;
         Ok(())
@@ -523,13 +527,11 @@ impl<F: Fabric> Waiting for Networked<F> {
     }
 
     fn gone(&self, rank: Option<Rank>) -> Option<Gone> {
-        match rank {
-            None => self
-                .fabric
-                .lost()
-                .map(|core| Gone::Lost(Rank::new(core.get()))),
-            Some(_) => None,
+        if let (None, Some(core)) = (rank, self.fabric.lost()) {
+            return Some(Gone::Lost(Rank::new(core.get())));
         }
+        let core = rank.map(|rank| CoreId::new(rank.get()));
+        self.fabric.has_left(core).then_some(Gone::Left)
     }
 
     fn now(&self) -> Time {

@@ -69,6 +69,7 @@ impl<F: Fabric> Networked<F> {
             at: 0,
             data: &[],
             immediate: Some(Said::Credits(taken).pack()),
+            confirmed: true,
         };
         // CREDIT: it may wait for it; if the network refuses, whatever looks next tries again.
         let told = point!(

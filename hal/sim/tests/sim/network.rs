@@ -32,6 +32,7 @@ fn put(at: u32, data: &[u8], immediate: Option<u32>) -> Work<'_> {
         at,
         data,
         immediate,
+        confirmed: true,
     }
 }
 
@@ -40,6 +41,7 @@ const fn tell(immediate: u32) -> Work<'static> {
         at: 0,
         data: &[],
         immediate: Some(immediate),
+        confirmed: true,
     }
 }
 
