@@ -28,8 +28,8 @@ use crate::{Amo, CoreId};
 /// * F9. Where the fabric [orders puts](Self::orders_puts), puts of one core to one target are in
 ///   place in the order in which they were posted; and an immediate arrives after the data and the
 ///   immediates of all puts that were posted before it to the same target. A put that is not
-///   [confirmed](Work::Put::confirmed) is done as soon as its data have left: its event says
-///   nothing of the target. Gets and changes of cells are not ordered, with puts neither.
+///   [confirmed](Work::Put::confirmed) has no event; a later confirmed put tells of it. Gets and
+///   changes of cells are not ordered, with puts neither.
 pub trait Fabric {
     /// Whether [`called`](Self::called) does anything.
     const LISTENS: bool = false;
@@ -54,11 +54,11 @@ pub trait Fabric {
     /// Stores to own registered memory, before anything that is posted later.
     fn write(&self, at: u32, from: &[u8]);
 
-    /// Begins `work` at `to`, which is another core unless the work is on a cell. Its event will
-    /// bear `id`. Places are offsets in registered memory, and inside of it; data are copied.
+    /// Begins `work` at `to`, which is another core unless the work is on a cell. Its event, if it
+    /// has one, will bear `id`. Places are offsets in registered memory, and inside of it; data are copied.
     ///
     /// # Errors
-    /// [`SendQueueFull`]: again when an operation is done.
+    /// [`SendQueueFull`]: again after the next event, or after [`relax`](Self::relax).
     fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull>;
 
     /// The oldest event that was not taken yet.
@@ -109,9 +109,9 @@ pub enum Work<'a> {
         data: &'a [u8],
         /// 32 bits for the target.
         immediate: Option<u32>,
-        /// The event comes when this put, and all that were posted before it to the same target,
-        /// are in place there. Else it may come as soon as the data have left. Where puts are not
-        /// ordered, each put is confirmed, and only for itself.
+        /// Whether an event comes, when this put and all that were posted before it to the same
+        /// target are in place there. Only where puts are ordered a put may be without; where they
+        /// are not, an event tells of its own put only.
         confirmed: bool,
     },
     /// Loads.

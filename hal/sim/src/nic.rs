@@ -7,6 +7,9 @@
 //!
 //! # What is modelled (`machine/network/mod.rs`)
 //! * Put: a part per line. Each part is placed any time later, in any order with all others.
+//!   On an [ordered](crate::Wire::ordered) network the parts wait until all earlier puts to the
+//!   same target have arrived, immediates included. A put that is not confirmed has no event, and
+//!   takes no place in the send queue.
 //! * Get: a part per line. Each is loaded any time later, and stored at the origin any time after.
 //! * Operation on a cell: done any time later. Its answer arrives any time after.
 //! * Immediate: it arrives any time after the data of its own operation, before or after those of
@@ -92,6 +95,10 @@ impl Fabric for Nic {
         self.core.memory_size()
     }
 
+    fn orders_puts(&self) -> bool {
+        self.core.shape().orders_puts
+    }
+
     /// None while the run goes on, see [`SimCore`]: operations fail.
     #[inline(always)]
     fn called(&self, place: &'static Location<'static>) {
@@ -127,14 +134,17 @@ impl Fabric for Nic {
                 at,
                 data,
                 immediate,
-                confirmed: _,
+                confirmed,
             } => {
                 for chunk in data.chunks(CHUNK) {
                     self.core.bring(padded(chunk));
                     let len = chunk.len() as u8;
                     self.core.ask(Access::Network(Request::Stage { len }));
                 }
-                (PostKind::Put, at, data.len() as u32, Wanted::put(immediate))
+                {
+                    let wanted = Wanted::put(immediate, confirmed);
+                    (PostKind::Put, at, data.len() as u32, wanted)
+                }
             }
             Work::Get { at, into, len } => (PostKind::Get, at, len, Wanted::get(into, len)),
             Work::Amo { at, amo } => (PostKind::Amo, at, 8, Wanted::amo(amo)),
@@ -193,9 +203,10 @@ fn padded(from: &[u8]) -> Bytes {
 }
 
 impl Wanted {
-    fn put(immediate: Option<u32>) -> Self {
+    fn put(immediate: Option<u32>, confirmed: bool) -> Self {
         Self {
             immediate,
+            confirmed,
             ..Self::default()
         }
     }

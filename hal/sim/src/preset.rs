@@ -29,7 +29,7 @@
 //!   looks at anything through a cache there. The order is as weak as Arm allows.
 //!
 //! `network` is no chip at all: hosts that reach each other by operations of their network, in any
-//! order (`nic.rs`).
+//! order (`nic.rs`). `network-ordered` is the same, but puts to one target take effect in order.
 //!
 //! With `scc-wb` and `scc-wt` the machine is the SCC port over the simulated chip
 //! ([`Preset::mapping`]); with all others, the simulated chip itself. The profiles are an SCC with
@@ -72,11 +72,13 @@ pub enum Preset {
     /// `network`: no chip, but a simulated network of hosts with remote memory access
     /// (docs/hardware.md F1).
     Network,
+    /// `network-ordered`: the same, and puts to one target take effect in order.
+    NetworkOrdered,
 }
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::SccWb,
         Self::SccWt,
         Self::SccNormal,
@@ -87,6 +89,7 @@ impl Preset {
         Self::ArmM7,
         Self::Coherent,
         Self::Network,
+        Self::NetworkOrdered,
     ];
 
     const fn name(self) -> &'static str {
@@ -101,6 +104,7 @@ impl Preset {
             Self::ArmM7 => "arm-m7",
             Self::Coherent => "coherent",
             Self::Network => "network",
+            Self::NetworkOrdered => "network-ordered",
         }
     }
 
@@ -205,8 +209,11 @@ impl Preset {
                 profile: Profile::Weak,
                 ..chip
             },
-            Self::Network => Config {
-                network: Some(Wire::default()),
+            Self::Network | Self::NetworkOrdered => Config {
+                network: Some(Wire {
+                    ordered: self == Self::NetworkOrdered,
+                    ..Wire::default()
+                }),
                 buffer_size: 32,
                 registers: false,
                 evictions: 0,

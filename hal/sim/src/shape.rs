@@ -37,6 +37,8 @@ pub(crate) struct Shape {
     pub(crate) registers: bool,
     /// Whether there is a network.
     pub(crate) networked: bool,
+    /// Whether it orders puts.
+    pub(crate) orders_puts: bool,
     /// Where everything is.
     pub(crate) plan: Plan,
     /// Cycles per second of the cores' clocks.
@@ -90,6 +92,7 @@ impl Shape {
             publish,
             registers,
             networked: config.network.is_some(),
+            orders_puts: config.network.is_some_and(|wire| wire.ordered),
             plan: Plan::new(cores, config.mesh, config.controllers.as_ref()),
             hertz: if timed {
                 config.latencies.costs().hertz

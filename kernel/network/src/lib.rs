@@ -4,8 +4,9 @@
 //! network stores and loads for peers, and a *completion queue*. The queue says which of the rank's
 //! own operations are done, and brings the 32-bit immediates of peers. [`Fabric`] is the trait of
 //! such a network, and [`Networked`] makes a [`Link`](flagpost_link::Link) of it. The link needs no
-//! order between operations, and no atomic operation but those on cells of 8 bytes. There are
-//! two fabrics: the simulated one of `flagpost-sim`, and libfabric's of `flagpost-fabric`.
+//! order between operations, and no atomic operation but those on cells of 8 bytes. Where the
+//! network orders puts, the link uses that order. There are two fabrics: the simulated one of
+//! `flagpost-sim`, and libfabric's of `flagpost-fabric`.
 //!
 //! [`Fabric`]: flagpost_hal::fabric::Fabric
 //!
@@ -23,7 +24,8 @@
 //! * A slot is found signalled only after what was fenced is in place: a fence is refused until all
 //!   earlier operations are done at their targets.
 //! * An immediate is found after all earlier puts of its sender to the same rank: the immediate is
-//!   refused until those are done. Its own data travel with it.
+//!   refused until those are done. Its own data travel with it. Where the network [orders puts],
+//!   the immediate leaves immediately.
 //! * Immediates of one rank arrive in order: by the same means.
 //! * Nothing is lost: the sender has a *credit* for each entry of the target's queue. The target
 //!   gives the credit back when it takes the entry, or as soon as the network has room for that.
@@ -39,9 +41,13 @@
 //! | `update` | a load of the cell; then compare-and-swap, see below | the swap's answer has come |
 //! | `watch` | a load of the own cell, see below | its answer has come |
 //! | `put_immediate` | a store that brings an immediate | immediately |
+//! | `fence`, `flush` | where puts are ordered: empty stores, confirmed | all is done |
 //! | `signal` | an immediate without a store: bit 31, the slot's number | immediately |
 //! | `progress` | credits: an immediate with bits 31 and 30, and their number | immediately |
 //!
+//! * Where the network [orders puts], no put and no immediate is confirmed by itself: the sender
+//!   needs no answer. A fence or flush asks for one, of each peer to which something has left since
+//!   the last confirmed put. Signals and credits are confirmed, and so confirm what was put before.
 //! * `amo` does as `update` when it adds to half a cell.
 //! * `update` repeats the compare-and-swap until the cell has the value that was loaded before.
 //! * `watch` posts its load once own memory shows that the awaited value may be there.
@@ -82,6 +88,7 @@
 //! The division into puts with immediates and counted signals is that of [NA] and of [foMPI] 2.3 on
 //! networks; credits are usual there.
 //!
+//! [orders puts]: flagpost_hal::fabric::Fabric::orders_puts
 //! [NA]: flagpost_link
 //! [foMPI]: flagpost_link
 #![no_std]

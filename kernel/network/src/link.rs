@@ -4,14 +4,14 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};
 
 use flagpost_hal::CoreId;
-use flagpost_hal::fabric::{Fabric, Work};
+use flagpost_hal::fabric::Fabric;
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
     Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, point,
 };
 
 use crate::{
-    answers::{Answer, Answers, PLACE, PLACES, Purpose},
+    answers::{Answer, Answers, PLACE, PLACES},
     control::Said,
     looks::Looks,
 };
@@ -40,6 +40,8 @@ const CELL: u32 = 8;
 pub(crate) struct Peer {
     /// Operations that were begun there and are not done.
     pub(crate) under_way: Cell<u32>,
+    /// Puts have left that nothing confirms yet.
+    pub(crate) unconfirmed: Cell<bool>,
     /// Immediates that were sent there and whose credits have not come back.
     pub(crate) sent: Cell<u32>,
     /// Immediates of it that were taken here and whose credits were not given back.
@@ -282,14 +284,7 @@ impl<F: Fabric> Access for Networked<F> {
         if self.is_own(to) {
             self.fabric.write(at, data);
         } else if !data.is_empty() {
-            let immediate = None;
-            let work = Work::Put {
-                at,
-                data,
-                immediate,
-                confirmed: true,
-            };
-            self.begin(to, work, Purpose::Place)?;
+            self.begin_put(to, at, data, None)?;
         }
         Ok(())
     }
@@ -433,17 +428,12 @@ impl<F: Fabric> Telling for Networked<F> {
         if point!("network.put_immediate.room", full(); else false) && !peer.lost.get() {
             return Err(Refusal::Full(to));
         }
-        // ORDER: what was put before is found behind this one, and what was told before comes
-        // before it.
-        point!("network.put_immediate.flush", self.settled(Some(to))?);
-        let immediate = Some(user);
-        let work = Work::Put {
-            at,
-            data,
-            immediate,
-            confirmed: true,
-        };
-        self.begin(to, work, Purpose::Place)?;
+        if !self.fabric.orders_puts() {
+            // ORDER: what was put before is found behind this one, and what was told before comes
+            // before it.
+            point!("network.put_immediate.flush", self.settled(Some(to))?);
+        }
+        self.begin_put(to, at, data, Some(user))?;
         count(&peer.sent, 1);
         Ok(())
     }
@@ -458,14 +448,7 @@ impl<F: Fabric> Telling for Networked<F> {
             self.looks.handled();
             return Ok(());
         }
-        let work = Work::Put {
-            at: 0,
-            data: &[],
-            immediate: Some(Said::Signal(slot.0).pack()),
-            confirmed: true,
-        };
-        self.begin(to, work, Purpose::Place)?;
-        Ok(())
+        self.begin_confirmed(to, Some(Said::Signal(slot.0).pack()))
     }
 
     fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {

@@ -15,23 +15,85 @@ use crate::{
 };
 
 impl<F: Fabric> Networked<F> {
-    /// Posts `work`.
+    /// Posts `work`, whose end an event will tell. Its number.
     pub(crate) fn begin(&self, to: Rank, work: Work<'_>, purpose: Purpose) -> Result<u32, Refusal> {
         let peer = self.peer(to)?;
+        let id = self.answers.next();
+        self.post(to, peer, id, work)?;
+        self.answers.begin(id, to, purpose);
+        count(&peer.under_way, 1);
+        Ok(id)
+    }
+
+    fn post(&self, to: Rank, peer: &Peer, id: u32, work: Work<'_>) -> Result<(), Refusal> {
         if peer.lost.get() {
             return Err(Refusal::PeerLost(to));
         }
         self.looks.mark();
-        let id = self.answers.next();
         if self.fabric.post(id, CoreId::new(to.get()), work).is_err() {
             // ROOM: what is done takes it until its event is taken; who only begins again would
             // wait for ever.
             self.poll();
             return Err(Refusal::Busy(to));
         }
-        self.answers.begin(id, to, purpose);
-        count(&peer.under_way, 1);
-        Ok(id)
+        Ok(())
+    }
+
+    /// Posts a put. Where the network orders puts, only a later
+    /// [`begin_confirmed`](Self::begin_confirmed) tells of its end.
+    pub(crate) fn begin_put(
+        &self,
+        to: Rank,
+        at: u32,
+        data: &[u8],
+        immediate: Option<u32>,
+    ) -> Result<(), Refusal> {
+        let confirmed = !self.fabric.orders_puts();
+        let work = Work::Put {
+            at,
+            data,
+            immediate,
+            confirmed,
+        };
+        if confirmed {
+            return self.begin(to, work, Purpose::Place).map(|_| ());
+        }
+        let peer = self.peer(to)?;
+        self.post(to, peer, 0, work)?;
+        peer.unconfirmed.set(true);
+        Ok(())
+    }
+
+    /// Posts a put without data. It confirms all puts before it where the network orders them.
+    pub(crate) fn begin_confirmed(&self, to: Rank, immediate: Option<u32>) -> Result<(), Refusal> {
+        let work = Work::Put {
+            at: 0,
+            data: &[],
+            immediate,
+            confirmed: true,
+        };
+        self.begin(to, work, Purpose::Place)?;
+        self.peer(to)?.unconfirmed.set(false);
+        Ok(())
+    }
+
+    /// Has the puts to a peer confirmed, if nothing does yet.
+    fn confirm(&self, to: Rank) -> Result<(), Refusal> {
+        let peer = self.peer(to)?;
+        if !peer.unconfirmed.get() {
+            return Ok(());
+        }
+        if peer.lost.get() {
+            peer.unconfirmed.set(false);
+            return Ok(());
+        }
+        // CONFIRM: no event tells of a put that was not confirmed.
+        point!(
+            "network.confirm",
+            self.begin_confirmed(to, None)?;
+            else peer.unconfirmed.set(false)
+        );
+        Ok(())
     }
 
     /// Takes all events there are.
@@ -65,16 +127,11 @@ impl<F: Fabric> Networked<F> {
         if taken.saturating_mul(2) < self.credits || peer.lost.get() {
             return;
         }
-        let work = Work::Put {
-            at: 0,
-            data: &[],
-            immediate: Some(Said::Credits(taken).pack()),
-            confirmed: true,
-        };
+        let immediate = Some(Said::Credits(taken).pack());
         // CREDIT: it may wait for it; if the network refuses, whatever looks next tries again.
         let told = point!(
             "network.progress.credit",
-            self.begin(to, work, Purpose::Place).is_ok();
+            self.begin_confirmed(to, immediate).is_ok();
             else true
         );
         if told {
@@ -130,6 +187,13 @@ impl<F: Fabric> Networked<F> {
 
     /// Whether all that was begun at a rank, or anywhere, is done.
     pub(crate) fn settled(&self, at: Option<Rank>) -> Result<(), Refusal> {
+        match at {
+            Some(rank) => self.confirm(rank)?,
+            None => {
+                let mut all = (0..self.fabric.cores()).map(Rank::new);
+                all.try_for_each(|rank| self.confirm(rank))?;
+            }
+        }
         if self.unsettled(at).is_some() {
             self.look();
         }

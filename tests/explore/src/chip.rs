@@ -103,7 +103,8 @@ impl Chip {
 
     /// Whether it is no chip, but a network.
     pub fn is_network(self) -> bool {
-        self == Self::Preset(Preset::Network)
+        let networks = [Preset::Network, Preset::NetworkOrdered];
+        networks.map(Self::Preset).contains(&self)
     }
 }
 

@@ -187,7 +187,13 @@ const KINDEST: Chip = Chip::Profile(Profile::Scc);
 
 /// The presets that points are broken on; the others have no step that these and the profiles do
 /// without.
-const PRESETS: [Preset; 4] = [Preset::Coherent, Preset::Network, Preset::SccWt, Preset::Et];
+const PRESETS: [Preset; 5] = [
+    Preset::Coherent,
+    Preset::Network,
+    Preset::NetworkOrdered,
+    Preset::SccWt,
+    Preset::Et,
+];
 
 /// Whether points are broken on the chip.
 fn is_hunted_on(chip: Chip) -> bool {
@@ -318,13 +324,13 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     Ok(known)
 }
 
-/// What decides which points a setting reaches: its case, and whether that runs on a network, or
-/// on a coherent machine.
-type Key = (&'static str, bool, bool);
+/// What decides which points a setting reaches: its case, and which network or coherent machine
+/// it runs on, if on one.
+type Key = (&'static str, Option<String>);
 
 fn key(setting: &Setting) -> Key {
-    let chip = setting.chip;
-    (setting.case.name, chip.is_network(), chip.is_coherent())
+    let chip = Some(setting.chip).filter(|chip| chip.is_network() || chip.is_coherent());
+    (setting.case.name, chip.map(|chip| chip.to_string()))
 }
 
 /// The setting's chip, told how long its runs are. A function of the setting alone, so that a

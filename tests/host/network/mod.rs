@@ -25,6 +25,7 @@ const REFUSES: Wire = Wire {
     sends: 1,
     queue: 64,
     deliveries: 192,
+    ordered: false,
 };
 
 /// Runs `program` on three ranks.

@@ -43,6 +43,10 @@ impl Fabric for Slow {
         self.0.memory_size()
     }
 
+    fn orders_puts(&self) -> bool {
+        self.0.orders_puts()
+    }
+
     fn read(&self, at: u32, into: &mut [u8]) {
         self.0.read(at, into);
     }
@@ -61,6 +65,10 @@ impl Fabric for Slow {
 
     fn lost(&self) -> Option<CoreId> {
         self.0.lost()
+    }
+
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        self.0.has_left(core)
     }
 
     fn relax(&self, watched: &[Watched]) {

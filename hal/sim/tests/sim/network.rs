@@ -299,6 +299,57 @@ fn what_is_sent_to_a_lost_rank_fails() {
     }
 }
 
+/// Three puts on an ordered network, of which the last is confirmed: each immediate finds the data
+/// of its own put and of those before it, and the last one's event comes after all are in place. In
+/// every schedule; where the network orders nothing, some schedule shows otherwise.
+#[test]
+fn an_ordered_network_keeps_the_order_of_puts() {
+    let program = |core: SimCore| {
+        let nic = begin(&core);
+        if core.core() == CoreId::new(0) {
+            for number in 1..4_u8 {
+                let (at, data) = (32 * u32::from(number), &[number; 4]);
+                let confirmed = number == 3;
+                let work = Work::Put {
+                    at,
+                    data,
+                    immediate: Some(number.into()),
+                    confirmed,
+                };
+                nic.post(number.into(), SECOND, work).map_err(|_| "full")?;
+            }
+            while event(&nic) != (Event::Done { id: 3, value: 0 }) {}
+            return Ok(());
+        }
+        for number in 1..4_u8 {
+            let Event::Immediate { immediate, .. } = event(&nic) else {
+                return Err("not an immediate");
+            };
+            if immediate != number.into() {
+                return Err("out of order");
+            }
+            for earlier in 1..=number {
+                let mut found = [0; 4];
+                nic.read(32 * u32::from(earlier), &mut found);
+                if found != [earlier; 4] {
+                    return Err("data are missing");
+                }
+            }
+        }
+        Ok(())
+    };
+    let wire = |ordered| Wire {
+        ordered,
+        ..Wire::default()
+    };
+    let explored = explore(config(2, wire(true)), Method::States, program);
+    assert!(explored.complete, "{explored}");
+    explored.assert_done();
+    let mut sim = Sim::new(config(2, wire(false)));
+    let fails = |seed| !sim.reseed(seed).run(program).is_done();
+    assert!((0..50).any(fails));
+}
+
 /// What is sent before its target has started arrives when it has.
 #[test]
 fn an_end_that_is_not_open_makes_senders_wait() {

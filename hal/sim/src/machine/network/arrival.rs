@@ -95,8 +95,7 @@ impl Machine {
         let mut record = |verb, at, value| trace.record(own_account(step, core, verb, at, value));
         if self.network().end(to).dropped {
             record(Verb::Fails, to.into(), id);
-            self.end_flight(core, index);
-            return self.tell(core, Event::Failed { id });
+            return self.end_flight(core, index, Event::Failed { id });
         }
         let flight = &mut self.network().end(core).flights[index];
         let place = flight.parts.iter().position(|other| other.number == part);
@@ -144,15 +143,18 @@ impl Machine {
         let flight = &self.network().end(core).flights[index];
         if flight.parts.is_empty() && flight.immediate.is_none() {
             let value = flight.value;
-            self.end_flight(core, index);
-            self.tell(core, Event::Done { id, value });
+            self.end_flight(core, index, Event::Done { id, value });
         }
     }
 
-    fn end_flight(&mut self, core: u16, index: usize) {
+    /// An operation has come to its end.
+    fn end_flight(&mut self, core: u16, index: usize, event: Event) {
         let network = self.network();
-        network.end(core).flights.remove(index);
+        let flight = network.end(core).flights.remove(index);
         network.flights -= 1;
+        if flight.confirmed {
+            self.tell(core, event);
+        }
     }
 
     /// The network's state.
@@ -170,6 +172,7 @@ impl Machine {
                 digest.add(u64::from(flight.to) << 32 | flight.parts.len() as u64);
                 digest.add(flight.immediate.map_or(u64::MAX, u64::from));
                 digest.add(flight.value);
+                digest.add(u64::from(flight.ordered) << 1 | u64::from(flight.confirmed));
                 for part in &flight.parts {
                     digest.add(
                         u64::from(part.at) << 32

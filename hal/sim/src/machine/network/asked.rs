@@ -9,6 +9,7 @@ use crate::op::{Bytes, CHUNK, PostKind};
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) immediate: Option<u32>,
+    pub(crate) confirmed: bool,
     pub(crate) into: u32,
     pub(crate) len: u32,
     pub(crate) amo: Option<Amo>,
@@ -36,8 +37,8 @@ impl Wanted {
         match (self.amo, self.immediate) {
             (None, immediate) => {
                 let place = u64::from(self.into) << 32 | u64::from(self.len);
-                let (has, immediate) = (immediate.is_some(), immediate.unwrap_or(0));
-                desk([has.into(), immediate.into(), place, 0])
+                let flags = u64::from(immediate.is_some()) | u64::from(self.confirmed) << 1;
+                desk([flags, immediate.unwrap_or(0).into(), place, 0])
             }
             (Some(amo), _) => match amo {
                 Amo::Read => desk([0, 0, 0, 0]),
@@ -55,7 +56,8 @@ impl Wanted {
         let [first, second, third, _] = numbers(bytes);
         if kind != PostKind::Amo {
             return Self {
-                immediate: (first != 0).then_some(second as u32),
+                immediate: (first & 1 != 0).then_some(second as u32),
+                confirmed: first & 2 != 0,
                 into: (third >> 32) as u32,
                 len: third as u32,
                 amo: None,

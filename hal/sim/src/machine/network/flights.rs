@@ -41,6 +41,10 @@ pub(super) struct Flight {
     pub(super) to: u16,
     pub(super) parts: Vec<Part>,
     pub(super) immediate: Option<u32>,
+    /// It is a put on an ordered network: it arrives as a whole before the next to its target.
+    pub(super) ordered: bool,
+    /// Its origin is told of its end.
+    pub(super) confirmed: bool,
     /// The answer.
     pub(super) value: u64,
 }
@@ -60,6 +64,20 @@ impl End {
     pub(super) fn immediates(&self) -> usize {
         let is = |event: &&Event| matches!(event, Event::Immediate { .. });
         self.events.iter().filter(is).count()
+    }
+
+    /// Operations whose origin is still to be told, or has not taken what it was told.
+    pub(super) fn unfinished(&self) -> usize {
+        let confirmed = self.flights.iter().filter(|flight| flight.confirmed);
+        confirmed.count() + self.events.len() - self.immediates()
+    }
+
+    /// Whether puts that were posted before must arrive first.
+    fn waits(&self, flight: &Flight) -> bool {
+        let mut before = self.flights.iter();
+        flight.ordered
+            && before
+                .any(|other| other.ordered && other.to == flight.to && other.serial < flight.serial)
     }
 }
 
@@ -97,16 +115,17 @@ impl Network {
 
     /// The parts of `core`'s operations that can arrive next: operation, part.
     pub(super) fn arrivals(&self, core: u16) -> impl Iterator<Item = (u32, u16)> {
-        let flights = self.ends[usize::from(core)].flights.iter();
-        flights.flat_map(move |flight| {
+        let end = &self.ends[usize::from(core)];
+        end.flights.iter().flat_map(move |flight| {
             let target = &self.ends[usize::from(flight.to)];
             let parts = if target.dropped {
                 // It fails as a whole.
                 vec![TELLS]
-            } else if !target.open {
+            } else if !target.open || end.waits(flight) {
                 Vec::new()
             } else if flight.parts.is_empty() {
-                let room = target.immediates() < usize::from(self.wire.queue);
+                let full = target.immediates() >= usize::from(self.wire.queue);
+                let room = flight.immediate.is_none() || !full;
                 vec![TELLS; room.into()]
             } else {
                 flight.parts.iter().map(|part| part.number).collect()

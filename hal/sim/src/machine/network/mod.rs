@@ -12,8 +12,8 @@
 //! buffer, that counts it: cores that wait watch that word.
 //!
 //! # Invariants
-//! I1. Operations in flight and completions that were not taken are together at most
-//!     [`Wire::sends`]; so there is always room for a completion.
+//! I1. Operations in flight whose origin will be told, and completions that were not taken, are
+//!     together at most [`Wire::sends`]; so there is always room for a completion.
 //! I2. The immediates in a queue are at most [`Wire::queue`]: one more does not arrive.
 
 mod arrival;
@@ -118,11 +118,10 @@ impl Machine {
         let Posted { id, to, kind } = posted;
         let wanted = Wanted::unpack(kind, desk);
         let network = self.network();
-        let sends = usize::from(network.wire.sends);
+        let (sends, ordered) = (usize::from(network.wire.sends), network.wire.ordered);
         let end = network.end(core);
         let staged = std::mem::take(&mut end.staged);
-        let untaken = end.events.len() - end.immediates();
-        if end.flights.len() + untaken >= sends {
+        if end.unfinished() >= sends {
             return Outcome {
                 reply: 1,
                 value: id,
@@ -166,6 +165,8 @@ impl Machine {
             to,
             parts,
             immediate: wanted.immediate,
+            ordered: ordered && kind == PostKind::Put,
+            confirmed: !ordered || kind != PostKind::Put || wanted.confirmed,
             value: 0,
         });
         network.flights += 1;
