@@ -55,7 +55,8 @@ pub trait Fabric {
     fn write(&self, at: u32, from: &[u8]);
 
     /// Begins `work` at `to`, which is another core unless the work is on a cell. Its event, if it
-    /// has one, will bear `id`. Places are offsets in registered memory, and inside of it; data are copied.
+    /// has one, will bear `id`. Places are offsets in registered memory, and inside of it; data are
+    /// copied.
     ///
     /// # Errors
     /// [`SendQueueFull`]: again after the next event, or after [`relax`](Self::relax).
