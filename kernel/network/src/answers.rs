@@ -5,9 +5,8 @@ use core::cell::{Cell, RefCell};
 
 use flagpost_link::Rank;
 
-/// Places in registered memory for what gets bring, and bytes of each.
+/// Places in registered memory for what gets bring.
 pub(crate) const PLACES: usize = 4;
-pub(crate) const PLACE: u32 = 256;
 
 /// Why an operation was begun.
 #[derive(Copy, Clone, Debug)]
@@ -36,6 +35,8 @@ struct Begun {
     purpose: Purpose,
     /// The former value of the cell, or nothing of interest; none while it is under way.
     answer: Option<u64>,
+    /// Of a piece, the next one of the same get; 0 if there is none.
+    next: u32,
 }
 
 /// What came of an operation, as far as it is known.
@@ -88,40 +89,56 @@ impl Answers {
         {
             owner.set(id);
         }
-        let answer = None;
         let begun = Begun {
             to,
             purpose,
-            answer,
+            answer: None,
+            next: 0,
         };
         self.begun.borrow_mut().insert(id, begun);
     }
 
+    /// Piece `id` is the next one of the get whose first piece under way is `first`.
+    pub(crate) fn append(&self, first: u32, id: u32) {
+        let (mut all, mut last) = (self.begun.borrow_mut(), first);
+        while let Some(begun) = all.get_mut(&last) {
+            if begun.next == 0 {
+                begun.next = id;
+                return;
+            }
+            last = begun.next;
+        }
+    }
+
     /// A place for a piece: one that nobody has, else one whose answer nobody has asked for yet,
-    /// who will find it [`Gone`](Answer::Gone).
-    pub(crate) fn place(&self) -> Option<usize> {
-        let mut begun = self.begun.borrow_mut();
-        let under_way = |id: u32| begun.get(&id).is_some_and(|begun| begun.answer.is_none());
+    /// who will find it [`Gone`](Answer::Gone). The pieces behind it are gone with it. For a piece
+    /// that follows another of the same get (`follows`), only one that nobody has.
+    pub(crate) fn place(&self, follows: bool) -> Option<usize> {
         let free = self.places.iter().position(|owner| owner.get() == 0);
-        let done = || {
+        if free.is_some() || follows {
+            return free;
+        }
+        let place = {
+            let begun = self.begun.borrow();
+            let under_way = |id: u32| begun.get(&id).is_some_and(|begun| begun.answer.is_none());
             let done = |owner: &Cell<u32>| !under_way(owner.get());
-            self.places.iter().position(done)
+            self.places.iter().position(done)?
         };
-        let place = free.or_else(done)?;
-        begun.remove(&self.places.get(place)?.take());
+        self.abandon(self.places.get(place)?.take());
         Some(place)
     }
 
-    /// Operation `id` is done, with this answer; or it has failed. At whom it was.
+    /// Operation `id` is done, with this answer; or it has failed, and the pieces behind it are of
+    /// no use. At whom it was.
     pub(crate) fn end(&self, id: u32, answer: Option<u64>) -> Option<Rank> {
-        let mut all = self.begun.borrow_mut();
-        let begun = all.get_mut(&id)?;
-        let to = begun.to;
-        begun.answer = answer;
-        if !begun.purpose.is_asked_for() || answer.is_none() {
-            let purpose = begun.purpose;
-            all.remove(&id);
-            self.leave(purpose);
+        let (to, wanted) = {
+            let mut all = self.begun.borrow_mut();
+            let begun = all.get_mut(&id)?;
+            begun.answer = answer;
+            (begun.to, begun.purpose.is_asked_for())
+        };
+        if answer.is_none() || !wanted {
+            self.abandon(self.take(id));
         }
         Some(to)
     }
@@ -139,15 +156,26 @@ impl Answers {
         }
     }
 
-    /// The answer was taken.
-    pub(crate) fn take(&self, id: u32) {
-        if let Some(begun) = self.begun.borrow_mut().remove(&id) {
-            self.leave(begun.purpose);
+    /// The answer was taken. The next piece of the same get, or 0.
+    pub(crate) fn take(&self, id: u32) -> u32 {
+        let Some(begun) = self.begun.borrow_mut().remove(&id) else {
+            return 0;
+        };
+        self.leave(begun.purpose);
+        begun.next
+    }
+
+    /// Nobody will ask for the answer, or for those of the pieces behind it. They are not kept when
+    /// they come.
+    pub(crate) fn abandon(&self, id: u32) {
+        let mut id = id;
+        while id != 0 {
+            id = self.abandon_one(id);
         }
     }
 
-    /// Nobody will ask for the answer. It is not kept when it comes.
-    pub(crate) fn abandon(&self, id: u32) {
+    /// The next piece, or 0.
+    fn abandon_one(&self, id: u32) -> u32 {
         if let Some(begun) = self.begun.borrow_mut().get_mut(&id)
             && begun.answer.is_none()
         {
@@ -156,9 +184,9 @@ impl Answers {
                 Purpose::Cell(_) => Purpose::Place,
                 other => other,
             };
-            return;
+            return core::mem::take(&mut begun.next);
         }
-        self.take(id);
+        self.take(id)
     }
 
     /// Operations whose answer is kept, or will be when it comes.
@@ -220,14 +248,14 @@ mod tests {
     fn the_place_of_what_was_abandoned_is_left_when_it_has_come() {
         let answers = Answers::new();
         for done_before in [true, false] {
-            let (id, place) = (answers.next(), answers.place().unwrap());
+            let (id, place) = (answers.next(), answers.place(false).unwrap());
             answers.begin(id, PEER, Purpose::Piece(place));
             if done_before {
                 answers.end(id, Some(0));
                 answers.abandon(id);
             } else {
                 answers.abandon(id);
-                assert_ne!(answers.place(), Some(place));
+                assert_ne!(answers.place(false), Some(place));
                 assert_eq!(answers.end(id, Some(0)), Some(PEER));
             }
             assert!(answers.begun.borrow().is_empty());
@@ -243,16 +271,43 @@ mod tests {
             answers.begin(id, PEER, Purpose::Piece(place));
             id
         };
-        let all: [u32; PLACES] = core::array::from_fn(|_| begin(answers.place().unwrap()));
-        assert_eq!(answers.place(), None);
+        let all: [u32; PLACES] = core::array::from_fn(|_| begin(answers.place(false).unwrap()));
+        assert_eq!(answers.place(false), None);
         answers.end(all[2], Some(0));
         assert!(matches!(answers.of(all[2]), Answer::Piece(2)));
-        assert_eq!(answers.place(), Some(2));
+        assert_eq!(answers.place(true), None);
+        assert_eq!(answers.place(false), Some(2));
         assert!(matches!(answers.of(all[2]), Answer::Gone));
         let id = begin(2);
         answers.end(id, None);
         assert!(matches!(answers.of(id), Answer::Gone));
-        assert_eq!(answers.place(), Some(2));
+        assert_eq!(answers.place(true), Some(2));
+    }
+
+    #[test]
+    fn pieces_of_one_get_follow_each_other_and_are_gone_together() {
+        let answers = Answers::new();
+        let begin = || {
+            let (id, place) = (answers.next(), answers.place(false).unwrap());
+            answers.begin(id, PEER, Purpose::Piece(place));
+            id
+        };
+        let all = [(); PLACES].map(|()| begin());
+        for id in &all[1..] {
+            answers.append(all[0], *id);
+        }
+        for id in all {
+            answers.end(id, Some(0));
+        }
+        assert_eq!(answers.take(all[0]), all[1]);
+        // Another get takes the place that was left, and then those of the next piece.
+        begin();
+        assert_eq!(answers.place(true), None);
+        assert!(answers.place(false).is_some());
+        for id in &all[1..] {
+            assert!(matches!(answers.of(*id), Answer::Gone));
+        }
+        assert!(answers.place(true).is_some());
     }
 
     #[test]

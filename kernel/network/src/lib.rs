@@ -36,7 +36,7 @@
 //! | call | what is posted | done when |
 //! |---|---|---|
 //! | `put` | a store | immediately; `fence` and `flush` wait for its completion |
-//! | `get` | loads into registered memory, piece by piece | the piece has come and is copied out |
+//! | `get` | loads into registered memory, up to 4 pieces at a time | all have come, copied out |
 //! | `amo` | an operation on a cell; for half a cell as `update` | its answer has come |
 //! | `update` | a load of the cell; then compare-and-swap, see below | the swap's answer has come |
 //! | `watch` | a load of the own cell, see below | its answer has come |
@@ -64,11 +64,13 @@
 //!   ┌───────────┐
 //!   │ 0         │ 4 places for what gets bring   the network, for the owner
 //!   ├───────────┤
-//!   │ 1024      │ scratch: 32 bytes per rank     per use, see the kernel's collectives
+//!   │ m / 16    │ scratch: 32 bytes per rank     per use, see the kernel's collectives
 //!   ├───────────┤
 //!   │           │ allocations                    see their users
 //!   └───────────┘
 //! ```
+//!
+//! A place has 256 bytes to 64 KiB, and all places a sixteenth of the m bytes of memory in between.
 //!
 //! # Bounds
 //! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per
@@ -100,5 +102,6 @@ mod control;
 mod link;
 mod looks;
 mod operations;
+mod pieces;
 
 pub use link::Networked;

@@ -11,9 +11,10 @@ use flagpost_link::{
 };
 
 use crate::{
-    answers::{Answer, Answers, PLACE, PLACES},
+    answers::{Answer, Answers, PLACES},
     control::Said,
     looks::Looks,
+    pieces::Pieces,
 };
 
 /// Slots that are there from the start.
@@ -31,6 +32,9 @@ const ENTRIES: u32 = 64;
 
 /// Scratch bytes per rank.
 const SCRATCH_PER_RANK: u32 = 32;
+
+/// Bytes of a place for what gets bring, at least and at most.
+const PLACE: (u32, u32) = (256, 64 << 10);
 
 /// Bytes of a cell; allocations begin at multiples.
 const CELL: u32 = 8;
@@ -101,7 +105,8 @@ impl<F: Fabric> Networked<F> {
     /// and entries.
     pub fn start_with_queue(fabric: F, entries: u32) -> Result<Self, Refusal> {
         let ranks = u32::from(fabric.cores());
-        let (first, size) = (Self::allocations(fabric.cores()), fabric.memory_size());
+        let size = fabric.memory_size();
+        let first = Self::allocations(fabric.cores(), size);
         if first > size {
             let missing = first.saturating_sub(size);
             return Err(Refusal::NoMemory { missing });
@@ -133,19 +138,26 @@ impl<F: Fabric> Networked<F> {
 
     // ---- Places ----
 
+    /// Bytes of a place for a piece of a get: all places together take a sixteenth of memory.
+    fn place_bytes(size: u32) -> u32 {
+        let whole = size / (16 * PLACES as u32) & !CELL.wrapping_sub(1);
+        whole.clamp(PLACE.0, PLACE.1)
+    }
+
     /// Where scratch memory begins.
-    const fn scratch_at() -> u32 {
-        PLACE.saturating_mul(PLACES as u32)
+    fn scratch_at(size: u32) -> u32 {
+        Self::place_bytes(size).saturating_mul(PLACES as u32)
     }
 
     /// Where allocations begin.
-    const fn allocations(ranks: u16) -> u32 {
-        Self::scratch_at().saturating_add(SCRATCH_PER_RANK.saturating_mul(ranks as u32))
+    fn allocations(ranks: u16, size: u32) -> u32 {
+        let scratch = SCRATCH_PER_RANK.saturating_mul(ranks.into());
+        Self::scratch_at(size).saturating_add(scratch)
     }
 
     /// Where place `number` for a piece of a get is.
-    pub(crate) const fn piece_at(number: usize) -> u32 {
-        PLACE.saturating_mul(number as u32)
+    pub(crate) fn piece_at(&self, number: usize) -> u32 {
+        Self::place_bytes(self.fabric.memory_size()).saturating_mul(number as u32)
     }
 
     /// The offset of `len` bytes at `offset` of `key`'s memory.
@@ -247,7 +259,7 @@ impl<F: Fabric> LocalMemory for Networked<F> {
 
     fn scratch(&self) -> (Key, u32) {
         let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
-        (Key::new(Self::scratch_at()), bytes)
+        (Key::new(Self::scratch_at(self.fabric.memory_size())), bytes)
     }
 
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
@@ -303,30 +315,40 @@ impl<F: Fabric> Access for Networked<F> {
             self.read(at, into);
             return Ok(());
         }
-        // Of an operation that was begun, `seen` is how many bytes have come.
-        loop {
-            let done = op.seen.get();
-            let rest = into.get_mut(done as usize..).unwrap_or(&mut []);
-            if rest.is_empty() {
-                op.seen.set(0);
-                return self.tell(());
+        let most = Self::place_bytes(self.fabric.memory_size());
+        let mut pieces = Pieces::of(op, into.len() as u32, most);
+        while !pieces.have_come() {
+            while let Some((start, len)) = pieces.next() {
+                match self.begin_piece(from, at.saturating_add(start), len, op) {
+                    Ok(()) => pieces.asked = start.saturating_add(len),
+                    // Those that are under way leave a place when they have come.
+                    Err(Refusal::Busy(_)) if op.is_under_way() => break,
+                    Err(refusal) => return Err(refusal),
+                }
+                pieces.keep(op);
             }
-            let len = rest.len().min(PLACE as usize);
             match self.answer(op) {
                 Answer::Waiting => return Err(Refusal::Busy(from)),
                 Answer::Piece(place) => {
-                    let piece = rest.get_mut(..len).unwrap_or(&mut []);
-                    self.fabric.read(Self::piece_at(place), piece);
+                    let (start, len) = pieces.oldest();
+                    let end = start.saturating_add(len);
+                    let piece = into.get_mut(start as usize..end as usize);
+                    self.fabric
+                        .read(self.piece_at(place), piece.unwrap_or(&mut []));
                     self.forget(op);
-                    op.seen.set(done.saturating_add(len as u64));
+                    pieces.come = end;
+                    pieces.keep(op);
                 }
+                // It has failed, or its place was needed for another get.
                 _ => {
                     op.begun.set(0);
-                    let at = at.saturating_add(done as u32);
-                    self.begin_piece(from, at, len as u32, op)?;
+                    pieces.asked = pieces.come;
+                    pieces.keep(op);
                 }
             }
         }
+        op.seen.set(0);
+        self.tell(())
     }
 
     fn amo(

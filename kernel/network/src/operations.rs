@@ -9,7 +9,7 @@ use flagpost_link::{Amo, Op, Rank, Refusal, point};
 
 use crate::{
     Networked,
-    answers::{Answer, PLACE, Purpose},
+    answers::{Answer, Purpose},
     control::Said,
     link::{Peer, count},
 };
@@ -226,9 +226,9 @@ impl<F: Fabric> Networked<F> {
         self.answers.of(op.begun.get())
     }
 
-    /// `op`'s answer was taken, or there is none.
+    /// `op`'s answer was taken, or there is none. What it waits for next is the next piece.
     pub(crate) fn forget(&self, op: &Op) {
-        self.answers.take(op.begun.take());
+        op.begun.set(self.answers.take(op.begun.get()));
     }
 
     /// What a peer's memory held was told: nothing wakes this rank up when that changes.
@@ -237,7 +237,7 @@ impl<F: Fabric> Networked<F> {
         Ok(found)
     }
 
-    /// Begins to get up to `len` bytes, and says how.
+    /// Begins to get a piece of `op`, if there is a place for it.
     pub(crate) fn begin_piece(
         &self,
         from: Rank,
@@ -245,14 +245,19 @@ impl<F: Fabric> Networked<F> {
         len: u32,
         op: &Op,
     ) -> Result<(), Refusal> {
-        let Some(place) = self.answers.place() else {
+        let first = op.begun.get();
+        let Some(place) = self.answers.place(first != 0) else {
             // As in `begin`.
             self.look();
             return Err(Refusal::Busy(from));
         };
-        let (into, len) = (Self::piece_at(place), len.min(PLACE));
+        let into = self.piece_at(place);
         let id = self.begin(from, Work::Get { at, into, len }, Purpose::Piece(place))?;
-        op.begun.set(id);
+        if first == 0 {
+            op.begun.set(id);
+        } else {
+            self.answers.append(first, id);
+        }
         Ok(())
     }
 
