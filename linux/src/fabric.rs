@@ -36,7 +36,6 @@ use flagpost_hal_linux::{Shape, State};
 use flagpost_network::Networked;
 
 use crate::bind::Bind;
-use crate::group::Keeper;
 use crate::job::{self, JoinError};
 use crate::launch::{self, Ended, Register, Starting};
 use crate::run::{Setup, say};
@@ -112,10 +111,8 @@ pub fn launch(
     seen: &mut dyn FnMut(&Ended),
     signals: Option<BorrowedFd<'_>>,
 ) -> io::Result<Vec<Ended>> {
-    let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
-    let places = job.bind.places(job.shape.ranks()).map_err(invalid)?;
-    let keeper = Keeper::start();
     let (ranks, secret) = (job.shape.ranks(), Secret::new()?);
+    let starting = Starting::new(&job.bind, ranks, job.grace)?;
     let hub = (Hub::start(job.address, ranks, secret)?, ranks);
     let address = hub.0.address().to_string();
     let helper = job.helper.map_or(0, |pause| pause.as_micros());
@@ -128,12 +125,7 @@ pub fn launch(
             .env(PROVIDER, &job.provider)
             .env(HELPER, helper.to_string());
     };
-    let starting = Starting {
-        register: &hub,
-        places,
-        grace: job.grace,
-    };
-    let ended = launch::start(starting, keeper, command, describe, seen, signals)?;
+    let ended = starting.start(&hub, command, describe, seen, signals)?;
     if job.provider == SHM {
         let badly = ended.iter().filter(|ended| !ended.is_well());
         badly.for_each(|ended| sweep(ended.pid));

@@ -182,11 +182,9 @@ pub fn launch_with(
     seen: &mut dyn FnMut(&Ended),
     signals: Option<BorrowedFd<'_>>,
 ) -> io::Result<Vec<Ended>> {
-    let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
-    let places = job.bind.places(job.shape.ranks()).map_err(invalid)?;
     named::sweep_leftovers();
     // Before the memory, which its children inherit.
-    let keeper = Keeper::start();
+    let starting = Starting::new(&job.bind, job.shape.ranks(), job.grace)?;
     let file = match &job.directory {
         None => segment::create(job.shape)?,
         Some(directory) => segment::create_in(directory, job.shape).map_err(|why| {
@@ -195,17 +193,12 @@ pub fn launch_with(
         })?,
     };
     let segment = Segment::map(&file, job.shape)?;
-    let starting = Starting {
-        register: &segment,
-        places,
-        grace: job.grace,
-    };
     let describe = move |command: &mut Command, rank: u16| {
         command.env(job::FD, file.as_raw_fd().to_string());
         command.env(job::MODE, &job.mode);
         describe(command, job.shape, rank);
     };
-    start(starting, keeper, command, describe, seen, signals)
+    starting.start(&segment, command, describe, seen, signals)
 }
 
 /// Where it is known which ranks have joined a job, and which have left it.
@@ -241,63 +234,75 @@ impl Register for Segment {
 }
 
 /// What a job is started with, whatever connects its ranks.
-pub(crate) struct Starting<'a> {
-    pub(crate) register: &'a dyn Register,
-    pub(crate) places: Option<Vec<usize>>,
-    pub(crate) grace: Duration,
+pub(crate) struct Starting {
+    places: Option<Vec<usize>>,
+    grace: Duration,
+    keeper: Keeper,
 }
 
-/// Starts a process per rank, which `describe` gives what its link needs, and waits until all have
-/// ended.
-pub(crate) fn start(
-    starting: Starting<'_>,
-    mut keeper: Keeper,
-    command: &mut dyn FnMut(u16) -> Command,
-    describe: impl Fn(&mut Command, u16),
-    seen: &mut dyn FnMut(&Ended),
-    signals: Option<BorrowedFd<'_>>,
-) -> io::Result<Vec<Ended>> {
-    let Starting {
-        register,
-        places,
-        grace,
-    } = starting;
-    let starved = starved_processes(&vmstat());
-    let limit = getrlimit(Resource::Nofile);
-    let watched = has_descriptors(&limit, register.ranks());
-    let mut processes = Vec::new();
-    for rank in 0..register.ranks() {
-        let cpu = places.as_ref().map(|places| places[usize::from(rank)]);
-        let mut command = command(rank);
-        describe(&mut command, rank);
-        let mut processors = places.clone().unwrap_or_else(bind::allowed);
-        processors.sort_unstable();
-        processors.dedup();
-        command.env(job::PROCESSORS, processors.len().to_string());
-        to_be_led(&mut command, limit);
-        let child = bind::on(cpu, || command.spawn())?;
-        let group = Group::new(child, watched);
-        keeper.know(&group);
-        processes.push(Process {
-            rank,
-            group,
-            killed: false,
-        });
+impl Starting {
+    /// Finds a processor for each of `ranks` ranks, and starts what ends them with this process.
+    pub(crate) fn new(bind: &Bind, ranks: u16, grace: Duration) -> io::Result<Self> {
+        let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+        Ok(Self {
+            places: bind.places(ranks).map_err(invalid)?,
+            grace,
+            keeper: Keeper::start(),
+        })
     }
-    drop(describe);
-    let watch = Watch {
-        register,
-        processes,
-        keeper,
-        signals,
-        seen,
-        ended: Vec::new(),
-        strangers: Vec::new(),
-        starved,
-        grace,
-        deadline: None,
-    };
-    watch.run()
+
+    /// Starts a process per rank, which `describe` gives what its link needs, and waits until all
+    /// have ended.
+    pub(crate) fn start(
+        self,
+        register: &dyn Register,
+        command: &mut dyn FnMut(u16) -> Command,
+        describe: impl Fn(&mut Command, u16),
+        seen: &mut dyn FnMut(&Ended),
+        signals: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Vec<Ended>> {
+        let Self {
+            places,
+            grace,
+            mut keeper,
+        } = self;
+        let starved = starved_processes(&vmstat());
+        let limit = getrlimit(Resource::Nofile);
+        let watched = has_descriptors(&limit, register.ranks());
+        let mut processes = Vec::new();
+        for rank in 0..register.ranks() {
+            let cpu = places.as_ref().map(|places| places[usize::from(rank)]);
+            let mut command = command(rank);
+            describe(&mut command, rank);
+            let mut processors = places.clone().unwrap_or_else(bind::allowed);
+            processors.sort_unstable();
+            processors.dedup();
+            command.env(job::PROCESSORS, processors.len().to_string());
+            to_be_led(&mut command, limit);
+            let child = bind::on(cpu, || command.spawn())?;
+            let group = Group::new(child, watched);
+            keeper.know(&group);
+            processes.push(Process {
+                rank,
+                group,
+                killed: false,
+            });
+        }
+        drop(describe);
+        let watch = Watch {
+            register,
+            processes,
+            keeper,
+            signals,
+            seen,
+            ended: Vec::new(),
+            strangers: Vec::new(),
+            starved,
+            grace,
+            deadline: None,
+        };
+        watch.run()
+    }
 }
 
 /// Whether there is a descriptor for each rank. The limit is raised for them as far as it may be.
