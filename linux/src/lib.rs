@@ -1,9 +1,10 @@
-//! Flagpost on Linux: one process per rank, over memory that all of them map.
+//! Flagpost on Linux: one process per rank, over memory that all of them map, or a network.
 //!
-//! A program calls [`run`] in its `main`, and `flagpost-run -n 4 program` starts four ranks of it;
-//! `mpiexec` and `srun` start ranks, too. Each rank gets its [`World`](flagpost::World), and all
-//! calls of the kernel work as on a chip. [`threads`] runs the same function on threads of one
-//! process, for unit tests. Programs that run this way are in `examples/linux`.
+//! A program calls [`run_in_mode!`] in its `main`, and `flagpost-run -n 4 program` starts four
+//! ranks of it; `mpiexec` and `srun` start ranks, too. Each rank gets its
+//! [`World`](flagpost::World), and all calls of the kernel work as on a chip. [`threads`] runs the
+//! same function on threads of one process, for unit tests. Programs that run this way are in
+//! `examples/linux`.
 //!
 //! # A program
 //! Each rank puts a number into the memory of the next rank.
@@ -23,9 +24,11 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     flagpost_linux::run(hello)
+//!     flagpost_linux::run_in_mode!(hello)
 //! }
 //! ```
+//! [`run_in_mode!`] lets the user of the program choose what connects the ranks, see [`Choice`]. A
+//! program that calls [`run`] is for shared memory.
 //!
 //! # Modes
 //! | mode | for | shared words |
@@ -43,6 +46,7 @@
 //! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 
 pub mod bind;
+pub mod choice;
 pub mod fabric;
 mod group;
 mod job;
@@ -51,6 +55,7 @@ mod named;
 mod run;
 
 pub use bind::Bind;
+pub use choice::Choice;
 pub use flagpost_hal_linux::{
     BadShape, Coherent, Emulated, Linux, MAX_MEMORY, MAX_RANKS, MIN_MEMORY, MODES, Mode, Shape,
     SoftwareCoherent,

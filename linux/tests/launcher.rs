@@ -346,6 +346,44 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
     }
 }
 
+/// Without libfabric, what is refused shows which link was chosen.
+#[test]
+fn the_option_wins_over_the_variable() {
+    for (variable, option, refused) in [
+        (
+            "fabric",
+            None,
+            Some("--mode and --mem-in are for --link shm"),
+        ),
+        ("fabric", Some("shm"), None),
+        ("fabric", Some("auto"), None),
+        ("shm", Some("fabric"), Some("are for --link shm")),
+        ("auto", None, None),
+        (
+            "tcp",
+            None,
+            Some("FLAGPOST_LINK: \"tcp\" is no link: write shm, fabric or auto"),
+        ),
+        ("tcp", Some("shm"), None),
+        (
+            "shm",
+            Some("tcp"),
+            Some("\"tcp\" is no link: write shm, fabric or auto"),
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+        command.env("FLAGPOST_LINK", variable).args(["-n", "2"]);
+        command.args(option.map(|option| format!("--link={option}")));
+        command.args(["--mode", "emulated", "true"]);
+        let output = command.output().expect("it runs");
+        let (out, err) = texts(&output);
+        let told = refused.map_or(err.is_empty(), |refused| err.contains(refused));
+        let code = if refused.is_some() { Some(2) } else { Some(0) };
+        assert!(told, "{variable} {option:?}: {out}{err}");
+        assert_eq!(output.status.code(), code, "{variable} {option:?}: {err}");
+    }
+}
+
 /// Ranks as threads: all modes, and what is told when one fails.
 #[test]
 fn threads_are_ranks() {

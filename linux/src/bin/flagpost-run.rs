@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use flagpost_linux::{Bind, DEFAULT_MEMORY, Ended, MODES, Shape, fabric, launch};
+use flagpost_linux::{Bind, Choice, DEFAULT_MEMORY, Ended, MODES, Shape, fabric, launch};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
@@ -44,10 +44,11 @@ struct Arguments {
     /// How memory is kept in step
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(MODES), default_value = MODES[0])]
     mode: String,
-    /// What connects the ranks: memory that they share, or a network by libfabric, over which each
-    /// has memory of its own
-    #[arg(long, value_parser = ["shm", fabric::NAME], default_value = "shm")]
-    link: String,
+    /// What connects the ranks: memory that they share (shm), or a network by libfabric, over which
+    /// each has memory of its own (fabric); auto is shm if all ranks are on one host
+    /// [default: FLAGPOST_LINK, or auto]
+    #[arg(long, value_name = "LINK")]
+    link: Option<Choice>,
     /// The network: tcp, shm, or another provider's name as libfabric has it [default: tcp]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
@@ -98,13 +99,16 @@ fn main() -> ExitCode {
         Err(bad) => return wrong(&bad.to_string()),
     };
     let grace = Duration::from_secs(arguments.grace);
-    if arguments.link == fabric::NAME
-        && (arguments.mode != MODES[0] || arguments.directory.is_some())
-    {
+    let choice = match arguments.link.map_or_else(Choice::of_environment, Ok) {
+        Ok(choice) => choice,
+        Err(why) => return wrong(&why),
+    };
+    let is_network = choice.is_network(true);
+    if is_network && (arguments.mode != MODES[0] || arguments.directory.is_some()) {
         return wrong("--mode and --mem-in are for --link shm");
     }
     let network = arguments.provider.is_some() || arguments.helper.is_some();
-    if arguments.link != fabric::NAME && (network || arguments.address.is_some()) {
+    if !is_network && (network || arguments.address.is_some()) {
         return wrong("--provider, --address and --helper are for --link fabric");
     }
     if arguments
@@ -145,7 +149,7 @@ fn main() -> ExitCode {
         first.get_or_insert(*ended);
     };
     let signals = signals.as_ref().map(UnixStream::as_fd);
-    let launched = if arguments.link == fabric::NAME {
+    let launched = if is_network {
         let pause = Duration::from_micros(arguments.helper.unwrap_or(0));
         let job = fabric::Job {
             shape,
