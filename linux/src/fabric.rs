@@ -36,6 +36,7 @@ use flagpost_hal_linux::{Shape, State};
 use flagpost_network::Networked;
 
 use crate::bind::Bind;
+use crate::hosts::Hosts;
 use crate::job::{self, JoinError};
 use crate::launch::{self, Ended, Register, Starting};
 use crate::run::{Setup, say};
@@ -61,12 +62,14 @@ pub struct Job {
     pub shape: Shape,
     /// The network's kind: `tcp`, `shm`, or another name of libfabric's.
     pub provider: String,
-    /// The address of this host at which the ranks meet.
+    /// The address of this host at which the ranks meet: one that their hosts reach.
     pub address: IpAddr,
+    /// The hosts of the ranks; none: all on this one.
+    pub hosts: Option<Hosts>,
     /// How long a helper thread of each rank rests between two looks at the network; none: no such
     /// thread.
     pub helper: Option<Duration>,
-    /// Where ranks run.
+    /// Which processors ranks run on, if all are on this host. Else they are not bound.
     pub bind: Bind,
     /// How long the others may take to end after a rank is lost, or after a signal.
     pub grace: Duration,
@@ -101,7 +104,11 @@ impl Register for (Hub, u16) {
     }
 }
 
-/// [`launch_with`](launch::launch_with) of a job over a network. All ranks run on this host.
+/// [`launch_with`](launch::launch_with) of a job over a network.
+///
+/// Where [`Job::hosts`] names other hosts, the processes that are told of are those of the command
+/// that starts a rank there, and end as the rank does: with its status, or 128 + N for signal N.
+/// The ranks there end when this process does.
 ///
 /// # Errors
 /// What the system refused; the ranks that were started are ended.
@@ -112,7 +119,9 @@ pub fn launch(
     signals: Option<BorrowedFd<'_>>,
 ) -> io::Result<Vec<Ended>> {
     let (ranks, secret) = (job.shape.ranks(), Secret::new()?);
-    let starting = Starting::new(&job.bind, ranks, job.grace)?;
+    let others = job.hosts.as_ref().filter(|hosts| !hosts.are_here());
+    let bind = others.map_or(&job.bind, |_| &Bind::None);
+    let starting = Starting::new(bind, ranks, job.grace)?;
     let hub = (Hub::start(job.address, ranks, secret)?, ranks);
     let address = hub.0.address().to_string();
     let helper = job.helper.map_or(0, |pause| pause.as_micros());
@@ -125,7 +134,7 @@ pub fn launch(
             .env(PROVIDER, &job.provider)
             .env(HELPER, helper.to_string());
     };
-    let ended = starting.start(&hub, command, describe, seen, signals)?;
+    let ended = starting.start(&hub, others, command, describe, seen, signals)?;
     if job.provider == SHM {
         let badly = ended.iter().filter(|ended| !ended.is_well());
         badly.for_each(|ended| sweep(ended.pid));

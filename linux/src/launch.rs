@@ -17,7 +17,7 @@
 //! Nothing is left behind: the memory has no name, and is gone with the last process. What a rank
 //! has started ends with it, and all of it with the launcher: see the module `group`.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
@@ -34,6 +34,7 @@ use flagpost_hal_linux::{Shape, State};
 
 use crate::bind::{self, Bind};
 use crate::group::{Group, Keeper, kill_sessions};
+use crate::hosts::Hosts;
 use crate::job;
 use crate::named;
 
@@ -198,7 +199,7 @@ pub fn launch_with(
         command.env(job::MODE, &job.mode);
         describe(command, job.shape, rank);
     };
-    starting.start(&segment, command, describe, seen, signals)
+    starting.start(&segment, None, command, describe, seen, signals)
 }
 
 /// Where it is known which ranks have joined a job, and which have left it.
@@ -251,11 +252,12 @@ impl Starting {
         })
     }
 
-    /// Starts a process per rank, which `describe` gives what its link needs, and waits until all
-    /// have ended.
+    /// Starts a process per rank, which `describe` gives what its link needs, on the host that it
+    /// belongs to, and waits until all have ended.
     pub(crate) fn start(
         self,
         register: &dyn Register,
+        hosts: Option<&Hosts>,
         command: &mut dyn FnMut(u16) -> Command,
         describe: impl Fn(&mut Command, u16),
         seen: &mut dyn FnMut(&Ended),
@@ -278,8 +280,13 @@ impl Starting {
             processors.sort_unstable();
             processors.dedup();
             command.env(job::PROCESSORS, processors.len().to_string());
+            let input = hosts.and_then(|hosts| hosts.send(&mut command, rank));
             to_be_led(&mut command, limit);
-            let child = bind::on(cpu, || command.spawn())?;
+            let mut child = bind::on(cpu, || command.spawn())?;
+            if let (Some(input), Some(pipe)) = (input, child.stdin.as_mut()) {
+                // What does not read it has ended, and that is told. The pipe stays open.
+                let _ = pipe.write_all(&input);
+            }
             let group = Group::new(child, watched);
             keeper.know(&group);
             processes.push(Process {

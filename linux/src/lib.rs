@@ -49,6 +49,7 @@ pub mod bind;
 pub mod choice;
 pub mod fabric;
 mod group;
+mod hosts;
 mod job;
 pub mod launch;
 mod named;
@@ -60,6 +61,7 @@ pub use flagpost_hal_linux::{
     BadShape, Coherent, Emulated, Linux, MAX_MEMORY, MAX_RANKS, MIN_MEMORY, MODES, Mode, Shape,
     SoftwareCoherent,
 };
+pub use hosts::Hosts;
 pub use job::{DEFAULT_MEMORY, JoinError};
 pub use launch::{Ended, launch};
 pub use run::{

@@ -94,9 +94,14 @@ fn survives<L: Link>(
 
 /// A job of three ranks. What does not end is killed after 20 seconds.
 fn job(provider: &str, part: &str) -> Output {
+    job_with(&["--link", "fabric", "--provider", provider], part)
+}
+
+fn job_with(arguments: &[&str], part: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command
-        .args(["--link", "fabric", "--provider", provider, "-n", "3"])
+        .args(arguments)
+        .args(["-n", "3"])
         .args(["--grace", "20"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "rank", "--nocapture"])
@@ -118,6 +123,20 @@ fn ranks_exchange_data() {
         assert!(output.status.success(), "{output:?}");
         assert_eq!(lines(&output, "is round"), 3);
     }
+}
+
+/// What stands for another host is this one: `env HOST=… /bin/sh`.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn ranks_run_on_other_hosts() {
+    let hosts = ["--hosts", "A=a:1,localhost:1,A=b:1", "--rsh", "env"];
+    let arguments = [&hosts[..], &["--address", "127.0.0.1"]].concat();
+    let output = job_with(&arguments, "ring");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(lines(&output, "is round"), 3);
+    let output = job_with(&arguments, "barrier");
+    assert_eq!(output.status.code(), Some(137), "{output:?}");
+    assert_eq!(lines(&output, "has lost rank 1"), 2, "{output:?}");
 }
 
 /// A rank that dies ends the others' calls: those that wait for it, those that need its memory, and

@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use flagpost::{Error, Rank, World};
@@ -207,14 +207,19 @@ fn ranks_end_with_their_launcher() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it runs");
+    end_with(&mut launcher, 3);
+}
+
+/// Kills the launcher of `ranks` ranks that have told their numbers: all of them end.
+fn end_with(launcher: &mut Child, ranks: usize) {
     let out = launcher.stdout.take().expect("a pipe");
     let mut lines = BufReader::new(out).lines().map_while(Result::ok);
     let processes: Vec<String> = lines
         .by_ref()
         .filter_map(|line| Some(line.split_once("process ")?.1.to_owned()))
-        .take(3)
+        .take(ranks)
         .collect();
-    assert_eq!(processes.len(), 3);
+    assert_eq!(processes.len(), ranks);
     kill(launcher.id());
     launcher.wait().expect("it ends");
     // The pipe closes once nobody is left to write to it.
@@ -335,6 +340,17 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
             &["-n", "2", "--link", "fabric", "--address", "::", "true"],
             "one address of this host",
         ),
+        (&["-n", "2", "--rsh", "x", "true"], "--hosts <LIST>"),
+        (&["-n", "2", "--hosts", "a:1", "true"], "are 1 ranks"),
+        (&["-n", "2", "--hosts", "a,b", "true"], "takes --address"),
+        (
+            &["-n", "2", "--hosts", "a", "--link", "shm", "true"],
+            "shared memory reaches one host",
+        ),
+        (
+            &["-n", "2", "--hosts", "a", "--mode", "emulated", "true"],
+            "takes --address",
+        ),
         (&["true"], "--ranks <N>"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
@@ -344,6 +360,54 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
         assert!(err.contains(expected), "{arguments:?}: {err}");
         assert_eq!(err.lines().count(), 1, "{arguments:?}: {err}");
     }
+}
+
+/// A job of two ranks of a shell's `words` on other hosts. Each is this one, in a session that the
+/// launcher does not know: what ends there, the launcher has not killed.
+fn job_elsewhere(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--rsh", "setsid --wait env", "--hosts", "HOST=a"]);
+    command.args(["-n", "2", "--address", "127.0.0.1"]);
+    command.args(["/bin/sh", "-c", words]);
+    command
+}
+
+#[test]
+fn the_end_of_a_rank_on_another_host_is_told() {
+    for (words, code, told) in [
+        ("true", 0, ""),
+        (
+            "exit $((3 * FLAGPOST_RANK))",
+            3,
+            "ended with status 3, on HOST=a",
+        ),
+        (
+            "[ $FLAGPOST_RANK = 0 ] || kill -KILL $$",
+            137,
+            "ended with status 137, on HOST=a",
+        ),
+        // What it needs is there, and is in no command line.
+        (
+            "[ $HOST${#FLAGPOST_SECRET} = a64 ] && [ \"$(tr '\\0' + </proc/$PPID/cmdline)\" = /bin/sh+ ]",
+            0,
+            "",
+        ),
+    ] {
+        let output = job_elsewhere(words).output().expect("it runs");
+        let (out, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(code), "{words}: {out}{err}");
+        assert!(err.contains(told), "{words}: {err}");
+        assert_eq!(err.is_empty(), told.is_empty(), "{words}: {err}");
+    }
+}
+
+#[test]
+fn ranks_on_other_hosts_end_with_their_launcher() {
+    let mut launcher = job_elsewhere("echo process $$; sleep 600 & wait")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    end_with(&mut launcher, 2);
 }
 
 /// Without libfabric, what is refused shows which link was chosen.

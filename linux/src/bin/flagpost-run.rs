@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use flagpost_linux::{Bind, Choice, DEFAULT_MEMORY, Ended, MODES, Shape, fabric, launch};
+use flagpost_linux::{Bind, Choice, DEFAULT_MEMORY, Ended, Hosts, MODES, Shape, fabric, launch};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
@@ -55,6 +55,14 @@ struct Arguments {
     /// The address of this host at which the ranks of a network meet [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
+    /// Hosts on which the ranks of a network run: a,b divides the ranks evenly, in blocks; a:2,b:3
+    /// says how many each has. Takes --address [default: this host]
+    #[arg(long, value_name = "LIST")]
+    hosts: Option<String>,
+    /// What starts a program on another host: it is run as COMMAND HOST /bin/sh, and reads what to
+    /// do from standard input [default: ssh]
+    #[arg(long, value_name = "COMMAND", requires = "hosts")]
+    rsh: Option<String>,
     /// A thread of each rank keeps the network going while the rank computes, and rests this long
     /// between two looks; 0 for no such thread [default: 0]
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(..=MOST_PAUSE))]
@@ -103,7 +111,29 @@ fn main() -> ExitCode {
         Ok(choice) => choice,
         Err(why) => return wrong(&why),
     };
-    let is_network = choice.is_network(true);
+    let rsh = arguments.rsh.as_deref().unwrap_or("ssh");
+    let hosts = { arguments.hosts.as_deref() }.map(|list| Hosts::new(list, shape.ranks(), rsh));
+    let hosts = match hosts.transpose() {
+        Ok(hosts) => hosts.filter(|hosts| !hosts.are_here()),
+        Err(why) => return wrong(&format!("--hosts: {why}")),
+    };
+    let is_network = choice.is_network(hosts.is_none());
+    if hosts.is_some() {
+        if !is_network {
+            return wrong(
+                "shared memory reaches one host: take --hosts with --link fabric or auto",
+            );
+        }
+        if arguments.address.is_none() {
+            return wrong("--hosts takes --address: this host's address, as the others reach it");
+        }
+        if matches!(arguments.bind, Bind::List(_)) {
+            return wrong("--bind takes no list of processors where ranks are on other hosts");
+        }
+        if arguments.provider.as_deref() == Some("shm") {
+            return wrong("--provider shm reaches one host: take another with --hosts");
+        }
+    }
     if is_network && (arguments.mode != MODES[0] || arguments.directory.is_some()) {
         return wrong("--mode and --mem-in are for --link shm");
     }
@@ -145,7 +175,9 @@ fn main() -> ExitCode {
             ),
             false => String::new(),
         };
-        say(&format!("flagpost-run: {ended}{by_us}{asked}\n"));
+        let host = hosts.as_ref().and_then(|hosts| hosts.other(ended.rank));
+        let on = host.map_or(String::new(), |host| format!(", on {host}"));
+        say(&format!("flagpost-run: {ended}{on}{by_us}{asked}\n"));
         first.get_or_insert(*ended);
     };
     let signals = signals.as_ref().map(UnixStream::as_fd);
@@ -155,6 +187,7 @@ fn main() -> ExitCode {
             shape,
             provider: arguments.provider.unwrap_or_else(|| "tcp".to_owned()),
             address: arguments.address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+            hosts: hosts.clone(),
             helper: (!pause.is_zero()).then_some(pause),
             bind: arguments.bind,
             grace,

@@ -30,9 +30,10 @@ pub(crate) struct Arguments {
     /// The address at which the ranks of platform `fabric` meet
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) address: IpAddr,
-    /// Network namespaces to which ranks of platform `fabric` are dealt out in turn
-    #[arg(long, value_delimiter = ',')]
-    pub(crate) hosts: Vec<String>,
+    /// Network namespaces to which ranks of platform `fabric` are dealt out, as hosts are by
+    /// flagpost-run
+    #[arg(long)]
+    pub(crate) hosts: Option<String>,
     /// Only cases whose name contains this
     #[arg(long, default_value = "")]
     pub(crate) filter: String,

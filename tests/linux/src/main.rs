@@ -20,13 +20,16 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use flagpost_linux::{Bind, Shape, fabric, launch};
+use flagpost_linux::{Bind, Hosts, Shape, fabric, launch};
 
 use arguments::Arguments;
 use platforms::mode_of;
 
 /// Bytes of each rank's memory: as on the QEMU board.
 const MEMORY: u64 = 64 << 10;
+
+/// What starts a program in a network namespace, which stands for a host.
+const NAMESPACE: &str = "ip netns exec";
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -57,15 +60,8 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         eprintln!("error: no end in sight after {patience:?}");
         std::process::exit(1);
     });
-    let hosts = &arguments.hosts;
-    let mut command = |rank: u16| {
+    let mut command = |_| {
         let mut command = Command::new(&program);
-        if let Some(number) = usize::from(rank).checked_rem(hosts.len()) {
-            command = Command::new("ip");
-            command
-                .args(["netns", "exec", &hosts[number]])
-                .arg(&program);
-        }
         command.args(&words);
         command
     };
@@ -77,10 +73,13 @@ fn start(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
     let (shape, bind) = (Shape::new(arguments.ranks, MEMORY)?, Bind::Auto);
     let grace = launch::GRACE;
     let ended = if arguments.platform == fabric::NAME {
+        let hosts = arguments.hosts.as_deref();
+        let hosts = hosts.map(|list| Hosts::new(list, shape.ranks(), NAMESPACE));
         let job = fabric::Job {
             shape,
             provider: arguments.provider.clone(),
             address: arguments.address,
+            hosts: hosts.transpose()?,
             helper: None,
             bind,
             grace,

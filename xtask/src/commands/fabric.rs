@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Ranks [default: 2, 3 and 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     ranks: Option<u16>,
-    /// Network namespaces that stand for hosts: ranks are dealt out to them in turn. Takes root,
+    /// Network namespaces that stand for hosts: ranks are dealt out to them in blocks. Takes root,
     /// and a provider other than shm, to which namespaces are one host [default: this host]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     hosts: Option<u8>,
