@@ -28,10 +28,14 @@ impl Choice {
     /// # Errors
     /// A line that says which words [`VARIABLE`] may have.
     pub fn of_environment() -> Result<Self, String> {
-        std::env::var_os(VARIABLE).map_or(Ok(Self::default()), |word| Self::of_variable(&word))
+        Self::of_word(std::env::var_os(VARIABLE).as_deref())
     }
 
-    fn of_variable(word: &OsStr) -> Result<Self, String> {
+    /// What the value of [`VARIABLE`] means.
+    pub(crate) fn of_word(word: Option<&OsStr>) -> Result<Self, String> {
+        let Some(word) = word else {
+            return Ok(Self::default());
+        };
         let word = word.to_string_lossy();
         word.parse().map_err(|why| format!("{VARIABLE}: {why}"))
     }
@@ -68,12 +72,13 @@ mod tests {
 
     #[test]
     fn words_are_read() {
+        assert_eq!(Choice::of_word(None), Ok(Choice::Auto));
         for word in Choice::WORDS {
-            let choice = Choice::of_variable(OsStr::new(word)).expect("it is one");
+            let choice = Choice::of_word(Some(OsStr::new(word))).expect("it is one");
             assert_eq!(choice.to_string(), word);
         }
         for bad in ["", "Shm", "tcp", "fabric "] {
-            let line = Choice::of_variable(OsStr::new(bad)).expect_err("it is none");
+            let line = Choice::of_word(Some(OsStr::new(bad))).expect_err("it is none");
             let expected = format!("FLAGPOST_LINK: {bad:?} is no link: write shm, fabric or auto");
             assert_eq!(line, expected);
         }

@@ -15,6 +15,10 @@
 //! | `FLAGPOST_PROVIDER` | the network's kind: `tcp`, `shm`, or another name of libfabric's |
 //! | `FLAGPOST_HELPER` | microseconds between two looks of a helper thread; 0 for none |
 //!
+//! MPICH's `mpiexec` gives rank and ranks, and rank 0 makes the place where ranks meet: at
+//! `FLAGPOST_ADDRESS`, or 127.0.0.1 if all ranks are on one host. It tells the others by PMI-1, see
+//! the module `pmi`. Of the other variables only `FLAGPOST_LINK=fabric` is needed there.
+//!
 //! # What differs from shared memory
 //! * No rank ends before all have ended their program, or one is lost: until then, peers may need
 //!   its memory. So no call fails with [`PeerLeft`](flagpost::Error::PeerLeft): it waits.
@@ -23,22 +27,24 @@
 
 use std::fmt::Display;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, ExitCode};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use flagpost::World;
-use flagpost_fabric::{Hub, Job as Part, Network, Options, Presence, Secret};
+use flagpost_fabric::{Apart, Hub, Job as Part, Network, Options, Presence, Secret};
 use flagpost_hal::fabric::Fabric as _;
 use flagpost_hal_linux::{Shape, State};
 use flagpost_network::Networked;
 
 use crate::bind::Bind;
 use crate::hosts::Hosts;
-use crate::job::{self, JoinError};
+use crate::job::{self, JoinError, Meets};
 use crate::launch::{self, Ended, Register, Starting};
+use crate::pmi;
 use crate::run::{Setup, say};
 
 /// The name that stands where that of a mode does.
@@ -48,6 +54,10 @@ pub(crate) const HUB: &str = "FLAGPOST_HUB";
 const SECRET: &str = "FLAGPOST_SECRET";
 const PROVIDER: &str = "FLAGPOST_PROVIDER";
 const HELPER: &str = "FLAGPOST_HELPER";
+const ADDRESS: &str = "FLAGPOST_ADDRESS";
+
+/// The network's kind, unless the user says another.
+pub const DEFAULT_PROVIDER: &str = "tcp";
 
 /// libfabric's name of its network within one host.
 const SHM: &str = "shm";
@@ -161,38 +171,114 @@ fn sweep(pid: u32) {
 }
 
 /// A variable of the environment, read as what it should be.
-fn word<T: std::str::FromStr>(name: &str) -> Result<T, JoinError> {
-    let text = std::env::var(name).ok();
-    let why = || {
-        JoinError(format!(
-            "{name} is missing, or makes no sense: use flagpost-run"
-        ))
+fn word<T: FromStr>(name: &str, default: Option<T>) -> Result<T, JoinError> {
+    let Some(text) = std::env::var_os(name) else {
+        let missing = || JoinError(format!("{name} is not set: use flagpost-run"));
+        return default.ok_or_else(missing);
     };
-    text.and_then(|text| text.parse().ok()).ok_or_else(why)
+    let word = text.to_str().and_then(|text| text.parse().ok());
+    word.ok_or_else(|| JoinError(format!("{name}={} makes no sense", text.display())))
+}
+
+/// This process's end of its job's network.
+#[derive(Debug)]
+pub struct Joined {
+    /// The network.
+    pub network: Network,
+    /// Where the ranks have met, on the rank that has made it.
+    hub: Option<Hub>,
+}
+
+impl Joined {
+    /// [`Network::leave`], for a program that ends well. Blocks until all ranks end theirs.
+    ///
+    /// # Errors
+    /// [`Apart`]: a rank is gone, and so this one has not waited for all. It has left.
+    pub fn leave(self) -> Result<(), Apart> {
+        let left = self.network.leave();
+        // The others leave now, or are lost: they are to find the hub.
+        if let Some(hub) = &self.hub {
+            let end = Instant::now() + HEARING;
+            let is_there = |rank| hub.presence(rank) == Presence::Here;
+            while (0..self.network.cores()).any(is_there) && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        left
+    }
 }
 
 /// This process's end of its job's network, for programs that start their links themselves. Blocks
-/// until all ranks are there. A program that ends well calls [`Network::leave`] last.
+/// until all ranks are there.
 ///
 /// # Errors
 /// [`JoinError`]: this process was not started for such a job, or the network does not work.
-pub fn join() -> Result<Network, JoinError> {
-    let secret: String = word(SECRET)?;
+pub fn join() -> Result<Joined, JoinError> {
+    let (rank, shape, meets) = job::of_network()?;
+    let ranks = shape.ranks();
+    let (place, hub) = match meets {
+        Meets::AtLauncher => ((word(HUB, None)?, word(SECRET, None)?), None),
+        Meets::Alone => start_hub(Ipv4Addr::LOCALHOST.into(), ranks)?,
+        Meets::ByPmi { fd, one_host } => meet_by_pmi(rank, ranks, fd, one_host)?,
+    };
+    let secret: String = place.1;
     let secret = Secret::from_text(&secret);
     let part = Part {
-        rank: word(job::RANK)?,
-        ranks: word(job::RANKS)?,
-        hub: word::<SocketAddr>(HUB)?,
-        secret: secret.ok_or_else(|| JoinError(format!("{SECRET} is no secret of a job")))?,
+        rank,
+        ranks,
+        hub: place.0,
+        secret: secret.ok_or_else(|| JoinError("the job's secret is none".to_owned()))?,
     };
-    let helper: u64 = word(HELPER)?;
+    let helper: u64 = word(HELPER, Some(0))?;
     let options = Options {
-        provider: word(PROVIDER)?,
+        provider: word(PROVIDER, Some(DEFAULT_PROVIDER.to_owned()))?,
         address: None,
-        memory: word(job::MEMORY)?,
+        memory: shape.memory(),
         helper: (helper > 0).then(|| Duration::from_micros(helper)),
     };
-    Network::open(&part, &options).map_err(|why| JoinError(why.to_string()))
+    let network = Network::open(&part, &options).map_err(|why| JoinError(why.to_string()))?;
+    Ok(Joined { network, hub })
+}
+
+/// Where ranks meet, and their secret.
+type Place = (SocketAddr, String);
+
+fn start_hub(address: IpAddr, ranks: u16) -> Result<(Place, Option<Hub>), JoinError> {
+    let failed = |why| JoinError(format!("cannot meet the other ranks at {address}: {why}"));
+    let secret = Secret::new().map_err(failed)?;
+    let hub = Hub::start(address, ranks, secret).map_err(failed)?;
+    Ok(((hub.address(), secret.to_text()), Some(hub)))
+}
+
+/// Rank 0 makes a place to meet, and tells the others by their launcher's PMI-1.
+fn meet_by_pmi(
+    rank: u16,
+    ranks: u16,
+    fd: i32,
+    one_host: bool,
+) -> Result<(Place, Option<Hub>), JoinError> {
+    let launcher = pmi::connect(fd).map_err(JoinError)?;
+    let exchange = |own: Option<&str>| pmi::exchange(launcher, own).map_err(JoinError);
+    if rank == 0 {
+        if !one_host && std::env::var_os(ADDRESS).is_none() {
+            return Err(JoinError(format!(
+                "the job's ranks are on several hosts: set {ADDRESS} to the address of rank 0's \
+                 host that the others reach"
+            )));
+        }
+        let address: IpAddr = word(ADDRESS, Some(Ipv4Addr::LOCALHOST.into()))?;
+        if address.is_unspecified() {
+            return Err(JoinError(format!("{ADDRESS}={address} is no one address")));
+        }
+        let (place, hub) = start_hub(address, ranks)?;
+        exchange(Some(&format!("{},{}", place.0, place.1)))?;
+        return Ok((place, hub));
+    }
+    let told = exchange(None)?;
+    let place = told.split_once(',');
+    let place = place.and_then(|(hub, secret)| Some((hub.parse().ok()?, secret.to_owned())));
+    let none = || JoinError("rank 0 has not said where the ranks meet".to_owned());
+    Ok((place.ok_or_else(none)?, None))
 }
 
 /// [`run_with`](crate::run_with), over the network of the job that this process was started for.
@@ -218,10 +304,11 @@ pub fn run<E: Display>(
         say(&format!("error: {why}"));
         ExitCode::from(2)
     };
-    let network = match join() {
-        Ok(network) => network,
+    let joined = match join() {
+        Ok(joined) => joined,
         Err(why) => return failed(&why),
     };
+    let network = &joined.network;
     let mut arena = setup.arena(network.cores());
     let link = match Networked::start(network.clone()) {
         Ok(link) => link,
@@ -234,7 +321,7 @@ pub fn run<E: Display>(
     match result {
         Ok(()) => {
             // A rank that was lost meanwhile is the launcher's to report.
-            let _ = network.leave();
+            let _ = joined.leave();
             ExitCode::SUCCESS
         }
         Err(why) => {

@@ -233,9 +233,10 @@ fn check_mode<M: Mode>(mode: &str) -> Result<(), JoinError> {
     )))
 }
 
-/// The mode of the job that this process was started for.
+/// The mode of the job that this process was started for, or [`fabric::NAME`](crate::fabric::NAME).
+/// Where the environment makes no sense, the first mode, in which joining says why.
 pub fn mode_of_job() -> String {
-    std::env::var(crate::job::MODE).unwrap_or_else(|_| Coherent::NAME.to_owned())
+    crate::job::mode()
 }
 
 /// [`run`] of a program for all modes, and for networks: a function over any link.

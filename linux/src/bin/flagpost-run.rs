@@ -185,7 +185,9 @@ fn main() -> ExitCode {
         let pause = Duration::from_micros(arguments.helper.unwrap_or(0));
         let job = fabric::Job {
             shape,
-            provider: arguments.provider.unwrap_or_else(|| "tcp".to_owned()),
+            provider: arguments
+                .provider
+                .unwrap_or_else(|| fabric::DEFAULT_PROVIDER.to_owned()),
             address: arguments.address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
             hosts: hosts.clone(),
             helper: (!pause.is_zero()).then_some(pause),

@@ -126,13 +126,14 @@ pub(crate) fn go(plan: &Plan<'_>) -> ExitCode {
     let Some((admitted, skipped)) = select(plan, link_cases::<OverFabric>().collect()) else {
         return ExitCode::SUCCESS;
     };
-    let network = match fabric::join() {
-        Ok(network) => network,
+    let joined = match fabric::join() {
+        Ok(joined) => joined,
         Err(why) => {
             println!("        {why}");
             return ExitCode::from(2);
         }
     };
+    let network = &joined.network;
     let (rank, mut tally) = (network.core().get(), Tally::new(skipped.len()));
     if rank == 0 {
         println!("ok      over {}", network.abilities());
@@ -143,7 +144,7 @@ pub(crate) fn go(plan: &Plan<'_>) -> ExitCode {
     let mut session = Session::FIRST;
     for case in admitted {
         *running.lock().unwrap_or_else(PoisonError::into_inner) = (case.name, Instant::now());
-        match one(&network, case, session) {
+        match one(network, case, session) {
             Ok(passed) => tally.add(passed),
             Err(why) => {
                 let failure = network.failure().unwrap_or_default();
@@ -156,7 +157,7 @@ pub(crate) fn go(plan: &Plan<'_>) -> ExitCode {
     if rank == 0 {
         println!("{tally}");
     }
-    match network.leave() {
+    match joined.leave() {
         Ok(()) if tally.is_well() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }

@@ -12,6 +12,9 @@
 //! `mpiexec` has `srun` start one process per host, whose names its ranks inherit. A part of these
 //! names is refused, as what does not tell who the others are.
 //!
+//! Over a network, the ranks of MPICH's `mpiexec` meet by [`pmi`](crate::pmi). `FLAGPOST_LINK` says
+//! what connects ranks that `flagpost-run` has not started: see `Choice`.
+//!
 //! `FLAGPOST_MEMORY` is the memory per rank in bytes, `FLAGPOST_MODE` the mode, and
 //! `FLAGPOST_PROCESSORS` how many processors the ranks have between them; the launcher sets them,
 //! the others' users may.
@@ -24,17 +27,15 @@ use std::sync::Arc;
 use flagpost_hal_linux::segment::{self, Segment};
 use flagpost_hal_linux::{Coherent, Mode as _, Noticed, Shape};
 
-use crate::{fabric, named};
+use crate::named;
+
+mod words;
+
+use words::Words;
+pub(crate) use words::{FD, MEMORY, MODE, Meets, PROCESSORS, RANK, RANKS, mode, of_network};
 
 /// Memory per rank, unless asked for otherwise. Pages that nobody touches cost nothing.
 pub const DEFAULT_MEMORY: u64 = 16 << 20;
-
-pub(crate) const FD: &str = "FLAGPOST_FD";
-pub(crate) const RANK: &str = "FLAGPOST_RANK";
-pub(crate) const RANKS: &str = "FLAGPOST_RANKS";
-pub(crate) const MEMORY: &str = "FLAGPOST_MEMORY";
-pub(crate) const MODE: &str = "FLAGPOST_MODE";
-pub(crate) const PROCESSORS: &str = "FLAGPOST_PROCESSORS";
 
 /// Why this process cannot join its job, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,121 +81,14 @@ pub(crate) struct Job {
     pub(crate) noticed: Noticed,
 }
 
-/// A number from the environment.
-fn number(name: &str, text: &str) -> Result<u64, JoinError> {
-    let what = || JoinError(format!("{name}={text} is not a number: {INSTEAD}"));
-    text.trim().parse().map_err(|_| what())
+fn named(job: &str) -> Place {
+    Place::Named(name_of(job))
 }
 
 /// A job's name that other jobs of this user do not have.
 fn name_of(job: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     job.chars().map(allowed).take(100).collect()
-}
-
-/// How to go on where the environment says half of what it should.
-const INSTEAD: &str = "start the program with flagpost-run, or unset it";
-
-/// Rank and ranks of Open MPI, Slurm and MPICH.
-const OPEN: [&str; 2] = ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"];
-const SLURM: [&str; 2] = ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS"];
-const PMI: [&str; 2] = ["PMI_RANK", "PMI_SIZE"];
-
-/// The environment.
-struct Words<G>(G);
-
-impl<G: Fn(&str) -> Option<OsString>> Words<G> {
-    fn has(&self, name: &str) -> bool {
-        (self.0)(name).is_some()
-    }
-
-    fn text(&self, name: &str) -> Result<Option<String>, JoinError> {
-        let bad = |_| JoinError(format!("{name} is not UTF-8: {INSTEAD}"));
-        (self.0)(name)
-            .map(OsString::into_string)
-            .transpose()
-            .map_err(bad)
-    }
-
-    fn number(&self, name: &str) -> Result<Option<u64>, JoinError> {
-        let text = self.text(name)?;
-        text.map(|text| number(name, &text)).transpose()
-    }
-
-    fn need(&self, name: &str) -> Result<u64, JoinError> {
-        let missing = || JoinError(format!("{name} is not set: start the program again"));
-        self.number(name)?.ok_or_else(missing)
-    }
-
-    /// Rank and ranks.
-    fn pair(&self, [rank, ranks]: [&str; 2]) -> Result<(u64, u64), JoinError> {
-        Ok((self.need(rank)?, self.need(ranks)?))
-    }
-
-    /// Rank, ranks, and where their memory is; `starter` as for [`Spec::read`].
-    fn job(&self, starter: impl Fn(&[&str]) -> String) -> Result<((u64, u64), Place), JoinError> {
-        if let Some(fd) = self.number(FD)? {
-            let fd = u32::try_from(fd).unwrap_or(u32::MAX);
-            return Ok((self.pair([RANK, RANKS])?, Place::Descriptor(fd)));
-        }
-        if self.has(fabric::HUB) {
-            return Err(JoinError(
-                "the job is over a network, and the program is for shared memory: start it \
-                 without --link fabric, or write it for all links (flagpost_linux::run_in_mode)"
-                    .to_owned(),
-            ));
-        }
-        if let Some(name) = [RANK, RANKS].into_iter().find(|name| self.has(name)) {
-            return Err(JoinError(format!(
-                "{name} is set, but {FD} is not: {INSTEAD}"
-            )));
-        }
-        let some = |names: [&str; 2]| names.iter().any(|name| self.has(name));
-        let all = |names: [&str; 2]| names.iter().all(|name| self.has(name));
-        if some(OPEN) {
-            let numbers = self.pair(OPEN)?;
-            if let Some(local) = self.number("OMPI_COMM_WORLD_LOCAL_SIZE")? {
-                one_host(local == numbers.1)?;
-            }
-            let name = self.text("PMIX_NAMESPACE")?;
-            return Ok((numbers, named(&name.unwrap_or_else(|| starter(&OPEN)))));
-        }
-        // A batch script's own shell has the first name only: it is no step.
-        let slurm = all(SLURM).then(|| self.pair(SLURM)).transpose()?;
-        let is_pmi = if slurm.is_some() { all(PMI) } else { some(PMI) };
-        let pmi = is_pmi.then(|| self.pair(PMI)).transpose()?;
-        let pmi = pmi.filter(|pmi| slurm.is_none_or(|slurm| pmi.1 > 1 && *pmi != slurm));
-        if let Some(numbers) = pmi {
-            if let Some(local) = self.number("MPI_LOCALNRANKS")? {
-                one_host(local == numbers.1)?;
-            }
-            let [rank, ranks] = PMI;
-            return Ok((numbers, named(&starter(&[rank, ranks, "PMI_FD"]))));
-        }
-        if let Some(numbers) = slurm {
-            if let Some(nodes) = self.number("SLURM_STEP_NUM_NODES")? {
-                one_host(nodes <= 1)?;
-            }
-            let part = |name| self.text(name).map(Option::unwrap_or_default);
-            let (job, step) = (part("SLURM_JOB_ID")?, part("SLURM_STEP_ID")?);
-            return Ok((numbers, named(&format!("slurm-{job}-{step}"))));
-        }
-        // Of a job, but how large a one is nowhere to be read without its library.
-        match ["PMIX_RANK", "PMI_ID"]
-            .into_iter()
-            .find(|name| self.has(name))
-        {
-            Some(name) => Err(JoinError(format!(
-                "{name} is set, but none of {}, {} and {} is, the number of ranks: {INSTEAD}",
-                OPEN[1], SLURM[1], PMI[1]
-            ))),
-            None => Ok(((0, 1), Place::Own)),
-        }
-    }
-}
-
-fn named(job: &str) -> Place {
-    Place::Named(name_of(job))
 }
 
 impl Spec {
@@ -206,35 +100,21 @@ impl Spec {
         starter: impl Fn(&[&str]) -> String,
     ) -> Result<Self, JoinError> {
         let words = Words(get);
-        let ((rank, ranks), place) = words.job(starter)?;
-        let memory = words.number(MEMORY)?.unwrap_or(DEFAULT_MEMORY);
-        let ranks = u32::try_from(ranks).unwrap_or(u32::MAX);
-        let shape = Shape::new(ranks, memory).map_err(|bad| JoinError(bad.to_string()))?;
-        let rank = u16::try_from(rank).ok();
-        let rank = rank.filter(|rank| *rank < shape.ranks());
+        let (numbers, place) = words.job(starter)?;
+        let (rank, shape) = words.shape(numbers)?;
         let processors = match words.number(PROCESSORS)? {
             Some(number) => usize::try_from(number).unwrap_or(1),
             None => online(),
         };
         let mode = words.text(MODE)?;
         Ok(Self {
-            rank: rank.ok_or_else(|| JoinError(format!("there is no such rank among {ranks}")))?,
+            rank,
             shape,
             place,
             mode: mode.unwrap_or_else(|| Coherent::NAME.to_owned()),
             processors,
         })
     }
-}
-
-fn one_host(is_one: bool) -> Result<(), JoinError> {
-    if is_one {
-        return Ok(());
-    }
-    Err(JoinError(
-        "the job's ranks are on several hosts, and shared memory reaches one: start it on one host"
-            .to_owned(),
-    ))
 }
 
 /// How many processors are online.
@@ -367,7 +247,10 @@ fn inherited(fd: u32, shape: Shape) -> Result<Segment, JoinError> {
 
 #[cfg(test)]
 mod tests {
+    use super::words::PMI_FD;
     use super::*;
+    use crate::choice::{self, Choice};
+    use crate::fabric;
 
     fn read(words: &[(&str, &str)]) -> Result<Spec, String> {
         let get = |name: &str| {
@@ -509,10 +392,85 @@ mod tests {
                 ],
                 "several hosts",
             ),
+            (&[("FLAGPOST_LINK", "tcp")], "\"tcp\" is no link"),
+            (&[("FLAGPOST_LINK", "fabric")], "the job is over a network"),
+            (
+                &[("FLAGPOST_HUB", "x"), (RANK, "0"), (RANKS, "2")],
+                "the job is over a network",
+            ),
         ] {
             let error = read(words).expect_err("it makes no sense");
             assert!(error.contains(expected), "{error}");
             assert_eq!(error.lines().count(), 1);
+        }
+    }
+
+    /// Mode, and how ranks meet for a network.
+    fn links(words: &[(&str, &str)]) -> [Result<String, String>; 2] {
+        let get = |name: &str| {
+            let found = words.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| OsString::from(*value))
+        };
+        let words = Words(get);
+        let line = |error: JoinError| error.to_string();
+        let meets = words
+            .network()
+            .map(|(rank, _, meets)| format!("{rank} {meets:?}"));
+        [words.mode().map_err(line), meets.map_err(line)]
+    }
+
+    #[test]
+    fn the_link_is_chosen() {
+        let pmi = [("PMI_RANK", "1"), ("PMI_SIZE", "4"), (PMI_FD, "7")];
+        let [here, apart] = [("MPI_LOCALNRANKS", "4"), ("MPI_LOCALNRANKS", "2")];
+        let [shm, fabric, auto] = Choice::WORDS.map(|word| (choice::VARIABLE, word));
+        let with = |more: &[(&'static str, &'static str)]| [&pmi[..], more].concat();
+        let ours = [(FD, "3"), (RANK, "1"), (RANKS, "4"), fabric];
+        for (words, mode) in [
+            (with(&[]), "coherent"),
+            (with(&[here]), "coherent"),
+            (with(&[here, auto]), "coherent"),
+            (with(&[here, fabric]), "fabric"),
+            (with(&[apart]), "fabric"),
+            (with(&[apart, auto]), "fabric"),
+            (with(&[apart, shm]), "coherent"),
+            (with(&[apart, (MODE, "emulated")]), "emulated"),
+            (vec![fabric], "fabric"),
+            (vec![auto], "coherent"),
+            (ours.to_vec(), "coherent"),
+            (
+                vec![(fabric::HUB, "x"), (RANK, "1"), (RANKS, "4"), shm],
+                "fabric",
+            ),
+        ] {
+            assert_eq!(links(&words)[0].as_deref(), Ok(mode), "{words:?}");
+        }
+        assert!(links(&[(choice::VARIABLE, "tcp")])[0].is_err());
+        for (words, meets) in [
+            (with(&[here]), "1 ByPmi { fd: 7, one_host: true }"),
+            (with(&[apart]), "1 ByPmi { fd: 7, one_host: false }"),
+            (vec![fabric], "0 Alone"),
+            (
+                vec![(fabric::HUB, "x"), (RANK, "1"), (RANKS, "4")],
+                "1 AtLauncher",
+            ),
+        ] {
+            assert_eq!(links(&words)[1].as_deref(), Ok(meets), "{words:?}");
+        }
+        for (words, expected) in [
+            (pmi[..2].to_vec(), "PMI_FD is not set"),
+            (
+                vec![("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")],
+                "PMIx is not known",
+            ),
+            (
+                ours.to_vec(),
+                "start the program with flagpost-run --link fabric",
+            ),
+            (with(&[(MEMORY, "12")]), "12 bytes of memory"),
+        ] {
+            let line = links(&words)[1].clone().expect_err(expected);
+            assert!(line.contains(expected), "{line}");
         }
     }
 
