@@ -63,7 +63,7 @@ structures! {
         dest_addr: *mut c_void,
         handle: *mut fid,
         tx_attr: *mut fi_tx_attr,
-        rx_attr: *mut c_void,
+        rx_attr: *mut fi_rx_attr,
         ep_attr: *mut fi_ep_attr,
         domain_attr: *mut fi_domain_attr,
         fabric_attr: *mut fi_fabric_attr,
@@ -81,6 +81,17 @@ structures! {
         iov_limit: usize,
         rma_iov_limit: usize,
         tclass: u32,
+    }
+
+    whole fi_rx_attr {
+        caps: u64,
+        mode: u64,
+        op_flags: u64,
+        msg_order: u64,
+        comp_order: u64,
+        total_buffered_recv: usize,
+        size: usize,
+        iov_limit: usize,
     }
 
     prefix fi_ep_attr {
@@ -296,6 +307,17 @@ structures! {
         write: Unused,
         writev: Unused,
         writemsg: unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> isize,
+        inject: unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, u64, u64, u64) -> isize,
+        writedata: Unused,
+        injectdata: unsafe extern "C" fn(
+            *mut fid_ep,
+            *const c_void,
+            usize,
+            u64,
+            u64,
+            u64,
+            u64,
+        ) -> isize,
     }
 
     whole iovec {
@@ -320,46 +342,59 @@ structures! {
         data: u64,
     }
 
+    whole fi_ioc {
+        addr: *mut c_void,
+        count: usize,
+    }
+
+    whole fi_rma_ioc {
+        addr: u64,
+        count: usize,
+        key: u64,
+    }
+
+    whole fi_msg_atomic {
+        msg_iov: *const fi_ioc,
+        desc: *mut *mut c_void,
+        iov_count: usize,
+        addr: u64,
+        rma_iov: *const fi_rma_ioc,
+        rma_iov_count: usize,
+        datatype: Enum,
+        op: Enum,
+        context: *mut c_void,
+        data: u64,
+    }
+
     prefix fi_ops_atomic {
         size: usize,
         write: Unused,
         writev: Unused,
         writemsg: Unused,
         inject: Unused,
-        readwrite: unsafe extern "C" fn(
-            *mut fid_ep,
-            *const c_void,
-            usize,
-            *mut c_void,
-            *mut c_void,
-            *mut c_void,
-            u64,
-            u64,
-            u64,
-            Enum,
-            Enum,
-            *mut c_void,
-        ) -> isize,
+        readwrite: Unused,
         readwritev: Unused,
-        readwritemsg: Unused,
-        compwrite: unsafe extern "C" fn(
+        readwritemsg: unsafe extern "C" fn(
             *mut fid_ep,
-            *const c_void,
+            *const fi_msg_atomic,
+            *mut fi_ioc,
+            *mut *mut c_void,
             usize,
-            *mut c_void,
-            *const c_void,
-            *mut c_void,
-            *mut c_void,
-            *mut c_void,
             u64,
-            u64,
-            u64,
-            Enum,
-            Enum,
-            *mut c_void,
         ) -> isize,
+        compwrite: Unused,
         compwritev: Unused,
-        compwritemsg: Unused,
+        compwritemsg: unsafe extern "C" fn(
+            *mut fid_ep,
+            *const fi_msg_atomic,
+            *const fi_ioc,
+            *mut *mut c_void,
+            usize,
+            *mut fi_ioc,
+            *mut *mut c_void,
+            usize,
+            u64,
+        ) -> isize,
         writevalid: Unused,
         readwritevalid: unsafe extern "C" fn(*mut fid_ep, Enum, Enum, *mut usize) -> c_int,
         compwritevalid: unsafe extern "C" fn(*mut fid_ep, Enum, Enum, *mut usize) -> c_int,
@@ -399,6 +434,7 @@ constants! {
     FI_SOURCE: u64 = 1 << 57;
     FI_CONTEXT: u64 = 1 << 59;
     FI_ORDER_WAW: u64 = 1 << 4;
+    FI_ORDER_RMA_WAW: u64 = 1 << 35;
     FI_MR_LOCAL: u32 = 1 << 2;
     FI_MR_VIRT_ADDR: u32 = 1 << 4;
     FI_MR_ALLOCATED: u32 = 1 << 5;

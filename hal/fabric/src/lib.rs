@@ -13,13 +13,29 @@
 //! # How the contract is kept
 //! | `Fabric` | libfabric |
 //! |---|---|
-//! | put | `fi_writemsg`, delivery-complete: done when the data are in place |
-//! | immediate | 8 bytes of remote completion data: 4 for the immediate, 2 for its sender |
-//! | get | `fi_read`, into own registered memory |
+//! | confirmed put | `fi_writemsg`, delivery-complete: done when the data are in place |
+//! | other put | `fi_inject_write`, done when libfabric has a copy; or `fi_writemsg` |
+//! | immediate | 8 bytes of remote completion data: immediate 4, its number 2, its sender 2 |
+//! | get | `fi_read`, into a buffer, whose bytes are then copied to own memory |
 //! | operation on a cell | `fi_fetch_atomic`, `fi_compare_atomic`, also on own cells |
 //! | `SendQueueFull` | all slots in use, or `-FI_EAGAIN` |
 //! | failed | an error completion, or a peer that the meeting tells to be lost |
 //! | F4, nothing is lost | `FI_RM_ENABLED`: the provider protects the completion queue |
+//!
+//! # Order of puts (F9)
+//! Puts are ordered if the providers of all ranks grant that: writes after writes in order, of any
+//! size up to that of memory. The provider is asked; its name does not matter. Three things follow
+//! from the grant:
+//!
+//! * when an immediate is reported, the data of its own write are in place, so those of all writes
+//!   before it are, too;
+//! * when a delivery-complete write is done, all writes before it are in place;
+//! * writes' immediates may be reported in any order, so they are numbered, and wait here for their
+//!   turn.
+//!
+//! `ofi_rxm` grants this order only to endpoints without atomics. There, each rank has two
+//! endpoints: one for puts, immediates and gets; one for operations on cells. A target looks at the
+//! second one in one of 8 polls, unless it waits for an operation of its own there.
 //!
 //! # Progress (F8)
 //! Providers in software do a rank's part in what peers do to its memory only while the rank calls
@@ -42,12 +58,13 @@
 //! | remote completion data of 8 bytes | refused |
 //! | seven atomic operations on 8 bytes, that also answer in a probe | refused |
 //! | messages as large as memory | refused |
-//! | order of writes | not needed, and so not asked for |
+//! | order of writes | each put is confirmed, for itself only |
 //! | progress by itself | see above |
 //!
 //! # `unsafe`
-//! Stands in `library` (loading, and libfabric's functions outside of tables), `end` (calls through
-//! libfabric's tables) and `memory` (registered memory). The bindings in `bindings` are its own.
+//! Stands in `library` (loading, and libfabric's functions outside of tables), below `end` (calls
+//! through libfabric's tables) and in `memory` (registered memory). The bindings in `bindings` are
+//! its own.
 //!
 //! # Tried
 //! `shm` and `tcp;ofi_rxm` of libfabric 1.17 and 2.5, on one host. No network card was at hand: the
@@ -60,6 +77,7 @@ mod library;
 mod meet;
 mod memory;
 mod network;
+mod sequence;
 
 pub use end::Abilities;
 pub use meet::{Apart, Hub, Job, Meeting, Presence, Secret};

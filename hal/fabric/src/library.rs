@@ -139,24 +139,49 @@ impl Library {
         unsafe { text((self.strerror)(number)) }
     }
 
-    /// The first way to `provider`'s network that offers what a [`Fabric`] needs.
+    /// The ways to a provider's network that offer what a [`Fabric`] needs.
     ///
     /// [`Fabric`]: flagpost_hal::fabric::Fabric
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn info(
-        &'static self,
-        provider: &str,
-        source: Option<IpAddr>,
-        threads: bool,
-    ) -> Result<Info, String> {
+    pub(crate) fn ways(&'static self, asked: &Asked<'_>) -> Result<Ways, String> {
         let (major, minor) = self.version();
         if (major, minor) < (1, 17) {
             return Err(format!("libfabric {major}.{minor} is too old: {INSTALL}"));
         }
-        let name =
-            CString::new(provider).map_err(|_| "a provider's name has no zeros".to_owned())?;
+        // Some have no endpoint with an order, some none with atomics that has one.
+        let all =
+            { self.way(asked, FI_ATOMIC, true) }.or_else(|_| self.way(asked, FI_ATOMIC, false))?;
+        // Memory that is bound to an endpoint is the memory of one.
+        let is_bound = all.domain().mr_mode as u32 & FI_MR_ENDPOINT != 0;
+        let puts = if all.orders_puts(asked.memory) || is_bound {
+            None
+        } else {
+            let puts = self.way(asked, 0, true).ok();
+            puts.filter(|puts| puts.orders_puts(asked.memory) && puts.is_beside(&all))
+        };
+        Ok(Ways { all, puts })
+    }
+
+    /// The first way with these capabilities, besides messages and remote memory access.
+    fn way(&'static self, asked: &Asked<'_>, caps: u64, ordered: bool) -> Result<Info, String> {
+        let hints = self.hints(asked, caps, ordered)?;
+        let found = self.ask(&hints, asked, None)?;
+        let by_address = [FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6];
+        match asked.source {
+            // The network listens where the job's ranks can reach it.
+            Some(source) if by_address.contains(&found.get().addr_format) => {
+                let node = CString::new(source.to_string()).unwrap_or_default();
+                self.ask(&hints, asked, Some(&node))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    fn hints(&'static self, asked: &Asked<'_>, caps: u64, ordered: bool) -> Result<Info, String> {
+        let name = CString::new(asked.provider)
+            .map_err(|_| "a provider's name has no zeros".to_owned())?;
         // SAFETY: null asks for a structure of which all parts are there, and zero.
         let hints = unsafe { (self.dupinfo)(null()) };
         let hints = NonNull::new(hints).ok_or("no memory for libfabric's hints")?;
@@ -164,20 +189,23 @@ impl Library {
             library: self,
             info: hints,
         };
+        let order = if ordered { FI_ORDER_RMA_WAW } else { 0 };
         // SAFETY: all parts that are stored to were made by the library, which frees what
         // `prov_name` points to by `free`: `strdup`'s.
         unsafe {
             let info = &mut *hints.info.as_ptr();
-            info.caps = FI_MSG | FI_RMA | FI_ATOMIC;
+            info.caps = FI_MSG | FI_RMA | caps;
             info.mode = FI_CONTEXT | FI_CONTEXT2;
             (*info.ep_attr).r#type = FI_EP_RDM;
             (*info.tx_attr).op_flags = FI_DELIVERY_COMPLETE;
+            (*info.tx_attr).msg_order = order;
+            (*info.rx_attr).msg_order = order;
             (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
             let domain = &mut *info.domain_attr;
             domain.mr_mode =
                 (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT)
                     as c_int;
-            domain.threading = if threads {
+            domain.threading = if asked.threads {
                 FI_THREAD_SAFE
             } else {
                 FI_THREAD_DOMAIN
@@ -185,45 +213,68 @@ impl Library {
             domain.resource_mgmt = FI_RM_ENABLED;
             domain.av_type = FI_AV_TABLE;
         }
-        let ask = |node: Option<&CStr>| {
-            let (node, flags) = node.map_or((null(), 0), |node| (node.as_ptr(), FI_SOURCE));
-            let mut found = null_mut();
-            // SAFETY: the node is null or a C string; the hints are whole; `found` is a place for
-            // the answer, which is this function's to free.
-            let result = unsafe {
-                (self.getinfo)(
-                    VERSION,
-                    node,
-                    null(),
-                    flags,
-                    hints.info.as_ptr(),
-                    &mut found,
-                )
-            };
-            let info = NonNull::new(found).filter(|_| result == 0);
-            let lacks = || {
-                format!(
-                    "libfabric {major}.{minor} has no provider {provider:?} with remote memory \
-                     access, atomics and delivery-complete here ({})",
-                    self.error(result.into())
-                )
-            };
-            let info = info.ok_or_else(lacks)?;
-            Ok(Info {
-                library: self,
-                info,
-            })
+        Ok(hints)
+    }
+
+    fn ask(
+        &'static self,
+        hints: &Info,
+        asked: &Asked<'_>,
+        node: Option<&CStr>,
+    ) -> Result<Info, String> {
+        let (node, flags) = node.map_or((null(), 0), |node| (node.as_ptr(), FI_SOURCE));
+        let (service, mut found) = (null(), null_mut());
+        // SAFETY: the node is null or a C string; the hints are whole; `found` is a place for the
+        // answer, which is this function's to free.
+        let result = unsafe {
+            let hints = hints.info.as_ptr();
+            (self.getinfo)(VERSION, node, service, flags, hints, &mut found)
         };
-        let found = ask(None)?;
-        let by_address = [FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6];
-        match source {
-            // The network listens where the job's ranks can reach it.
-            Some(source) if by_address.contains(&found.get().addr_format) => {
-                let node = CString::new(source.to_string()).unwrap_or_default();
-                ask(Some(&node))
-            }
-            _ => Ok(found),
-        }
+        let info = NonNull::new(found).filter(|_| result == 0);
+        let info = info.ok_or_else(|| {
+            let (major, minor) = self.version();
+            format!(
+                "libfabric {major}.{minor} has no provider {:?} with remote memory access, \
+                 atomics and delivery-complete here ({})",
+                asked.provider,
+                self.error(result.into())
+            )
+        })?;
+        // SAFETY: the library has made the answer and its parts; nobody else knows them yet.
+        // Delivery-complete is there, and asked for where it is wanted.
+        unsafe { (*(*info.as_ptr()).tx_attr).op_flags = 0 };
+        Ok(Info {
+            library: self,
+            info,
+        })
+    }
+}
+
+/// What a way to a network is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) source: Option<IpAddr>,
+    /// Bytes of a rank's memory.
+    pub(crate) memory: usize,
+    /// Two threads call libfabric.
+    pub(crate) threads: bool,
+}
+
+/// How to reach a provider's network.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    /// With all that is needed.
+    pub(crate) all: Info,
+    /// For puts in order, without atomics: where `all` does not order puts, and the provider does
+    /// without atomics.
+    pub(crate) puts: Option<Info>,
+}
+
+impl Ways {
+    /// What puts go by.
+    pub(crate) fn puts(&self) -> &Info {
+        self.puts.as_ref().unwrap_or(&self.all)
     }
 }
 
@@ -263,6 +314,11 @@ impl Info {
         unsafe { &*self.get().tx_attr }
     }
 
+    fn receiving(&self) -> &fi_rx_attr {
+        // SAFETY: as in `sending`.
+        unsafe { &*self.get().rx_attr }
+    }
+
     pub(crate) fn endpoint(&self) -> &fi_ep_attr {
         // SAFETY: as in `sending`.
         unsafe { &*self.get().ep_attr }
@@ -271,6 +327,22 @@ impl Info {
     pub(crate) fn domain(&self) -> &fi_domain_attr {
         // SAFETY: as in `sending`.
         unsafe { &*self.get().domain_attr }
+    }
+
+    /// Whether writes of up to `memory` bytes to one target take effect in order.
+    pub(crate) fn orders_puts(&self, memory: usize) -> bool {
+        let orders = |order| order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW) != 0;
+        orders(self.sending().msg_order)
+            && orders(self.receiving().msg_order)
+            && self.endpoint().max_order_waw_size >= memory
+    }
+
+    /// Whether endpoints of both descriptions can share a domain, its registrations and addresses.
+    fn is_beside(&self, other: &Self) -> bool {
+        let (one, two) = (self.domain(), other.domain());
+        self.provider() == other.provider()
+            && self.get().addr_format == other.get().addr_format
+            && (one.mr_mode, one.cq_data_size) == (two.mr_mode, two.cq_data_size)
     }
 
     /// The provider's name.

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
 use flagpost_hal::{Amo, CoreId};
 
-use crate::end::{Abilities, Card, Completion, End, Wanted};
+use crate::end::{Abilities, Card, Completion, End, Put, Wanted};
 use crate::meet::{Apart, Job, Meeting};
+use crate::sequence::Sequence;
 
-/// Bytes of an immediate and of its sender.
+/// Bytes of an immediate, its number and its sender.
 const IMMEDIATE: usize = 8;
 
 /// Turns of a wait that only look, before those that give the processor to others.
@@ -27,8 +28,9 @@ const ASKS: u32 = 64;
 /// How long a network may take to show that it works.
 const PROBE: Duration = Duration::from_secs(20);
 
-/// Bytes behind each rank's memory, which nobody reads. An immediate without data stores something
-/// there: `shm` of libfabric 1.17 never completes a write of no bytes that is delivery-complete.
+/// Bytes behind each rank's memory, which nobody reads. A confirmed put without data stores
+/// something there: `shm` of libfabric 1.17 never completes a write of no bytes that is
+/// delivery-complete.
 const NOWHERE: u32 = 8;
 
 /// Bytes of memory that the probe uses.
@@ -83,6 +85,10 @@ struct Inner {
     rank: u16,
     ranks: u16,
     meeting: RefCell<Option<Meeting>>,
+    /// The immediates of each rank, where puts are ordered.
+    sequences: Vec<Sequence>,
+    /// Whose immediate has arrived last: others of the same rank may have waited for it.
+    heard: Cell<Option<u16>>,
     start: Instant,
     /// The ranks that are known to be lost.
     lost: RefCell<Vec<u16>>,
@@ -143,6 +149,8 @@ impl Network {
             rank: job.rank,
             ranks: job.ranks,
             meeting: RefCell::new(Some(meeting)),
+            sequences: (0..job.ranks).map(|_| Sequence::default()).collect(),
+            heard: Cell::new(None),
             start: Instant::now(),
             lost: RefCell::new(Vec::new()),
             left: Cell::new(0),
@@ -192,12 +200,18 @@ impl Network {
     /// # Errors
     /// [`Apart`]: not all will.
     pub fn clear(&self) -> Result<(), Apart> {
+        let forget = || while self.poll().is_some() {};
+        while let Some(to) = self.0.end.unconfirmed() {
+            // If there is no room, again.
+            let _ = self.put(0, to, 0, &[], None, true);
+            forget();
+        }
         while self.0.end.in_flight() > 0 {
             self.pass();
-            while self.0.end.poll().is_some() {}
+            forget();
         }
         self.meet()?;
-        while self.0.end.poll().is_some() {}
+        forget();
         self.meet()
     }
 
@@ -356,21 +370,72 @@ impl Network {
         OpenError(format!("provider {provider} does not work: {what}{why}"))
     }
 
-    /// What a completion is to others. None for what makes no sense.
+    /// What a completion is to others. None for what makes no sense, or waits for its turn.
     fn event(&self, completion: Completion) -> Option<Event> {
         match completion {
             Completion::Done { id, value } => Some(Event::Done { id, value }),
             Completion::Failed { id } => Some(Event::Failed { id }),
             Completion::Told(told) => {
-                let from = u16::try_from(told >> 32).ok();
-                let from = from.filter(|from| *from < self.0.ranks)?;
-                let immediate = told as u32;
-                Some(Event::Immediate {
-                    from: CoreId::new(from),
-                    immediate,
-                })
+                let (from, number, immediate) =
+                    ((told >> 48) as u16, (told >> 32) as u16, told as u32);
+                let sequence = self.0.sequences.get(usize::from(from))?;
+                if self.orders_puts() {
+                    self.0.heard.set(Some(from));
+                    if !sequence.arrived(number, immediate) {
+                        return None;
+                    }
+                }
+                let from = CoreId::new(from);
+                Some(Event::Immediate { from, immediate })
             }
         }
+    }
+
+    /// An immediate that has waited for the one that was returned last.
+    fn kept(&self) -> Option<Event> {
+        let from = self.0.heard.get()?;
+        let sequence = self.0.sequences.get(usize::from(from))?;
+        let Some(immediate) = sequence.kept() else {
+            self.0.heard.set(None);
+            return None;
+        };
+        let from = CoreId::new(from);
+        Some(Event::Immediate { from, immediate })
+    }
+
+    fn put(
+        &self,
+        id: u32,
+        to: usize,
+        at: u32,
+        data: &[u8],
+        immediate: Option<u32>,
+        confirmed: bool,
+    ) -> Result<(), SendQueueFull> {
+        let ordered = self.orders_puts();
+        let sequence = self.0.sequences.get(to);
+        let number = sequence.map_or(0, Sequence::next);
+        let told = immediate.map(|immediate| {
+            u64::from(self.0.rank) << 48 | u64::from(number) << 32 | u64::from(immediate)
+        });
+        let nowhere = data.is_empty() && (confirmed || !ordered);
+        let (at, data) = match nowhere {
+            true => (self.memory_size(), &[0; NOWHERE as usize][..]),
+            false => (at, data),
+        };
+        let put = Put {
+            id,
+            to,
+            at,
+            data,
+            told,
+            confirmed,
+        };
+        self.0.end.put(put)?;
+        if let Some(sequence) = sequence.filter(|_| told.is_some()) {
+            sequence.sent();
+        }
+        Ok(())
     }
 }
 
@@ -405,20 +470,32 @@ fn lacks(end: &End) -> Option<&'static str> {
 /// What peers need to know of an end.
 fn pack(card: &Card, memory: u32) -> Vec<u8> {
     let mut bytes = memory.to_le_bytes().to_vec();
+    bytes.push(card.ordered.into());
     bytes.extend(card.key.to_le_bytes());
     bytes.extend(card.base.to_le_bytes());
-    bytes.extend(&card.name);
+    for name in &card.names {
+        bytes.extend((name.len() as u16).to_le_bytes());
+        bytes.extend(name);
+    }
     bytes
 }
 
 fn unpack(bytes: &[u8], memory: u32) -> Option<Card> {
     let rest = bytes.strip_prefix(&memory.to_le_bytes())?;
+    let (ordered, rest) = rest.split_first()?;
     let (key, rest) = rest.split_first_chunk()?;
-    let (base, name) = rest.split_first_chunk()?;
+    let (base, mut rest) = rest.split_first_chunk()?;
+    let mut names = Vec::new();
+    while let Some((len, after)) = rest.split_first_chunk() {
+        let (name, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
+        names.push(name.to_vec());
+        rest = after;
+    }
     Some(Card {
-        name: name.to_vec(),
+        names,
         key: u64::from_le_bytes(*key),
         base: u64::from_le_bytes(*base),
+        ordered: *ordered != 0,
     })
 }
 
@@ -435,6 +512,10 @@ impl Fabric for Network {
         self.0.end.memory().len() - NOWHERE
     }
 
+    fn orders_puts(&self) -> bool {
+        self.0.end.orders_puts()
+    }
+
     fn read(&self, at: u32, into: &mut [u8]) {
         self.attend();
         self.0.end.memory().read(at, into);
@@ -447,39 +528,22 @@ impl Fabric for Network {
 
     fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull> {
         let (end, to) = (&self.0.end, usize::from(to.get()));
-        if self
-            .0
-            .lost
-            .borrow()
-            .iter()
-            .any(|lost| usize::from(*lost) == to)
-        {
-            // Providers would try for ever to reach it.
-            end.fail(id);
-            return Ok(());
-        }
         match work {
             Work::Put {
                 at,
                 data,
                 immediate,
-                // All are.
-                confirmed: _,
-            } => {
-                let from = u64::from(self.0.rank) << 32;
-                let told = immediate.map(|immediate| from | u64::from(immediate));
-                if data.is_empty() {
-                    end.put(id, to, self.memory_size(), &[0; NOWHERE as usize], told)
-                } else {
-                    end.put(id, to, at, data, told)
-                }
-            }
+                confirmed,
+            } => self.put(id, to, at, data, immediate, confirmed),
             Work::Get { at, into, len } => end.get(id, to, at, into, len),
             Work::Amo { at, amo } => end.change(id, to, at, amo),
         }
     }
 
     fn poll(&self) -> Option<Event> {
+        if let Some(event) = self.kept() {
+            return Some(event);
+        }
         while let Some(completion) = self.0.end.poll() {
             if let Some(event) = self.event(completion) {
                 self.0.idle.set(0);

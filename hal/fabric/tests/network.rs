@@ -216,6 +216,197 @@ fn nothing_is_lost_while_the_target_sleeps() {
     });
 }
 
+/// Bytes that the tests of order use, in words of 4.
+const ORDERED: u32 = 2 << 20;
+
+/// Where some puts go, and how many words each has: of 0 bytes to 1 MiB, mixed, over one another.
+fn places(seed: u32, most: u32) -> Vec<(u32, usize)> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut draw = |below: u32| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state % below
+    };
+    let sizes = [
+        0,
+        1,
+        2,
+        15,
+        31,
+        64,
+        300,
+        1024,
+        5000,
+        16 << 10,
+        64 << 10,
+        256 << 10,
+    ];
+    let sizes: Vec<u32> = sizes.into_iter().filter(|size| *size <= most).collect();
+    { 0..40 }
+        .map(|_| {
+            let size = sizes[draw(sizes.len() as u32) as usize];
+            (draw(ORDERED / 4 - size) * 4, size as usize)
+        })
+        .collect()
+}
+
+/// What put `number` of a round stores.
+fn data_of(round: u32, number: usize, words: usize) -> Vec<u8> {
+    ((round << 8) | (number as u32 + 1))
+        .to_le_bytes()
+        .repeat(words)
+}
+
+/// The last of the `places` that has each word.
+fn owners(places: &[(u32, usize)]) -> Vec<Option<usize>> {
+    let mut owners = vec![None; ORDERED as usize / 4];
+    for (number, (at, words)) in places.iter().enumerate() {
+        owners[*at as usize / 4..][..*words].fill(Some(number));
+    }
+    owners
+}
+
+/// Whether own memory has all that the `places` in `done` should have left there.
+fn check(network: &Network, round: u32, owners: &[Option<usize>], done: std::ops::Range<usize>) {
+    let mut found = vec![0; ORDERED as usize];
+    network.read(0, &mut found);
+    for (word, (found, owner)) in found.chunks_exact(4).zip(owners).enumerate() {
+        if let Some(owner) = owner.filter(|owner| done.contains(owner)) {
+            assert_eq!(
+                found,
+                data_of(round, owner, 1),
+                "word {word} of put {owner}"
+            );
+        }
+    }
+}
+
+/// F9: the data of all puts before an immediate are in place when it arrives, and immediates arrive
+/// in order, although nothing is confirmed.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn puts_of_any_size_are_in_place_in_the_order_in_which_they_were_posted() {
+    const ROUNDS: u32 = 12;
+    on_each_provider(2, |network| {
+        assert!(network.orders_puts());
+        let sender = network.core().get() == 0;
+        for round in 0..ROUNDS {
+            let places = places(round, u32::MAX);
+            let mut events = Vec::new();
+            if sender {
+                for (number, (at, words)) in places.iter().enumerate() {
+                    let put = Work::Put {
+                        at: *at,
+                        data: &data_of(round, number, *words),
+                        immediate: (number % 3 == 0).then_some(number as u32),
+                        confirmed: false,
+                    };
+                    post(network, number as u32, CoreId::new(1), put, &mut events);
+                }
+                wait(network, places.len(), &mut events);
+                let done = |event: &Event| matches!(event, Event::Done { .. });
+                assert!(events.iter().all(done), "{events:?}");
+            } else {
+                let owners = owners(&places);
+                let mut before = 0;
+                for number in (0..places.len()).step_by(3) {
+                    events.clear();
+                    wait(network, 1, &mut events);
+                    let (from, immediate) = (CoreId::new(0), number as u32);
+                    assert_eq!(events, [Event::Immediate { from, immediate }]);
+                    check(network, round, &owners, before..number + 1);
+                    before = number + 1;
+                }
+            }
+            network.clear().unwrap();
+            if !sender {
+                check(network, round, &owners(&places), 0..places.len());
+            }
+            network.meet().unwrap();
+        }
+    });
+}
+
+/// F9: the event of a confirmed put comes when all puts before it are in place. The target gives
+/// the network time seldom, so that there is no more of it between the put and the check.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_confirmed_put_is_done_after_all_before_it() {
+    for provider in ["shm", "tcp"] {
+        let is_done = AtomicBool::new(false);
+        on(&options(provider), 2, |network| {
+            for round in 0..8 {
+                let places = places(round, 16 << 10);
+                network.meet().unwrap();
+                if network.core().get() == 0 {
+                    let (mut events, to) = (Vec::new(), CoreId::new(1));
+                    for (number, (at, words)) in places.iter().enumerate() {
+                        let put = Work::Put {
+                            at: *at,
+                            data: &data_of(round, number, *words),
+                            immediate: None,
+                            confirmed: number + 1 == places.len(),
+                        };
+                        post(network, number as u32, to, put, &mut events);
+                    }
+                    let last = places.len() as u32 - 1;
+                    let done = Event::Done { id: last, value: 0 };
+                    until(|| {
+                        events.extend(network.poll());
+                        events.contains(&done)
+                    });
+                    is_done.store(true, Ordering::Release);
+                    wait(network, places.len(), &mut events);
+                } else {
+                    let start = Instant::now();
+                    while !is_done.load(Ordering::Acquire) {
+                        assert_eq!(network.poll(), None);
+                        std::thread::sleep(Duration::from_millis(2));
+                        assert!(start.elapsed() < Duration::from_secs(30), "nothing happens");
+                    }
+                    check(network, round, &owners(&places), 0..places.len());
+                    is_done.store(false, Ordering::Release);
+                }
+                network.meet().unwrap();
+            }
+        });
+    }
+}
+
+/// More puts than may be injected: those that follow wait for room.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn unconfirmed_puts_to_a_rank_that_sleeps_all_arrive_in_order() {
+    const COUNT: u32 = 20_000;
+    on_each_provider(2, |network| {
+        let mut events = Vec::new();
+        if network.core().get() == 1 {
+            std::thread::sleep(Duration::from_millis(200));
+            wait(network, COUNT as usize, &mut events);
+            let told = (0..COUNT).map(|immediate| Event::Immediate {
+                from: CoreId::new(0),
+                immediate,
+            });
+            assert!(events.iter().copied().eq(told));
+            return;
+        }
+        for id in 0..COUNT {
+            let (at, data, immediate) = (id % 1000 * 8, &[1; 8], Some(id));
+            let put = Work::Put {
+                at,
+                data,
+                immediate,
+                confirmed: false,
+            };
+            post(network, id, CoreId::new(1), put, &mut events);
+        }
+        wait(network, COUNT as usize, &mut events);
+        let done = |event: &Event| matches!(event, Event::Done { .. });
+        assert!(events.iter().all(done));
+    });
+}
+
 /// Rank 0 changes a cell of rank 1, and sets `done` when that is done; rank 1 runs `meanwhile`
 /// until then.
 fn changes_a_cell(options: &Options, meanwhile: impl Fn(&Network) + Sync) {

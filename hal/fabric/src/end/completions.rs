@@ -1,0 +1,166 @@
+//! What libfabric's queues say.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{Ordering, fence};
+
+use super::End;
+use super::handle::Handle;
+use super::slots::{Flight, Kind};
+use crate::bindings::*;
+
+/// Completions that are read in one call.
+const BATCH: usize = 16;
+
+/// Of how many looks at the first queue one is at the second as well, while no own operation is in
+/// flight there.
+const SELDOM: u32 = 8;
+
+/// What has happened.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// Operation `id` is done; the former value of a cell.
+    Done { id: u32, value: u64 },
+    /// Operation `id` has failed.
+    Failed { id: u32 },
+    /// A peer's 64 bits.
+    Told(u64),
+}
+
+impl End {
+    /// The oldest completion that was not taken.
+    pub(crate) fn poll(&self) -> Option<Completion> {
+        let next = self.completions.borrow_mut().pop_front();
+        next.or_else(|| {
+            self.pump();
+            self.completions.borrow_mut().pop_front()
+        })
+    }
+
+    /// Whether there is a completion to take. Gives libfabric time.
+    pub(crate) fn has_completions(&self) -> bool {
+        if self.completions.borrow().is_empty() {
+            self.pump();
+        }
+        !self.completions.borrow().is_empty()
+    }
+
+    /// Operations that are not done.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.slots.in_flight()
+    }
+
+    /// A rank that was put to after what is confirmed.
+    pub(crate) fn unconfirmed(&self) -> Option<usize> {
+        let open = |peer: &super::Peer| peer.unconfirmed.get() && !peer.lost.get();
+        self.known().iter().position(open)
+    }
+
+    /// `to` is gone: what is in flight to it fails, and what is posted to it. Providers would try
+    /// for ever to reach it.
+    pub(crate) fn lose(&self, to: usize) {
+        self.peer(to).lost.set(true);
+        self.fail_all(|flight| flight.to == to);
+    }
+
+    /// The operations that `which` picks have failed. Their slots stay in use: libfabric may still
+    /// know them.
+    fn fail_all(&self, which: impl Fn(&Flight) -> bool) {
+        let mut completions = self.completions.borrow_mut();
+        self.slots.for_each(|flight| {
+            if which(flight) && !flight.told {
+                flight.told = true;
+                completions.push_back(Completion::Failed { id: flight.id });
+            }
+        });
+    }
+
+    /// Gives libfabric time, and reads from its queues what one look brings.
+    pub(crate) fn pump(&self) {
+        if self.broken.get() {
+            return;
+        }
+        self.read(&self.first.queue);
+        if let Some(second) = &self.second {
+            let looks = self.looks.get();
+            self.looks.set(looks.wrapping_add(1));
+            if self.changing.get() > 0 || looks.is_multiple_of(SELDOM) {
+                self.read(&second.queue);
+            }
+        }
+    }
+
+    fn read(&self, queue: &Handle<fid_cq>) {
+        let mut entries = [const { MaybeUninit::<fi_cq_data_entry>::uninit() }; BATCH];
+        let queue = queue.as_ptr();
+        // SAFETY: the queue is open, and has entries of this format; there is room for as many as
+        // are asked for.
+        let read =
+            unsafe { ((*(*queue).ops).read)(queue, entries.as_mut_ptr().cast(), entries.len()) };
+        match usize::try_from(read) {
+            Ok(count) => {
+                // M3: what the network has stored before is seen from here on.
+                fence(Ordering::Acquire);
+                for entry in &entries[..count.min(BATCH)] {
+                    // SAFETY: the call has stored that many entries.
+                    let entry = unsafe { entry.assume_init_ref() };
+                    if entry.flags & FI_REMOTE_CQ_DATA != 0 {
+                        let told = Completion::Told(entry.data);
+                        self.completions.borrow_mut().push_back(told);
+                    } else {
+                        self.ended(entry.op_context, true);
+                    }
+                }
+            }
+            Err(_) if read == -(FI_EAGAIN as isize) => {}
+            Err(_) if read == -(FI_EAVAIL as isize) => self.take_error(queue),
+            Err(_) => {
+                self.note(format!("fi_cq_read: {}", self.library.error(read as i64)));
+                self.broken.set(true);
+                self.fail_all(|_| true);
+            }
+        }
+    }
+
+    /// Takes an operation that has failed from libfabric's queue, if there is one.
+    fn take_error(&self, queue: *mut fid_cq) {
+        // SAFETY: numbers and bare pointers, for which zeros are values: no room for more details.
+        let mut entry = unsafe { MaybeUninit::<fi_cq_err_entry>::zeroed().assume_init() };
+        // SAFETY: the queue is open; there is room for one entry.
+        let read = unsafe { ((*(*queue).ops).readerr)(queue, &mut entry, 0) };
+        if read != 1 {
+            return;
+        }
+        let what = self.library.error(entry.err.into());
+        self.note(format!(
+            "an operation has failed: {what} ({})",
+            entry.prov_errno
+        ));
+        self.ended(entry.op_context, false);
+    }
+
+    /// libfabric is done with the operation of this context.
+    fn ended(&self, context: *mut c_void, well: bool) {
+        // None of ours: a peer's operation that has failed here.
+        let Some((number, mut flight)) = self.slots.ended(context) else {
+            return;
+        };
+        if flight.kind == Kind::Change {
+            self.changing.set(self.changing.get() - 1);
+        }
+        if !flight.told {
+            let id = flight.id;
+            let completion = if well {
+                let value = self.landed(number, &mut flight);
+                Completion::Done { id, value }
+            } else {
+                Completion::Failed { id }
+            };
+            self.completions.borrow_mut().push_back(completion);
+        }
+        self.slots.give_back(number);
+        if let Some(buffer) = flight.buffer {
+            self.pool.give_back(buffer);
+        }
+    }
+}

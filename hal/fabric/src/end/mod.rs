@@ -1,0 +1,412 @@
+//! One end of a libfabric network: endpoints, their completion queues, the ranks they know.
+//!
+//! The modules below make all calls of libfabric's tables of functions. What an end offers is safe:
+//! places are checked, and what an operation uses stays where it is until its completion has come.
+//!
+//! An end has one endpoint; or two in one domain, where the provider orders puts on an endpoint
+//! without atomics only. Then the first one does puts, immediates and gets, the second one changes
+//! of cells. A look at a queue is work for the provider, so the second one's is looked at less
+//! often while none of this rank's own operations is in flight there.
+//!
+//! # Invariants
+//! * E1. The objects behind the handles are open until their handle is dropped, and each is closed
+//!   before those that it was made from: the fields of [`End`] are in that order.
+//! * E2. An operation owns its slot, and the bytes it stages, from the call that begins it until
+//!   its completion is read. A slot never moves. No reference to a slot is made: libfabric stores
+//!   there. Peers' data come to own memory from peers' operations only: what a get loads is staged,
+//!   and copied when it is done. So a late answer of a lost rank changes nothing.
+//! * E3. If the endpoints or a registration cannot be closed, the memory they know is leaked.
+//! * E4. Only this module's thread calls libfabric for this end, except a [`Helper`], for which the
+//!   domain is opened as safe for threads.
+//! * E5. Where puts are ordered, a put whose completion is read has left after all that were posted
+//!   before it to the same rank.
+//!
+//! # Bounds
+//! [`SLOTS`] operations in flight, or as many as the provider takes; and [`INJECTS`] puts to each
+//! rank that the provider keeps a copy of.
+
+mod completions;
+mod handle;
+mod helper;
+mod operations;
+mod slots;
+mod staging;
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::net::IpAddr;
+use std::ptr::null_mut;
+use std::time::Duration;
+
+use handle::{Domain, Handle, Port};
+use helper::Helper;
+use slots::Slots;
+use staging::Pool;
+
+use crate::bindings::*;
+use crate::library::{Asked, Library, Ways};
+use crate::memory::Memory;
+
+pub(crate) use completions::Completion;
+pub(crate) use operations::Put;
+
+/// Operations in flight at most.
+const SLOTS: usize = 256;
+
+/// Puts that are injected to a rank, before one of which the completion is read.
+const INJECTS: u32 = 64;
+
+/// Bytes of an endpoint's name at most.
+const NAME: usize = 512;
+
+/// Entries of the completion queue for each peer's immediates.
+const ENTRIES: usize = 128;
+
+/// The key asked for own memory, and for the slots; those of staged data follow.
+const MEMORY_KEY: u64 = 0;
+const SLOTS_KEY: u64 = 1;
+const STAGED_KEY: u64 = 2;
+
+/// What a peer needs to know of an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Card {
+    /// The names of its endpoints: one or two.
+    pub(crate) names: Vec<Vec<u8>>,
+    pub(crate) key: u64,
+    pub(crate) base: u64,
+    /// Its provider grants order of puts.
+    pub(crate) ordered: bool,
+}
+
+/// What an end was opened with, and what its provider can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// The provider's name, as libfabric has it.
+    pub provider: String,
+    /// Major and minor version of libfabric.
+    pub version: (u32, u32),
+    /// Bytes that travel with an immediate.
+    pub immediate_bytes: usize,
+    /// Puts to one target take effect in order.
+    pub ordered_puts: bool,
+    /// Endpoints: two where atomics need one of their own.
+    pub endpoints: usize,
+    /// Local buffers are registered, too.
+    pub local_registration: bool,
+    /// Operations in flight at most.
+    pub operations: usize,
+}
+
+impl std::fmt::Display for Abilities {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (major, minor) = self.version;
+        write!(
+            f,
+            "{} of libfabric {major}.{minor}, immediates of {} bytes, puts {}, {} endpoint{}, \
+             {} operations",
+            self.provider,
+            self.immediate_bytes,
+            if self.ordered_puts {
+                "in order"
+            } else {
+                "in any order"
+            },
+            self.endpoints,
+            if self.endpoints == 1 { "" } else { "s" },
+            self.operations,
+        )
+    }
+}
+
+/// A rank that this end knows.
+#[derive(Debug)]
+struct Peer {
+    /// Of its first endpoint, and of the one that does atomics.
+    address: u64,
+    changes: u64,
+    key: u64,
+    base: u64,
+    /// It is gone: nothing is posted to it.
+    lost: Cell<bool>,
+    /// Puts that may be injected, before the completion of one that is not.
+    injects: Cell<u32>,
+    /// There were puts after the last confirmed one.
+    unconfirmed: Cell<bool>,
+}
+
+/// How an end is opened.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) memory: u32,
+    pub(crate) ranks: u16,
+    pub(crate) helper: Option<Duration>,
+}
+
+/// An end that is open.
+#[derive(Debug)]
+pub(crate) struct End {
+    helper: Option<Helper>,
+    pool: Pool,
+    /// For puts, immediates and gets; and for changes of cells, if there is no second.
+    first: Port,
+    second: Option<Port>,
+    region: Handle<fid_mr>,
+    slots_region: Option<Handle<fid_mr>>,
+    addresses: Handle<fid_av>,
+    domain: Domain,
+    ways: Ways,
+    library: &'static Library,
+    memory: ManuallyDrop<Memory>,
+    slots: ManuallyDrop<Slots>,
+    completions: RefCell<VecDeque<Completion>>,
+    peers: OnceCell<Vec<Peer>>,
+    /// Bytes that may be injected.
+    inject: usize,
+    /// All ranks' providers order puts.
+    ordered: Cell<bool>,
+    /// Own changes of cells in flight.
+    changing: Cell<u32>,
+    /// Looks at the first queue.
+    looks: Cell<u32>,
+    /// The key of the next registration of staged data.
+    next_key: Cell<u64>,
+    /// The last failure, for people.
+    failure: RefCell<Option<String>>,
+    broken: Cell<bool>,
+}
+
+impl End {
+    /// Opens an end, with its memory registered.
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Self, String> {
+        let library = Library::get()?;
+        let ways = library.ways(&Asked {
+            provider: wanted.provider,
+            source: wanted.source,
+            memory: wanted.memory as usize,
+            threads: wanted.helper.is_some(),
+        })?;
+        let largest = ways.puts().endpoint().max_msg_size;
+        if largest < wanted.memory as usize {
+            let (provider, memory) = (ways.all.provider(), wanted.memory);
+            return Err(format!(
+                "{provider} moves {largest} bytes at a time, less than the {memory} bytes of memory"
+            ));
+        }
+        let memory = Memory::new(wanted.memory).ok_or("a rank needs memory")?;
+        let count = ways.puts().sending().size.clamp(1, SLOTS);
+        let slots = Slots::new(count);
+
+        let domain = Domain::open(library, &ways.all)?;
+        let ranks = usize::from(wanted.ranks);
+        let endpoints = 1 + usize::from(ways.puts.is_some());
+        let addresses = domain.addresses(ranks * endpoints)?;
+        let entries = count + ENTRIES * ranks;
+        let first = domain.port(ways.puts(), &addresses, entries)?;
+        let second = ways.puts.as_ref();
+        let second = second.map(|_| domain.port(&ways.all, &addresses, entries));
+        let second = second.transpose()?;
+
+        let local = FI_READ | FI_WRITE;
+        let all = local | FI_REMOTE_READ | FI_REMOTE_WRITE;
+        let (start, len) = (memory.start(), memory.len() as usize);
+        // SAFETY: the memory is there until the registration is closed (E3, M1), and bears changes
+        // (M2).
+        let region = unsafe { domain.register(&first.endpoint, start, len, all, MEMORY_KEY)? };
+        let slots_region = if domain.mode & FI_MR_LOCAL != 0 {
+            let (start, len) = slots.place();
+            // SAFETY: the slots are there until the registration is closed (E3), and bear changes
+            // (E2).
+            let slots = unsafe { domain.register(&first.endpoint, start, len, local, SLOTS_KEY)? };
+            Some(slots)
+        } else {
+            None
+        };
+        let start = |pause| Helper::start([&first].into_iter().chain(&second), pause);
+        let helper = wanted.helper.map(start).transpose();
+        let inject = ways.puts().sending().inject_size;
+        Ok(Self {
+            helper: helper.map_err(|why| format!("no thread for the network: {why}"))?,
+            pool: Pool::default(),
+            first,
+            second,
+            region,
+            slots_region,
+            addresses,
+            domain,
+            ways,
+            library,
+            memory: ManuallyDrop::new(memory),
+            slots: ManuallyDrop::new(slots),
+            completions: RefCell::new(VecDeque::new()),
+            peers: OnceCell::new(),
+            inject,
+            ordered: Cell::new(false),
+            changing: Cell::new(0),
+            looks: Cell::new(0),
+            next_key: Cell::new(STAGED_KEY),
+            failure: RefCell::new(None),
+            broken: Cell::new(false),
+        })
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn abilities(&self) -> Abilities {
+        Abilities {
+            provider: self.ways.all.provider(),
+            version: self.library.version(),
+            immediate_bytes: self.ways.puts().domain().cq_data_size,
+            ordered_puts: self.ordered.get(),
+            endpoints: self.ports().count(),
+            local_registration: self.slots_region.is_some(),
+            operations: self.slots.len(),
+        }
+    }
+
+    /// Whether puts to one rank take effect in order, at all ranks.
+    pub(crate) fn orders_puts(&self) -> bool {
+        self.ordered.get()
+    }
+
+    fn ports(&self) -> impl Iterator<Item = &Port> {
+        [&self.first].into_iter().chain(&self.second)
+    }
+
+    /// What peers need to know.
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) fn card(&self) -> Result<Card, String> {
+        let name = |port: &Port| {
+            let mut name = vec![0; NAME];
+            let mut len = name.len();
+            let endpoint = port.endpoint.as_ptr();
+            // SAFETY: the endpoint is open and its table has `getname`, which stores up to `len`
+            // bytes and the length.
+            let result = unsafe {
+                let getname = (*(*endpoint).cm).getname;
+                getname(port.endpoint.fid(), name.as_mut_ptr().cast(), &mut len)
+            };
+            if result != 0 || len > name.len() {
+                return Err(format!("fi_getname: {}", self.library.error(result.into())));
+            }
+            name.truncate(len);
+            Ok(name)
+        };
+        let names: Result<Vec<_>, String> = self.ports().map(name).collect();
+        let virtual_addresses = self.domain.mode & FI_MR_VIRT_ADDR != 0;
+        let start = self.memory.start().as_ptr() as u64;
+        Ok(Card {
+            names: names?,
+            key: self.region.key(),
+            base: if virtual_addresses { start } else { 0 },
+            ordered: self.ways.puts().orders_puts(self.memory.len() as usize),
+        })
+    }
+
+    /// Makes all ranks known, once. Operations may be begun then.
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) fn know(&self, cards: &[Card]) -> Result<(), String> {
+        let know = |card: &Card| {
+            let first = card.names.first().ok_or("a rank without a name")?;
+            let second = card.names.get(1);
+            if second.is_some() != self.second.is_some() {
+                return Err("the ranks' providers differ".to_owned());
+            }
+            let address = self.insert(first)?;
+            Ok(Peer {
+                address,
+                changes: second.map_or(Ok(address), |name| self.insert(name))?,
+                key: card.key,
+                base: card.base,
+                lost: Cell::new(false),
+                injects: Cell::new(INJECTS),
+                unconfirmed: Cell::new(false),
+            })
+        };
+        let peers: Result<Vec<Peer>, String> = cards.iter().map(know).collect();
+        self.ordered.set(cards.iter().all(|card| card.ordered));
+        self.peers
+            .set(peers?)
+            .map_err(|_| "the ranks are known already".to_owned())
+    }
+
+    /// The address of the endpoint with this name.
+    fn insert(&self, name: &[u8]) -> Result<u64, String> {
+        let mut address = u64::MAX;
+        let addresses = self.addresses.as_ptr();
+        // Longer than any address that the provider reads.
+        let mut name = name.to_vec();
+        name.resize(NAME, 0);
+        // SAFETY: the table of addresses is open; the name is followed by zeros up to the longest
+        // that there is; one address is stored.
+        let inserted = unsafe {
+            let (name, flags) = (name.as_ptr().cast(), 0);
+            let insert = (*(*addresses).ops).insert;
+            insert(addresses, name, 1, &mut address, flags, null_mut())
+        };
+        if inserted != 1 {
+            let why = self.library.error(inserted.into());
+            return Err(format!("fi_av_insert: {why}"));
+        }
+        Ok(address)
+    }
+
+    fn peer(&self, to: usize) -> &Peer {
+        &self.known()[to]
+    }
+
+    fn known(&self) -> &[Peer] {
+        self.peers.get().map_or(&[], Vec::as_slice)
+    }
+
+    fn slots_desc(&self) -> *mut c_void {
+        self.slots_region.as_ref().map_or(null_mut(), Handle::desc)
+    }
+
+    fn note(&self, what: String) {
+        self.failure.replace(Some(what));
+    }
+
+    /// The last failure, for people.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.helper = None;
+        let mut closed = self.pool.close();
+        self.slots.for_each(|flight| {
+            if let Some(buffer) = flight.buffer.as_mut() {
+                closed &= buffer.close();
+            }
+        });
+        closed &= self.slots_region.as_mut().is_none_or(Handle::close);
+        // An endpoint may not be closed while memory is bound to it; and no memory is freed that
+        // an endpoint still knows.
+        closed &= self.region.close();
+        closed &= self.first.close();
+        closed &= self.second.as_mut().is_none_or(Port::close);
+        if closed {
+            // SAFETY: neither is used from here on, and each is dropped once. Nothing knows them
+            // any more: no registration, no operation of an open endpoint. Else, E3.
+            unsafe {
+                ManuallyDrop::drop(&mut self.memory);
+                ManuallyDrop::drop(&mut self.slots);
+            }
+        }
+    }
+}

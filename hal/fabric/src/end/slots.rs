@@ -1,0 +1,136 @@
+//! Slots: what libfabric uses of an operation while it is in flight, and what is known of it here.
+
+use std::cell::{RefCell, UnsafeCell};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use flagpost_hal::fabric::SendQueueFull;
+
+use super::staging::Buffer;
+use crate::bindings::*;
+
+/// Bytes of data that fit into a slot.
+pub(super) const SMALL: usize = 256;
+
+/// What libfabric uses of an operation.
+#[repr(C)]
+pub(super) struct Slot {
+    context: fi_context2,
+    pub(super) operand: u64,
+    pub(super) compare: u64,
+    pub(super) result: u64,
+    pub(super) bytes: [u8; SMALL],
+}
+
+/// An operation in flight.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) id: u32,
+    pub(super) to: usize,
+    pub(super) kind: Kind,
+    /// Data that do not fit into the slot.
+    pub(super) buffer: Option<Buffer>,
+    /// It was reported as failed, and its completion may still come.
+    pub(super) told: bool,
+}
+
+/// What an operation does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Put,
+    /// Its data go to own memory when they are here.
+    Get {
+        into: u32,
+        len: u32,
+    },
+    Change,
+}
+
+/// The slots of an end. They never move.
+pub(super) struct Slots {
+    slots: Box<[UnsafeCell<Slot>]>,
+    free: RefCell<Vec<usize>>,
+    flights: RefCell<Vec<Option<Flight>>>,
+}
+
+impl std::fmt::Debug for Slots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Slots").field(&self.flights).finish()
+    }
+}
+
+impl Slots {
+    pub(super) fn new(count: usize) -> Self {
+        let slot = || {
+            // SAFETY: numbers and bare pointers, for which zeros are values.
+            UnsafeCell::new(unsafe { MaybeUninit::<Slot>::zeroed().assume_init() })
+        };
+        Self {
+            slots: (0..count).map(|_| slot()).collect(),
+            free: RefCell::new((0..count).rev().collect()),
+            flights: RefCell::new((0..count).map(|_| None).collect()),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Where all slots are, and how many bytes, to register them.
+    pub(super) fn place(&self) -> (NonNull<u8>, usize) {
+        (
+            NonNull::from(&*self.slots).cast(),
+            size_of_val(&*self.slots),
+        )
+    }
+
+    /// Takes a slot.
+    pub(super) fn take(&self) -> Result<usize, SendQueueFull> {
+        self.free.borrow_mut().pop().ok_or(SendQueueFull)
+    }
+
+    /// Slot `number` was taken and is not needed.
+    pub(super) fn give_back(&self, number: usize) {
+        self.free.borrow_mut().push(number);
+    }
+
+    /// Where slot `number` is. Its context and its other parts are libfabric's from the call that
+    /// begins an operation until the completion is read.
+    pub(super) fn get(&self, number: usize) -> *mut Slot {
+        self.slots[number].get()
+    }
+
+    /// `flight` is in flight in slot `number`.
+    pub(super) fn begun(&self, number: usize, flight: Flight) {
+        self.flights.borrow_mut()[number] = Some(flight);
+    }
+
+    /// The operation in flight with this context, which is no longer: its slot is to be given back.
+    /// None for a context that is none of ours.
+    pub(super) fn ended(&self, context: *mut c_void) -> Option<(usize, Flight)> {
+        let first = self.slots.as_ptr() as usize;
+        let number = (context as usize).wrapping_sub(first) / size_of::<Slot>();
+        let flight = self.flights.borrow_mut().get_mut(number)?.take()?;
+        Some((number, flight))
+    }
+
+    /// How many operations are in flight, and were not reported as failed.
+    pub(super) fn in_flight(&self) -> usize {
+        let flights = self.flights.borrow();
+        flights
+            .iter()
+            .flatten()
+            .filter(|flight| !flight.told)
+            .count()
+    }
+
+    /// Looks at each operation in flight.
+    pub(super) fn for_each(&self, with: impl FnMut(&mut Flight)) {
+        self.flights
+            .borrow_mut()
+            .iter_mut()
+            .flatten()
+            .for_each(with);
+    }
+}
