@@ -9,14 +9,15 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use super::bench_fabric;
 use crate::console::Console;
 use crate::count::Count;
 use crate::error::refused;
 use crate::{children, paths, tools};
 
 /// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions, stack (this
-/// machine), explore (speed of the simulator); or compare the documented tables with what
-/// benchmarks print: results
+/// machine), fabric (a real network, beside bare libfabric), explore (speed of the simulator); or
+/// compare the documented tables with what benchmarks print: results
 ///
 /// `cargo xtask bench pscw --help` tells the rest.
 #[derive(Args, Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Arguments {
 const OF_HOST: [&str; 3] = ["host", "instructions", STACK];
 /// That benchmark is a program of its own, in the same package.
 const STACK: &str = "stack";
+/// Two programs, in a package of their own.
+const FABRIC: &str = "fabric";
 
 /// Instructions per call, each within its limit: for `cargo xtask ci`.
 pub(crate) fn instructions(console: &Console) -> Result<Count> {
@@ -52,6 +55,13 @@ pub(crate) fn results(console: &Console) -> Result<Count> {
 
 /// Runs the command; `false` if the benchmark failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    if arguments
+        .arguments
+        .first()
+        .is_some_and(|first| first == FABRIC)
+    {
+        return bench_fabric::run(console, &arguments.arguments);
+    }
     let of_host = arguments
         .arguments
         .first()

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
+use super::bench_fabric;
 use super::linux::{PACKAGE, part};
 use crate::console::{Console, out};
 use crate::count::Count;
@@ -75,6 +76,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
 pub(crate) fn ci(console: &Console) -> Result<Count> {
     let mut count = headers(console)?;
     count.add(cases(console, &PROVIDERS, &CI_RANKS, None, "")?);
+    count.add(bench_fabric::smoke(console)?);
     Ok(count)
 }
 

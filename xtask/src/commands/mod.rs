@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 pub(crate) mod bench;
+mod bench_fabric;
 pub(crate) mod ci;
 pub(crate) mod doctor;
 pub(crate) mod explore;

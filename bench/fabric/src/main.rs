@@ -1,0 +1,132 @@
+//! `flagpost-bench-fabric`: two ranks over a real network, beside bare libfabric. `cargo xtask
+//! bench fabric` builds it, compiles `raw.c`, and starts it by `flagpost-run --link fabric -n 2`.
+//!
+//! Each rank starts the C program as its child: so both pairs of processes run on the same two
+//! processors. One pair measures while the other sleeps, in turn. A figure is the median of its
+//! batches, a ratio the median over pairs of batches that follow each other.
+//!
+//! Rank 0 prints a JSON object per figure, a line each.
+
+mod figures;
+mod raw;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use flagpost::World;
+use flagpost_fabric::Network;
+use flagpost_linux::{Setup, fabric};
+
+use figures::{Figure, Stage};
+use raw::Raw;
+use serde_json::json;
+
+#[derive(Parser, Debug)]
+#[command(name = "flagpost-bench-fabric")]
+struct Arguments {
+    /// The C program
+    #[arg(long, value_name = "FILE")]
+    raw: PathBuf,
+    /// The provider, as libfabric names it
+    #[arg(long, value_name = "NAME")]
+    provider: String,
+    /// Batches per figure
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batches: u32,
+    /// How long a batch of bare libfabric takes
+    #[arg(long, value_name = "MICROSECONDS")]
+    batch: u64,
+}
+
+/// What both pairs took for the same, one after the other.
+#[derive(Copy, Clone, Debug)]
+struct Batch {
+    ours: Duration,
+    raw: Duration,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    fabric::run(Setup::default(), |world| run(world, &arguments))
+}
+
+fn run(world: &World<'_, fabric::FabricLink>, arguments: &Arguments) -> Result<()> {
+    if world.size() != 2 {
+        bail!("it takes two ranks");
+    }
+    let (me, network) = (world.rank().index(), world.link().fabric());
+    let mut raw = Raw::start(&arguments.raw, &arguments.provider)?;
+    let cards = network.gather(raw.card().as_bytes())?;
+    raw.connect(me, &String::from_utf8_lossy(&cards[1 - me]))?;
+    for figure in Figure::all() {
+        let batches = measure(world, network, &mut raw, &figure, arguments);
+        let batches = batches.with_context(|| figure.name.to_owned())?;
+        if me == 0 {
+            writeln!(std::io::stdout(), "{}", row(&figure, &batches.0, batches.1))?;
+        }
+    }
+    Ok(())
+}
+
+/// The batches of a figure, and how many rounds each has.
+fn measure(
+    world: &World<'_, fabric::FabricLink>,
+    network: &Network,
+    raw: &mut Raw,
+    figure: &Figure<fabric::FabricLink>,
+    arguments: &Arguments,
+) -> Result<(Vec<Batch>, u64)> {
+    let stage = Stage::new(world, figure)?;
+    let first = figure.first_rounds();
+    raw.run(figure, first)?;
+    let took = raw.run(figure, first)?.as_nanos() as u64;
+    let fit = (arguments.batch * 1000 * first / took.max(1)).clamp(1, figures::MOST_ROUNDS);
+    // As many as rank 0 says.
+    let said = network.gather(&fit.to_le_bytes())?;
+    let rounds = u64::from_le_bytes(said[0].as_slice().try_into()?);
+    let mut all = Vec::new();
+    for batch in 0..=arguments.batches {
+        // Each rank has returned from its last call: nobody needs the other's network now.
+        network.meet()?;
+        let raw = raw.run(figure, rounds)?;
+        network.meet()?;
+        let ours = (figure.call)(&stage, rounds)?;
+        world.barrier()?;
+        // The first one warms up.
+        if batch > 0 {
+            all.push(Batch { ours, raw });
+        }
+    }
+    Ok((all, rounds))
+}
+
+fn row(figure: &Figure<fabric::FabricLink>, batches: &[Batch], rounds: u64) -> String {
+    let sorted = |value: &dyn Fn(&Batch) -> f64| {
+        let mut all: Vec<f64> = batches.iter().map(value).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    let ours = sorted(&|batch| figure.value(batch.ours, rounds));
+    let raw = sorted(&|batch| figure.value(batch.raw, rounds));
+    let ratio = sorted(&|batch| figure.value(batch.ours, rounds) / figure.value(batch.raw, rounds));
+    let median = |all: &[f64]| all.get(all.len() / 2).copied().unwrap_or(f64::NAN);
+    let best = |all: &[f64]| {
+        let best = match figure.kind.is_time() {
+            true => all.first(),
+            false => all.last(),
+        };
+        best.copied().unwrap_or(f64::NAN)
+    };
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    json!({
+        "name": figure.name, "bytes": figure.bytes, "unit": figure.kind.unit(),
+        "value": rounded(median(&ours)), "best": rounded(best(&ours)),
+        "raw": rounded(median(&raw)), "raw_best": rounded(best(&raw)),
+        "ratio": rounded(median(&ratio)), "limit": figure.limit,
+    })
+    .to_string()
+}

@@ -1,0 +1,274 @@
+//! `cargo xtask bench fabric`: the library over libfabric's providers, beside bare libfabric in the
+//! same run. Builds both programs of `bench/fabric`, starts them, and shows what they print.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use serde_json::{Value, json};
+
+use crate::console::{Align, Console, out, table};
+use crate::count::Count;
+use crate::error::usage;
+use crate::{children, paths, tools};
+
+/// The providers, as `flagpost-run` and as libfabric names them.
+const PROVIDERS: [(&str, &str); 2] = [("tcp", "tcp;ofi_rxm"), ("shm", "shm")];
+
+/// Registered memory of a rank.
+const MEMORY: &str = "16M";
+
+/// The library over a real network, beside bare libfabric in the same run
+///
+/// Each figure is measured in batches: one of the C program `bench/fabric/raw.c`, one of Flagpost,
+/// in turn, on the same two processors. Medians; the ratio is the median over pairs of batches.
+/// Times (us) have an upper limit of the ratio, all else a lower one. The exit status says whether
+/// limits were kept only with --check: hosts are noisy.
+#[derive(Parser, Debug)]
+#[command(
+    name = "cargo xtask bench fabric",
+    bin_name = "cargo xtask bench fabric"
+)]
+struct Arguments {
+    /// tcp or shm [default: both]
+    #[arg(long, value_name = "NAME", value_parser = PROVIDERS.map(|(name, _)| name))]
+    provider: Option<String>,
+    /// Batches per figure
+    #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    batches: u32,
+    /// How long a batch of bare libfabric takes, in microseconds
+    #[arg(long, value_name = "TIME", default_value = "4000", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    batch: u64,
+    /// An array of JSON objects: name, provider, bytes, unit, value, raw, ratio, limit
+    #[arg(long)]
+    json: bool,
+    /// Exit status 1 if a limit is missed
+    #[arg(long)]
+    check: bool,
+}
+
+/// The programs, built.
+struct Programs {
+    directory: PathBuf,
+    raw: PathBuf,
+}
+
+/// Runs the command; `false` if a limit was missed and that was asked for.
+pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result<bool> {
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(help) if !help.use_stderr() => {
+            out(help.to_string().trim_end());
+            return Ok(true);
+        }
+        Err(why) => {
+            let text = why.to_string();
+            let first = text.split("\n\n").next().unwrap_or_default();
+            return Err(usage(first.trim_start_matches("error: ")));
+        }
+    };
+    let programs = Programs::build(console, "release")?;
+    let chosen = parsed.provider.as_deref();
+    let mut rows = Vec::new();
+    for provider in PROVIDERS {
+        if chosen.is_none_or(|name| name == provider.0) {
+            console.step(format!("measuring over {}", provider.0));
+            rows.extend(programs.measure(provider, parsed.batches, parsed.batch)?);
+        }
+    }
+    console.clear();
+    if parsed.json {
+        let rows: Vec<Value> = rows.iter().map(object).collect();
+        out(&serde_json::to_string_pretty(&rows)?);
+    } else {
+        show(&rows);
+    }
+    Ok(!parsed.check || rows.iter().all(is_kept))
+}
+
+/// A short run in CI, of programs that are built quickly: everything works, whatever it takes.
+pub(super) fn smoke(console: &Console) -> Result<Count> {
+    let programs = Programs::build(console, "dev")?;
+    let mut count = Count::default();
+    for provider in PROVIDERS {
+        console.step(format!("bench fabric, {}", provider.0));
+        let rows = programs.measure(provider, 1, 1)?;
+        count.add(Count::one(!rows.is_empty()));
+    }
+    Ok(count)
+}
+
+impl Programs {
+    fn build(console: &Console, profile: &str) -> Result<Self> {
+        tools::libfabric_headers(console)?;
+        let directory = match profile {
+            "dev" => "debug",
+            other => other,
+        };
+        let directory = paths::target().join(directory);
+        console.step("building flagpost-bench-fabric");
+        let mut cargo = Command::new(paths::cargo());
+        cargo
+            .args(["build", "--quiet", "--locked", "--profile", profile])
+            .args(["--package", "flagpost-bench-fabric"])
+            .args(["--package", "flagpost-linux"])
+            .args(["--bin", "flagpost-bench-fabric", "--bin", "flagpost-run"])
+            .current_dir(paths::root())
+            .stdin(Stdio::null());
+        if !children::status(&mut cargo)
+            .context("cannot run cargo build")?
+            .success()
+        {
+            bail!("flagpost-bench-fabric does not build");
+        }
+        let raw = directory.join("flagpost-bench-raw");
+        compile(&paths::root().join("bench/fabric/raw.c"), &raw)?;
+        console.clear();
+        Ok(Self { directory, raw })
+    }
+
+    /// All figures over a provider, as the program prints them, with the provider's name.
+    fn measure(
+        &self,
+        (provider, full_name): (&str, &str),
+        batches: u32,
+        batch: u64,
+    ) -> Result<Vec<Value>> {
+        let mut command = Command::new(self.directory.join("flagpost-run"));
+        command
+            .args(["-n", "2", "--mem", MEMORY, "--link", "fabric"])
+            .args(["--provider", provider])
+            .arg(self.directory.join("flagpost-bench-fabric"))
+            .arg("--raw")
+            .arg(&self.raw)
+            .args(["--provider", full_name])
+            .args(["--batches", &batches.to_string()])
+            .args(["--batch", &batch.to_string()])
+            .stdin(Stdio::null());
+        let output = children::output(&mut command).context("cannot run flagpost-run")?;
+        if !output.status.success() {
+            let told = String::from_utf8_lossy(&output.stderr);
+            bail!("over {provider}: {}", told.trim_end());
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let read = |line| {
+            let mut row: Value = serde_json::from_str(line).context("no JSON")?;
+            row["provider"] = provider.into();
+            Ok(row)
+        };
+        text.lines().map(read).collect()
+    }
+}
+
+/// Compiles the C program.
+fn compile(source: &Path, program: &Path) -> Result<()> {
+    let mut command = Command::new("cc");
+    command
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+        .args([program, source])
+        .arg("-lfabric");
+    let status = children::status(&mut command).map_err(|why| {
+        let line = tools::apt_line(&["gcc"]);
+        usage(format!("no C compiler, cc ({why}); type: {line}"))
+    })?;
+    if !status.success() {
+        bail!("{} does not compile", source.display());
+    }
+    Ok(())
+}
+
+/// A row, as --json shows it.
+fn object(row: &Value) -> Value {
+    json!({
+        "name": row["name"], "provider": row["provider"], "bytes": row["bytes"],
+        "unit": row["unit"], "value": row["value"], "raw": row["raw"],
+        "ratio": row["ratio"], "limit": row["limit"],
+    })
+}
+
+/// Whether less is better.
+fn is_time(row: &Value) -> bool {
+    row["unit"] == "us"
+}
+
+/// Whether the ratio is within its limit, if there is one.
+fn is_kept(row: &Value) -> bool {
+    match (row["ratio"].as_f64(), row["limit"].as_f64()) {
+        (Some(ratio), Some(limit)) if is_time(row) => ratio <= limit,
+        (Some(ratio), Some(limit)) => ratio >= limit,
+        _ => row["limit"].is_null(),
+    }
+}
+
+fn show(rows: &[Value]) {
+    let head = [
+        "figure", "provider", "bytes", "unit", "value", "best", "raw", "best", "ratio", "limit", "",
+    ];
+    let mut lines = vec![head.map(str::to_owned)];
+    for row in rows {
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str| row[name].as_f64().map_or(String::from("-"), short);
+        let sign = if is_time(row) { "<=" } else { ">=" };
+        let (limit, kept) = match row["limit"].as_f64() {
+            None => (String::from("-"), ""),
+            Some(limit) if is_kept(row) => (format!("{sign} {limit}"), "kept"),
+            Some(limit) => (format!("{sign} {limit}"), "missed"),
+        };
+        lines.push([
+            text("name"),
+            text("provider"),
+            row["bytes"].to_string(),
+            text("unit"),
+            number("value"),
+            number("best"),
+            number("raw"),
+            number("raw_best"),
+            number("ratio"),
+            limit,
+            kept.to_owned(),
+        ]);
+    }
+    let mut align = [Align::Right; 11];
+    for left in [0, 1, 3, 9, 10] {
+        align[left] = Align::Left;
+    }
+    table(align, &lines).iter().for_each(|line| out(line));
+}
+
+/// Three digits that count.
+fn short(value: f64) -> String {
+    let digits = match value {
+        0.0..10.0 => 2,
+        10.0..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_upper_ones_of_times_and_lower_ones_of_all_else() {
+        let row = |unit: &str, ratio: f64, limit: Option<f64>| json!({ "unit": unit, "ratio": ratio, "limit": limit });
+        for (unit, ratio, limit, kept) in [
+            ("us", 1.1, Some(1.15), true),
+            ("us", 1.2, Some(1.15), false),
+            ("M/s", 0.9, Some(0.85), true),
+            ("M/s", 0.8, Some(0.85), false),
+            ("us", 99.0, None, true),
+        ] {
+            assert_eq!(is_kept(&row(unit, ratio, limit)), kept, "{unit} {ratio}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(
+            [0.2384, 12.345, 10326.9].map(short),
+            ["0.24", "12.3", "10327"]
+        );
+    }
+}
