@@ -50,6 +50,11 @@ fn hashtable() {
 }
 
 #[test]
+fn stencil() {
+    in_all_modes("stencil", &[1, 2, 4]);
+}
+
+#[test]
 fn workqueue() {
     in_all_modes("workqueue", &[1, 2, 4]);
 }

@@ -168,7 +168,14 @@ fn a_rank_that_dies_ends_the_calls_of_the_others() {
 fn the_examples_run_unchanged() {
     let own = std::env::current_exe().unwrap();
     let examples = own.ancestors().nth(2).unwrap().join("examples");
-    for name in ["hello-linux", "pingpong", "halo", "hashtable", "workqueue"] {
+    for name in [
+        "hello-linux",
+        "pingpong",
+        "halo",
+        "hashtable",
+        "stencil",
+        "workqueue",
+    ] {
         for provider in ["tcp", "shm"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
             command.args(["--link", "fabric", "--provider", provider, "-n", "2"]);

@@ -16,14 +16,19 @@ use crate::{children, paths, tools};
 /// The providers, as `flagpost-run` and as libfabric names them.
 const PROVIDERS: [(&str, &str); 2] = [("tcp", "tcp;ofi_rxm"), ("shm", "shm")];
 
+/// Ranks of the stencil, and how often each of its variants runs.
+const STENCIL: [u16; 2] = [2, 4];
+const STENCIL_RUNS: usize = 5;
+
 /// Registered memory of a rank.
 const MEMORY: &str = "16M";
 
 /// The library over a real network, beside bare libfabric in the same run
 ///
 /// Each figure is measured in batches: one of the C program `bench/fabric/raw.c`, one of Flagpost,
-/// in turn, on the same two processors. Medians; the ratio is the median over pairs of batches.
-/// Times (us) have an upper limit of the ratio, all else a lower one. The exit status says whether
+/// in turn, on the same two processors. Medians; the ratio is the median over pairs of batches. The
+/// stencil is an example program: its variant with epochs stands in place of bare libfabric. Times
+/// (us, ms) have an upper limit of the ratio, all else a lower one. The exit status says whether
 /// limits were kept only with --check: hosts are noisy.
 #[derive(Parser, Debug)]
 #[command(
@@ -75,6 +80,10 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
         if chosen.is_none_or(|name| name == provider.0) {
             console.step(format!("measuring over {}", provider.0));
             rows.extend(programs.measure(provider, parsed.batches, parsed.batch)?);
+            for ranks in STENCIL {
+                console.step(format!("the stencil over {}, {ranks} ranks", provider.0));
+                rows.push(programs.stencil(provider.0, ranks)?);
+            }
         }
     }
     console.clear();
@@ -114,6 +123,7 @@ impl Programs {
             .args(["--package", "flagpost-bench-fabric"])
             .args(["--package", "flagpost-linux"])
             .args(["--bin", "flagpost-bench-fabric", "--bin", "flagpost-run"])
+            .args(["--example", "stencil"])
             .current_dir(paths::root())
             .stdin(Stdio::null());
         if !children::status(&mut cargo)
@@ -135,23 +145,15 @@ impl Programs {
         batches: u32,
         batch: u64,
     ) -> Result<Vec<Value>> {
-        let mut command = Command::new(self.directory.join("flagpost-run"));
+        let mut command = self.job(provider, 2);
         command
-            .args(["-n", "2", "--mem", MEMORY, "--link", "fabric"])
-            .args(["--provider", provider])
             .arg(self.directory.join("flagpost-bench-fabric"))
             .arg("--raw")
             .arg(&self.raw)
             .args(["--provider", full_name])
             .args(["--batches", &batches.to_string()])
-            .args(["--batch", &batch.to_string()])
-            .stdin(Stdio::null());
-        let output = children::output(&mut command).context("cannot run flagpost-run")?;
-        if !output.status.success() {
-            let told = String::from_utf8_lossy(&output.stderr);
-            bail!("over {provider}: {}", told.trim_end());
-        }
-        let text = String::from_utf8_lossy(&output.stdout);
+            .args(["--batch", &batch.to_string()]);
+        let text = answer(&mut command, provider)?;
         let read = |line| {
             let mut row: Value = serde_json::from_str(line).context("no JSON")?;
             row["provider"] = provider.into();
@@ -159,6 +161,60 @@ impl Programs {
         };
         text.lines().map(read).collect()
     }
+
+    /// The example's variants, in turn: with notified puts, beside with epochs.
+    fn stencil(&self, provider: &str, ranks: u16) -> Result<Value> {
+        let time = |variant| {
+            let mut command = self.job(provider, ranks);
+            command
+                .arg(self.directory.join("examples/stencil"))
+                .arg(variant);
+            let text = answer(&mut command, provider)?;
+            let time = text
+                .split(" in ")
+                .nth(1)
+                .and_then(|rest| rest.split(' ').next());
+            let time = time.and_then(|time| time.parse::<f64>().ok());
+            time.with_context(|| format!("the stencil said {text:?}"))
+        };
+        let mut pairs = Vec::new();
+        for _ in 0..STENCIL_RUNS {
+            pairs.push((time("notified")?, time("pscw")?));
+        }
+        let sorted = |value: fn(&(f64, f64)) -> f64| {
+            let mut all: Vec<f64> = pairs.iter().map(value).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let (ours, raw) = (sorted(|pair| pair.0), sorted(|pair| pair.1));
+        let middle = STENCIL_RUNS / 2;
+        Ok(json!({
+            "name": format!("stencil on {ranks} ranks, notified beside PSCW"),
+            "provider": provider, "bytes": 8, "unit": "ms", "limit": 1.0,
+            "value": ours[middle], "best": ours[0], "raw": raw[middle], "raw_best": raw[0],
+            "ratio": sorted(|pair| pair.0 / pair.1)[middle],
+        }))
+    }
+
+    /// A job of `ranks` ranks, without its program.
+    fn job(&self, provider: &str, ranks: u16) -> Command {
+        let mut command = Command::new(self.directory.join("flagpost-run"));
+        command
+            .args(["-n", &ranks.to_string(), "--mem", MEMORY])
+            .args(["--link", "fabric", "--provider", provider])
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+/// What a job prints.
+fn answer(job: &mut Command, provider: &str) -> Result<String> {
+    let output = children::output(job).context("cannot run flagpost-run")?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        bail!("over {provider}: {}", told.trim_end());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Compiles the C program.
@@ -189,7 +245,7 @@ fn object(row: &Value) -> Value {
 
 /// Whether less is better.
 fn is_time(row: &Value) -> bool {
-    row["unit"] == "us"
+    row["unit"] == "us" || row["unit"] == "ms"
 }
 
 /// Whether the ratio is within its limit, if there is one.
