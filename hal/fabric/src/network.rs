@@ -200,7 +200,7 @@ impl Network {
     /// # Errors
     /// [`Apart`]: not all will.
     pub fn clear(&self) -> Result<(), Apart> {
-        let forget = || while self.poll().is_some() {};
+        let forget = || while self.poll().is_some() || self.0.end.has_completions() {};
         while let Some(to) = self.0.end.unconfirmed() {
             // If there is no room, again.
             let _ = self.put(0, to, 0, &[], None, true);

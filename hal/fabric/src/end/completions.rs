@@ -4,9 +4,9 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{Ordering, fence};
 
-use super::End;
 use super::handle::Handle;
 use super::slots::{Flight, Kind};
+use super::{End, INJECTS};
 use crate::bindings::*;
 
 /// Completions that are read in one call.
@@ -28,13 +28,17 @@ pub(crate) enum Completion {
 }
 
 impl End {
-    /// The oldest completion that was not taken.
+    /// The oldest completion that was not taken. After those that one look at libfabric's queues has
+    /// brought, there is none until the next call: a look costs more than a completion.
     pub(crate) fn poll(&self) -> Option<Completion> {
         let next = self.completions.borrow_mut().pop_front();
-        next.or_else(|| {
-            self.pump();
-            self.completions.borrow_mut().pop_front()
-        })
+        if next.is_some() || self.drained.take() {
+            return next;
+        }
+        self.pump();
+        let next = self.completions.borrow_mut().pop_front();
+        self.drained.set(next.is_some());
+        next
     }
 
     /// Whether there is a completion to take. Gives libfabric time.
@@ -68,8 +72,8 @@ impl End {
     fn fail_all(&self, which: impl Fn(&Flight) -> bool) {
         let mut completions = self.completions.borrow_mut();
         self.slots.for_each(|flight| {
-            if which(flight) && !flight.told {
-                flight.told = true;
+            if which(flight) && !flight.silent {
+                flight.silent = true;
                 completions.push_back(Completion::Failed { id: flight.id });
             }
         });
@@ -105,8 +109,7 @@ impl End {
                     // SAFETY: the call has stored that many entries.
                     let entry = unsafe { entry.assume_init_ref() };
                     if entry.flags & FI_REMOTE_CQ_DATA != 0 {
-                        let told = Completion::Told(entry.data);
-                        self.completions.borrow_mut().push_back(told);
+                        self.tell(Completion::Told(entry.data));
                     } else {
                         self.ended(entry.op_context, true);
                     }
@@ -139,6 +142,10 @@ impl End {
         self.ended(entry.op_context, false);
     }
 
+    pub(super) fn tell(&self, completion: Completion) {
+        self.completions.borrow_mut().push_back(completion);
+    }
+
     /// libfabric is done with the operation of this context.
     fn ended(&self, context: *mut c_void, well: bool) {
         // None of ours: a peer's operation that has failed here.
@@ -148,15 +155,19 @@ impl End {
         if flight.kind == Kind::Change {
             self.changing.set(self.changing.get() - 1);
         }
-        if !flight.told {
-            let id = flight.id;
-            let completion = if well {
+        let (id, peer) = (flight.id, self.peer(flight.to));
+        if well && flight.kind == Kind::Put {
+            // E5.
+            peer.injects.set(INJECTS);
+        }
+        match (well, flight.silent) {
+            (true, true) => (),
+            (false, true) => peer.failed.set(true),
+            (true, false) => {
                 let value = self.landed(number, &mut flight);
-                Completion::Done { id, value }
-            } else {
-                Completion::Failed { id }
-            };
-            self.completions.borrow_mut().push_back(completion);
+                self.tell(Completion::Done { id, value });
+            }
+            (false, false) => self.tell(Completion::Failed { id }),
         }
         self.slots.give_back(number);
         if let Some(buffer) = flight.buffer {

@@ -130,6 +130,8 @@ struct Peer {
     base: u64,
     /// It is gone: nothing is posted to it.
     lost: Cell<bool>,
+    /// A put of which nobody was told has failed: so does what is put later.
+    failed: Cell<bool>,
     /// Puts that may be injected, before the completion of one that is not.
     injects: Cell<u32>,
     /// There were puts after the last confirmed one.
@@ -172,6 +174,8 @@ pub(crate) struct End {
     changing: Cell<u32>,
     /// Looks at the first queue.
     looks: Cell<u32>,
+    /// All that the last look has brought was taken.
+    drained: Cell<bool>,
     /// The key of the next registration of staged data.
     next_key: Cell<u64>,
     /// The last failure, for people.
@@ -250,6 +254,7 @@ impl End {
             ordered: Cell::new(false),
             changing: Cell::new(0),
             looks: Cell::new(0),
+            drained: Cell::new(false),
             next_key: Cell::new(STAGED_KEY),
             failure: RefCell::new(None),
             broken: Cell::new(false),
@@ -331,6 +336,7 @@ impl End {
                 key: card.key,
                 base: card.base,
                 lost: Cell::new(false),
+                failed: Cell::new(false),
                 injects: Cell::new(INJECTS),
                 unconfirmed: Cell::new(false),
             })

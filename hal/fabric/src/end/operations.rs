@@ -9,7 +9,7 @@ use flagpost_hal::fabric::SendQueueFull;
 
 use super::slots::{Flight, Kind, SMALL};
 use super::staging::Buffer;
-use super::{Completion, End, INJECTS, Peer};
+use super::{Completion, End, Peer};
 use crate::bindings::*;
 
 /// Something to store at a rank.
@@ -22,7 +22,7 @@ pub(crate) struct Put<'a> {
     pub(crate) data: &'a [u8],
     /// Arrives after the data.
     pub(crate) told: Option<u64>,
-    /// Done when it is in place; else when it has left. Where puts are not ordered, all are
+    /// Whether a completion tells when it is in place. Where puts are not ordered, all are
     /// confirmed.
     pub(crate) confirmed: bool,
 }
@@ -38,11 +38,13 @@ impl End {
     /// Begins to store data, and to tell something after.
     pub(crate) fn put(&self, put: Put<'_>) -> Result<(), SendQueueFull> {
         let peer = self.peer(put.to);
-        if peer.lost.get() {
-            self.fail(put.id);
+        let confirmed = put.confirmed || !self.ordered.get();
+        if peer.lost.get() || peer.failed.get() {
+            if confirmed {
+                self.fail(put.id);
+            }
             return Ok(());
         }
-        let confirmed = put.confirmed || !self.ordered.get();
         if !confirmed && put.data.len() <= self.inject && peer.injects.get() > 0 {
             return self.inject(peer, put);
         }
@@ -82,7 +84,7 @@ impl End {
             to: put.to,
             kind: Kind::Put,
             buffer: staged.buffer,
-            told: false,
+            silent: !confirmed,
         };
         let begun = self.begun(number, result, flight);
         if begun.is_ok() {
@@ -91,7 +93,7 @@ impl End {
         begun
     }
 
-    /// Stores data that are so few that the provider keeps a copy. Done as soon as it has one.
+    /// Stores data that are so few that the provider keeps a copy.
     fn inject(&self, peer: &Peer, put: Put<'_>) -> Result<(), SendQueueFull> {
         let endpoint = self.first.endpoint.as_ptr();
         let (start, len) = (put.data.as_ptr().cast(), put.data.len());
@@ -106,15 +108,10 @@ impl End {
             }
         };
         if result != 0 {
-            return self.refused(put.to, put.id, result);
+            return self.refused(put.to, None, result);
         }
         peer.injects.set(peer.injects.get() - 1);
         peer.unconfirmed.set(true);
-        let done = Completion::Done {
-            id: put.id,
-            value: 0,
-        };
-        self.completions.borrow_mut().push_back(done);
         Ok(())
     }
 
@@ -159,7 +156,7 @@ impl End {
             to,
             kind: Kind::Get { into, len },
             buffer: staged.buffer,
-            told: false,
+            silent: false,
         };
         self.begun(number, result, flight)
     }
@@ -238,7 +235,7 @@ impl End {
             to,
             kind: Kind::Change,
             buffer: None,
-            told: false,
+            silent: false,
         };
         let begun = self.begun(number, result, flight);
         if begun.is_ok() {
@@ -335,17 +332,21 @@ impl End {
         if let Some(buffer) = flight.buffer {
             self.pool.give_back(buffer);
         }
-        self.refused(flight.to, flight.id, result)
+        let id = (!flight.silent).then_some(flight.id);
+        self.refused(flight.to, id, result)
     }
 
-    /// An operation was not begun, for this reason.
-    fn refused(&self, to: usize, id: u32, result: isize) -> Result<(), SendQueueFull> {
+    /// An operation was not begun, for this reason. If nobody is told of its end, it has no number.
+    fn refused(&self, to: usize, id: Option<u32>, result: isize) -> Result<(), SendQueueFull> {
         if result == -(FI_EAGAIN as isize) {
             return Err(SendQueueFull);
         }
         let why = self.library.error(result as i64);
         self.note(format!("rank {to}: {why}"));
-        self.fail(id);
+        match id {
+            Some(id) => self.fail(id),
+            None => self.peer(to).failed.set(true),
+        }
         Ok(())
     }
 
@@ -353,11 +354,7 @@ impl End {
     pub(super) fn landed(&self, number: usize, flight: &mut Flight) -> u64 {
         let slot = self.slots.get(number);
         match flight.kind {
-            Kind::Put => {
-                // E5.
-                self.peer(flight.to).injects.set(INJECTS);
-                0
-            }
+            Kind::Put => 0,
             Kind::Get { into, len } => {
                 let start = match flight.buffer.as_mut() {
                     Some(buffer) => buffer.start().as_ptr(),
@@ -377,8 +374,7 @@ impl End {
 
     /// Operation `id` fails without having begun.
     fn fail(&self, id: u32) {
-        let failed = Completion::Failed { id };
-        self.completions.borrow_mut().push_back(failed);
+        self.tell(Completion::Failed { id });
     }
 }
 

@@ -31,8 +31,8 @@ pub(super) struct Flight {
     pub(super) kind: Kind,
     /// Data that do not fit into the slot.
     pub(super) buffer: Option<Buffer>,
-    /// It was reported as failed, and its completion may still come.
-    pub(super) told: bool,
+    /// Nobody is told of its end: it is not confirmed, or was reported as failed before.
+    pub(super) silent: bool,
 }
 
 /// What an operation does.
@@ -115,13 +115,13 @@ impl Slots {
         Some((number, flight))
     }
 
-    /// How many operations are in flight, and were not reported as failed.
+    /// How many operations are in flight of which an end is to be told.
     pub(super) fn in_flight(&self) -> usize {
         let flights = self.flights.borrow();
         flights
             .iter()
             .flatten()
-            .filter(|flight| !flight.told)
+            .filter(|flight| !flight.silent)
             .count()
     }
 
