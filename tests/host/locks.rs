@@ -147,7 +147,7 @@ fn exclusive_locks_are_had_by_all() {
             let most = overtaken(ranks, one, EXCLUSIVE);
             println!("{what}, {ranks} ranks: {most}");
             assert!(
-                most <= 16 * u64::from(ranks),
+                most <= 10 * u64::from(ranks),
                 "{what}, {ranks} ranks: {most}"
             );
         }

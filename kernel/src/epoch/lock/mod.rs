@@ -76,8 +76,9 @@
 //! * A reader that is counted in keeps new writers out: it comes as soon as the writer that is
 //!   there, and the one that it gave way to, have gone.
 //! * One writer at a time sets a word's bit. Others wait as they do among writers: an exclusive
-//!   lock has no turn among exclusive ones. After two attempts that failed it draws how long it
-//!   pauses, so that ranks that lock at the same pace do not leave out the same one for ever.
+//!   lock has no turn among exclusive ones. After an attempt that failed it draws how long it
+//!   pauses, so that ranks that lock at the same pace do not leave out the same one for ever. The
+//!   pause gets shorter with each failure: the rank that has waited longest looks most often.
 //!
 //! A rank that has another lock, in whatever window, stands aside for nobody, and passes by a bit
 //! that another has set: somebody may be waiting for what it has. So ranks that share pieces all
@@ -88,7 +89,7 @@
 //! the machine, a rank has that by chance.
 //!
 //! `tests/host/locks.rs` counts, in simulated time, how often others come first: of n ranks that
-//! lock again at once, n - 1 times at the most for a queued lock among such, 16 n times for an
+//! lock again at once, n - 1 times at the most for a queued lock among such, 10 n times for an
 //! exclusive one, 4 n times for a writer among readers. `linux/tests/locks.rs` does the last on
 //! this machine.
 //!

@@ -55,6 +55,8 @@ pub(crate) struct Passive {
     queued: Cell<bool>,
     /// When all attempts to get that end.
     pub(super) deadline: Cell<Option<Deadline>>,
+    /// What the next pause of an attempt is drawn from.
+    drawn: Cell<u16>,
     /// What this rank makes of the word of a piece that it locks exclusively.
     pub(crate) mark: u32,
     /// As a reader, where it stands.
@@ -73,9 +75,17 @@ impl Passive {
             waiting: Cell::new(false),
             queued: Cell::new(false),
             deadline: Cell::new(None),
+            drawn: Cell::new(rank.get()),
             aside: Cell::new(Aside::No),
             wants: [const { Cell::new(Want::No) }; 2],
         }
+    }
+
+    /// A number of 8 bits, another one each time.
+    pub(super) fn draw(&self) -> u16 {
+        let drawn = self.drawn.get().wrapping_mul(25_173).wrapping_add(13_849);
+        self.drawn.set(drawn);
+        drawn.wrapping_shr(8)
     }
 
     /// Whether any target is locked or waited for.

@@ -47,11 +47,13 @@ pub(crate) const EXCLUSIVE: u32 = 1 << 16;
 /// The rank that has the global word.
 pub(crate) const MASTER: Rank = Rank::new(0);
 
-/// Most turns of the pause between two looks at a remote word.
+/// Most turns of the pause after an attempt that failed, and between two looks at a remote word:
+/// powers of 2.
 const LONGEST_PAUSE: u32 = 16;
+const BETWEEN_LOOKS: u32 = 4;
 
-/// Attempts that are counted: the longest pause is reached.
-const MOST_FAILED: u8 = 4;
+/// Attempts that are counted: the pause gets no shorter than between looks.
+const MOST_FAILED: u8 = 3;
 
 /// What a lock has taken, and how it takes more. All steps can be repeated: what was done is not
 /// done again.
@@ -70,9 +72,8 @@ pub(crate) struct Words<'e, 'w, L: Link> {
     counted: bool,
     /// What stands in the way, after an attempt that must be taken back.
     pub(crate) blocked: Option<Word>,
-    /// How many attempts failed, and what the next pause is drawn from.
+    /// How many attempts failed.
     failed: u8,
-    draw: u16,
     pub(super) queue: Queue,
     /// The step's below, or that of a look.
     pub(super) op: Op,
@@ -137,7 +138,6 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             counted: false,
             blocked: None,
             failed: 0,
-            draw: core.world.rank().get(),
             queue: Queue::default(),
             op: Op::new(),
             begun: None,
@@ -326,7 +326,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                     link.step(flagpost_link::Step::End);
                     link.relax();
                 }
-                pause = pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
+                pause = pause.saturating_mul(2).clamp(1, BETWEEN_LOOKS);
                 match link.amo(rank, key, cell, Amo::Read, Width::Half, op) {
                     Ok(word) => {
                         let word = word as u32;
@@ -355,15 +355,15 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(found)
     }
 
-    /// Turns before the first look: none, until attempts fail. Then a number that is drawn: ranks
-    /// that always meet in the same order would always leave out the same one.
-    fn first_pause(&mut self) -> u32 {
-        if self.failed < 2 {
-            return 0;
-        }
-        self.draw = self.draw.wrapping_mul(25_173).wrapping_add(13_849);
-        let most = 1_u32.wrapping_shl(self.failed.into()).min(LONGEST_PAUSE);
-        u32::from(self.draw).wrapping_shr(8) & most.wrapping_sub(1)
+    /// Turns before the first look: none, until an attempt fails. Then a number that is drawn:
+    /// ranks that always meet in the same order would always leave out the same one. Each further
+    /// failure makes it smaller, so that the rank that has waited longest looks most often.
+    fn first_pause(&self) -> u32 {
+        let most = match self.failed {
+            0 => return 0,
+            failed => LONGEST_PAUSE.wrapping_shr(u32::from(failed).wrapping_sub(1)),
+        };
+        u32::from(self.core.passive.draw()) & most.wrapping_sub(1)
     }
 
     /// Others have what this one waits for, as `word` of `cell` says. Of one piece the rank is
