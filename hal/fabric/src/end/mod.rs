@@ -22,8 +22,8 @@
 //!   before it to the same rank.
 //!
 //! # Bounds
-//! [`SLOTS`] operations in flight, or as many as the provider takes; and [`INJECTS`] puts to each
-//! rank that the provider keeps a copy of.
+//! [`SLOTS`] operations in flight, or as many as the provider takes; and twice [`INJECTS`] puts to
+//! each rank that the provider keeps a copy of.
 
 mod completions;
 mod handle;
@@ -55,8 +55,10 @@ pub(crate) use operations::Put;
 /// Operations in flight at most.
 const SLOTS: usize = 256;
 
-/// Puts that are injected to a rank, before one of which the completion is read.
-const INJECTS: u32 = 64;
+/// Of how many small puts to a rank one is not injected, so that it has a completion; and how many
+/// follow the last one whose completion was read before all have one.
+const MARKED: u32 = 256;
+const INJECTS: u32 = 4 * MARKED - 1;
 
 /// Bytes of an endpoint's name at most.
 const NAME: usize = 512;
@@ -132,7 +134,7 @@ struct Peer {
     lost: Cell<bool>,
     /// A put of which nobody was told has failed: so does what is put later.
     failed: Cell<bool>,
-    /// Puts that may be injected, before the completion of one that is not.
+    /// Puts that may be injected, until the completion of one that is not is read.
     injects: Cell<u32>,
     /// There were puts after the last confirmed one.
     unconfirmed: Cell<bool>,

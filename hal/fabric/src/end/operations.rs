@@ -9,7 +9,7 @@ use flagpost_hal::fabric::SendQueueFull;
 
 use super::slots::{Flight, Kind, SMALL};
 use super::staging::Buffer;
-use super::{Completion, End, Peer};
+use super::{Completion, End, MARKED, Peer};
 use crate::bindings::*;
 
 /// Something to store at a rank.
@@ -45,8 +45,12 @@ impl End {
             }
             return Ok(());
         }
-        if !confirmed && put.data.len() <= self.inject && peer.injects.get() > 0 {
-            return self.inject(peer, put);
+        if !confirmed && put.data.len() <= self.inject {
+            let injects = peer.injects.get();
+            peer.injects.set(injects.saturating_sub(1));
+            if !injects.is_multiple_of(MARKED) {
+                return self.inject(peer, put);
+            }
         }
         let number = self.slots.take()?;
         let staged = self.stage(number, put.data.len(), Some(put.data))?;
@@ -110,7 +114,6 @@ impl End {
         if result != 0 {
             return self.refused(put.to, None, result);
         }
-        peer.injects.set(peer.injects.get() - 1);
         peer.unconfirmed.set(true);
         Ok(())
     }
