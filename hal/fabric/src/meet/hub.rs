@@ -232,10 +232,31 @@ impl Thread {
                 index += 1;
                 continue;
             };
-            let wire = self.strangers.swap_remove(index).wire;
+            let mut wire = self.strangers.swap_remove(index).wire;
             if let Some(rank) = rank {
+                self.tell_of_the_past(&mut wire);
                 self.members[rank].wire = Some(wire);
             }
+        }
+    }
+
+    /// Tells a rank that has just come which ones had gone before, as the others know.
+    fn tell_of_the_past(&self, wire: &mut Wire) {
+        for rank in 0..self.members.len() {
+            if self.members[rank].told
+                && let Some(kind) = self.kind_of_gone(rank)
+            {
+                wire.push(kind, &(rank as u16).to_le_bytes());
+            }
+        }
+    }
+
+    /// What is told of `rank`, if it is gone.
+    fn kind_of_gone(&self, rank: usize) -> Option<Kind> {
+        match self.shared.ranks[rank].load(Ordering::Acquire) {
+            LEFT => Some(Kind::Left),
+            LOST => Some(Kind::Lost),
+            _ => None,
         }
     }
 
@@ -283,11 +304,8 @@ impl Thread {
 
     fn tell_of_the_gone(&mut self) {
         for rank in 0..self.members.len() {
-            let state = self.shared.ranks[rank].load(Ordering::Acquire);
-            let kind = match state {
-                LEFT => Kind::Left,
-                LOST => Kind::Lost,
-                _ => continue,
+            let Some(kind) = self.kind_of_gone(rank) else {
+                continue;
             };
             if !std::mem::replace(&mut self.members[rank].told, true) {
                 self.members[rank].wire = None;

@@ -75,6 +75,22 @@ fn a_rank_that_the_launcher_knows_to_be_dead_is_lost_to_the_others() {
     assert_eq!(first.gather(&[], || ()), Err(Apart::Lost(1)));
 }
 
+/// It may be killed before the others have come.
+#[test]
+fn a_rank_is_told_who_was_lost_before_it_came() {
+    let (hub, secret) = hub(4);
+    let [mut first, third] = [0, 2].map(|rank| join(&hub, rank, 4, secret));
+    third.leave();
+    hub.mark_lost(1);
+    assert!(first.gather(&[], || ()).is_err());
+    soon(|| hub.presence(2) == Presence::Left);
+    let mut last = join(&hub, 3, 4, secret);
+    let end = Instant::now() + Duration::from_secs(10);
+    while last.lost() != [1] || last.left() != [2] {
+        assert!(Instant::now() < end && !last.is_broken());
+    }
+}
+
 #[test]
 fn a_rank_that_has_left_gives_nothing_any_more() {
     let (hub, secret) = hub(2);
