@@ -4,7 +4,7 @@
 //! In a grid, `A(i,j) = A(i-1,j) + A(i,j-1) - A(i-1,j-1)`. Its columns are dealt out to ranks. So a
 //! rank needs, row by row, the last value of its left neighbour, and passes its own last value to
 //! the right. The last rank passes the corner of the grid to the first one, which begins the next
-//! sweep with it. By then all have read what their inboxes held, so the next sweep may overwrite it.
+//! sweep with it. By then all have read their inboxes, which the next sweep may fill again.
 //!
 //! ```sh
 //! cargo build --release -p flagpost-linux --bins --examples
