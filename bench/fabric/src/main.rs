@@ -34,6 +34,9 @@ struct Arguments {
     /// The provider, as libfabric names it
     #[arg(long, value_name = "NAME")]
     provider: String,
+    /// Only figures whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    figure: String,
     /// Batches per figure
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batches: u32,
@@ -62,7 +65,8 @@ fn run(world: &World<'_, fabric::FabricLink>, arguments: &Arguments) -> Result<(
     let mut raw = Raw::start(&arguments.raw, &arguments.provider)?;
     let cards = network.gather(raw.card().as_bytes())?;
     raw.connect(me, &String::from_utf8_lossy(&cards[1 - me]))?;
-    for figure in Figure::all() {
+    let chosen = |figure: &Figure<_>| figure.name.contains(&arguments.figure);
+    for figure in Figure::all().into_iter().filter(chosen) {
         let batches = measure(world, network, &mut raw, &figure, arguments);
         let batches = batches.with_context(|| figure.name.to_owned())?;
         if me == 0 {

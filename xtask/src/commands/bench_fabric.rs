@@ -39,6 +39,9 @@ struct Arguments {
     /// tcp or shm [default: both]
     #[arg(long, value_name = "NAME", value_parser = PROVIDERS.map(|(name, _)| name))]
     provider: Option<String>,
+    /// Only figures whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    figure: String,
     /// Batches per figure
     #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
     batches: u32,
@@ -79,10 +82,13 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
     for provider in PROVIDERS {
         if chosen.is_none_or(|name| name == provider.0) {
             console.step(format!("measuring over {}", provider.0));
-            rows.extend(programs.measure(provider, parsed.batches, parsed.batch)?);
+            rows.extend(programs.measure(provider, &parsed)?);
             for ranks in STENCIL {
-                console.step(format!("the stencil over {}, {ranks} ranks", provider.0));
-                rows.push(programs.stencil(provider.0, ranks)?);
+                let name = format!("stencil on {ranks} ranks, notified beside PSCW");
+                if name.contains(&parsed.figure) {
+                    console.step(format!("{name}, over {}", provider.0));
+                    rows.push(programs.stencil(name, provider.0, ranks)?);
+                }
             }
         }
     }
@@ -99,10 +105,18 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
 /// A short run in CI, of programs that are built quickly: everything works, whatever it takes.
 pub(super) fn smoke(console: &Console) -> Result<Count> {
     let programs = Programs::build(console, "dev")?;
+    let arguments = Arguments {
+        provider: None,
+        figure: String::new(),
+        batches: 1,
+        batch: 1,
+        json: false,
+        check: false,
+    };
     let mut count = Count::default();
     for provider in PROVIDERS {
         console.step(format!("bench fabric, {}", provider.0));
-        let rows = programs.measure(provider, 1, 1)?;
+        let rows = programs.measure(provider, &arguments)?;
         count.add(Count::one(!rows.is_empty()));
     }
     Ok(count)
@@ -142,8 +156,7 @@ impl Programs {
     fn measure(
         &self,
         (provider, full_name): (&str, &str),
-        batches: u32,
-        batch: u64,
+        arguments: &Arguments,
     ) -> Result<Vec<Value>> {
         let mut command = self.job(provider, 2);
         command
@@ -151,8 +164,9 @@ impl Programs {
             .arg("--raw")
             .arg(&self.raw)
             .args(["--provider", full_name])
-            .args(["--batches", &batches.to_string()])
-            .args(["--batch", &batch.to_string()]);
+            .args(["--figure", &arguments.figure])
+            .args(["--batches", &arguments.batches.to_string()])
+            .args(["--batch", &arguments.batch.to_string()]);
         let text = answer(&mut command, provider)?;
         let read = |line| {
             let mut row: Value = serde_json::from_str(line).context("no JSON")?;
@@ -163,7 +177,7 @@ impl Programs {
     }
 
     /// The example's variants, in turn: with notified puts, beside with epochs.
-    fn stencil(&self, provider: &str, ranks: u16) -> Result<Value> {
+    fn stencil(&self, name: String, provider: &str, ranks: u16) -> Result<Value> {
         let time = |variant| {
             let mut command = self.job(provider, ranks);
             command
@@ -189,8 +203,7 @@ impl Programs {
         let (ours, raw) = (sorted(|pair| pair.0), sorted(|pair| pair.1));
         let middle = STENCIL_RUNS / 2;
         Ok(json!({
-            "name": format!("stencil on {ranks} ranks, notified beside PSCW"),
-            "provider": provider, "bytes": 8, "unit": "ms", "limit": 1.0,
+            "name": name, "provider": provider, "bytes": 8, "unit": "ms", "limit": 1.0,
             "value": ours[middle], "best": ours[0], "raw": raw[middle], "raw_best": raw[0],
             "ratio": sorted(|pair| pair.0 / pair.1)[middle],
         }))
