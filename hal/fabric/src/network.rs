@@ -22,8 +22,9 @@ const LOOKS: u32 = 64;
 /// stores there, by calls that do nothing else.
 const ATTENDS: u32 = 16;
 
-/// Of how many turns of waiting, and questions for lost ranks, one asks the hub's connection.
-const ASKS: u32 = 64;
+/// Of how many turns of waiting, and questions for lost ranks, one asks the hub's connection: some
+/// milliseconds pass in between.
+const ASKS: u32 = 4096;
 
 /// How long a network may take to show that it works.
 const PROBE: Duration = Duration::from_secs(20);
@@ -233,9 +234,9 @@ impl Network {
         let idle = self.0.idle.get();
         self.0.idle.set(idle.wrapping_add(1));
         self.ask();
-        if idle < LOOKS {
-            std::hint::spin_loop();
-        } else {
+        self.0.end.idle();
+        // A look at a queue takes long enough: nothing more is waited for.
+        if idle >= LOOKS {
             std::thread::yield_now();
         }
     }
@@ -413,11 +414,7 @@ impl Network {
         confirmed: bool,
     ) -> Result<(), SendQueueFull> {
         let ordered = self.orders_puts();
-        let sequence = self.0.sequences.get(to);
-        let number = sequence.map_or(0, Sequence::next);
-        let told = immediate.map(|immediate| {
-            u64::from(self.0.rank) << 48 | u64::from(number) << 32 | u64::from(immediate)
-        });
+        let told = immediate.map(|immediate| self.told(to, immediate));
         let nowhere = data.is_empty() && (confirmed || !ordered);
         let (at, data) = match nowhere {
             true => (self.memory_size(), &[0; NOWHERE as usize][..]),
@@ -432,9 +429,35 @@ impl Network {
             confirmed,
         };
         self.0.end.put(put)?;
-        if let Some(sequence) = sequence.filter(|_| told.is_some()) {
-            sequence.sent();
+        if told.is_some() {
+            self.0.sequences[to].sent();
         }
+        Ok(())
+    }
+
+    /// An immediate to a rank, with its sender and its number.
+    #[inline]
+    fn told(&self, to: usize, immediate: u32) -> u64 {
+        let number = self.0.sequences[to].next();
+        u64::from(self.0.rank) << 48 | u64::from(number) << 32 | u64::from(immediate)
+    }
+
+    /// A put of which no event tells, where puts are ordered.
+    #[inline(always)]
+    fn send(
+        &self,
+        to: usize,
+        at: u32,
+        data: &[u8],
+        immediate: Option<u32>,
+    ) -> Result<(), SendQueueFull> {
+        let Some(immediate) = immediate else {
+            return self.0.end.send(to, at, data, None);
+        };
+        self.0
+            .end
+            .send(to, at, data, Some(self.told(to, immediate)))?;
+        self.0.sequences[to].sent();
         Ok(())
     }
 }
@@ -526,6 +549,7 @@ impl Fabric for Network {
         self.0.end.memory().write(at, from);
     }
 
+    #[inline(always)]
     fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull> {
         let (end, to) = (&self.0.end, usize::from(to.get()));
         match work {
@@ -534,7 +558,12 @@ impl Fabric for Network {
                 data,
                 immediate,
                 confirmed,
-            } => self.put(id, to, at, data, immediate, confirmed),
+            } => {
+                if !confirmed && self.orders_puts() {
+                    return self.send(to, at, data, immediate);
+                }
+                self.put(id, to, at, data, immediate, confirmed)
+            }
             Work::Get { at, into, len } => end.get(id, to, at, into, len),
             Work::Amo { at, amo } => end.change(id, to, at, amo),
         }
@@ -564,7 +593,7 @@ impl Fabric for Network {
             self.read(watched.at, &mut word);
             u32::from_le_bytes(word) != watched.seen
         };
-        if !self.0.end.has_completions() && !watched.iter().any(changed) {
+        if !watched.iter().any(changed) {
             self.pass();
         }
     }

@@ -138,9 +138,9 @@ impl<F: Fabric> Networked<F> {
 
     // ---- Places ----
 
-    /// Bytes of a place for a piece of a get: all places together take a sixteenth of memory.
+    /// Bytes of a place for a piece of a get: a 64th of memory, so that all four take a sixteenth.
     fn place_bytes(size: u32) -> u32 {
-        let whole = size / (16 * PLACES as u32) & !CELL.wrapping_sub(1);
+        let whole = (size >> 6) & !CELL.wrapping_sub(1);
         whole.clamp(PLACE.0, PLACE.1)
     }
 
@@ -187,7 +187,10 @@ impl<F: Fabric> Networked<F> {
 
     /// Takes the oldest immediate that has arrived.
     fn take(&self) -> Option<Arrival> {
-        self.look();
+        // A look at the network costs more than an immediate: one look brings several.
+        if self.arrived.borrow().is_empty() {
+            self.look();
+        }
         let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
         if !self.is_own(from)
             && let Ok(peer) = self.peer(from)
@@ -215,6 +218,8 @@ impl<F: Fabric> Link for Networked<F> {
     const LINE: u32 = CELL;
     const UPDATE: u32 = CELL;
     const DIRECT: bool = false;
+    /// What is posted is refused seldom.
+    const LOOKS: u32 = 1;
     const LISTENS: bool = F::LISTENS;
 
     fn rank(&self) -> Rank {
@@ -291,12 +296,12 @@ impl<F: Fabric> Access for Networked<F> {
     }
 
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
-        self.peer(to)?;
+        let peer = self.peer(to)?;
         let at = self.resolve(key, offset, data.len())?;
         if self.is_own(to) {
             self.fabric.write(at, data);
         } else if !data.is_empty() {
-            self.begin_put(to, at, data, None)?;
+            self.begin_put(to, peer, at, data, None)?;
         }
         Ok(())
     }
@@ -455,7 +460,7 @@ impl<F: Fabric> Telling for Networked<F> {
             // before it.
             point!("network.put_immediate.flush", self.settled(Some(to))?);
         }
-        self.begin_put(to, at, data, Some(user))?;
+        self.begin_put(to, peer, at, data, Some(user))?;
         count(&peer.sent, 1);
         Ok(())
     }

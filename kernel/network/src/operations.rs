@@ -4,7 +4,7 @@
 //! are kept until whoever began it asks for them.
 
 use flagpost_hal::CoreId;
-use flagpost_hal::fabric::{Event, Fabric, Work};
+use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Work};
 use flagpost_link::{Amo, Op, Rank, Refusal, point};
 
 use crate::{
@@ -19,31 +19,40 @@ impl<F: Fabric> Networked<F> {
     pub(crate) fn begin(&self, to: Rank, work: Work<'_>, purpose: Purpose) -> Result<u32, Refusal> {
         let peer = self.peer(to)?;
         let id = self.answers.next();
+        self.looks.mark();
         self.post(to, peer, id, work)?;
         self.answers.begin(id, to, purpose);
         count(&peer.under_way, 1);
         Ok(id)
     }
 
+    #[inline(always)]
     fn post(&self, to: Rank, peer: &Peer, id: u32, work: Work<'_>) -> Result<(), Refusal> {
         if peer.lost.get() {
             return Err(Refusal::PeerLost(to));
         }
-        self.looks.mark();
-        if self.fabric.post(id, CoreId::new(to.get()), work).is_err() {
-            // ROOM: what is done takes it until its event is taken; who only begins again would
-            // wait for ever.
-            self.poll();
-            return Err(Refusal::Busy(to));
+        match self.fabric.post(id, CoreId::new(to.get()), work) {
+            Ok(()) => Ok(()),
+            Err(SendQueueFull) => Err(self.full(to)),
         }
-        Ok(())
+    }
+
+    /// The network has no room for an operation to `to`.
+    #[cold]
+    fn full(&self, to: Rank) -> Refusal {
+        // ROOM: what is done takes it until its event is taken; who only begins again would wait
+        // for ever.
+        self.poll();
+        Refusal::Busy(to)
     }
 
     /// Posts a put. Where the network orders puts, only a later
     /// [`begin_confirmed`](Self::begin_confirmed) tells of its end.
+    #[inline(always)]
     pub(crate) fn begin_put(
         &self,
         to: Rank,
+        peer: &Peer,
         at: u32,
         data: &[u8],
         immediate: Option<u32>,
@@ -58,7 +67,6 @@ impl<F: Fabric> Networked<F> {
         if confirmed {
             return self.begin(to, work, Purpose::Place).map(|_| ());
         }
-        let peer = self.peer(to)?;
         self.post(to, peer, 0, work)?;
         peer.unconfirmed.set(true);
         Ok(())

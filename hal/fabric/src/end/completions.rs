@@ -13,8 +13,9 @@ use crate::bindings::*;
 const BATCH: usize = 16;
 
 /// Of how many looks at the first queue one is at the second as well, while no own operation is in
-/// flight there.
-const SELDOM: u32 = 8;
+/// flight there; and how many looks an idle turn counts as.
+const SELDOM: u32 = 64;
+const IDLE: u32 = 4;
 
 /// What has happened.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,9 @@ impl End {
     /// `to` is gone: what is in flight to it fails, and what is posted to it. Providers would try
     /// for ever to reach it.
     pub(crate) fn lose(&self, to: usize) {
-        self.peer(to).lost.set(true);
+        let peer = self.peer(to);
+        peer.lost.set(true);
+        peer.fail();
         self.fail_all(|flight| flight.to == to);
     }
 
@@ -87,11 +90,17 @@ impl End {
         self.read(&self.first.queue);
         if let Some(second) = &self.second {
             let looks = self.looks.get();
-            self.looks.set(looks.wrapping_add(1));
-            if self.changing.get() > 0 || looks.is_multiple_of(SELDOM) {
+            self.looks.set(looks.saturating_add(1));
+            if self.changing.get() > 0 || looks >= SELDOM {
+                self.looks.set(0);
                 self.read(&second.queue);
             }
         }
+    }
+
+    /// Nothing has come: there is time for the second queue.
+    pub(crate) fn idle(&self) {
+        self.looks.set(self.looks.get().saturating_add(IDLE));
     }
 
     fn read(&self, queue: &Handle<fid_cq>) {
@@ -156,13 +165,13 @@ impl End {
             self.changing.set(self.changing.get() - 1);
         }
         let (id, peer) = (flight.id, self.peer(flight.to));
-        if well && flight.kind == Kind::Put {
+        if well && flight.kind == Kind::Put && !peer.failed.get() {
             // E5.
             peer.injects.set(INJECTS);
         }
         match (well, flight.silent) {
             (true, true) => (),
-            (false, true) => peer.failed.set(true),
+            (false, true) => peer.fail(),
             (true, false) => {
                 let value = self.landed(number, &mut flight);
                 self.tell(Completion::Done { id, value });

@@ -132,12 +132,21 @@ struct Peer {
     base: u64,
     /// It is gone: nothing is posted to it.
     lost: Cell<bool>,
-    /// A put of which nobody was told has failed: so does what is put later.
+    /// It is gone, or a put of which nobody is told has failed: so does what is put later.
     failed: Cell<bool>,
     /// Puts that may be injected, until the completion of one that is not is read.
     injects: Cell<u32>,
     /// There were puts after the last confirmed one.
     unconfirmed: Cell<bool>,
+}
+
+impl Peer {
+    /// From now on all puts fail.
+    fn fail(&self) {
+        self.failed.set(true);
+        // None is injected.
+        self.injects.set(0);
+    }
 }
 
 /// How an end is opened.
@@ -280,6 +289,7 @@ impl End {
     }
 
     /// Whether puts to one rank take effect in order, at all ranks.
+    #[inline]
     pub(crate) fn orders_puts(&self) -> bool {
         self.ordered.get()
     }
@@ -371,6 +381,7 @@ impl End {
         Ok(address)
     }
 
+    #[inline]
     fn peer(&self, to: usize) -> &Peer {
         &self.known()[to]
     }

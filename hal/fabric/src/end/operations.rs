@@ -35,22 +35,43 @@ struct Staged {
 }
 
 impl End {
+    /// Begins to store data, and to tell something after, without a completion.
+    #[inline(always)]
+    pub(crate) fn send(
+        &self,
+        to: usize,
+        at: u32,
+        data: &[u8],
+        told: Option<u64>,
+    ) -> Result<(), SendQueueFull> {
+        let peer = self.peer(to);
+        let injects = peer.injects.get();
+        if data.len() <= self.inject && !injects.is_multiple_of(MARKED) {
+            return self.inject(peer, at, data, told);
+        }
+        self.put(Put {
+            id: 0,
+            to,
+            at,
+            data,
+            told,
+            confirmed: false,
+        })
+    }
+
     /// Begins to store data, and to tell something after.
+    #[inline(never)]
     pub(crate) fn put(&self, put: Put<'_>) -> Result<(), SendQueueFull> {
         let peer = self.peer(put.to);
         let confirmed = put.confirmed || !self.ordered.get();
-        if peer.lost.get() || peer.failed.get() {
+        if peer.failed.get() {
             if confirmed {
                 self.fail(put.id);
             }
             return Ok(());
         }
-        if !confirmed && put.data.len() <= self.inject {
-            let injects = peer.injects.get();
-            peer.injects.set(injects.saturating_sub(1));
-            if !injects.is_multiple_of(MARKED) {
-                return self.inject(peer, put);
-            }
+        if !confirmed {
+            peer.injects.set(peer.injects.get().saturating_sub(1));
         }
         let number = self.slots.take()?;
         let staged = self.stage(number, put.data.len(), Some(put.data))?;
@@ -98,22 +119,31 @@ impl End {
     }
 
     /// Stores data that are so few that the provider keeps a copy.
-    fn inject(&self, peer: &Peer, put: Put<'_>) -> Result<(), SendQueueFull> {
+    #[inline(always)]
+    fn inject(
+        &self,
+        peer: &Peer,
+        at: u32,
+        data: &[u8],
+        told: Option<u64>,
+    ) -> Result<(), SendQueueFull> {
         let endpoint = self.first.endpoint.as_ptr();
-        let (start, len) = (put.data.as_ptr().cast(), put.data.len());
-        let (address, at, key) = (peer.address, peer.base + u64::from(put.at), peer.key);
+        let (start, len) = (data.as_ptr().cast(), data.len());
+        let (address, at, key) = (peer.address, peer.base + u64::from(at), peer.key);
+        // M3: what was stored to own memory is seen by whatever does this.
         fence(Ordering::Release);
         // SAFETY: the endpoint is open. The data are not used after the call returns.
         let result = unsafe {
             let table = &*(*endpoint).rma;
-            match put.told {
+            match told {
                 Some(told) => (table.injectdata)(endpoint, start, len, told, address, at, key),
                 None => (table.inject)(endpoint, start, len, address, at, key),
             }
         };
         if result != 0 {
-            return self.refused(put.to, None, result);
+            return self.refused(peer, None, result);
         }
+        peer.injects.set(peer.injects.get() - 1);
         peer.unconfirmed.set(true);
         Ok(())
     }
@@ -336,19 +366,19 @@ impl End {
             self.pool.give_back(buffer);
         }
         let id = (!flight.silent).then_some(flight.id);
-        self.refused(flight.to, id, result)
+        self.refused(self.peer(flight.to), id, result)
     }
 
     /// An operation was not begun, for this reason. If nobody is told of its end, it has no number.
-    fn refused(&self, to: usize, id: Option<u32>, result: isize) -> Result<(), SendQueueFull> {
+    #[cold]
+    fn refused(&self, peer: &Peer, id: Option<u32>, result: isize) -> Result<(), SendQueueFull> {
         if result == -(FI_EAGAIN as isize) {
             return Err(SendQueueFull);
         }
-        let why = self.library.error(result as i64);
-        self.note(format!("rank {to}: {why}"));
+        self.note(self.library.error(result as i64));
         match id {
             Some(id) => self.fail(id),
-            None => self.peer(to).failed.set(true),
+            None => peer.fail(),
         }
         Ok(())
     }
