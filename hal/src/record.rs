@@ -67,7 +67,7 @@ impl Spot {
         self,
         machine: &M,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
     ) -> Option<bool>
     where
         M: UncachedMemory + Coherence + Topology + NativeAtomics + ?Sized,
@@ -84,16 +84,16 @@ impl Spot {
         let Some(((place, value), (then, word))) = answer(second, body) else {
             return Some(false);
         };
-        let last = machine.memory_size().checked_sub(8);
         let [first, _] = body;
-        if place % 8 != 0
-            || last.is_none_or(|last| place > last)
+        if place >= u64::from(machine.memory_size() / 8)
             || !self.claim(machine, first, first | CLAIM)
         {
             return Some(false);
         }
         let own = Region::memory(machine.core());
-        machine.store_bytes(own.at(place), &value.to_le_bytes());
+        // Below the size of a region.
+        let at = own.at(place.wrapping_mul(8) as u32);
+        machine.store_bytes(at, &value.to_le_bytes());
         machine.drain();
         machine.store_u32(own.at(then), word);
         Some(true)
@@ -149,18 +149,19 @@ pub trait Records: UncachedMemory + Coherence + Topology + NativeAtomics {
     /// Takes the record at `at` if its first word is `word`: after an
     /// [`acquire`](Coherence::acquire), loads the second word and the body, and hands them to
     /// `answer`. That names two places of this core's region of [`Kind::Memory`], and what to store
-    /// there: 8 bytes, and, after a [`drain`](Coherence::drain), a word. Before it stores, it
+    /// there: 8 bytes at a multiple of 8, by how many times 8 bytes come before; and, after a
+    /// [`drain`](Coherence::drain), a word, by its offset. Before it stores, it
     /// [claims](Self::claim_record) the record: the low 4 bytes of the body become [`CLAIM`].
     ///
     /// None if the record is not there. False, and nothing is stored, if nothing is named, the 8
-    /// bytes are not aligned or not inside, or another core has claimed the record.
+    /// bytes are not inside, or another core has claimed the record.
     #[inline]
     #[track_caller]
     fn take_record(
         &self,
         at: Spot,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
     ) -> Option<bool> {
         at.take(self, word, answer)
     }

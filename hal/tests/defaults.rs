@@ -253,7 +253,7 @@ fn a_record_is_taken_once_it_is_there_and_answered_in_order() {
 
     let taken = machine.take_record(spot, 5, |second, found| {
         assert_eq!((second, found), (6, body));
-        Some(((56, 0x0102_0304_0506_0708), (4, 9)))
+        Some(((7, 0x0102_0304_0506_0708), (4, 9)))
     });
     assert_eq!(taken, Some(true));
     assert_eq!(
@@ -272,14 +272,14 @@ fn a_record_is_taken_once_it_is_there_and_answered_in_order() {
     assert_eq!(account[account.len() - 3..], stores);
 }
 
-/// Not named, not aligned, not inside: nothing is stored.
+/// Not named, not inside: nothing is stored.
 #[test]
 fn a_record_with_a_bad_answer_stores_nothing() {
     let machine = Plain::new();
     let spot = machine.spot(Region::memory(OTHER).at(0));
     machine.store_record(spot, [5, 6], [0; 2]);
     let before = machine.peek(own(0), MEMORY as usize);
-    for place in [None, Some(4), Some(57), Some(64), Some(u32::MAX - 7)] {
+    for place in [None, Some(8), Some(1 << 29), Some(u64::MAX - 7)] {
         let answer = place.map(|place| ((place, 1), (0, 1)));
         assert_eq!(
             machine.take_record(spot, 5, |_, _| answer),

@@ -34,7 +34,7 @@ pub(crate) const ALL: [Subject; 12] = [
         80,
     ),
     subject("count_flush", "flush", 10),
-    subject("count_test", "test of the active request, a hit", 84),
+    subject("count_test", "test of the active request, a hit", 79),
     subject(
         "count_test_more",
         "test of the active request, a hit, not answered",

@@ -45,11 +45,11 @@ pub(crate) struct Regions {
     rank: u16,
     /// Where this rank's begins.
     own: NonNull<u8>,
-    /// The last [`Spot`] that has [`RECORD`] bytes of the regions behind it; the last offsets of 8
-    /// bytes in a region, and of a word.
+    /// The last [`Spot`] that has [`RECORD`] bytes of the regions behind it; how many times 8 bytes
+    /// come before the last 8 of a region; and the offset of its last word.
     last_record: u64,
-    last_long: u32,
-    last_word: u32,
+    last_long: u64,
+    last_word: usize,
     segment: Arc<Segment>,
 }
 
@@ -86,8 +86,8 @@ impl Regions {
             // `segment` lives.
             own: unsafe { base.add(usize::from(rank) * memory as usize) },
             last_record: (u64::from(ranks) * u64::from(memory) - RECORD as u64) / 8,
-            last_long: memory - 8,
-            last_word: memory - 4,
+            last_long: u64::from(memory / 8 - 1),
+            last_word: memory as usize - 4,
             segment,
         }
     }
@@ -131,15 +131,16 @@ impl Regions {
         }
     }
 
-    /// The 8 bytes at `offset` of this rank's own region, if they lie inside and are aligned.
+    /// The 8 bytes of this rank's own region that come after `before` times 8, if they lie inside.
     #[inline(always)]
-    pub(crate) fn own_long(&self, offset: u32) -> Option<&AtomicU64> {
-        let fits = offset.is_multiple_of(8) && offset <= self.last_long;
-        // SAFETY: `own` is followed by `memory` mapped bytes (M1), and `last_long` is 8 less.
-        // Regions begin at pages, so they are aligned as their offset is. B2: they are never
-        // referred to but as an atomic; the reference lives no longer than `self`, which keeps the
-        // mapping.
-        fits.then(|| unsafe { AtomicU64::from_ptr(self.own.add(offset as usize).as_ptr().cast()) })
+    pub(crate) fn own_long(&self, before: u64) -> Option<&AtomicU64> {
+        let fits = before <= self.last_long;
+        // SAFETY: `own` is followed by `memory` mapped bytes (M1), which hold `last_long` times 8,
+        // and 8 more. Regions begin at pages, so they are aligned. B2: they are never referred to
+        // but as an atomic; the reference lives no longer than `self`, which keeps the mapping.
+        fits.then(|| unsafe {
+            AtomicU64::from_ptr(self.own.as_ptr().cast::<u64>().add(before as usize))
+        })
     }
 
     /// The aligned word at `offset` of this rank's own region.
@@ -149,11 +150,12 @@ impl Regions {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn own_word(&self, offset: u32) -> &AtomicU32 {
-        if !offset.is_multiple_of(4) || offset > self.last_word {
+        let before = offset as usize;
+        if !before.is_multiple_of(4) || before > self.last_word {
             no_such_bytes(self.rank, offset, 4);
         }
         // SAFETY: as in `own_long`: `last_word` is 4 less than `memory`.
-        unsafe { AtomicU32::from_ptr(self.own.add(offset as usize).as_ptr().cast()) }
+        unsafe { AtomicU32::from_ptr(self.own.add(before).as_ptr().cast()) }
     }
 
     /// Where the record at `at` is: how many times 8 bytes behind the first region's start.

@@ -93,11 +93,16 @@ const fn of_head(head: u64) -> (u32, u32) {
     (head.wrapping_shr(32) as u32, head as u32)
 }
 
-/// Whether the data are an element of 8 bytes, for an aligned place.
+/// How many elements of 8 bytes come before the place of the data, if the data are such an element
+/// and the place is aligned. Else a number that is too large for any region.
 #[inline(always)]
-const fn is_element(head: u64) -> bool {
-    head & 0x7_FFFF_FFFF == 8
+const fn element(head: u64) -> u64 {
+    // The length and the three low bits of the place become the highest bits.
+    (head ^ 8).rotate_right(35)
 }
+
+/// The elements of 8 bytes that the largest region has.
+const ELEMENTS: u64 = 1 << 29;
 
 /// The body of a record, and the 8 bytes behind it.
 #[inline]
@@ -489,14 +494,15 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let (nth, next) = (facing.ring_back(ticket), ticket.wrapping_add(1));
         for _ in 0..looks {
             let at = (back.get(), wanted, phase(facing.lap()));
-            let mut taken = self.take_record(at, (peer, facing, next), || true);
+            let mut taken = self.take_record(at, (peer, facing, next), |_| true);
             if taken == Some(true) {
                 facing.took();
             } else if taken.is_none() {
                 let top = nth.wrapping_shl(self.layout.to_top);
                 let at = (self.in_ring(ring.get(), nth), wanted, top);
                 // FIRST: I1.
-                let is_next = || facing.meets() && !self.has_faced(facing);
+                let is_next =
+                    |element| element < ELEMENTS && facing.meets() && !self.has_faced(facing);
                 taken = self.take_record(at, (peer, facing, next), is_next);
             }
             match taken {
@@ -520,20 +526,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         &self,
         (at, wanted, top): (Spot, u32, u32),
         (peer, facing, next): (&Peer, &Facing, u32),
-        is_next: impl FnOnce() -> bool,
+        is_next: impl FnOnce(u64) -> bool,
     ) -> Option<bool> {
         A::take_record(
             &self.machine,
             at,
             announcing(wanted, top),
             |answered, [head, one]| {
-                let (place, _) = of_head(head);
-                // The machine claims the data: I4.
-                let takes = is_element(head) && is_next();
+                // The machine claims the data, if its region has the element: I4.
+                let element = element(head);
                 let given_back = (peer.head.get().wrapping_mul(4), next);
-                takes.then(|| {
+                is_next(element).then(|| {
                     facing.answered.set(answered);
-                    ((place, one), given_back)
+                    ((element, one), given_back)
                 })
             },
         )
@@ -626,6 +631,24 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_element_is_aligned_and_of_eight_bytes() {
+        for number in [0, 1, ELEMENTS - 1] {
+            let place = (number * 8) as u32;
+            assert_eq!(element(of_parts(place, 8)), number);
+            for other in [
+                of_parts(place + 4, 8),
+                of_parts(place + 1, 8),
+                of_parts(place, 0),
+                of_parts(place, 16),
+                of_parts(place, TAKEN),
+                of_parts(place, CLAIMED),
+            ] {
+                assert!(element(other) >= ELEMENTS, "{other:x}");
+            }
+        }
+    }
 
     #[test]
     fn a_body_comes_back() {

@@ -96,7 +96,7 @@ pub trait Atomics<M: Machine>: sealed::Sealed {
         machine: &M,
         at: Spot,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
     ) -> Option<bool> {
         let _ = (machine, at, word, answer);
         Some(false)
@@ -170,7 +170,7 @@ impl<M: Machine + NativeAtomics + Records> Atomics<M> for Native {
         machine: &M,
         at: Spot,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u32, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
     ) -> Option<bool> {
         machine.take_record(at, word, answer)
     }
