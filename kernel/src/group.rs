@@ -174,8 +174,18 @@ impl<'g> Group<'g> {
         u16::try_from(self.ranks().len()).unwrap_or(u16::MAX)
     }
 
-    /// The ranks from position `done` on.
+    /// The ranks from position `done` on: as a rule all.
+    #[inline]
     pub(crate) fn rest(&self, done: u16) -> &[Rank] {
+        if done == 0 {
+            return self.ranks();
+        }
+        self.from(done)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn from(&self, done: u16) -> &[Rank] {
         self.ranks().get(usize::from(done)..).unwrap_or(&[])
     }
 }
