@@ -38,18 +38,18 @@ pub(crate) const ALL: [Subject; 12] = [
     subject(
         "count_test_more",
         "test of the active request, a hit, not answered",
-        110,
+        108,
     ),
     subject("count_request_start", "start of a request", 20),
     subject("count_epoch_start", "start of an access epoch", 20),
     subject(
         "count_complete",
         "complete, one target that has posted",
-        355,
+        342,
     ),
-    subject("count_post", "post to one origin", 220),
-    subject("count_wait", "wait, one origin that has completed", 185),
-    subject("count_lock", "exclusive lock and its unlock", 390),
+    subject("count_post", "post to one origin", 218),
+    subject("count_wait", "wait, one origin that has completed", 181),
+    subject("count_lock", "exclusive lock and its unlock", 200),
 ];
 
 const fn subject(function: &'static str, name: &'static str, limit: u64) -> Subject {

@@ -210,7 +210,8 @@ macro_rules! change {
 impl NativeAtomics for Linux<Coherent> {
     const WIDE: bool = true;
 
-    #[inline]
+    // An operation that its caller has chosen is one instruction.
+    #[inline(always)]
     #[track_caller]
     fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         change!(self.regions().word(at), operation)

@@ -242,7 +242,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
             },
             for &origin in self.origins.rest(self.told) {
                 let nth = self.told;
-                let post = || sync.post(link, origin, nth);
+                let post = move || sync.post(link, origin, nth);
                 self.side.tell(origin, &mut self.lost, S::FULL, post)?;
                 // BUDGET: going on tells the rest only.
                 point!("pscw.post.told", self.told = self.told.wrapping_add(1));
