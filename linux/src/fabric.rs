@@ -20,8 +20,9 @@
 //! the module `pmi`. Of the other variables only `FLAGPOST_LINK=fabric` is needed there.
 //!
 //! # What differs from shared memory
-//! * No rank ends before all have ended their program, or one is lost: until then, peers may need
-//!   its memory. So no call fails with [`PeerLeft`](flagpost::Error::PeerLeft): it waits.
+//! * No process ends before all ranks have ended their program, or one is lost: until then, peers
+//!   may need its memory. Waits for a rank that has ended its program fail with
+//!   [`PeerLeft`](flagpost::Error::PeerLeft), as over shared memory.
 //! * What a rank does to a peer that computes may wait until the peer calls Flagpost, see
 //!   [`flagpost_fabric`].
 

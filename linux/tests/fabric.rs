@@ -5,7 +5,7 @@
 
 use std::process::{Command, ExitCode, Output, Stdio};
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
+use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
 
 const PART: &str = "FLAGPOST_TEST_PART";
@@ -43,6 +43,7 @@ fn rank() {
             }
             unreachable!("nobody puts")
         }),
+        "leaver" => leaver(world),
         _ => panic!("no such part: {part}"),
     });
     // Not by way of the harness, which has statuses of its own.
@@ -89,6 +90,44 @@ fn survives<L: Link>(
     };
     assert_eq!(gone, Error::PeerLost(DIES));
     println!("{} has lost {DIES}", world.rank());
+    Ok(())
+}
+
+/// One rank ends its program first. What calls of the others say that need it, although no budget
+/// runs out.
+fn leaver<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let (me, gone) = (world.rank(), DIES);
+    let window = world.allocate::<u32>(2)?;
+    let mut last = window.expect(0..1, Tag(2))?.from(gone)?;
+    last.start()?;
+    let mut request = window.expect(0..1, Tag(1))?.from(gone)?;
+    request.start()?;
+    world.barrier()?;
+    if me == gone {
+        for other in [0, 2].map(Rank::new) {
+            window.put_notify(other, 0, &[7], Tag(2))?;
+        }
+        return Ok(());
+    }
+    let left = Err(Error::PeerLeft(gone));
+    assert_eq!(world.barrier(), left);
+    // What it has sent comes before.
+    last.wait()?;
+    assert_eq!(window.local().get(0)?, 7);
+    assert_eq!(request.wait().map(drop), left);
+    assert_eq!(request.test().map(drop), left);
+    let ranks = [gone];
+    let group = world.group(&ranks)?;
+    let exposure = window.post(&group)?;
+    let late = exposure.wait_within(Budget::UNLIMITED);
+    let late = late.expect_err("no rank completes");
+    assert_eq!(Err(late.error), left);
+    let access = window.start(&group)?;
+    assert_eq!(access.complete(), left);
+    let puts = || window.put_notify(gone, 1, &[1], Tag(3));
+    assert_eq!((0..10_000).try_for_each(|_| puts()), left);
+    drop(late);
+    println!("{me} was left by {gone}");
     Ok(())
 }
 
@@ -159,6 +198,16 @@ fn a_rank_that_dies_ends_the_calls_of_the_others() {
                 "{provider} {part} {output:?}"
             );
         }
+    }
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn waits_for_a_rank_that_has_ended_end_with_its_name() {
+    for provider in ["tcp", "shm"] {
+        let output = job(provider, "leaver");
+        assert!(output.status.success(), "{provider} {output:?}");
+        assert_eq!(lines(&output, "was left by rank 1"), 2, "{output:?}");
     }
 }
 

@@ -72,6 +72,7 @@
 //! was not run against one.
 
 mod bindings;
+mod card;
 mod end;
 mod library;
 mod meet;

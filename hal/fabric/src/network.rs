@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
 use flagpost_hal::{Amo, CoreId};
 
-use crate::end::{Abilities, Card, Completion, End, Put, Wanted};
+use crate::card::Card;
+use crate::end::{Abilities, Completion, End, Put, Wanted};
 use crate::meet::{Apart, Job, Meeting};
 use crate::sequence::Sequence;
 
@@ -95,6 +96,10 @@ struct Inner {
     lost: RefCell<Vec<u16>>,
     /// How many are known to have left.
     left: Cell<usize>,
+    /// The ranks that are known to have ended their program; and of how many all that they had sent
+    /// was taken.
+    ended: RefCell<Vec<u16>>,
+    silent: Cell<usize>,
     /// Turns of waiting in which nothing came.
     idle: Cell<u32>,
     /// Times that lost ranks were asked for.
@@ -141,8 +146,11 @@ impl Network {
                 "provider {provider} has no {what}: take another"
             )));
         }
-        let cards = meeting.gather(&pack(&end.card()?, memory), || ())?;
-        let cards: Option<Vec<Card>> = cards.iter().map(|card| unpack(card, memory)).collect();
+        let cards = meeting.gather(&end.card()?.pack(memory), || ())?;
+        let cards: Option<Vec<Card>> = cards
+            .iter()
+            .map(|card| Card::unpack(card, memory))
+            .collect();
         let differ = || OpenError("the ranks differ in memory or version".to_owned());
         end.know(&cards.ok_or_else(differ)?)?;
         let inner = Inner {
@@ -155,6 +163,8 @@ impl Network {
             start: Instant::now(),
             lost: RefCell::new(Vec::new()),
             left: Cell::new(0),
+            ended: RefCell::new(Vec::new()),
+            silent: Cell::new(0),
             idle: Cell::new(0),
             asked: Cell::new(0),
             accesses: Cell::new(0),
@@ -201,27 +211,41 @@ impl Network {
     /// # Errors
     /// [`Apart`]: not all will.
     pub fn clear(&self) -> Result<(), Apart> {
-        let forget = || while self.poll().is_some() || self.0.end.has_completions() {};
-        while let Some(to) = self.0.end.unconfirmed() {
-            // If there is no room, again.
-            let _ = self.put(0, to, 0, &[], None, true);
-            forget();
-        }
-        while self.0.end.in_flight() > 0 {
-            self.pass();
-            forget();
-        }
+        self.settle();
         self.meet()?;
-        forget();
+        self.forget();
         self.meet()
     }
 
-    /// Ends this rank's part in order: waits until all ranks end theirs, for which this one's end
-    /// may still be needed. Without, it is lost to the others.
+    /// Forgets what was told to this rank.
+    fn forget(&self) {
+        while self.poll().is_some() || self.0.end.has_completions() {}
+    }
+
+    /// Waits until all that this rank has begun is in place.
+    fn settle(&self) {
+        while let Some(to) = self.0.end.unconfirmed() {
+            // If there is no room, again.
+            let _ = self.put(0, to, 0, &[], None, true);
+            self.forget();
+        }
+        while self.0.end.in_flight() > 0 {
+            self.pass();
+            self.forget();
+        }
+    }
+
+    /// Ends this rank's part in order. The others are told, after all that this rank has begun is
+    /// done: [`has_left`](Fabric::has_left). Then waits until all ranks end theirs, for which this
+    /// one's end may still be needed. Without, it is lost to the others.
     ///
     /// # Errors
     /// [`Apart`]: a rank is gone, and so this one has not waited for all. It has left.
     pub fn leave(&self) -> Result<(), Apart> {
+        self.settle();
+        if let Some(meeting) = self.0.meeting.borrow_mut().as_mut() {
+            meeting.end();
+        }
         let met = self.clear();
         if let Some(meeting) = self.0.meeting.borrow_mut().take() {
             meeting.leave();
@@ -268,6 +292,9 @@ impl Network {
         let Some(meeting) = meeting.as_mut() else {
             return;
         };
+        let mut ended = self.0.ended.borrow_mut();
+        let known = ended.len();
+        ended.extend(&meeting.ended()[known..]);
         let mut known = self.0.lost.borrow_mut();
         let lost = meeting.lost();
         for rank in &lost[known.len().min(lost.len())..] {
@@ -490,38 +517,6 @@ fn lacks(end: &End) -> Option<&'static str> {
     (!all).then_some("atomic operations on 8 bytes")
 }
 
-/// What peers need to know of an end.
-fn pack(card: &Card, memory: u32) -> Vec<u8> {
-    let mut bytes = memory.to_le_bytes().to_vec();
-    bytes.push(card.ordered.into());
-    bytes.extend(card.key.to_le_bytes());
-    bytes.extend(card.base.to_le_bytes());
-    for name in &card.names {
-        bytes.extend((name.len() as u16).to_le_bytes());
-        bytes.extend(name);
-    }
-    bytes
-}
-
-fn unpack(bytes: &[u8], memory: u32) -> Option<Card> {
-    let rest = bytes.strip_prefix(&memory.to_le_bytes())?;
-    let (ordered, rest) = rest.split_first()?;
-    let (key, rest) = rest.split_first_chunk()?;
-    let (base, mut rest) = rest.split_first_chunk()?;
-    let mut names = Vec::new();
-    while let Some((len, after)) = rest.split_first_chunk() {
-        let (name, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
-        names.push(name.to_vec());
-        rest = after;
-    }
-    Some(Card {
-        names,
-        key: u64::from_le_bytes(*key),
-        base: u64::from_le_bytes(*base),
-        ordered: *ordered != 0,
-    })
-}
-
 impl Fabric for Network {
     fn core(&self) -> CoreId {
         CoreId::new(self.0.rank)
@@ -585,6 +580,16 @@ impl Fabric for Network {
     fn lost(&self) -> Option<CoreId> {
         self.ask();
         self.0.lost.borrow().first().copied().map(CoreId::new)
+    }
+
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        let ended = self.0.ended.borrow();
+        // What a rank has sent is in this rank's queues when its end is heard of.
+        if ended.len() > self.0.silent.get() && !self.0.end.has_completions() {
+            self.0.silent.set(ended.len());
+        }
+        let silent = &ended[..self.0.silent.get()];
+        core.map_or(!silent.is_empty(), |core| silent.contains(&core.get()))
     }
 
     fn relax(&self, watched: &[Watched]) {

@@ -504,6 +504,60 @@ fn operations_to_a_rank_that_is_gone_fail() {
     });
 }
 
+/// A rank that ends its program is known to have left, after what it has sent; and its memory is
+/// there until the others end theirs.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
+    const COUNT: u32 = 500;
+    on_each_provider(3, |network| {
+        let gone = CoreId::new(1);
+        let put = |at, immediate, confirmed| Work::Put {
+            at,
+            data: &[7; 8],
+            immediate,
+            confirmed,
+        };
+        let mut events = Vec::new();
+        if network.core() == gone {
+            for at in 0..COUNT {
+                post(
+                    network,
+                    at,
+                    CoreId::new(0),
+                    put(at * 8, Some(at), false),
+                    &mut events,
+                );
+            }
+            return;
+        }
+        if network.core().get() == 0 {
+            // What is asked for comes after what is polled.
+            let start = Instant::now();
+            while !network.has_left(Some(gone)) {
+                let _ = network.lost();
+                events.extend(network.poll());
+                assert!(
+                    start.elapsed() < Duration::from_secs(30),
+                    "it does not leave"
+                );
+            }
+            let from = gone;
+            let told = (0..COUNT).map(|immediate| Event::Immediate { from, immediate });
+            assert!(events.iter().copied().eq(told));
+            assert!(network.has_left(None) && !network.has_left(Some(network.core())));
+            assert_eq!(network.lost(), None);
+            events.clear();
+            post(network, 1, gone, put(0, None, true), &mut events);
+            wait(network, 1, &mut events);
+            assert_eq!(events, [Event::Done { id: 1, value: 0 }]);
+        } else {
+            until(|| network.lost().is_some() || network.has_left(Some(gone)));
+            assert_eq!(network.lost(), None);
+        }
+    });
+}
+
 /// Nobody tells of lost ranks any more.
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]

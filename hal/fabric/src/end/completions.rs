@@ -29,8 +29,8 @@ pub(crate) enum Completion {
 }
 
 impl End {
-    /// The oldest completion that was not taken. After those that one look at libfabric's queues has
-    /// brought, there is none until the next call: a look costs more than a completion.
+    /// The oldest completion that was not taken. After those that one look at libfabric's queues
+    /// has brought, there is none until the next call: a look costs more than a completion.
     pub(crate) fn poll(&self) -> Option<Completion> {
         let next = self.completions.borrow_mut().pop_front();
         if next.is_some() || self.drained.take() {

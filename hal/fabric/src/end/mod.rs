@@ -46,6 +46,7 @@ use slots::Slots;
 use staging::Pool;
 
 use crate::bindings::*;
+use crate::card::Card;
 use crate::library::{Asked, Library, Ways};
 use crate::memory::Memory;
 
@@ -70,17 +71,6 @@ const ENTRIES: usize = 128;
 const MEMORY_KEY: u64 = 0;
 const SLOTS_KEY: u64 = 1;
 const STAGED_KEY: u64 = 2;
-
-/// What a peer needs to know of an end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Card {
-    /// The names of its endpoints: one or two.
-    pub(crate) names: Vec<Vec<u8>>,
-    pub(crate) key: u64,
-    pub(crate) base: u64,
-    /// Its provider grants order of puts.
-    pub(crate) ordered: bool,
-}
 
 /// What an end was opened with, and what its provider can do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -137,6 +137,8 @@ struct Member {
     wire: Option<Wire>,
     /// What it gives to the gathering that has begun.
     gives: Option<Vec<u8>>,
+    /// It has ended its program, and the others are to be told.
+    has_ended: bool,
     /// The others know that it is gone.
     told: bool,
 }
@@ -273,6 +275,7 @@ impl Thread {
                 Ok(Some((Kind::Gather, gives))) if member.gives.is_none() => {
                     member.gives = Some(gives);
                 }
+                Ok(Some((Kind::End, _))) => member.has_ended = true,
                 Ok(Some((Kind::Leave, _))) => {
                     self.shared.ranks[rank].store(LEFT, Ordering::Release);
                     member.wire = None;
@@ -304,6 +307,9 @@ impl Thread {
 
     fn tell_of_the_gone(&mut self) {
         for rank in 0..self.members.len() {
+            if std::mem::take(&mut self.members[rank].has_ended) {
+                self.tell(Kind::Ended, &(rank as u16).to_le_bytes());
+            }
             let Some(kind) = self.kind_of_gone(rank) else {
                 continue;
             };

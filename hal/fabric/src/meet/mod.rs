@@ -7,8 +7,9 @@
 //!   ranks           Meeting, one connection each
 //! ```
 //! A rank joins with the job's secret. Then the ranks *gather*: each gives some bytes, and gets
-//! those of all. A gathering of nothing is a barrier. A connection that ends before its rank has
-//! left is the rank's death: the hub tells the others.
+//! those of all. A gathering of nothing is a barrier. A rank that ends its program tells so; it
+//! leaves when its end of the network is not needed any more. A connection that ends before its
+//! rank has left is the rank's death: the hub tells the others.
 //!
 //! # Frames
 //! ```text
@@ -20,9 +21,9 @@
 //! |---|---|---|
 //! | join | rank | `flagpost`, version, secret, rank, ranks |
 //! | gather | rank | its bytes |
-//! | leave | rank | nothing |
+//! | end, leave | rank | nothing |
 //! | all | hub | the bytes of each rank in turn, with their length in front |
-//! | lost, left | hub | a rank |
+//! | ended, left, lost | hub | a rank |
 //!
 //! # What the secret is for
 //! Strangers that reach the hub's address cannot join a job, nor end it. The secret travels as it
@@ -52,7 +53,7 @@ const MOST: usize = 64 << 10;
 
 /// First bytes of a rank's first frame, and the version of what follows.
 const GREETING: &[u8; 8] = b"flagpost";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// How long a rank tries to reach its hub.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -155,6 +156,7 @@ pub struct Meeting {
     all: Option<Vec<Vec<u8>>>,
     lost: Vec<u16>,
     left: Vec<u16>,
+    ended: Vec<u16>,
     broken: Option<String>,
 }
 
@@ -179,6 +181,7 @@ impl Meeting {
             all: None,
             lost: Vec::new(),
             left: Vec::new(),
+            ended: Vec::new(),
             broken: None,
         })
     }
@@ -233,6 +236,18 @@ impl Meeting {
         &self.left
     }
 
+    /// The ranks that are known to have ended their program in order.
+    pub fn ended(&mut self) -> &[u16] {
+        self.look();
+        &self.ended
+    }
+
+    /// Tells the hub that this rank has ended its program. It may still be needed.
+    pub fn end(&mut self) {
+        self.wire.push(Kind::End, &[]);
+        self.look();
+    }
+
     /// Whether the hub is gone, as far as is known: nothing more is heard of ranks.
     pub fn is_broken(&self) -> bool {
         self.broken.is_some()
@@ -278,6 +293,7 @@ impl Meeting {
             },
             (Kind::Lost, Some(rank)) => self.lost.push(rank),
             (Kind::Left, Some(rank)) => self.left.push(rank),
+            (Kind::Ended, Some(rank)) => self.ended.push(rank),
             _ => self.broken = Some("a frame that makes no sense".to_owned()),
         }
     }

@@ -104,6 +104,25 @@ fn a_rank_that_has_left_gives_nothing_any_more() {
 }
 
 #[test]
+fn a_rank_that_has_ended_its_program_still_gives() {
+    let (hub, secret) = hub(2);
+    let [mut first, mut second] = [0, 1].map(|rank| join(&hub, rank, 2, secret));
+    assert!(first.ended().is_empty());
+    second.end();
+    let end = Instant::now() + Duration::from_secs(10);
+    while first.ended().is_empty() {
+        assert!(Instant::now() < end, "nothing is heard");
+    }
+    assert_eq!(first.ended(), [1]);
+    assert_eq!(hub.presence(1), Presence::Here);
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(second.gather(&[], || ()).is_ok()));
+        assert!(first.gather(&[], || ()).is_ok());
+    });
+    assert!(first.left().is_empty() && first.lost().is_empty());
+}
+
+#[test]
 fn a_hub_that_ends_is_told_from_ranks_that_do() {
     let (hub, secret) = hub(2);
     let mut first = join(&hub, 0, 2, secret);

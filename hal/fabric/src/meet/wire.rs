@@ -16,6 +16,8 @@ pub(super) enum Kind {
     All,
     Lost,
     Left,
+    End,
+    Ended,
 }
 
 impl Kind {
@@ -27,6 +29,8 @@ impl Kind {
             Self::All,
             Self::Lost,
             Self::Left,
+            Self::End,
+            Self::Ended,
         ];
         all.into_iter().find(|kind| *kind as u8 == number)
     }
