@@ -7,15 +7,15 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::bench_fabric;
 use super::linux::{PACKAGE, part};
+use super::{bench_fabric, kills};
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::hosts::Hosts;
 use crate::{children, explorer, paths, tools};
 
 /// The providers that were tried, as `flagpost-run --provider` knows them.
-const PROVIDERS: [&str; 2] = ["tcp", "shm"];
+pub(super) const PROVIDERS: [&str; 2] = ["tcp", "shm"];
 
 /// Ranks of CI; and of the command, since some cases are for three.
 const CI_RANKS: [u16; 2] = [2, 4];
@@ -77,6 +77,7 @@ pub(crate) fn ci(console: &Console) -> Result<Count> {
     let mut count = headers(console)?;
     count.add(cases(console, &PROVIDERS, &CI_RANKS, None, "")?);
     count.add(bench_fabric::smoke(console)?);
+    count.add(kills::ci(console)?);
     Ok(count)
 }
 

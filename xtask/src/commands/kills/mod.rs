@@ -1,0 +1,546 @@
+//! `cargo xtask kills`: what is left of jobs over a network of which a rank dies, or stops.
+//!
+//! # Steps
+//! * A job of each kind runs undisturbed: how long it takes, and what it prints.
+//! * Each turn draws an example, a provider, a number of ranks, a rank and a moment, from the seed
+//!   and the number of the turn alone. The moment is a part of the length of the job: in one of four
+//!   turns while its ranks start, as long as the shortest example takes, else after that.
+//! * The rank is killed; in one of four turns it is stopped, and goes on after a while.
+//! * The job must end by itself, and show by its status and its output how.
+//!
+//! # Rules
+//! | rule | broken if |
+//! |---|---|
+//! | no hang | the job is there after 30 s and four times its length, or a rank after 10 s of grace |
+//! | nothing wrong is called right | a line is printed that an undisturbed job does not print, or not all of them where the status is 0; a rank panics |
+//! | a loss is told | the status is 0 although the rank died before its end |
+//! | a pause is no loss | a job with a rank that was only stopped does not end well |
+//! | nothing is left | a process of the job, or a file of its ranks in `/dev/shm` |
+//!
+//! A port that is listened on is a process's: no process, no port.
+
+mod job;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use super::fabric::PROVIDERS;
+use crate::console::{Align, Console, out, table};
+use crate::count::Count;
+use crate::{children, paths, tools};
+use job::{Disturbance, Job};
+
+/// The examples, with the most ranks that each is run with: more would only look on.
+const EXAMPLES: [(&str, u16); 6] = [
+    ("hello-linux", 4),
+    ("pingpong", 2),
+    ("halo", 4),
+    ("hashtable", 4),
+    ("workqueue", 4),
+    ("stencil", 4),
+];
+
+/// The example that does least but start.
+const SHORTEST: &str = "hello-linux";
+
+/// Turns of CI; their examples are the first and the third, with two ranks.
+const CI_TURNS: u32 = 10;
+
+/// Kill a random rank of jobs over a network, at random moments: nothing hangs, nothing wrong is
+/// called right, nothing is left behind
+///
+/// Exit status: 0 if no rule is broken; else 1; 2 for bad input. The last line is
+/// `N passed, N failed`.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// How many ranks are killed or stopped, each in a job of its own
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    number: u32,
+    /// Decides examples, ranks and moments
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// tcp, shm, or another provider of libfabric's that this host has [default: tcp and shm]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+}
+
+/// Runs the command; `false` if a rule is broken.
+pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    let all = PROVIDERS.map(str::to_owned).to_vec();
+    let plan = Plan {
+        examples: &EXAMPLES,
+        providers: { arguments.provider.clone() }.map_or(all, |provider| vec![provider]),
+        seed: arguments.seed,
+        number: arguments.number,
+    };
+    let count = plan.run(console)?;
+    console.failures();
+    out(&count.line());
+    Ok(count.failed == 0)
+}
+
+/// What CI runs.
+pub(crate) fn ci(console: &Console) -> Result<Count> {
+    let plan = Plan {
+        examples: &[("hello-linux", 2), ("halo", 2)],
+        providers: PROVIDERS.map(str::to_owned).to_vec(),
+        seed: 1,
+        number: CI_TURNS,
+    };
+    plan.run(console)
+}
+
+/// What is run.
+struct Plan {
+    examples: &'static [(&'static str, u16)],
+    providers: Vec<String>,
+    seed: u64,
+    number: u32,
+}
+
+/// A job, undisturbed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    example: &'static str,
+    provider: String,
+    ranks: u16,
+}
+
+/// What a turn does.
+struct Turn {
+    kind: Kind,
+    rank: u16,
+    /// When, as a part of the time in which the job's ranks start, or of what comes after.
+    moment: f64,
+    /// Which of these.
+    early: bool,
+    /// How long the rank is stopped; none: it is killed.
+    pause: Option<Duration>,
+}
+
+/// How a job with a disturbed rank ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// All ranks had ended before.
+    Before,
+    /// It was stopped for a while, and ended well.
+    Paused,
+    /// The others were told by `PeerLost`.
+    PeerLost,
+    /// The others were told while they met.
+    WhileMeeting,
+    /// The others had ended well, or ended well.
+    OthersWell,
+    /// With another error.
+    Error,
+    /// One of them has crashed: by a signal that nobody has sent.
+    Crash,
+    /// A rule is broken.
+    Broken,
+}
+
+const ENDS: [(End, &str); 8] = [
+    (End::Before, "ended before"),
+    (End::Paused, "stopped, and well"),
+    (End::PeerLost, "PeerLost"),
+    (End::WhileMeeting, "lost while they met"),
+    (End::OthersWell, "others ended well"),
+    (End::Error, "another error"),
+    (End::Crash, "crashed"),
+    (End::Broken, "BROKEN"),
+];
+
+impl Plan {
+    fn run(&self, console: &Console) -> Result<Count> {
+        tools::libfabric(console)?;
+        let programs = build(console)?;
+        let mut undisturbed = BTreeMap::new();
+        let mut ends: BTreeMap<(&str, String), Vec<End>> = BTreeMap::new();
+        let mut count = Count::default();
+        for number in 0..self.number {
+            let turn = self.turn(number);
+            console.progress(number.into(), self.number.into(), "ranks killed");
+            let shortest = Kind {
+                example: SHORTEST,
+                ..turn.kind.clone()
+            };
+            for kind in [&shortest, &turn.kind] {
+                if !undisturbed.contains_key(kind) {
+                    undisturbed.insert(kind.clone(), Undisturbed::run(&programs, kind)?);
+                }
+            }
+            let start = undisturbed[&shortest].length;
+            let (end, why) = undisturbed[&turn.kind].disturb(&programs, &turn, start, number)?;
+            if let Some(why) = why {
+                let what = match turn.pause {
+                    Some(pause) => format!("stopped for {pause:?}"),
+                    None => "killed".to_owned(),
+                };
+                let told = format!(
+                    "turn {number} of seed {}: {} over {}, rank {} of {} {what} at {:.3} of {}: \
+                     {why}",
+                    self.seed,
+                    turn.kind.example,
+                    turn.kind.provider,
+                    turn.rank,
+                    turn.kind.ranks,
+                    turn.moment,
+                    if turn.early { "the start" } else { "its work" },
+                );
+                match end {
+                    End::Broken => console.error(&told),
+                    _ => console.say(&told),
+                }
+            }
+            count.add(Count::one(end != End::Broken));
+            let row = (turn.kind.example, turn.kind.provider);
+            ends.entry(row).or_default().push(end);
+        }
+        console.clear();
+        print(&ends);
+        Ok(count)
+    }
+
+    /// The turn of this number: the same for the same seed.
+    fn turn(&self, number: u32) -> Turn {
+        let mut random = Random(self.seed.wrapping_mul(0x1_0000_0001) ^ u64::from(number) << 20);
+        let (example, most) = self.examples[random.below(self.examples.len())];
+        let provider = self.providers[random.below(self.providers.len())].clone();
+        // More often few than many: jobs of many take long where ranks share processors.
+        let more = [0; 2].map(|_| random.below(usize::from(most - 1)));
+        let ranks = 2 + more[0].min(more[1]) as u16;
+        let rank = random.below(ranks.into()) as u16;
+        let moment = random.below(1000) as f64 / 1000.0;
+        let early = random.below(4) == 0;
+        let stops = random.below(4) == 0;
+        let pause = 100 + random.below(400) as u64;
+        Turn {
+            kind: Kind {
+                example,
+                provider,
+                ranks,
+            },
+            rank,
+            moment,
+            early,
+            pause: stops.then_some(Duration::from_millis(pause)),
+        }
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        // As even as it must be.
+        (mixed % bound as u64) as usize
+    }
+}
+
+/// Where `flagpost-run` and the examples are.
+fn build(console: &Console) -> Result<PathBuf> {
+    console.step("building flagpost-run and the examples");
+    let mut command = Command::new(paths::cargo());
+    command
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--package",
+            "flagpost-linux",
+        ])
+        .args(["--bins", "--examples"])
+        .current_dir(paths::root());
+    let status = children::status(&mut command).context("cannot run cargo")?;
+    if !status.success() {
+        bail!("flagpost-run and the examples do not build");
+    }
+    Ok(paths::target().join("debug"))
+}
+
+/// A job of this kind.
+fn command(programs: &Path, kind: &Kind) -> Command {
+    let mut command = Command::new(programs.join("flagpost-run"));
+    command
+        .args(["--link", "fabric", "--provider", &kind.provider])
+        .args([
+            "-n",
+            &kind.ranks.to_string(),
+            "--grace",
+            "10",
+            "--mem",
+            "1M",
+        ])
+        .arg(programs.join("examples").join(kind.example));
+    command
+}
+
+/// What a job does that nobody disturbs.
+struct Undisturbed {
+    length: Duration,
+    lines: Vec<String>,
+}
+
+impl Undisturbed {
+    fn run(programs: &Path, kind: &Kind) -> Result<Self> {
+        /// The longest takes a minute where ranks share processors.
+        const LIMIT: Duration = Duration::from_secs(300);
+        let ended = Job::start(command(programs, kind), "undisturbed")?.run(None, LIMIT)?;
+        if ended.code != Some(0) {
+            bail!("{kind:?} fails, undisturbed: {}", ended.err);
+        }
+        Ok(Self {
+            length: ended.length,
+            lines: ended.lines(),
+        })
+    }
+
+    /// A turn: how its job ended; and why that is told, if it is.
+    /// `start` is how long ranks take to start.
+    fn disturb(
+        &self,
+        programs: &Path,
+        turn: &Turn,
+        start: Duration,
+        number: u32,
+    ) -> Result<(End, Option<String>)> {
+        let disturbance = Disturbance {
+            rank: turn.rank,
+            after: match turn.early || turn.kind.example == SHORTEST {
+                true => start.mul_f64(turn.moment),
+                false => start + self.length.saturating_sub(start).mul_f64(turn.moment),
+            },
+            pause: turn.pause,
+        };
+        let limit = Duration::from_secs(30) + 4 * self.length;
+        let job = Job::start(command(programs, &turn.kind), &number.to_string())?;
+        let ended = job.run(Some(disturbance), limit)?;
+        Ok(self.judge(turn, &ended))
+    }
+
+    fn judge(&self, turn: &Turn, ended: &job::Ended) -> (End, Option<String>) {
+        // What matters of it is in the first lines; a backtrace is longer.
+        let told = || {
+            let lines: Vec<&str> = ended
+                .err
+                .lines()
+                .filter(|line| !line.is_empty())
+                .take(6)
+                .collect();
+            lines.join("; ")
+        };
+        let broken = |what: String| (End::Broken, Some(what));
+        if ended.hung {
+            return broken(format!("it hung: {}", told()));
+        }
+        if !ended.left.is_empty() {
+            return broken(format!("it left {}", ended.left.join(", ")));
+        }
+        if ended.err.contains("panicked") {
+            return broken(format!("a rank has panicked: {}", told()));
+        }
+        if ended.err.contains("by flagpost-run") {
+            return broken(format!("a rank has not noticed it: {}", told()));
+        }
+        let mut expected = self.lines.clone();
+        for line in ended.lines() {
+            match expected.iter().position(|known| *known == line) {
+                Some(index) => drop(expected.swap_remove(index)),
+                None => return broken(format!("it has printed {line:?}")),
+            }
+        }
+        if ended.code == Some(0) {
+            if !expected.is_empty() {
+                return broken(format!("status 0, and it has not printed {expected:?}"));
+            }
+            return match (turn.pause, ended.struck) {
+                (_, false) => (End::Before, None),
+                (Some(_), true) => (End::Paused, None),
+                (None, true) => broken("status 0, and a rank was killed".to_owned()),
+            };
+        }
+        if turn.pause.is_some() {
+            return broken(format!("it was only stopped: {}", told()));
+        }
+        if !ended.struck {
+            return broken(format!("it failed by itself: {}", told()));
+        }
+        let victim = format!("flagpost-run: rank {} ", turn.rank);
+        let is_victim = |line: &&str| line.starts_with(&victim) && line.contains("(SIGKILL)");
+        if !ended.err.lines().any(|line| is_victim(&line)) {
+            return broken(format!("nobody says who was killed: {}", told()));
+        }
+        let others: Vec<&str> = { ended.err.lines() }
+            .filter(|line| !is_victim(line) && !line.starts_with("flagpost-run: "))
+            .collect();
+        let lost = format!("rank {} ", turn.rank);
+        // Of the system, or of a library for network cards, which ends the process itself.
+        let crashes = ["was ended by signal", "terminated with signal"];
+        let crashed = |line: &str| crashes.iter().any(|words| line.contains(words));
+        if { ended.err.lines() }.any(|line| !is_victim(&line) && crashed(line)) {
+            (End::Crash, Some(told()))
+        } else if others.is_empty() {
+            (End::OthersWell, None)
+        } else if others
+            .iter()
+            .all(|line| line.contains("does not answer any more"))
+        {
+            (End::PeerLost, None)
+        } else if others
+            .iter()
+            .all(|line| line.starts_with("error: ") && line.contains(&lost))
+        {
+            (End::WhileMeeting, None)
+        } else {
+            (End::Error, Some(told()))
+        }
+    }
+}
+
+/// A table of how jobs ended.
+fn print(ends: &BTreeMap<(&str, String), Vec<End>>) {
+    let of = |list: &[End], end: End| list.iter().filter(|other| **other == end).count();
+    let cells = |list: &[End]| ENDS.map(|(end, _)| of(list, end).to_string());
+    let row = |first: &str, second: &str, number: String, cells: [String; 8]| {
+        let [a, b, c, d, e, f, g, h] = cells;
+        [
+            first.to_owned(),
+            second.to_owned(),
+            number,
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+        ]
+    };
+    let head = ENDS.map(|(_, name)| name.to_owned());
+    let mut rows = vec![row("example", "provider", "jobs".to_owned(), head)];
+    for ((example, provider), list) in ends {
+        rows.push(row(example, provider, list.len().to_string(), cells(list)));
+    }
+    let all: Vec<End> = ends.values().flatten().copied().collect();
+    rows.push(row("all", "", all.len().to_string(), cells(&all)));
+    let mut align = [Align::Right; 11];
+    align[..2].fill(Align::Left);
+    table(align, &rows).iter().for_each(|line| out(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(seed: u64) -> Plan {
+        Plan {
+            examples: &EXAMPLES,
+            providers: PROVIDERS.map(str::to_owned).to_vec(),
+            seed,
+            number: 0,
+        }
+    }
+
+    #[test]
+    fn a_seed_repeats_its_turns_and_all_is_drawn() {
+        let words = |seed, number| {
+            let turn = plan(seed).turn(number);
+            format!(
+                "{:?} {} {} {:?}",
+                turn.kind, turn.rank, turn.moment, turn.pause
+            )
+        };
+        assert_eq!(words(1, 7), words(1, 7));
+        assert!(words(1, 7) != words(2, 7) && words(1, 7) != words(1, 8));
+        let turns: Vec<Turn> = (0..300).map(|number| plan(1).turn(number)).collect();
+        for (example, most) in EXAMPLES {
+            for ranks in 2..=most {
+                let is = |turn: &&Turn| turn.kind.example == example && turn.kind.ranks == ranks;
+                assert!(turns.iter().any(|turn| is(&turn)), "{example} {ranks}");
+            }
+        }
+        assert!(turns.iter().all(|turn| turn.rank < turn.kind.ranks));
+        let paused = turns.iter().filter(|turn| turn.pause.is_some()).count();
+        assert!((50..100).contains(&paused), "{paused}");
+        let late = turns.iter().filter(|turn| turn.moment > 0.5).count();
+        assert!((120..180).contains(&late), "{late}");
+    }
+
+    /// Each rule is broken by something.
+    #[test]
+    fn ends_are_judged() {
+        let undisturbed = Undisturbed {
+            length: Duration::from_secs(1),
+            lines: vec!["a".to_owned(), "b".to_owned()],
+        };
+        let killed = "flagpost-run: rank 1 (process 7) was ended by signal 9 (SIGKILL)\n";
+        let lost = "core 0: rank 1 does not answer any more\nflagpost-run: rank 0 (process 6) ended with status 1\n";
+        let meeting =
+            "error: rank 1 is lost\nflagpost-run: rank 0 (process 6) ended with status 2\n";
+        let by_us =
+            "flagpost-run: rank 0 (process 6) was ended by signal 9 (SIGKILL), by flagpost-run\n";
+        let crash = "flagpost-run: rank 0 (process 6) was ended by signal 11 (SIGSEGV)\n";
+        let well = |struck| (Some(0), "b\na\n", String::new(), struck);
+        let ends = |err: &str| (Some(137), "b\n", format!("{killed}{err}"), true);
+        let kill = None;
+        let stop = Some(Duration::from_millis(1));
+        for ((code, printed, err, struck), pause, expected) in [
+            (well(false), kill, End::Before),
+            (well(false), stop, End::Before),
+            (well(true), stop, End::Paused),
+            (well(true), kill, End::Broken),
+            (ends(lost), kill, End::PeerLost),
+            (ends(meeting), kill, End::WhileMeeting),
+            (ends(""), kill, End::OthersWell),
+            (ends("core 0: timed out\n"), kill, End::Error),
+            (ends(crash), kill, End::Crash),
+            (ends(by_us), kill, End::Broken),
+            (ends("thread 'main' panicked\n"), kill, End::Broken),
+            (ends(lost), stop, End::Broken),
+            ((Some(1), "", lost.to_owned(), true), kill, End::Broken),
+            ((Some(137), "", killed.to_owned(), false), kill, End::Broken),
+            (
+                (Some(137), "c\n", killed.to_owned(), true),
+                kill,
+                End::Broken,
+            ),
+            (
+                (Some(137), "b\nb\n", killed.to_owned(), true),
+                kill,
+                End::Broken,
+            ),
+            ((Some(0), "b\n", String::new(), false), kill, End::Broken),
+        ] {
+            let mut turn = plan(1).turn(0);
+            (turn.rank, turn.pause) = (1, pause);
+            let mut ended = job::Ended {
+                code,
+                out: printed.to_owned(),
+                err,
+                struck,
+                length: Duration::ZERO,
+                hung: false,
+                left: Vec::new(),
+            };
+            let end = undisturbed.judge(&turn, &ended);
+            assert_eq!(end.0, expected, "{ended:?}: {end:?}");
+            ended.left.push("a process".to_owned());
+            assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
+            ended.left.clear();
+            ended.hung = true;
+            assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
+        }
+    }
+}
