@@ -3,7 +3,11 @@
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. The
 //! other tests need libfabric: `cargo xtask fabric --headers` runs them.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Output, Stdio};
+use std::sync::{Barrier, Mutex};
 
 use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
@@ -176,6 +180,62 @@ fn ranks_run_on_other_hosts() {
     let output = job_with(&arguments, "barrier");
     assert_eq!(output.status.code(), Some(137), "{output:?}");
     assert_eq!(lines(&output, "has lost rank 1"), 2, "{output:?}");
+}
+
+/// What MPICH's `mpiexec` would answer a rank on its descriptor.
+fn answer(rank: UnixStream, word: &Mutex<String>, all: &Barrier) {
+    let mut answers = rank.try_clone().unwrap();
+    for line in BufReader::new(rank).lines().map_while(Result::ok) {
+        let answer = match line.split(' ').next() {
+            Some("cmd=init") => "response_to_init rc=0".to_owned(),
+            Some("cmd=get_my_kvsname") => "my_kvsname kvsname=k".to_owned(),
+            Some("cmd=put") => {
+                let (_, value) = line.split_once("value=").unwrap();
+                value.clone_into(&mut word.lock().unwrap());
+                "put_result rc=0".to_owned()
+            }
+            Some("cmd=barrier_in") => {
+                all.wait();
+                "barrier_out rc=0".to_owned()
+            }
+            Some("cmd=get") => format!("get_result rc=0 value={}", word.lock().unwrap()),
+            _ => "finalize_ack rc=0".to_owned(),
+        };
+        answers
+            .write_all(format!("cmd={answer}\n").as_bytes())
+            .unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn ranks_of_mpiexec_meet_by_pmi() {
+    let (mut word, all) = (Mutex::default(), Barrier::new(3));
+    let start = |rank: u16| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        // The rank inherits it.
+        rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "rank", "--nocapture"]);
+        command.env(PART, "ring").env("PMI_SIZE", "3");
+        command.env("PMI_RANK", rank.to_string());
+        command.env("PMI_FD", theirs.as_raw_fd().to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        (ours, command.spawn().unwrap())
+    };
+    std::thread::scope(|scope| {
+        let ranks = [0, 1, 2].map(start).map(|(ours, rank)| {
+            scope.spawn(|| answer(ours, &word, &all));
+            rank
+        });
+        for rank in ranks {
+            let output = rank.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(lines(&output, "is round"), 1);
+        }
+    });
+    let (address, secret) = word.get_mut().unwrap().split_once(',').unwrap();
+    assert!(address.starts_with("127.0.0.1:") && secret.len() == 64);
 }
 
 /// A rank that dies ends the others' calls: those that wait for it, those that need its memory, and

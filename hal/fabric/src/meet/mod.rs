@@ -9,7 +9,8 @@
 //! A rank joins with the job's secret. Then the ranks *gather*: each gives some bytes, and gets
 //! those of all. A gathering of nothing is a barrier. A rank that ends its program tells so; it
 //! leaves when its end of the network is not needed any more. A connection that ends before its
-//! rank has left is the rank's death: the hub tells the others.
+//! rank has left is the rank's death: the hub tells the others. A host that is cut off has ended
+//! its connections after some 20 seconds, in which it has answered nothing.
 //!
 //! # Frames
 //! ```text

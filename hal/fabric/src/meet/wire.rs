@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt;
+
 /// Bytes before a frame's contents.
 const HEAD: usize = 5;
 
@@ -44,9 +46,19 @@ pub(super) struct Wire {
     to_go: Vec<u8>,
 }
 
+/// A host that is cut off says nothing: how long a connection is silent before the system asks
+/// whether the other side is there, how often it asks, and how many times.
+const SILENCE: Duration = Duration::from_secs(10);
+const QUESTIONS: Duration = Duration::from_secs(2);
+const UNANSWERED: u32 = 5;
+
 impl Wire {
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
+        sockopt::set_tcp_keepidle(&stream, SILENCE)?;
+        sockopt::set_tcp_keepintvl(&stream, QUESTIONS)?;
+        sockopt::set_tcp_keepcnt(&stream, UNANSWERED)?;
+        sockopt::set_socket_keepalive(&stream, true)?;
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
