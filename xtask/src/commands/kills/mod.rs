@@ -9,13 +9,13 @@
 //! * The job must end by itself, and show by its status and its output how.
 //!
 //! # Rules
-//! | rule | broken if |
-//! |---|---|
-//! | no hang | the job is there after 30 s and four times its length, or a rank after 10 s of grace |
-//! | nothing wrong is called right | a line is printed that an undisturbed job does not print, or not all of them where the status is 0; a rank panics |
-//! | a loss is told | the status is 0 although the rank died before its end |
-//! | a pause is no loss | a job with a rank that was only stopped does not end well |
-//! | nothing is left | a process of the job, or a file of its ranks in `/dev/shm` |
+//! * No hang. Broken if the job is there after 30 s and four times its length, or a rank after 10 s
+//!   of grace.
+//! * Nothing wrong is called right. Broken if a line is printed that an undisturbed job does not
+//!   print, if the status is 0 and a line is missing, or if a rank panics.
+//! * A loss is told. Broken if the status is 0 although the rank died before its end.
+//! * A pause is no loss. Broken if a job with a rank that was only stopped does not end well.
+//! * Nothing is left. Broken by a process of the job, or a file of its ranks in `/dev/shm`.
 //!
 //! A port that is listened on is a process's: no process, no port.
 
