@@ -3,8 +3,8 @@
 //! # Steps
 //! * A job of each kind runs undisturbed: how long it takes, and what it prints.
 //! * Each turn draws an example, a provider, a number of ranks, a rank and a moment, from the seed
-//!   and the number of the turn alone. The moment is a part of the length of the job: in one of four
-//!   turns while its ranks start, as long as the shortest example takes, else after that.
+//!   and the number of the turn alone. The moment is a part of the length of the job: in one of
+//!   four turns while its ranks start, as long as the shortest example takes, else after that.
 //! * The rank is killed; in one of four turns it is stopped, and goes on after a while.
 //! * The job must end by itself, and show by its status and its output how.
 //!
