@@ -25,8 +25,8 @@ const MEMORY: &str = "16M";
 
 /// The library over a real network, beside bare libfabric in the same run
 ///
-/// Each figure is measured in batches: one of the C program `bench/fabric/raw.c`, one of Flagpost,
-/// in turn, on the same two processors. Medians; the ratio is the median over pairs of batches. The
+/// Each figure is measured in short batches, most of which nothing interrupts: one of the C program
+/// `bench/fabric/raw.c`, one of Flagpost, in turn, on the same two processors. Medians; the ratio is the median over pairs of batches. The
 /// stencil is an example program: its variant with epochs stands in place of bare libfabric. Times
 /// (us, ms) have an upper limit of the ratio, all else a lower one. The exit status says whether
 /// limits were kept only with --check: hosts are noisy.
@@ -43,10 +43,10 @@ struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = "")]
     figure: String,
     /// Batches per figure
-    #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "101", value_parser = clap::value_parser!(u32).range(1..=1000))]
     batches: u32,
     /// How long a batch of bare libfabric takes, in microseconds
-    #[arg(long, value_name = "TIME", default_value = "4000", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "TIME", default_value = "300", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     batch: u64,
     /// An array of JSON objects: name, provider, bytes, unit, value, raw, ratio, limit
     #[arg(long)]
