@@ -26,8 +26,8 @@ const MEMORY: &str = "16M";
 /// The library over a real network, beside bare libfabric in the same run
 ///
 /// Each figure is measured in short batches, most of which nothing interrupts: one of the C program
-/// `bench/fabric/raw.c`, one of Flagpost, in turn, on the same two processors. Medians; the ratio is
-/// the median over pairs of batches. The stencil is an example program: its variant with epochs
+/// `bench/fabric/raw.c`, one of Flagpost, in turn, on the same two processors. Medians; the ratio
+/// is the median over pairs of batches. The stencil is an example program: its variant with epochs
 /// stands in place of bare libfabric. Times (us, ms) have an upper limit of the ratio, all else a
 /// lower one. The exit status says whether limits were kept only with --check: hosts are noisy.
 #[derive(Parser, Debug)]
