@@ -14,7 +14,7 @@
 //! | `Fabric` | libfabric |
 //! |---|---|
 //! | confirmed put | `fi_writemsg`, delivery-complete: done when the data are in place |
-//! | other put | `fi_inject_write`, done when libfabric has a copy; or `fi_writemsg` |
+//! | other put | `fi_inject_write`, or `fi_writemsg`; no event tells of it |
 //! | immediate | 8 bytes of remote completion data: immediate 4, its number 2, its sender 2 |
 //! | get | `fi_read`, into a buffer, whose bytes are then copied to own memory |
 //! | operation on a cell | `fi_fetch_atomic`, `fi_compare_atomic`, also on own cells |
@@ -35,7 +35,8 @@
 //!
 //! `ofi_rxm` grants this order only to endpoints without atomics. There, each rank has two
 //! endpoints: one for puts, immediates and gets; one for operations on cells. A target looks at the
-//! second one in one of 8 polls, unless it waits for an operation of its own there.
+//! second one in one of 64 polls, or one of 16 idle turns, unless it waits for an operation of its
+//! own there.
 //!
 //! # Progress (F8)
 //! Providers in software do a rank's part in what peers do to its memory only while the rank calls
