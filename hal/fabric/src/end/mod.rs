@@ -57,7 +57,7 @@ pub(crate) use operations::Put;
 const SLOTS: usize = 256;
 
 /// Of how many small puts to a rank one is not injected, so that it has a completion; and how many
-/// follow the last one whose completion was read before all have one.
+/// follow the last one whose completion was read, at most.
 const MARKED: u32 = 256;
 const INJECTS: u32 = 4 * MARKED - 1;
 

@@ -49,14 +49,32 @@ impl End {
         if data.len() <= self.inject && !injects.is_multiple_of(MARKED) {
             return self.inject(peer, at, data, told);
         }
-        self.put(Put {
+        let put = Put {
             id: 0,
             to,
             at,
             data,
             told,
             confirmed: false,
-        })
+        };
+        if data.len() <= self.inject {
+            return self.mark(peer, put);
+        }
+        self.put(put)
+    }
+
+    /// A small put that has a completion. Those of the marked puts before it are read: a stream of
+    /// puts goes on as long as they come.
+    #[cold]
+    fn mark(&self, peer: &Peer, put: Put<'_>) -> Result<(), SendQueueFull> {
+        self.pump();
+        let injects = peer.injects.get();
+        if injects == 0 && !peer.failed.get() {
+            return Err(SendQueueFull);
+        }
+        self.put(put)?;
+        peer.injects.set(peer.injects.get().saturating_sub(1));
+        Ok(())
     }
 
     /// Begins to store data, and to tell something after.
@@ -69,9 +87,6 @@ impl End {
                 self.fail(put.id);
             }
             return Ok(());
-        }
-        if !confirmed {
-            peer.injects.set(peer.injects.get().saturating_sub(1));
         }
         let number = self.slots.take()?;
         let staged = self.stage(number, put.data.len(), Some(put.data))?;
