@@ -340,6 +340,8 @@ impl<L: Link> World<'_, L> {
         let ended = match waiting {
             // Others have what is waited for, or pass it on.
             Waiting::StartUp | Waiting::Lock | Waiting::Unlock | Waiting::Queue => None,
+            // A network answers for the memory of a rank that has left.
+            Waiting::Answer if !L::DIRECT => None,
             // Any rank's would do.
             Waiting::Notification if missing.ranks().next().is_none() => {
                 others().next().filter(|_| waits && others().all(has_left))

@@ -115,9 +115,13 @@ fn leaver<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     }
     let left = Err(Error::PeerLeft(gone));
     assert_eq!(world.barrier(), left);
-    // What it has sent comes before.
+    // What it has sent comes before, and its memory is there.
     last.wait()?;
     assert_eq!(window.local().get(0)?, 7);
+    let lock = window.lock_shared(gone)?;
+    let mut found = [0; 2];
+    (0..100).try_for_each(|_| lock.get(gone, 0, &mut found))?;
+    lock.unlock()?;
     assert_eq!(request.wait().map(drop), left);
     assert_eq!(request.test().map(drop), left);
     let ranks = [gone];
