@@ -60,6 +60,7 @@
 //! | seven atomic operations on 8 bytes, that also answer in a probe | refused |
 //! | messages as large as memory | refused |
 //! | order of writes | each put is confirmed, for itself only |
+//! | keys of memory that the user chooses | the provider's: they may be easy to guess |
 //! | progress by itself | see above |
 //!
 //! # `unsafe`
@@ -79,6 +80,7 @@ mod library;
 mod meet;
 mod memory;
 mod network;
+mod random;
 mod sequence;
 
 pub use end::Abilities;

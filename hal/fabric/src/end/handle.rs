@@ -1,11 +1,13 @@
 //! Objects of libfabric's, and the calls that make them.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
 
 use crate::bindings::*;
 use crate::library::{Info, Library};
+use crate::random::random;
 
 /// An object of libfabric's, closed when this is dropped. Each begins with a `fid`.
 pub(super) struct Handle<T>(Option<NonNull<T>>);
@@ -71,11 +73,16 @@ pub(super) struct Domain {
     _fabric: Handle<fid_fabric>,
     /// What registrations are like: `FI_MR_…`.
     pub(super) mode: u32,
+    /// The key that the next registration asks for, where it may; and the bits that keys have.
+    next_key: Cell<u64>,
+    key_bits: u64,
     library: &'static Library,
 }
 
 impl Domain {
     pub(super) fn open(library: &'static Library, info: &Info) -> Result<Self, String> {
+        // A stranger that reaches an endpoint has to guess the key of the memory behind.
+        let random = random().map_err(|why| format!("no random numbers: {why}"))?;
         let mut fabric = null_mut();
         // SAFETY: the attributes are the library's own; it stores the object's address.
         let result =
@@ -91,6 +98,11 @@ impl Domain {
             domain: Handle::made(library, "fi_domain", result, domain)?,
             _fabric: fabric,
             mode: info.domain().mr_mode as u32,
+            next_key: Cell::new(u64::from_ne_bytes(random)),
+            key_bits: match info.domain().mr_key_size {
+                size @ 0..8 => (1 << (8 * size)) - 1,
+                _ => u64::MAX,
+            },
             library,
         })
     }
@@ -137,7 +149,8 @@ impl Domain {
         Ok(Port { endpoint, queue })
     }
 
-    /// Registers memory, for `endpoint` where registrations are bound to one.
+    /// Registers memory, for `endpoint` where registrations are bound to one. Its key is the
+    /// provider's choice, or else one that was not used before; that of the first one is random.
     ///
     /// # Safety
     /// The `len` bytes at `start` stay until the registration is closed. They bear changes at any
@@ -148,8 +161,9 @@ impl Domain {
         start: NonNull<u8>,
         len: usize,
         access: u64,
-        key: u64,
     ) -> Result<Handle<fid_mr>, String> {
+        let key = self.next_key.get() & self.key_bits;
+        self.next_key.set(key.wrapping_add(1));
         let (domain, mut region) = (self.domain.as_ptr(), null_mut());
         // SAFETY: the domain is open and its table has the function; it stores the object's
         // address. The memory is as the caller promises.

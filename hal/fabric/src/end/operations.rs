@@ -345,13 +345,12 @@ impl End {
             buffer.fill(data);
         }
         if self.slots_region.is_some() && buffer.region().is_none() {
-            let key = self.next_key.replace(self.next_key.get() + 1);
             let (endpoint, room) = (&self.first.endpoint, buffer.room());
             // SAFETY: the bytes stay until the buffer is dropped, which closes the registration
             // first. Only an operation that the buffer was taken for writes to them (E2).
             let region = unsafe {
                 self.domain
-                    .register(endpoint, buffer.start(), room, FI_READ | FI_WRITE, key)
+                    .register(endpoint, buffer.start(), room, FI_READ | FI_WRITE)
             };
             match region {
                 Ok(region) => buffer.set_region(region),

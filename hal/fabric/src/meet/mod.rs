@@ -29,7 +29,8 @@
 //! # What the secret is for
 //! Strangers that reach the hub's address cannot join a job, nor end it. The secret travels as it
 //! is: somebody who reads the network's traffic can read it, as they can read what ranks put. The
-//! network itself, which is opened after the meeting, does not ask for the secret.
+//! network itself, which is opened after the meeting, does not ask for the secret. The key of a
+//! rank's memory there is a random number, unless the provider chooses it. It travels as it is.
 //!
 //! # Bounds
 //! A rank gives at most 64 KiB. The hub hears 64 strangers at a time, for 10 seconds each, and
@@ -43,6 +44,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use wire::{Kind, Wire};
+
+use crate::random::random;
 
 pub use hub::{Hub, Presence};
 
@@ -69,11 +72,7 @@ impl Secret {
     /// # Errors
     /// The system's.
     pub fn new() -> io::Result<Self> {
-        use std::io::Read as _;
-
-        let mut bytes = [0; SECRET];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        Ok(Self(bytes))
+        random().map(Self)
     }
 
     /// The secret as text, for the environment of a rank.
