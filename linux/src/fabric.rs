@@ -15,9 +15,10 @@
 //! | `FLAGPOST_PROVIDER` | the network's kind: `tcp`, `shm`, or another name of libfabric's |
 //! | `FLAGPOST_HELPER` | microseconds between two looks of a helper thread; 0 for none |
 //!
-//! MPICH's `mpiexec` gives rank and ranks, and rank 0 makes the place where ranks meet: at
-//! `FLAGPOST_ADDRESS`, or 127.0.0.1 if all ranks are on one host. It tells the others by PMI-1, see
-//! the module `pmi`. Of the other variables only `FLAGPOST_LINK=fabric` is needed there.
+//! Launchers of others give rank and ranks, and rank 0 makes the place where ranks meet: at
+//! `FLAGPOST_ADDRESS`, or 127.0.0.1 if all ranks are on one host. It tells the other ranks by PMI-1
+//! or PMIx, see the modules `pmi` and `pmix`. Of the other variables only `FLAGPOST_LINK=fabric` is
+//! needed there.
 //!
 //! # What differs from shared memory
 //! * No process ends before all ranks have ended their program, or one is lost: until then, peers
@@ -33,6 +34,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, ExitCode};
 use std::str::FromStr;
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use flagpost::World;
@@ -45,8 +47,8 @@ use crate::bind::Bind;
 use crate::hosts::Hosts;
 use crate::job::{self, JoinError, Meets};
 use crate::launch::{self, Ended, Register, Starting};
-use crate::pmi;
 use crate::run::{Setup, say};
+use crate::{pmi, pmix};
 
 /// The name that stands where that of a mode does.
 pub const NAME: &str = "fabric";
@@ -220,7 +222,13 @@ pub fn join() -> Result<Joined, JoinError> {
     let (place, hub) = match meets {
         Meets::AtLauncher => ((word(HUB, None)?, word(SECRET, None)?), None),
         Meets::Alone => start_hub(Ipv4Addr::LOCALHOST.into(), ranks)?,
-        Meets::ByPmi { fd, one_host } => meet_by_pmi(rank, ranks, fd, one_host)?,
+        Meets::ByPmi { fd, one_host } => {
+            let launcher = pmi::connect(fd).map_err(JoinError)?;
+            meet_at_first(rank, ranks, one_host, |own| pmi::exchange(launcher, own))?
+        }
+        Meets::ByPmix { one_host } => {
+            meet_at_first(rank, ranks, one_host, |own| pmix::exchange(rank, own))?
+        }
     };
     let secret: String = place.1;
     let secret = Secret::from_text(&secret);
@@ -237,6 +245,12 @@ pub fn join() -> Result<Joined, JoinError> {
         memory: shape.memory(),
         helper: (helper > 0).then(|| Duration::from_micros(helper)),
     };
+    // A dead process with this one's number may have left its end, which `shm` would take for this
+    // one's. Only the first time: later there is an end of this process.
+    static FIRST: Once = Once::new();
+    if options.provider == SHM {
+        FIRST.call_once(|| sweep(std::process::id()));
+    }
     let network = Network::open(&part, &options).map_err(|why| JoinError(why.to_string()))?;
     Ok(Joined { network, hub })
 }
@@ -251,15 +265,14 @@ fn start_hub(address: IpAddr, ranks: u16) -> Result<(Place, Option<Hub>), JoinEr
     Ok(((hub.address(), secret.to_text()), Some(hub)))
 }
 
-/// Rank 0 makes a place to meet, and tells the others by their launcher's PMI-1.
-fn meet_by_pmi(
+/// Rank 0 makes a place to meet, and tells the others of it by `exchange`.
+fn meet_at_first(
     rank: u16,
     ranks: u16,
-    fd: i32,
     one_host: bool,
+    exchange: impl FnOnce(Option<&str>) -> Result<String, String>,
 ) -> Result<(Place, Option<Hub>), JoinError> {
-    let launcher = pmi::connect(fd).map_err(JoinError)?;
-    let exchange = |own: Option<&str>| pmi::exchange(launcher, own).map_err(JoinError);
+    let exchange = |own: Option<&str>| exchange(own).map_err(JoinError);
     if rank == 0 {
         if !one_host && std::env::var_os(ADDRESS).is_none() {
             return Err(JoinError(format!(

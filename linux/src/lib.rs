@@ -40,8 +40,8 @@
 //! [`SoftwareCoherent`] goes past the caches by cache instructions. It has no atomics, by type.
 //!
 //! # `unsafe`
-//! Stands in `launch`, for what happens between fork and exec, and in `pmi`, for a descriptor that
-//! was inherited. The machine below, in [`flagpost_hal_linux`], has more.
+//! Stands in `launch`, for what happens between fork and exec; in `pmi`, for a descriptor that was
+//! inherited; and in `pmix`, for a library. The machine below, in [`flagpost_hal_linux`], has more.
 //!
 //! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 
@@ -54,6 +54,7 @@ mod job;
 pub mod launch;
 mod named;
 mod pmi;
+mod pmix;
 mod run;
 
 pub use bind::Bind;

@@ -23,8 +23,17 @@ fn rank() {
     let Ok(part) = std::env::var(PART) else {
         return;
     };
+    if part == "left" {
+        // As a process with this number would have left it.
+        let name = format!(
+            "/dev/shm/{}:{}:0",
+            std::process::id(),
+            rustix::process::geteuid().as_raw()
+        );
+        std::fs::write(name, [0; 4096]).unwrap();
+    }
     let code = fabric::run(Setup::default(), |world| match &*part {
-        "ring" => ring(world),
+        "ring" | "left" => ring(world),
         "barrier" => survives(world, |_| world.barrier()),
         "get" => survives(world, |target| {
             let window = world.allocate::<u32>(1)?;
@@ -240,6 +249,15 @@ fn ranks_of_mpiexec_meet_by_pmi() {
     });
     let (address, secret) = word.get_mut().unwrap().split_once(',').unwrap();
     assert!(address.starts_with("127.0.0.1:") && secret.len() == 64);
+}
+
+/// The system gives numbers of processes out again.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn what_a_process_of_the_same_number_has_left_is_no_obstacle() {
+    let output = job("shm", "left");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(lines(&output, "is round"), 3);
 }
 
 /// A rank that dies ends the others' calls: those that wait for it, those that need its memory, and

@@ -12,7 +12,8 @@
 //! `mpiexec` has `srun` start one process per host, whose names its ranks inherit. A part of these
 //! names is refused, as what does not tell who the others are.
 //!
-//! Over a network, the ranks of MPICH's `mpiexec` meet by [`pmi`](crate::pmi). `FLAGPOST_LINK` says
+//! Over a network, the ranks of MPICH's `mpiexec` meet by [`pmi`](crate::pmi), those of Open MPI
+//! and Slurm by [`pmix`](crate::pmix). `FLAGPOST_LINK` says
 //! what connects ranks that `flagpost-run` has not started: see `Choice`.
 //!
 //! `FLAGPOST_MEMORY` is the memory per rank in bytes, `FLAGPOST_MODE` the mode, and
@@ -451,6 +452,15 @@ mod tests {
             (with(&[apart]), "1 ByPmi { fd: 7, one_host: false }"),
             (vec![fabric], "0 Alone"),
             (
+                vec![
+                    ("SLURM_PROCID", "1"),
+                    ("SLURM_STEP_NUM_TASKS", "2"),
+                    ("SLURM_STEP_NUM_NODES", "2"),
+                    ("PMIX_NAMESPACE", "job"),
+                ],
+                "1 ByPmix { one_host: false }",
+            ),
+            (
                 vec![(fabric::HUB, "x"), (RANK, "1"), (RANKS, "4")],
                 "1 AtLauncher",
             ),
@@ -461,7 +471,7 @@ mod tests {
             (pmi[..2].to_vec(), "PMI_FD is not set"),
             (
                 vec![("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")],
-                "PMIx is not known",
+                "speaks PMI-1 or PMIx",
             ),
             (
                 ours.to_vec(),

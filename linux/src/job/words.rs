@@ -35,6 +35,8 @@ pub(crate) enum Meets {
     AtLauncher,
     /// At rank 0's, of which they hear by PMI-1 on this descriptor.
     ByPmi { fd: i32, one_host: bool },
+    /// The same, by PMIx.
+    ByPmix { one_host: bool },
     /// There is one rank.
     Alone,
 }
@@ -204,10 +206,13 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
                 fd: i32::try_from(self.need(PMI_FD)?).unwrap_or(-1),
                 one_host: self.is_one_host(started_by, numbers.1)?,
             },
+            Starter::Open | Starter::Slurm if self.has("PMIX_NAMESPACE") => Meets::ByPmix {
+                one_host: self.is_one_host(started_by, numbers.1)?,
+            },
             Starter::Ours(_) | Starter::Open | Starter::Slurm => {
                 return Err(JoinError(
-                    "for a network, start the program with flagpost-run --link fabric, or with \
-                     MPICH's mpiexec, which speaks PMI-1: PMIx is not known"
+                    "for a network, start the program with flagpost-run --link fabric, or with a \
+                     launcher that speaks PMI-1 or PMIx (srun --mpi=pmix)"
                         .to_owned(),
                 ));
             }
