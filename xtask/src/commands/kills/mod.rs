@@ -298,8 +298,9 @@ impl Undisturbed {
         /// The longest takes a minute where ranks share processors.
         const LIMIT: Duration = Duration::from_secs(300);
         let ended = Job::start(command(programs, kind), "undisturbed")?.run(None, LIMIT)?;
-        if ended.code != Some(0) {
-            bail!("{kind:?} fails, undisturbed: {}", ended.err);
+        if ended.code != Some(0) || !ended.left.is_empty() {
+            let left = ended.left.join(", ");
+            bail!("{kind:?} fails, undisturbed: {} {left}", ended.err);
         }
         Ok(Self {
             length: ended.length,
