@@ -171,6 +171,17 @@ fn lines(output: &Output, what: &str) -> usize {
     text.lines().filter(|line| line.contains(what)).count()
 }
 
+/// What the process of rank 1, which has died, has left of libfabric's `shm`.
+fn left_in_shared_memory(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let (_, rest) = text.split_once("rank 1 (process ").expect(&text);
+    let (process, _) = rest.split_once(')').expect(rest);
+    let entries = std::fs::read_dir("/dev/shm").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let starts = format!("{process}:");
+    names.filter(|name| name.starts_with(&starts)).collect()
+}
+
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn ranks_exchange_data() {
@@ -279,6 +290,7 @@ fn a_rank_that_dies_ends_the_calls_of_the_others() {
                 2,
                 "{provider} {part} {output:?}"
             );
+            assert_eq!(left_in_shared_memory(&output), [""; 0]);
         }
     }
 }
