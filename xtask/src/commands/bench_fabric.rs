@@ -113,13 +113,10 @@ pub(super) fn smoke(console: &Console) -> Result<Count> {
         json: false,
         check: false,
     };
-    let mut count = Count::default();
-    for provider in PROVIDERS {
-        console.step(format!("bench fabric, {}", provider.0));
-        let rows = programs.measure(provider, &arguments)?;
-        count.add(Count::one(!rows.is_empty()));
-    }
-    Ok(count)
+    let provider = PROVIDERS[0];
+    console.step(format!("bench fabric, {}", provider.0));
+    let rows = programs.measure(provider, &arguments)?;
+    Ok(Count::one(!rows.is_empty()))
 }
 
 impl Programs {
