@@ -38,6 +38,11 @@
 //! second one in one of 64 polls, or one of 16 idle turns, unless it waits for an operation of its
 //! own there.
 //!
+//! A connection that is reset while both its ranks live breaks this: `ofi_rxm` connects anew, and
+//! does not say what it has lost. If libfabric tells of an error that belongs to no operation, all
+//! ranks with unconfirmed puts count as lost. If it tells nothing, a later confirmation is wrong. A
+//! network that resets connections is none for Flagpost.
+//!
 //! # Progress (F8)
 //! Providers in software do a rank's part in what peers do to its memory only while the rank calls
 //! libfabric. So the promise that the network works while the target computes is kept in one of two

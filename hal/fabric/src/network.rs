@@ -225,8 +225,9 @@ impl Network {
     /// Waits until all that this rank has begun is in place.
     fn settle(&self) {
         while let Some(to) = self.0.end.unconfirmed() {
-            // If there is no room, again.
+            // If there is no room, again; unless the rank is lost.
             let _ = self.put(0, to, 0, &[], None, true);
+            self.ask();
             self.forget();
         }
         while self.0.end.in_flight() > 0 {
@@ -579,7 +580,8 @@ impl Fabric for Network {
 
     fn lost(&self) -> Option<CoreId> {
         self.ask();
-        self.0.lost.borrow().first().copied().map(CoreId::new)
+        let lost = self.0.lost.borrow().first().copied();
+        lost.or(self.0.end.failed()).map(CoreId::new)
     }
 
     fn has_left(&self, core: Option<CoreId>) -> bool {

@@ -478,28 +478,32 @@ fn operations_to_a_rank_that_is_gone_fail() {
             let network = Network::open(&first, &options("tcp")).unwrap();
             let (gone, mut events) = (CoreId::new(1), Vec::new());
             let (at, data, immediate) = (0, &[1; 8], None);
-            let put = || Work::Put {
+            let put = |confirmed| Work::Put {
                 at,
                 data,
                 immediate,
-                confirmed: true,
+                confirmed,
             };
             // A connection is there from here on.
-            post(&network, 0, gone, put(), &mut events);
+            post(&network, 0, gone, put(true), &mut events);
             wait(&network, 1, &mut events);
             network.meet().unwrap();
             events.clear();
-            post(&network, 1, gone, put(), &mut events);
+            post(&network, 1, gone, put(true), &mut events);
+            post(&network, 1, gone, put(false), &mut events);
             hub.mark_lost(1);
             until(|| {
                 events.extend(network.poll());
                 network.lost().is_some() && !events.is_empty()
             });
             assert_eq!(network.lost(), Some(gone));
-            post(&network, 2, gone, put(), &mut events);
+            post(&network, 2, gone, put(false), &mut events);
+            post(&network, 2, gone, put(true), &mut events);
             wait(&network, 2, &mut events);
             assert_eq!(events, [1, 2].map(|id| Event::Failed { id }));
             assert_eq!(network.meet(), Err(Apart::Lost(1)));
+            // What was not confirmed keeps nobody.
+            assert_eq!(network.leave(), Err(Apart::Lost(1)));
         });
     });
 }

@@ -37,7 +37,12 @@ struct Begun {
     answer: Option<u64>,
     /// Of a piece, the next one of the same get; 0 if there is none.
     next: u32,
+    /// How often its place was wanted since it is done.
+    wanted: u32,
 }
+
+/// How often a place is wanted before it is taken from a piece that nobody asks for.
+const PATIENCE: u32 = 1 << 10;
 
 /// What came of an operation, as far as it is known.
 #[derive(Copy, Clone, Debug)]
@@ -94,6 +99,7 @@ impl Answers {
             purpose,
             answer: None,
             next: 0,
+            wanted: 0,
         };
         self.begun.borrow_mut().insert(id, begun);
     }
@@ -110,22 +116,37 @@ impl Answers {
         }
     }
 
-    /// A place for a piece: one that nobody has, else one whose answer nobody has asked for yet,
-    /// who will find it [`Gone`](Answer::Gone). The pieces behind it are gone with it. For a piece
-    /// that follows another of the same get (`follows`), only one that nobody has.
+    /// A place for a piece: one that nobody has; or, after [`PATIENCE`] times without, one whose
+    /// answer nobody has asked for meanwhile. Who asks later finds it [`Gone`](Answer::Gone), and
+    /// the pieces behind it, too. For a piece that follows another of the same get (`follows`),
+    /// only one that nobody has.
     pub(crate) fn place(&self, follows: bool) -> Option<usize> {
         let free = self.places.iter().position(|owner| owner.get() == 0);
         if free.is_some() || follows {
             return free;
         }
-        let place = {
-            let begun = self.begun.borrow();
-            let under_way = |id: u32| begun.get(&id).is_some_and(|begun| begun.answer.is_none());
-            let done = |owner: &Cell<u32>| !under_way(owner.get());
-            self.places.iter().position(done)?
-        };
-        self.abandon(self.places.get(place)?.take());
+        let place = self
+            .places
+            .iter()
+            .position(|owner| self.is_left(owner.get()))?;
+        let id = self.places.get(place)?.take();
+        for begun in self.begun.borrow_mut().values_mut() {
+            if begun.next == id {
+                begun.next = 0;
+            }
+        }
+        self.abandon(id);
         Some(place)
+    }
+
+    /// Whether the answer of piece `id` has come long ago. Its place is wanted once more.
+    fn is_left(&self, id: u32) -> bool {
+        let mut all = self.begun.borrow_mut();
+        let Some(begun) = all.get_mut(&id).filter(|begun| begun.answer.is_some()) else {
+            return false;
+        };
+        begun.wanted = begun.wanted.saturating_add(1);
+        begun.wanted >= PATIENCE
     }
 
     /// Operation `id` is done, with this answer; or it has failed, and the pieces behind it are of
@@ -263,6 +284,12 @@ mod tests {
         }
     }
 
+    /// The place that is taken from a piece that nobody asks for, and not before its time.
+    fn in_the_end(answers: &Answers) -> usize {
+        assert!((1..PATIENCE).all(|_| answers.place(false).is_none()));
+        answers.place(false).unwrap()
+    }
+
     #[test]
     fn places_are_taken_from_those_who_do_not_ask() {
         let answers = Answers::new();
@@ -276,7 +303,7 @@ mod tests {
         answers.end(all[2], Some(0));
         assert!(matches!(answers.of(all[2]), Answer::Piece(2)));
         assert_eq!(answers.place(true), None);
-        assert_eq!(answers.place(false), Some(2));
+        assert_eq!(in_the_end(&answers), 2);
         assert!(matches!(answers.of(all[2]), Answer::Gone));
         let id = begin(2);
         answers.end(id, None);
@@ -303,7 +330,7 @@ mod tests {
         // Another get takes the place that was left, and then those of the next piece.
         begin();
         assert_eq!(answers.place(true), None);
-        assert!(answers.place(false).is_some());
+        in_the_end(&answers);
         for id in &all[1..] {
             assert!(matches!(answers.of(*id), Answer::Gone));
         }

@@ -255,8 +255,9 @@ impl<F: Fabric> Networked<F> {
     ) -> Result<(), Refusal> {
         let first = op.begun.get();
         let Some(place) = self.answers.place(first != 0) else {
-            // As in `begin`.
+            // As in `full`; and no event tells that a get has taken its answer.
             self.look();
+            self.looks.unwatched();
             return Err(Refusal::Busy(from));
         };
         let into = self.piece_at(place);

@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::handle::Handle;
 use super::slots::{Flight, Kind};
-use super::{End, INJECTS};
+use super::{End, INJECTS, Peer};
 use crate::bindings::*;
 
 /// Completions that are read in one call.
@@ -57,8 +57,13 @@ impl End {
 
     /// A rank that was put to after what is confirmed.
     pub(crate) fn unconfirmed(&self) -> Option<usize> {
-        let open = |peer: &super::Peer| peer.unconfirmed.get() && !peer.lost.get();
+        let open = |peer: &Peer| peer.unconfirmed.get() && !peer.failed.get();
         self.known().iter().position(open)
+    }
+
+    /// A rank to which something has failed of which no completion tells.
+    pub(crate) fn failed(&self) -> Option<u16> {
+        self.failed.get()
     }
 
     /// `to` is gone: what is in flight to it fails, and what is posted to it. Providers would try
@@ -66,8 +71,15 @@ impl End {
     pub(crate) fn lose(&self, to: usize) {
         let peer = self.peer(to);
         peer.lost.set(true);
-        peer.fail();
+        self.fails(peer);
         self.fail_all(|flight| flight.to == to);
+    }
+
+    /// From now on all puts to `peer` fail, and none is injected.
+    pub(super) fn fails(&self, peer: &Peer) {
+        peer.failed.set(true);
+        peer.injects.set(0);
+        self.failed.set(Some(peer.rank));
     }
 
     /// The operations that `which` picks have failed. Their slots stay in use: libfabric may still
@@ -129,7 +141,7 @@ impl End {
             Err(_) => {
                 self.note(format!("fi_cq_read: {}", self.library.error(read as i64)));
                 self.broken.set(true);
-                self.fail_all(|_| true);
+                (0..self.known().len()).for_each(|to| self.lose(to));
             }
         }
     }
@@ -148,18 +160,24 @@ impl End {
             "an operation has failed: {what} ({})",
             entry.prov_errno
         ));
-        self.ended(entry.op_context, false);
+        if !self.ended(entry.op_context, false) {
+            // It may be a put without a completion: of which rank, nothing tells.
+            let open = |peer: &&Peer| peer.unconfirmed.get();
+            self.known()
+                .iter()
+                .filter(open)
+                .for_each(|peer| self.fails(peer));
+        }
     }
 
     pub(super) fn tell(&self, completion: Completion) {
         self.completions.borrow_mut().push_back(completion);
     }
 
-    /// libfabric is done with the operation of this context.
-    fn ended(&self, context: *mut c_void, well: bool) {
-        // None of ours: a peer's operation that has failed here.
+    /// libfabric is done with the operation of this context. False if it is none of ours.
+    fn ended(&self, context: *mut c_void, well: bool) -> bool {
         let Some((number, mut flight)) = self.slots.ended(context) else {
-            return;
+            return false;
         };
         if flight.kind == Kind::Change {
             self.changing.set(self.changing.get() - 1);
@@ -171,7 +189,7 @@ impl End {
         }
         match (well, flight.silent) {
             (true, true) => (),
-            (false, true) => peer.fail(),
+            (false, true) => self.fails(peer),
             (true, false) => {
                 let value = self.landed(number, &mut flight);
                 self.tell(Completion::Done { id, value });
@@ -182,5 +200,6 @@ impl End {
         if let Some(buffer) = flight.buffer {
             self.pool.give_back(buffer);
         }
+        true
     }
 }

@@ -110,6 +110,7 @@ impl std::fmt::Display for Abilities {
 /// A rank that this end knows.
 #[derive(Debug)]
 struct Peer {
+    rank: u16,
     /// Of its first endpoint, and of the one that does atomics.
     address: u64,
     changes: u64,
@@ -123,15 +124,6 @@ struct Peer {
     injects: Cell<u32>,
     /// There were puts after the last confirmed one.
     unconfirmed: Cell<bool>,
-}
-
-impl Peer {
-    /// From now on all puts fail.
-    fn fail(&self) {
-        self.failed.set(true);
-        // None is injected.
-        self.injects.set(0);
-    }
 }
 
 /// How an end is opened.
@@ -170,6 +162,8 @@ pub(crate) struct End {
     changing: Cell<u32>,
     /// Looks at the first queue.
     looks: Cell<u32>,
+    /// A rank to which something has failed of which no completion tells.
+    failed: Cell<Option<u16>>,
     /// All that the last look has brought was taken.
     drained: Cell<bool>,
     /// The last failure, for people.
@@ -248,6 +242,7 @@ impl End {
             ordered: Cell::new(false),
             changing: Cell::new(0),
             looks: Cell::new(0),
+            failed: Cell::new(None),
             drained: Cell::new(false),
             failure: RefCell::new(None),
             broken: Cell::new(false),
@@ -317,7 +312,7 @@ impl End {
     /// # Errors
     /// One line.
     pub(crate) fn know(&self, cards: &[Card]) -> Result<(), String> {
-        let know = |card: &Card| {
+        let know = |(card, rank): (&Card, u16)| {
             let first = card.names.first().ok_or("a rank without a name")?;
             let second = card.names.get(1);
             if second.is_some() != self.second.is_some() {
@@ -325,6 +320,7 @@ impl End {
             }
             let address = self.insert(first)?;
             Ok(Peer {
+                rank,
                 address,
                 changes: second.map_or(Ok(address), |name| self.insert(name))?,
                 key: card.key,
@@ -335,7 +331,7 @@ impl End {
                 unconfirmed: Cell::new(false),
             })
         };
-        let peers: Result<Vec<Peer>, String> = cards.iter().map(know).collect();
+        let peers: Result<Vec<Peer>, String> = cards.iter().zip(0..).map(know).collect();
         self.ordered.set(cards.iter().all(|card| card.ordered));
         self.peers
             .set(peers?)

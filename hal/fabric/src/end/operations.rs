@@ -285,11 +285,7 @@ impl End {
             buffer: None,
             silent: false,
         };
-        let begun = self.begun(number, result, flight);
-        if begun.is_ok() {
-            self.changing.set(self.changing.get() + 1);
-        }
-        begun
+        self.begun(number, result, flight)
     }
 
     /// Whether the provider says that it does `amo`.
@@ -372,6 +368,9 @@ impl End {
     /// The operation in slot `number` was begun, with this result.
     fn begun(&self, number: usize, result: isize, flight: Flight) -> Result<(), SendQueueFull> {
         if result == 0 {
+            if flight.kind == Kind::Change {
+                self.changing.set(self.changing.get() + 1);
+            }
             self.slots.begun(number, flight);
             return Ok(());
         }
@@ -392,7 +391,7 @@ impl End {
         self.note(self.library.error(result as i64));
         match id {
             Some(id) => self.fail(id),
-            None => peer.fail(),
+            None => self.fails(peer),
         }
         Ok(())
     }
