@@ -83,8 +83,9 @@
 //! # Lost peers
 //! When the fabric says that an operation has failed, its target is lost: each call that begins
 //! something there from then on is refused with [`PeerLost`](flagpost_link::Refusal::PeerLost), and
-//! so is, once, the next fence or flush, for what was to be ordered may not be there. The link goes
-//! on with all other ranks; the kernel ends each wait of any rank once the fabric names a lost one.
+//! so is, once, the next fence or flush, for what was to be ordered may not be there. The link
+//! continues with all other ranks; the kernel ends each wait of any rank once the fabric names a
+//! lost one.
 //!
 //! # Source
 //! The division into puts with immediates and counted signals is that of [NA] and of [foMPI] 2.3 on
