@@ -218,8 +218,6 @@ impl<F: Fabric> Link for Networked<F> {
     const LINE: u32 = CELL;
     const UPDATE: u32 = CELL;
     const DIRECT: bool = false;
-    /// What is posted is refused seldom.
-    const LOOKS: u32 = 1;
     const LISTENS: bool = F::LISTENS;
 
     fn rank(&self) -> Rank {
