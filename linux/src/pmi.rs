@@ -97,9 +97,9 @@ impl<S: Read + Write> Client<S> {
         if is_good {
             return Ok(line);
         }
-        Err(format!(
-            "the launcher's PMI answers {line:?} to {command:?}"
-        ))
+        let command = command.split(' ').next().unwrap_or_default();
+        let line = told(&line);
+        Err(format!("the launcher's PMI answers {line:?} to {command}"))
     }
 
     fn line(&mut self) -> Result<String, String> {
@@ -130,7 +130,14 @@ impl<S: Read + Write> Client<S> {
 fn value_of(line: &str, key: &str) -> Result<String, String> {
     let value = |word: &str| Some(word.strip_prefix(key)?.strip_prefix('=')?.to_owned());
     let found = line.split(' ').find_map(value);
-    found.ok_or_else(|| format!("the launcher's PMI has no {key} in {line:?}"))
+    found.ok_or_else(|| format!("the launcher's PMI has no {key} in {:?}", told(line)))
+}
+
+/// What an error may show of an answer: its kind and its code. A value may hold the job's secret.
+fn told(line: &str) -> String {
+    let is_plain = |word: &&str| word.starts_with("cmd=") || word.starts_with("rc=");
+    let words: Vec<&str> = line.split(' ').filter(is_plain).collect();
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -247,9 +254,10 @@ mod tests {
             ("cmd=init", "cmd=response_to_init rc=\n", "rc=\""),
             ("cmd=init", &long, "a line without end"),
             ("cmd=get_my_kvsname", "cmd=my_kvsname\n", "no kvsname in"),
-            ("cmd=put", "cmd=put_result rc=-1 msg=full\n", "msg=full"),
+            ("cmd=put", "cmd=put_result rc=-1 value=SECRET\n", "rc=-1"),
             ("cmd=barrier_in", "cmd=barrier_out rc=1\n", "rc=1"),
-            ("cmd=get", "cmd=get_result rc=0 values=1\n", "no value in"),
+            ("cmd=get", "cmd=get_result rc=0 values=SECRET\n", "no value in"),
+            ("cmd=get", "cmd=get_result rc=1 value=SECRET\n", "rc=1"),
             ("cmd=get", &endless, "a line without end"),
             ("cmd=finalize", "", "closed"),
         ] {
@@ -257,8 +265,9 @@ mod tests {
                 true => answer.to_owned(),
                 false => whole,
             };
-            let line = alone(Some("x"), broken).expect_err(at);
+            let line = alone(Some("SECRET"), broken).expect_err(at);
             assert!(line.contains(expected), "{at} {answer:?}: {line}");
+            assert!(!line.contains("SECRET"), "{line}");
             assert_eq!(line.lines().count(), 1, "{line}");
         }
         let (rank, launcher) = UnixStream::pair().expect("sockets");
@@ -266,7 +275,7 @@ mod tests {
         assert_eq!(exchange(rank, None), Err(CLOSED.to_owned()));
         // Nobody has put it.
         let line = alone(None, |_, answer| answer).expect_err("not there");
-        assert!(line.contains("key_not_found"), "{line}");
+        assert!(line.contains("get_result rc=-1"), "{line}");
         let (rank, mut launcher) = UnixStream::pair().expect("sockets");
         launcher.write_all(b"cmd=\xff\n").expect("room");
         let line = exchange(rank, None).expect_err("no text");

@@ -52,6 +52,9 @@ const SILENCE: Duration = Duration::from_secs(10);
 const QUESTIONS: Duration = Duration::from_secs(2);
 const UNANSWERED: u32 = 5;
 
+/// While sent bytes are not acknowledged, the system does not ask: for how many milliseconds.
+const UNACKNOWLEDGED: u32 = 20_000;
+
 impl Wire {
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
@@ -59,6 +62,7 @@ impl Wire {
         sockopt::set_tcp_keepintvl(&stream, QUESTIONS)?;
         sockopt::set_tcp_keepcnt(&stream, UNANSWERED)?;
         sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED)?;
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
