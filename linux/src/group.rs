@@ -8,7 +8,8 @@
 //! * A rank is lost, or the time of the others is up: the launcher kills their groups, and what
 //!   else is in their sessions.
 //! * The launcher has ended, in whatever way: the kernel kills the processes that the launcher has
-//!   started, and the [`Keeper`] kills the groups and the sessions.
+//!   started, and the [`Keeper`] kills the groups and the sessions. It removes what libfabric's
+//!   `shm` has left of the ranks in `/dev/shm`.
 //!
 //! A session has no terminal: what is typed there as a signal comes to the launcher, which passes
 //! it on, and rank 0 can read what is typed although it is not in the terminal's own group. What
@@ -134,6 +135,11 @@ impl Keeper {
             case $groups in
                 *" $4 "*) process=${stat#/proc/}; kill -KILL "${process%/stat}" ;;
             esac
+        done
+        for group in $groups; do
+            for file in "/dev/shm/$group:"*; do
+                if [ -O "$file" ]; then rm -f "$file"; fi
+            done
         done
     "#;
 

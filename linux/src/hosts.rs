@@ -3,7 +3,8 @@
 //! The launcher runs `COMMAND HOST /bin/sh`, where COMMAND is `ssh` or the user's own. All else
 //! goes to the standard input of that shell: the environment with the job's secret, the working
 //! directory, the program and its arguments. So nothing of it stands in a command line, where `ps`
-//! shows it, and nothing is taken apart by a shell on the way.
+//! shows it, and nothing is taken apart by a shell on the way. It is at most what a pipe takes of a
+//! writer that does not wait: 64 KiB.
 //!
 //! The shell's input stays open as long as the launcher lives. When it ends, for the launcher has
 //! ended or COMMAND has been killed, the shell kills the rank and its group. The rank itself reads

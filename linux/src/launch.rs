@@ -263,6 +263,8 @@ impl Starting {
         seen: &mut dyn FnMut(&Ended),
         signals: Option<BorrowedFd<'_>>,
     ) -> io::Result<Vec<Ended>> {
+        /// Bytes that a pipe takes of a writer without a reader, which may never come.
+        const PIPE: usize = 64 << 10;
         let Self {
             places,
             grace,
@@ -281,6 +283,16 @@ impl Starting {
             processors.dedup();
             command.env(job::PROCESSORS, processors.len().to_string());
             let input = hosts.and_then(|hosts| hosts.send(&mut command, rank));
+            if let Some(input) = input.as_ref().filter(|input| input.len() > PIPE) {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!(
+                        "rank {rank} has {} bytes of environment and arguments for its host: {PIPE} \
+                         are possible",
+                        input.len()
+                    ),
+                ));
+            }
             to_be_led(&mut command, limit);
             let mut child = bind::on(cpu, || command.spawn())?;
             if let (Some(input), Some(pipe)) = (input, child.stdin.as_mut()) {

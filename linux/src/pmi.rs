@@ -256,7 +256,11 @@ mod tests {
             ("cmd=get_my_kvsname", "cmd=my_kvsname\n", "no kvsname in"),
             ("cmd=put", "cmd=put_result rc=-1 value=SECRET\n", "rc=-1"),
             ("cmd=barrier_in", "cmd=barrier_out rc=1\n", "rc=1"),
-            ("cmd=get", "cmd=get_result rc=0 values=SECRET\n", "no value in"),
+            (
+                "cmd=get",
+                "cmd=get_result rc=0 values=SECRET\n",
+                "no value in",
+            ),
             ("cmd=get", "cmd=get_result rc=1 value=SECRET\n", "rc=1"),
             ("cmd=get", &endless, "a line without end"),
             ("cmd=finalize", "", "closed"),

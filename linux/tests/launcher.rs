@@ -401,6 +401,19 @@ fn the_end_of_a_rank_on_another_host_is_told() {
     }
 }
 
+/// The command that starts the rank reads nothing: the launcher does not wait for it.
+#[test]
+fn what_a_pipe_does_not_take_is_not_sent_to_other_hosts() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--rsh", "sleep 600", "--hosts", "a", "-n", "1"]);
+    command.args(["--address", "127.0.0.1", "true", &"x".repeat(65_536)]);
+    let output = command.output().expect("it runs");
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(2), "{out}{err}");
+    assert!(err.contains("65536 are possible"), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
 #[test]
 fn ranks_on_other_hosts_end_with_their_launcher() {
     let mut launcher = job_elsewhere("echo process $$; sleep 600 & wait")

@@ -146,6 +146,25 @@ fn what_ranks_have_started_ends_with_the_launcher() {
     }
 }
 
+/// Files that are named as libfabric's `shm` names its own.
+#[test]
+fn files_of_ranks_in_shared_memory_end_with_the_launcher() {
+    let script = "touch /dev/shm/$$:0:x; echo process $$; sleep 600";
+    let (mut launcher, processes) = start(run(2, script), 2);
+    let path = |process: &String| PathBuf::from(format!("/dev/shm/{process}:0:x"));
+    let files: Vec<PathBuf> = processes.iter().map(path).collect();
+    assert!(files.iter().all(|file| file.exists()), "{files:?}");
+    send(&launcher, Signal::KILL);
+    status_of(&mut launcher);
+    for file in files {
+        assert!(
+            comes(|| !file.exists()),
+            "{} is still there",
+            file.display()
+        );
+    }
+}
+
 #[test]
 fn what_ranks_have_started_ends_with_another_rank() {
     let go = Go::new("another");
