@@ -1,8 +1,10 @@
 //! A job of `flagpost-run`, one rank of which is killed or stopped; and what it leaves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::DirEntry;
 use std::io::{self, Read};
-use std::path::Path;
+use std::os::unix::fs::DirEntryExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::thread::{self, JoinHandle};
@@ -13,9 +15,13 @@ use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::children::Running;
+use crate::paths;
 
 /// What the environment of all processes of a job has, and of no others.
 const MARK: &str = "FLAGPOST_KILLS";
+
+/// Where libfabric's `shm` has its files.
+const SHARED: &str = "/dev/shm";
 
 /// How soon the next look is.
 const LOOK: Duration = Duration::from_millis(1);
@@ -37,10 +43,14 @@ pub(super) struct Job {
     running: Running,
     start: Instant,
     mark: String,
+    /// In which it runs; of this job alone.
+    directory: PathBuf,
     out: JoinHandle<String>,
     err: JoinHandle<String>,
     /// The processes of its ranks, of which some may have ended.
     ranks: BTreeMap<u16, i32>,
+    /// The inodes in shared memory before it: files of processes that had the numbers of its ranks.
+    before: BTreeSet<u64>,
 }
 
 /// How it ended.
@@ -79,8 +89,14 @@ impl Job {
     pub(super) fn start(mut command: Command, name: &str) -> Result<Self> {
         let mark = format!("{MARK}={}-{name}", std::process::id());
         let (variable, value) = mark.split_once('=').unwrap_or_default();
+        let directory = paths::target().join("kills").join(value);
+        std::fs::create_dir_all(&directory).context("no directory for a job")?;
         command.env(variable, value).stdin(Stdio::null());
+        command.current_dir(&directory);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let before = entries(Path::new(SHARED))
+            .map(|entry| entry.ino())
+            .collect();
         let start = Instant::now();
         let mut running = Running::start(&mut command).context("cannot start flagpost-run")?;
         let (out, err) = (running.child.stdout.take(), running.child.stderr.take());
@@ -88,9 +104,11 @@ impl Job {
             running,
             start,
             mark,
+            directory,
             out: thread::spawn(move || all(out)),
             err: thread::spawn(move || all(err)),
             ranks: BTreeMap::new(),
+            before,
         })
     }
 
@@ -136,10 +154,14 @@ impl Job {
         let left = if hung {
             Vec::new()
         } else {
-            left_of(&self.mark, &self.ranks)
+            let mut left = processes_of(&self.mark);
+            left.extend(files_of(Path::new(SHARED), &self.ranks, &self.before));
+            left.extend(files_in(&self.directory));
+            left
         };
         // Else who is left would keep the pipes open.
         end_all(&self.mark);
+        std::fs::remove_dir_all(&self.directory).context("a job's directory stays")?;
         let text = |reader: JoinHandle<String>| reader.join().unwrap_or_default();
         Ok(Ended {
             code: status.and_then(|status| status.code()),
@@ -212,31 +234,43 @@ fn processes(mark: &str) -> Vec<i32> {
     pids.filter(|pid| is_of(mark, *pid)).collect()
 }
 
-/// What is there of a job that has ended.
-fn left_of(mark: &str, ranks: &BTreeMap<u16, i32>) -> Vec<String> {
+/// The processes of a job that has ended.
+fn processes_of(mark: &str) -> Vec<String> {
     let end = Instant::now() + PATIENCE;
     let mut left = processes(mark);
     while !left.is_empty() && Instant::now() < end {
         thread::sleep(LOOK);
         left = processes(mark);
     }
-    let processes = left.iter().map(|pid| format!("process {pid}"));
-    processes
-        .chain(files_of(Path::new("/dev/shm"), ranks))
-        .collect()
+    left.iter().map(|pid| format!("process {pid}")).collect()
 }
 
-/// The files whose names begin with the number of a rank's process, as libfabric's do.
-fn files_of(directory: &Path, ranks: &BTreeMap<u16, i32>) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+fn entries(directory: &Path) -> impl Iterator<Item = DirEntry> {
+    let entries = std::fs::read_dir(directory);
+    entries.into_iter().flatten().flatten()
+}
+
+fn name(entry: &DirEntry) -> String {
+    entry.file_name().to_string_lossy().into_owned()
+}
+
+/// The files in a job's directory, without the backtraces of libraries for network cards.
+fn files_in(directory: &Path) -> impl Iterator<Item = String> {
+    let names = entries(directory).map(|entry| name(&entry));
+    names.filter(|name| !name.ends_with(".btr"))
+}
+
+/// The files whose names begin with the number of a rank's process, as libfabric's do, but those
+/// that were there before the job.
+fn files_of(directory: &Path, ranks: &BTreeMap<u16, i32>, before: &BTreeSet<u64>) -> Vec<String> {
     let is_ours = |name: &String| {
         let number = name
             .split_once(':')
             .and_then(|(number, _)| number.parse().ok());
         number.is_some_and(|number: i32| ranks.values().any(|pid| *pid == number))
     };
-    names.filter(is_ours).collect()
+    let new = entries(directory).filter(|entry| !before.contains(&entry.ino()));
+    new.map(|entry| name(&entry)).filter(is_ours).collect()
 }
 
 /// Kills what is left of a job.
@@ -303,6 +337,14 @@ mod tests {
     }
 
     #[test]
+    fn files_in_the_directory_are_found_but_for_backtraces() {
+        let job = Job::start(shell("touch a b.btr; pwd"), "files").unwrap();
+        let ended = job.run(None, LIMIT).unwrap();
+        assert_eq!(ended.left, ["a"]);
+        assert!(!Path::new(ended.out.trim()).exists(), "{ended:?}");
+    }
+
+    #[test]
     fn files_of_ranks_are_found() {
         let own = i32::try_from(std::process::id()).unwrap();
         let directory = std::env::temp_dir().join(format!("flagpost-kills-{own}"));
@@ -310,9 +352,13 @@ mod tests {
         for name in [format!("{own}:0:0"), format!("{own}"), "x:1".to_owned()] {
             std::fs::write(directory.join(name), []).unwrap();
         }
-        let found = files_of(&directory, &BTreeMap::from([(0, own)]));
+        let ranks = BTreeMap::from([(0, own)]);
+        let found = files_of(&directory, &ranks, &BTreeSet::new());
+        let all = entries(&directory).map(|entry| entry.ino()).collect();
+        let later = files_of(&directory, &ranks, &all);
         std::fs::remove_dir_all(&directory).unwrap();
         assert_eq!(found, [format!("{own}:0:0")]);
+        assert!(later.is_empty(), "{later:?}");
     }
 
     #[test]

@@ -15,7 +15,12 @@
 //!   print, if the status is 0 and a line is missing, or if a rank panics.
 //! * A loss is told. Broken if the status is 0 although the rank died before its end.
 //! * A pause is no loss. Broken if a job with a rank that was only stopped does not end well.
-//! * Nothing is left. Broken by a process of the job, or a file of its ranks in `/dev/shm`.
+//! * The others end well, or with an error that tells the loss. Another error counts as failed.
+//!   Broken if one of them crashes, unless the provider is `tcp` and the crash is inside libfabric,
+//!   as the backtrace shows that libraries for some network cards print: libfabric 1.17 is known
+//!   for that.
+//! * Nothing is left. Broken by a process of the job, a file of its ranks in `/dev/shm`, or a file
+//!   in the directory in which it runs; the backtraces of those libraries, `*.btr`, are none.
 //!
 //! A port that is listened on is a process's: no process, no port.
 
@@ -139,10 +144,17 @@ enum End {
     OthersWell,
     /// With another error.
     Error,
-    /// One of them has crashed: by a signal that nobody has sent.
+    /// One of them has crashed inside libfabric: by a signal that nobody has sent.
     Crash,
     /// A rule is broken.
     Broken,
+}
+
+impl End {
+    /// Whether the turn counts as failed.
+    fn is_failure(self) -> bool {
+        matches!(self, Self::Error | Self::Broken)
+    }
 }
 
 const ENDS: [(End, &str); 8] = [
@@ -193,12 +205,13 @@ impl Plan {
                     turn.moment,
                     if turn.early { "the start" } else { "its work" },
                 );
-                match end {
-                    End::Broken => console.error(&told),
-                    _ => console.say(&told),
+                if end.is_failure() {
+                    console.error(&told);
+                } else {
+                    console.say(&told);
                 }
             }
-            count.add(Count::one(end != End::Broken));
+            count.add(Count::one(!end.is_failure()));
             let row = (turn.kind.example, turn.kind.provider);
             ends.entry(row).or_default().push(end);
         }
@@ -390,7 +403,20 @@ impl Undisturbed {
         // Of the system, or of a library for network cards, which ends the process itself.
         let crashes = ["was ended by signal", "terminated with signal"];
         let crashed = |line: &str| crashes.iter().any(|words| line.contains(words));
-        if { ended.err.lines() }.any(|line| !is_victim(&line) && crashed(line)) {
+        let lines: Vec<&str> = { ended.err.lines() }
+            .filter(|line| !is_victim(line))
+            .collect();
+        // The first frame of a backtrace follows its head.
+        let mut frames = { lines.iter().enumerate() }
+            .filter(|(_, line)| crashed(line))
+            .map(|(at, _)| lines.get(at + 1).copied().unwrap_or_default())
+            .peekable();
+        if frames.peek().is_some() {
+            let is_known =
+                turn.kind.provider == "tcp" && frames.all(|frame| frame.contains("/libfabric.so"));
+            if !is_known {
+                return broken(format!("a rank has crashed: {}", told()));
+            }
             (End::Crash, Some(told()))
         } else if others.is_empty() {
             (End::OthersWell, None)
@@ -494,6 +520,9 @@ mod tests {
         let by_us =
             "flagpost-run: rank 0 (process 6) was ended by signal 9 (SIGKILL), by flagpost-run\n";
         let crash = "flagpost-run: rank 0 (process 6) was ended by signal 11 (SIGSEGV)\n";
+        let inside = "\nhalo:6 terminated with signal 11 at PC=1 SP=2.  Backtrace:\n\
+                      /lib/libfabric.so.1(+0xb83f9)[0x1]\n/bin/halo(+0x2)[0x3]\n";
+        let outside = inside.replace("libfabric.so.1", "libc.so.6");
         let well = |struck| (Some(0), "b\na\n", String::new(), struck);
         let ends = |err: &str| (Some(137), "b\n", format!("{killed}{err}"), true);
         let kill = None;
@@ -507,7 +536,10 @@ mod tests {
             (ends(meeting), kill, End::WhileMeeting),
             (ends(""), kill, End::OthersWell),
             (ends("core 0: timed out\n"), kill, End::Error),
-            (ends(crash), kill, End::Crash),
+            (ends(crash), kill, End::Broken),
+            (ends(inside), kill, End::Crash),
+            (ends(&outside), kill, End::Broken),
+            (ends(&format!("{inside}{crash}")), kill, End::Broken),
             (ends(by_us), kill, End::Broken),
             (ends("thread 'main' panicked\n"), kill, End::Broken),
             (ends(lost), stop, End::Broken),
@@ -527,6 +559,7 @@ mod tests {
         ] {
             let mut turn = plan(1).turn(0);
             (turn.rank, turn.pause) = (1, pause);
+            turn.kind.provider = "tcp".to_owned();
             let mut ended = job::Ended {
                 code,
                 out: printed.to_owned(),
@@ -538,6 +571,10 @@ mod tests {
             };
             let end = undisturbed.judge(&turn, &ended);
             assert_eq!(end.0, expected, "{ended:?}: {end:?}");
+            if expected == End::Crash {
+                turn.kind.provider = "shm".to_owned();
+                assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
+            }
             ended.left.push("a process".to_owned());
             assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
             ended.left.clear();
