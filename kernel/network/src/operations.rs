@@ -42,6 +42,7 @@ impl<F: Fabric> Networked<F> {
     fn full(&self, to: Rank) -> Refusal {
         // ROOM: what is done takes it until its event is taken; who only begins again would wait
         // for ever.
+        self.looks.mark();
         self.poll();
         Refusal::Busy(to)
     }
