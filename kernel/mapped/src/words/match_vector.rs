@@ -113,12 +113,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> VectorL
             site!("mapped.match_vector.post.lock"),
             site!("mapped.match_vector.post.drain"),
         ];
-        let post = || self.write_bit(sync, origin, self.rank(), true, sites);
-        // Another target has the lock for four accesses: that is shorter than a turn of waiting.
-        post().or_else(|refusal| match refusal {
-            Refusal::Locked(_) => post(),
-            other => Err(other),
-        })
+        self.write_bit(sync, origin, self.rank(), true, sites)
     }
 
     fn posted(&self, sync: Key, word: u16) -> u32 {
