@@ -54,7 +54,7 @@ static unsigned char *memory, *source;
 static struct card peer;
 static fi_addr_t address;
 
-/* Completions of own operations, and immediates of the peer: all that came, and those waited for. */
+/* Completions of own operations, and immediates of the peer: all that came, and those awaited. */
 static uint64_t done, told, heard;
 static unsigned idle;
 

@@ -50,8 +50,8 @@ _flagpost_trap:
     csrw    mtvec, t0
     call    _flagpost_report_trap   # does not return
 
-# A trap while a trap is reported: there may be no stack. Write (1 << 16) | 0x3333 to the finisher, so
-# that the machine ends with status 1 rather than repeat itself for ever.
+# A trap while a trap is reported: there may be no stack. Write (1 << 16) | 0x3333 to the finisher,
+# so that the machine ends with status 1 rather than repeat itself for ever.
     .balign 4
 _flagpost_trap_in_trap:
     li      t0, 0x100000
