@@ -154,16 +154,22 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         self,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        // As a rule there is nothing to wait for; and where a look costs next to nothing, what is
-        // refused is asked for again.
+        // As a rule there is nothing to wait for.
+        let (world, full) = (self.world, self.full);
         if L::LOOKS > 0 {
-            match operation() {
-                Ok(done) => return Ok(done),
-                Err(refusal) if refusal.is_transient() => {}
-                Err(refusal) => return Err(refusal.into()),
-            }
+            // Where a look costs next to nothing, what is refused is asked for again.
+            return match operation() {
+                Err(refusal) if refusal.is_transient() => world.repeat(full, None, operation),
+                result => result.map_err(Error::from),
+            };
         }
-        self.world.repeat(self.full, operation)
+        let inside = world.begin_wait();
+        let result = match operation() {
+            Err(refusal) if refusal.is_transient() => world.repeat(full, Some(refusal), operation),
+            result => result.map_err(Error::from),
+        };
+        world.end_wait(inside);
+        result
     }
 
     /// [`retry`](Self::retry) of an operation that a repeated call begins anew: an answer that has
@@ -280,16 +286,38 @@ impl<L: Link> World<'_, L> {
 }
 
 impl<L: Link> World<'_, L> {
-    /// [`Wait::retry`], waiting.
+    /// The link's part of a wait begins, unless another wait's poll has begun this one: then it is
+    /// part of that. Whether it is.
+    #[inline(always)]
+    fn begin_wait(&self) -> bool {
+        let inside = self.waiting.replace(true);
+        if !inside {
+            self.link().step(Step::Begin);
+        }
+        inside
+    }
+
+    #[inline(always)]
+    fn end_wait(&self, inside: bool) {
+        self.waiting.set(inside);
+        if !inside {
+            // FORGET: a rank that relaxes next does not sleep on words of this wait.
+            point!("world.wait.end", self.link().step(Step::End));
+        }
+    }
+
+    /// [`Wait::retry`], waiting. If an attempt of this wait was `refused`, it counts as the first
+    /// turn's.
     #[inline(never)]
     fn repeat<T>(
         &self,
         full: Waiting,
+        mut refused: Option<Refusal>,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         let last = Cell::new(None);
         self.wait().until(
-            || match operation() {
+            || match refused.take().map_or_else(&mut operation, Err) {
                 Ok(done) => Ok(Some(done)),
                 Err(refusal) => {
                     let waiting = match refusal {
@@ -366,11 +394,7 @@ fn turns<L: Link, T>(
     let take = || point!("world.wait.progress", world.take_all(true); else false);
     let mut own = None;
     let deadline = deadline.unwrap_or(&mut own);
-    // A wait inside of another one's poll is part of that.
-    let inside = world.waiting.replace(true);
-    if !inside {
-        link.step(Step::Begin);
-    }
+    let inside = world.begin_wait();
     let mut gone = None;
     let answer = loop {
         match poll() {
@@ -398,10 +422,6 @@ fn turns<L: Link, T>(
         }
         link.relax();
     };
-    world.waiting.set(inside);
-    if !inside {
-        // FORGET: a rank that relaxes next does not sleep on words of this wait.
-        point!("world.wait.end", link.step(Step::End));
-    }
+    world.end_wait(inside);
     answer
 }
