@@ -18,7 +18,9 @@ pub(crate) struct Looks {
     any: Cell<bool>,
     /// An event was handled since then: what was looked at before may be different.
     handled: Cell<bool>,
-    words: [Cell<Option<Watched>>; WORDS],
+    words: [Cell<Watched>; WORDS],
+    /// How many words are remembered.
+    count: Cell<usize>,
     /// Something was looked at that cannot be watched, or there were too many words.
     unwatched: Cell<bool>,
 }
@@ -28,7 +30,8 @@ impl Looks {
         Self {
             any: Cell::new(false),
             handled: Cell::new(false),
-            words: [const { Cell::new(None) }; WORDS],
+            words: [const { Cell::new(Watched { at: 0, seen: 0 }) }; WORDS],
+            count: Cell::new(0),
             unwatched: Cell::new(false),
         }
     }
@@ -52,34 +55,29 @@ impl Looks {
 
     /// Remembers that the own word `at` held `seen`.
     pub(crate) fn note(&self, at: u32, seen: u32) {
-        for place in &self.words {
-            if place.get().is_none_or(|watched| watched.at == at) {
-                place.set(Some(Watched { at, seen }));
-                return;
-            }
+        let count = self.count.get();
+        let mut remembered = self.words.iter().take(count);
+        let known = remembered.position(|word| word.get().at == at);
+        let Some(word) = self.words.get(known.unwrap_or(count)) else {
+            return self.unwatched();
+        };
+        word.set(Watched { at, seen });
+        if known.is_none() {
+            self.count.set(count.saturating_add(1));
         }
-        self.unwatched.set(true);
     }
 
     /// A wait begins: what was looked at before is not what it waits for.
     pub(crate) fn clear(&self) {
-        for place in &self.words {
-            place.set(None);
-        }
+        self.count.set(0);
         self.any.set(false);
         self.unwatched.set(false);
     }
 
     /// Relaxes until an event comes or a word changes, and forgets all.
     pub(crate) fn relax(&self, fabric: &impl Fabric) {
-        let mut watched = [Watched { at: 0, seen: 0 }; WORDS];
-        let mut count = 0_usize;
-        for (place, word) in watched.iter_mut().zip(&self.words) {
-            if let Some(word) = word.take() {
-                *place = word;
-                count = count.saturating_add(1);
-            }
-        }
+        let watched = self.words.each_ref().map(Cell::get);
+        let count = self.count.take();
         let (any, unwatched) = (self.any.take(), self.unwatched.take());
         // LOOK: what an event has changed since it was looked at may be what was waited for.
         let handled = point!("network.relax.handled", self.handled.take(); else false);

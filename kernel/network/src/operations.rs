@@ -58,6 +58,24 @@ impl<F: Fabric> Networked<F> {
         data: &[u8],
         immediate: Option<u32>,
     ) -> Result<(), Refusal> {
+        self.begin_untold(to, peer, at, data, immediate)?;
+        if self.fabric.orders_puts() {
+            peer.unconfirmed.set(true);
+        }
+        Ok(())
+    }
+
+    /// Posts a put of which nobody asks whether it is in place. Only where puts are not ordered an
+    /// event tells of it.
+    #[inline(always)]
+    fn begin_untold(
+        &self,
+        to: Rank,
+        peer: &Peer,
+        at: u32,
+        data: &[u8],
+        immediate: Option<u32>,
+    ) -> Result<(), Refusal> {
         let confirmed = !self.fabric.orders_puts();
         let work = Work::Put {
             at,
@@ -68,9 +86,7 @@ impl<F: Fabric> Networked<F> {
         if confirmed {
             return self.begin(to, work, Purpose::Place).map(|_| ());
         }
-        self.post(to, peer, 0, work)?;
-        peer.unconfirmed.set(true);
-        Ok(())
+        self.post(to, peer, 0, work)
     }
 
     /// Posts a put without data. It confirms all puts before it where the network orders them.
@@ -140,7 +156,7 @@ impl<F: Fabric> Networked<F> {
         // CREDIT: it may wait for it; if the network refuses, whatever looks next tries again.
         let told = point!(
             "network.progress.credit",
-            self.begin_confirmed(to, immediate).is_ok();
+            self.begin_untold(to, peer, 0, &[], immediate).is_ok();
             else true
         );
         if told {
