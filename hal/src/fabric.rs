@@ -25,11 +25,11 @@ use crate::{Amo, CoreId};
 /// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own
 ///   events only. A fabric of which that is not true says so; it works, at the least, while the
 ///   target polls, waits or accesses its own memory through this trait.
-/// * F9. Where the fabric [orders puts](Self::orders_puts), puts of one core to one target are in
-///   place in the order in which they were posted; and an immediate arrives after the data and the
-///   immediates of all puts that were posted before it to the same target. A put that is not
-///   [confirmed](Work::Put::confirmed) has no event; a later confirmed put tells of it. Gets and
-///   changes of cells are not ordered, with puts neither.
+/// * F9. Where the fabric [orders puts](Self::orders_puts), a put with an immediate, or one that is
+///   [confirmed](Work::Put::confirmed), takes effect after all puts that were posted before it to
+///   the same target. A put that is not confirmed has no event; a later confirmed put tells of it.
+///   Nothing else is ordered: a put without either may overtake others, and gets and changes of
+///   cells may overtake puts, and be overtaken.
 pub trait Fabric {
     /// Whether [`called`](Self::called) does anything.
     const LISTENS: bool = false;
@@ -43,7 +43,8 @@ pub trait Fabric {
     /// Bytes of registered memory; the same on all cores.
     fn memory_size(&self) -> u32;
 
-    /// Whether puts to one target take effect in order (F9). The same on all cores, at all times.
+    /// Whether puts wait for earlier ones to the same target (F9). The same on all cores, at all
+    /// times.
     fn orders_puts(&self) -> bool {
         false
     }
@@ -53,6 +54,13 @@ pub trait Fabric {
 
     /// Stores to own registered memory, before anything that is posted later.
     fn write(&self, at: u32, from: &[u8]);
+
+    /// Loads the bytes at `at` of the memory of `from`, another core, if the fabric can do that
+    /// before it returns. If it cannot, a [`Work::Get`] does it. The default cannot.
+    fn load(&self, from: CoreId, at: u32, into: &mut [u8]) -> bool {
+        let _ = (from, at, into);
+        false
+    }
 
     /// Begins `work` at `to`, which is another core unless the work is on a cell. Its event, if it
     /// has one, will bear `id`. Places are offsets in registered memory, and inside of it; data are

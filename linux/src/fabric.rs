@@ -62,6 +62,9 @@ const ADDRESS: &str = "FLAGPOST_ADDRESS";
 /// The network's kind, unless the user says another.
 pub const DEFAULT_PROVIDER: &str = "tcp";
 
+/// Immediates that a rank keeps of each other one: so many may be sent before any is taken.
+const QUEUE: u32 = 256;
+
 /// libfabric's name of its network within one host.
 const SHM: &str = "shm";
 
@@ -324,7 +327,7 @@ pub fn run<E: Display>(
     };
     let network = &joined.network;
     let mut arena = setup.arena(network.cores());
-    let link = match Networked::start(network.clone()) {
+    let link = match Networked::start_with_queue(network.clone(), QUEUE) {
         Ok(link) => link,
         Err(why) => return failed(&format!("cannot start: {}", flagpost::Error::from(why))),
     };

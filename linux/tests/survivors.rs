@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use flagpost::{Budget, Error, Link, Rank, Tag, World};
+use flagpost::{Error, Link, Rank, Tag, World};
 use flagpost_link::Gone;
 use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCoherent, threads_with};
-use flagpost_tests::survivor::{self, LOST};
+use flagpost_tests::survivor::{self, LOST, needed_calls_fail};
 
 const MEMORY: u64 = 1 << 20;
 
@@ -111,19 +111,7 @@ fn leaver_of<M: Linked>() {
         assert_eq!(world.barrier(), left);
         let mut request = window.expect(0..1, Tag(1))?.from(gone)?;
         request.start()?;
-        assert_eq!(request.wait().map(drop), left);
-        assert_eq!(request.test().map(drop), left);
-        let ranks = [gone];
-        let group = world.group(&ranks)?;
-        let exposure = window.post(&group)?;
-        let late = exposure.wait_within(Budget::UNLIMITED);
-        let late = late.expect_err("no rank completes");
-        assert_eq!(Err(late.error), left);
-        let access = window.start(&group)?;
-        assert_eq!(access.complete(), left);
-        let puts = || window.put_notify(gone, 0, &[1], Tag(3));
-        assert_eq!((0..10_000).try_for_each(|_| puts()), left);
-        drop(late);
+        needed_calls_fail(world, &window, &mut request, gone)?;
         Ok(())
     });
     assert!(done.is_ok(), "{done:?}");

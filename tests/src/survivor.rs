@@ -4,7 +4,8 @@
 //! loop: the loop finds what has arrived, and ends with [`Error::PeerLost`].
 
 use flagpost::{
-    Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, World,
+    Budget, Counter, Error, Link, Model, Options, Rank, Request, Rma as _, Signal, Tag, Window,
+    World,
     rma::{Layout, Operation, Scatter},
     test_any,
 };
@@ -14,6 +15,37 @@ use crate::{Failure, context::check};
 const SURVIVOR: Rank = Rank::new(0);
 /// The rank that is lost.
 pub const LOST: Rank = Rank::new(1);
+
+/// What waits for a rank that has ended its program fails with its name: `request`, which has
+/// started, epochs, and notifications that nobody takes. No budget runs out.
+///
+/// # Errors
+/// What should not have failed.
+///
+/// # Panics
+/// If a call comes to anything else.
+pub fn needed_calls_fail<L: Link>(
+    world: &World<'_, L>,
+    window: &Window<'_, u32, L>,
+    request: &mut Request<'_, L>,
+    gone: Rank,
+) -> Result<(), Error> {
+    let left = Err(Error::PeerLeft(gone));
+    assert_eq!(request.wait().map(drop), left);
+    assert_eq!(request.test().map(drop), left);
+    let ranks = [gone];
+    let group = world.group(&ranks)?;
+    let exposure = window.post(&group)?;
+    let late = exposure.wait_within(Budget::UNLIMITED);
+    let late = late.expect_err("no rank completes");
+    assert_eq!(Err(late.error), left);
+    let access = window.start(&group)?;
+    assert_eq!(access.complete(), left);
+    let puts = || window.put_notify(gone, 0, &[1], Tag(3));
+    assert_eq!((0..10_000).try_for_each(|_| puts()), left);
+    drop(late);
+    Ok(())
+}
 
 /// Rank 0 polls. `lose` is called by rank 1, as the last thing that it does; `know` by rank 0,
 /// which knows of the loss when that returns, or after `tries` polls at the most.

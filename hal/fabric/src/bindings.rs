@@ -116,6 +116,17 @@ structures! {
         mr_mode: c_int,
         mr_key_size: usize,
         cq_data_size: usize,
+        cq_cnt: usize,
+        ep_cnt: usize,
+        tx_ctx_cnt: usize,
+        rx_ctx_cnt: usize,
+        max_ep_tx_ctx: usize,
+        max_ep_rx_ctx: usize,
+        max_ep_stx_ctx: usize,
+        max_ep_srx_ctx: usize,
+        cntr_cnt: usize,
+        mr_iov_limit: usize,
+        caps: u64,
     }
 
     whole fi_fabric_attr {
@@ -430,6 +441,7 @@ constants! {
     FI_REMOTE_CQ_DATA: u64 = 1 << 17;
     FI_COMPLETION: u64 = 1 << 24;
     FI_DELIVERY_COMPLETE: u64 = 1 << 28;
+    FI_REMOTE_COMM: u64 = 1 << 52;
     FI_CONTEXT2: u64 = 1 << 52;
     FI_SOURCE: u64 = 1 << 57;
     FI_CONTEXT: u64 = 1 << 59;

@@ -1,5 +1,7 @@
 //! Cards: what the ranks tell each other of their ends, before there is a network.
 
+use crate::attach::Place;
+
 /// What a peer needs to know of an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
@@ -9,6 +11,7 @@ pub(crate) struct Card {
     pub(crate) base: u64,
     /// Its provider grants order of puts.
     pub(crate) ordered: bool,
+    pub(crate) place: Place,
 }
 
 impl Card {
@@ -18,6 +21,9 @@ impl Card {
         bytes.push(self.ordered.into());
         bytes.extend(self.key.to_le_bytes());
         bytes.extend(self.base.to_le_bytes());
+        bytes.extend(self.place.process.to_le_bytes());
+        bytes.extend(self.place.start.to_le_bytes());
+        bytes.extend(self.place.proof);
         for name in &self.names {
             bytes.extend((name.len() as u16).to_le_bytes());
             bytes.extend(name);
@@ -30,7 +36,10 @@ impl Card {
         let rest = bytes.strip_prefix(&memory.to_le_bytes())?;
         let (ordered, rest) = rest.split_first()?;
         let (key, rest) = rest.split_first_chunk()?;
-        let (base, mut rest) = rest.split_first_chunk()?;
+        let (base, rest) = rest.split_first_chunk()?;
+        let (process, rest) = rest.split_first_chunk()?;
+        let (start, rest) = rest.split_first_chunk()?;
+        let (proof, mut rest) = rest.split_first_chunk()?;
         let mut names = Vec::new();
         while !rest.is_empty() {
             let (len, after) = rest.split_first_chunk()?;
@@ -43,6 +52,11 @@ impl Card {
             key: u64::from_le_bytes(*key),
             base: u64::from_le_bytes(*base),
             ordered: *ordered != 0,
+            place: Place {
+                process: i32::from_le_bytes(*process),
+                start: u64::from_le_bytes(*start),
+                proof: *proof,
+            },
         })
     }
 }
@@ -59,6 +73,11 @@ mod tests {
                 key: u64::MAX - 1,
                 base: 7 << 40,
                 ordered: true,
+                place: Place {
+                    process: 12_345,
+                    start: 9 << 40,
+                    proof: *b"some ran",
+                },
             };
             let bytes = card.pack(4096);
             assert_eq!(Card::unpack(&bytes, 4096), Some(card));

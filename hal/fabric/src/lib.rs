@@ -17,10 +17,19 @@
 //! | other put | `fi_inject_write`, or `fi_writemsg`; no event tells of it |
 //! | immediate | 8 bytes of remote completion data: immediate 4, its number 2, its sender 2 |
 //! | get | `fi_read`, into a buffer, whose bytes are then copied to own memory |
+//! | large put, `load` | within one host, the system's copy between two processes: see below |
 //! | operation on a cell | `fi_fetch_atomic`, `fi_compare_atomic`, also on own cells |
 //! | `SendQueueFull` | all slots in use, or `-FI_EAGAIN` |
 //! | failed | an error completion, or a peer that the meeting tells to be lost |
 //! | F4, nothing is lost | `FI_RM_ENABLED`: the provider protects the completion queue |
+//!
+//! # Within one host
+//! Where a provider reaches this host only, as `shm` does, the system copies what is longer than
+//! the provider injects (4 KiB over `shm`): a put's data straight to the target's memory, a get's
+//! straight from there. The call returns when that is done, and the target does nothing. That takes
+//! two processes of one user, and a system that lets one reach the other's memory. A rank finds
+//! out when it opens its network, for each peer: [`Abilities::attached`] says how many. What the
+//! system cannot copy goes by libfabric, as small puts and gets do.
 //!
 //! # Order of puts (F9)
 //! Puts are ordered if the providers of all ranks grant that: writes after writes in order, of any
@@ -37,6 +46,8 @@
 //! endpoints: one for puts, immediates and gets; one for operations on cells. A target looks at the
 //! second one in one of 64 polls, or one of 16 idle turns, unless it waits for an operation of its
 //! own there.
+//!
+//! What the system copies is in place immediately, and may overtake puts that libfabric still has.
 //!
 //! A connection that is reset while both its ranks live breaks this: `ofi_rxm` connects anew, and
 //! does not say what it has lost. If libfabric tells of an error that belongs to no operation, all
@@ -67,17 +78,19 @@
 //! | order of writes | each put is confirmed, for itself only |
 //! | keys of memory that the user chooses | the provider's: they may be easy to guess |
 //! | progress by itself | see above |
+//! | no `FI_REMOTE_COMM`: it reaches this host only | nothing is left to the system's copies |
 //!
 //! # `unsafe`
 //! Stands in `library` (loading, and libfabric's functions outside of tables), below `end` (calls
-//! through libfabric's tables) and in `memory` (registered memory). The bindings in `bindings` are
-//! its own.
+//! through libfabric's tables), in `memory` (registered memory) and in `attach` (the system's
+//! copies). The bindings in `bindings` are its own.
 //!
 //! # Tried
 //! `shm` and `tcp;ofi_rxm` of libfabric 1.17 and 2.5, on one host. No network card was at hand: the
 //! code for registrations of local buffers, and for addresses and keys that the provider chooses,
 //! was not run against one.
 
+mod attach;
 mod bindings;
 mod card;
 mod end;

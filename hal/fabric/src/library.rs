@@ -151,22 +151,30 @@ impl Library {
             return Err(format!("libfabric {major}.{minor} is too old: {INSTALL}"));
         }
         // Some have no endpoint with an order, some none with atomics that has one.
-        let all =
-            { self.way(asked, FI_ATOMIC, true) }.or_else(|_| self.way(asked, FI_ATOMIC, false))?;
+        let way = |caps, ordered| self.way(asked, caps, ordered, 0);
+        let all = way(FI_ATOMIC, true).or_else(|_| way(FI_ATOMIC, false))?;
         // Memory that is bound to an endpoint is the memory of one.
         let is_bound = all.domain().mr_mode as u32 & FI_MR_ENDPOINT != 0;
         let puts = if all.orders_puts(asked.memory) || is_bound {
             None
         } else {
-            let puts = self.way(asked, 0, true).ok();
+            let puts = way(0, true).ok();
             puts.filter(|puts| puts.orders_puts(asked.memory) && puts.is_beside(&all))
         };
-        Ok(Ways { all, puts })
+        let local = self.way(asked, 0, false, FI_REMOTE_COMM).is_err();
+        Ok(Ways { all, puts, local })
     }
 
-    /// The first way with these capabilities, besides messages and remote memory access.
-    fn way(&'static self, asked: &Asked<'_>, caps: u64, ordered: bool) -> Result<Info, String> {
-        let hints = self.hints(asked, caps, ordered)?;
+    /// The first way with these capabilities, besides messages and remote memory access, whose
+    /// domain reaches so far.
+    fn way(
+        &'static self,
+        asked: &Asked<'_>,
+        caps: u64,
+        ordered: bool,
+        reach: u64,
+    ) -> Result<Info, String> {
+        let hints = self.hints(asked, caps, ordered, reach)?;
         let found = self.ask(&hints, asked, None)?;
         let by_address = [FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6];
         match asked.source {
@@ -179,7 +187,13 @@ impl Library {
         }
     }
 
-    fn hints(&'static self, asked: &Asked<'_>, caps: u64, ordered: bool) -> Result<Info, String> {
+    fn hints(
+        &'static self,
+        asked: &Asked<'_>,
+        caps: u64,
+        ordered: bool,
+        reach: u64,
+    ) -> Result<Info, String> {
         let name = CString::new(asked.provider)
             .map_err(|_| "a provider's name has no zeros".to_owned())?;
         // SAFETY: null asks for a structure of which all parts are there, and zero.
@@ -202,6 +216,7 @@ impl Library {
             (*info.rx_attr).msg_order = order;
             (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
             let domain = &mut *info.domain_attr;
+            domain.caps = reach;
             domain.mr_mode =
                 (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT)
                     as c_int;
@@ -269,6 +284,8 @@ pub(crate) struct Ways {
     /// For puts in order, without atomics: where `all` does not order puts, and the provider does
     /// without atomics.
     pub(crate) puts: Option<Info>,
+    /// All that can be reached is on this host.
+    pub(crate) local: bool,
 }
 
 impl Ways {

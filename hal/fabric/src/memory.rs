@@ -5,14 +5,14 @@
 //! * M2. The network changes these bytes at any time. So this process touches them by relaxed
 //!   atomic operations only; there is never a reference to them. Any bits are a number.
 //! * M3. The order between these accesses and the network's is made by the fences of the module
-//!   `end`: release before an operation is posted, acquire after a completion is read.
+//!   `end`: release before an operation is posted, acquire after a completion is read; or by those
+//!   of `attach`.
+//! * M4. Once the value is dropped, nothing else comes to the memory's addresses as long as the
+//!   process lives: a peer may still copy there.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::ptr::NonNull;
+use std::ffi::{c_int, c_void};
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-
-/// Bytes of a page: the memory begins at a multiple.
-const PAGE: usize = 4096;
 
 /// Bytes that are loaded or stored in one step, where they are aligned.
 const WORD: usize = 8;
@@ -21,24 +21,20 @@ const WORD: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<u8>,
-    layout: Layout,
+    len: u32,
 }
 
 impl Memory {
-    /// `len` bytes, all zero. None if `len` is 0, or is not a size.
+    /// `len` bytes, all zero. None if `len` is 0, or the system has no such memory.
     pub(crate) fn new(len: u32) -> Option<Self> {
-        let layout = Layout::from_size_align(len as usize, PAGE).ok()?;
-        if len == 0 {
-            return None;
-        }
-        // SAFETY: the layout's size is not 0.
-        let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        Some(Self { start, layout })
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, where the system likes.
+        let start = unsafe { map(null_mut(), len, access, 0) }?;
+        Some(Self { start, len })
     }
 
     pub(crate) fn len(&self) -> u32 {
-        self.layout.size() as u32
+        self.len
     }
 
     /// Where the memory is, for libfabric.
@@ -52,7 +48,7 @@ impl Memory {
     /// Unless they lie inside.
     pub(crate) fn inside(&self, at: u32, len: usize) -> NonNull<u8> {
         let end = at as usize + len;
-        let size = self.layout.size();
+        let size = self.len as usize;
         assert!(
             end <= size,
             "bytes {at} to {end} of {size} bytes of registered memory"
@@ -118,6 +114,17 @@ impl Memory {
     }
 }
 
+/// Maps `len` bytes, which are zero. None if the system refuses.
+///
+/// # Safety
+/// With `MAP_FIXED`, nobody uses what is mapped at `start` from now on.
+unsafe fn map(start: *mut c_void, len: u32, access: c_int, flags: c_int) -> Option<NonNull<u8>> {
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: as the caller promises. Without a file, the last two arguments say nothing.
+    let start = unsafe { libc::mmap(start, len as usize, access, flags, -1, 0) };
+    NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
+}
+
 /// Of `len` bytes at `at`: how many come before the first aligned word, and how many words follow.
 fn split(at: u32, len: usize) -> (usize, usize) {
     let head = (at.wrapping_neg() as usize % WORD).min(len);
@@ -126,10 +133,18 @@ fn split(at: u32, len: usize) -> (usize, usize) {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated by `new` with this layout, and not freed before: this is the only
-        // owner. No reference is left (M2), and the network has forgotten the memory: `End` closes
-        // its registration first, or leaks this value.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        // M4: the pages go back to the system, the addresses do not.
+        // SAFETY: mapped by `new`: this is the only owner. No reference is left (M2), and libfabric
+        // has forgotten the memory: `End` closes its registration first, or leaks this value.
+        unsafe {
+            let start = self.start.as_ptr().cast();
+            map(
+                start,
+                self.len,
+                libc::PROT_NONE,
+                libc::MAP_FIXED | libc::MAP_NORESERVE,
+            );
+        }
     }
 }
 

@@ -40,6 +40,11 @@ impl Sequence {
         in_turn
     }
 
+    /// Whether any has arrived early.
+    pub(crate) fn keeps(&self) -> bool {
+        !self.early.borrow().is_empty()
+    }
+
     /// One that has arrived early, and whose turn it is.
     pub(crate) fn kept(&self) -> Option<u32> {
         let mut early = self.early.borrow_mut();

@@ -37,6 +37,7 @@
 //! |---|---|---|
 //! | `put` | a store | immediately; `fence` and `flush` wait for its completion |
 //! | `get` | loads into registered memory, up to 4 pieces at a time | all have come, copied out |
+//! | the same, where the fabric can | nothing: the fabric [loads] | immediately |
 //! | `amo` | an operation on a cell; for half a cell as `update` | its answer has come |
 //! | `update` | a load of the cell; then compare-and-swap, see below | the swap's answer has come |
 //! | `watch` | a load of the own cell, see below | its answer has come |
@@ -47,7 +48,7 @@
 //!
 //! * Where the network [orders puts], no put and no immediate is confirmed by itself: the sender
 //!   needs no answer. A fence or flush asks for one, of each peer to which something has left since
-//!   the last confirmed put. Signals and credits are confirmed, and so confirm what was put before.
+//!   the last confirmed put. Signals are confirmed, and so confirm what was put before.
 //! * `amo` does as `update` when it adds to half a cell.
 //! * `update` repeats the compare-and-swap until the cell has the value that was loaded before.
 //! * `watch` posts its load once own memory shows that the awaited value may be there.
@@ -74,11 +75,12 @@
 //!
 //! # Bounds
 //! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per
-//! rank, 4 per slot, 8 per immediate that waits (64 of each rank at most), and some 40 per
-//! operation in flight. An operation whose [`Op`](flagpost_link::Op) was dropped keeps its answer
-//! until the link ends, or, if it is a get, until the place is needed; one that was
-//! [abandoned](flagpost_link::Access::abandon) before keeps none. The kernel's are abandoned by the
-//! handle that is dropped, or the window that is freed; a window that was not freed keeps a few.
+//! rank, 4 per slot, 8 per immediate that waits (64 of each rank at most, or as many as the link was
+//! started with), and some 40 per operation in flight. An operation whose
+//! [`Op`](flagpost_link::Op) was dropped keeps its answer until the link ends, or, if it is a get,
+//! until the place is needed; one that was [abandoned](flagpost_link::Access::abandon) before keeps
+//! none. The kernel's are abandoned by the handle that is dropped, or the window that is freed; a
+//! window that was not freed keeps a few.
 //!
 //! # Lost peers
 //! When the fabric says that an operation has failed, its target is lost: each call that begins
@@ -91,6 +93,7 @@
 //! The division into puts with immediates and counted signals is that of [NA] and of [foMPI] 2.3 on
 //! networks; credits are usual there.
 //!
+//! [loads]: flagpost_hal::fabric::Fabric::load
 //! [orders puts]: flagpost_hal::fabric::Fabric::orders_puts
 //! [NA]: flagpost_link
 //! [foMPI]: flagpost_link

@@ -67,6 +67,8 @@ pub(crate) struct Untold {
 #[derive(Debug)]
 pub struct Networked<F> {
     pub(crate) fabric: F,
+    /// Bytes of a place for a piece of a get.
+    place: u32,
     memory: Heap,
     pub(crate) answers: Answers,
     pub(crate) peers: Vec<Peer>,
@@ -80,6 +82,11 @@ pub struct Networked<F> {
     /// The network has refused credits that a peer must get.
     pub(crate) owed: Cell<bool>,
     pub(crate) looks: Looks,
+}
+
+/// Where scratch memory begins, behind the places of so many bytes.
+const fn scratch_at(place: u32) -> u32 {
+    place.saturating_mul(PLACES as u32)
 }
 
 /// A counter goes up or down.
@@ -106,12 +113,16 @@ impl<F: Fabric> Networked<F> {
     pub fn start_with_queue(fabric: F, entries: u32) -> Result<Self, Refusal> {
         let ranks = u32::from(fabric.cores());
         let size = fabric.memory_size();
-        let first = Self::allocations(fabric.cores(), size);
+        // A 64th of memory, so that all four take a sixteenth.
+        let place = (size >> 6) & !CELL.wrapping_sub(1);
+        let place = place.clamp(PLACE.0, PLACE.1);
+        let first = scratch_at(place).saturating_add(SCRATCH_PER_RANK.saturating_mul(ranks));
         if first > size {
             let missing = first.saturating_sub(size);
             return Err(Refusal::NoMemory { missing });
         }
         Ok(Self {
+            place,
             memory: Heap::new(first, size, CELL),
             answers: Answers::new(),
             peers: (0..ranks).map(|_| Peer::default()).collect(),
@@ -138,26 +149,9 @@ impl<F: Fabric> Networked<F> {
 
     // ---- Places ----
 
-    /// Bytes of a place for a piece of a get: a 64th of memory, so that all four take a sixteenth.
-    fn place_bytes(size: u32) -> u32 {
-        let whole = (size >> 6) & !CELL.wrapping_sub(1);
-        whole.clamp(PLACE.0, PLACE.1)
-    }
-
-    /// Where scratch memory begins.
-    fn scratch_at(size: u32) -> u32 {
-        Self::place_bytes(size).saturating_mul(PLACES as u32)
-    }
-
-    /// Where allocations begin.
-    fn allocations(ranks: u16, size: u32) -> u32 {
-        let scratch = SCRATCH_PER_RANK.saturating_mul(ranks.into());
-        Self::scratch_at(size).saturating_add(scratch)
-    }
-
     /// Where place `number` for a piece of a get is.
     pub(crate) fn piece_at(&self, number: usize) -> u32 {
-        Self::place_bytes(self.fabric.memory_size()).saturating_mul(number as u32)
+        self.place.saturating_mul(number as u32)
     }
 
     /// The offset of `len` bytes at `offset` of `key`'s memory.
@@ -262,7 +256,7 @@ impl<F: Fabric> LocalMemory for Networked<F> {
 
     fn scratch(&self) -> (Key, u32) {
         let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
-        (Key::new(Self::scratch_at(self.fabric.memory_size())), bytes)
+        (Key::new(scratch_at(self.place)), bytes)
     }
 
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
@@ -312,14 +306,17 @@ impl<F: Fabric> Access for Networked<F> {
         into: &mut [u8],
         op: &Op,
     ) -> Result<(), Refusal> {
-        self.peer(from)?;
+        let peer = self.peer(from)?;
         let at = self.resolve(key, offset, into.len())?;
         if self.is_own(from) {
             self.read(at, into);
             return Ok(());
         }
-        let most = Self::place_bytes(self.fabric.memory_size());
-        let mut pieces = Pieces::of(op, into.len() as u32, most);
+        let core = CoreId::new(from.get());
+        if !op.is_under_way() && !peer.lost.get() && self.fabric.load(core, at, into) {
+            return self.tell(());
+        }
+        let mut pieces = Pieces::of(op, into.len() as u32, self.place);
         while !pieces.have_come() {
             while let Some((start, len)) = pieces.next() {
                 match self.begin_piece(from, at.saturating_add(start), len, op) {

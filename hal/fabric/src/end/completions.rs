@@ -17,6 +17,11 @@ const BATCH: usize = 16;
 const SELDOM: u32 = 64;
 const IDLE: u32 = 4;
 
+/// Turns of a spin loop for which this rank rests before the next look: per completion of the last
+/// one, if there were several; and in a long wait.
+pub(super) const REST: u32 = 3;
+const LONG_REST: u32 = 64;
+
 /// What has happened.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
@@ -99,6 +104,9 @@ impl End {
         if self.broken.get() {
             return;
         }
+        for _ in 0..self.rest.take() {
+            std::hint::spin_loop();
+        }
         self.read(&self.first.queue);
         if let Some(second) = &self.second {
             let looks = self.looks.get();
@@ -110,9 +118,12 @@ impl End {
         }
     }
 
-    /// Nothing has come: there is time for the second queue.
-    pub(crate) fn idle(&self) {
+    /// Nothing has come: there is time for the second queue; and to rest, in a long wait.
+    pub(crate) fn idle(&self, long: bool) {
         self.looks.set(self.looks.get().saturating_add(IDLE));
+        if long {
+            self.rest.set(LONG_REST);
+        }
     }
 
     fn read(&self, queue: &Handle<fid_cq>) {
@@ -124,6 +135,9 @@ impl End {
             unsafe { ((*(*queue).ops).read)(queue, entries.as_mut_ptr().cast(), entries.len()) };
         match usize::try_from(read) {
             Ok(count) => {
+                if count > 1 {
+                    self.rest.set(REST * count as u32);
+                }
                 // M3: what the network has stored before is seen from here on.
                 fence(Ordering::Acquire);
                 for entry in &entries[..count.min(BATCH)] {

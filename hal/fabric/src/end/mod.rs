@@ -21,6 +21,12 @@
 //! * E5. Where puts are ordered, a put whose completion is read has left after all that were posted
 //!   before it to the same rank.
 //!
+//! # Rests
+//! Providers in software have a lock for a rank's queue. The rank's looks take it, and so do its
+//! peers' puts. A rank that looks without a rest keeps its peers from storing. So it rests before a
+//! look, for some turns of a spin loop per completion that the last look has brought, if there were
+//! several: then the next look brings as many. In a long wait it rests, too.
+//!
 //! # Bounds
 //! [`SLOTS`] operations in flight, or as many as the provider takes; and twice [`INJECTS`] puts to
 //! each rank that the provider keeps a copy of.
@@ -45,6 +51,7 @@ use helper::Helper;
 use slots::Slots;
 use staging::Pool;
 
+use crate::attach::{Attached, Place};
 use crate::bindings::*;
 use crate::card::Card;
 use crate::library::{Asked, Library, Ways};
@@ -64,8 +71,8 @@ const INJECTS: u32 = 4 * MARKED - 1;
 /// Bytes of an endpoint's name at most.
 const NAME: usize = 512;
 
-/// Entries of the completion queue for each peer's immediates.
-const ENTRIES: usize = 128;
+/// Entries of the completion queue for each peer's immediates: more than a link has credits for.
+const ENTRIES: usize = 512;
 
 /// What an end was opened with, and what its provider can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +89,8 @@ pub struct Abilities {
     pub endpoints: usize,
     /// Local buffers are registered, too.
     pub local_registration: bool,
+    /// Ranks to and from whose memory the system copies large puts, and gets.
+    pub attached: usize,
     /// Operations in flight at most.
     pub operations: usize,
 }
@@ -92,7 +101,7 @@ impl std::fmt::Display for Abilities {
         write!(
             f,
             "{} of libfabric {major}.{minor}, immediates of {} bytes, puts {}, {} endpoint{}, \
-             {} operations",
+             {} operations, {} ranks attached",
             self.provider,
             self.immediate_bytes,
             if self.ordered_puts {
@@ -103,6 +112,7 @@ impl std::fmt::Display for Abilities {
             self.endpoints,
             if self.endpoints == 1 { "" } else { "s" },
             self.operations,
+            self.attached,
         )
     }
 }
@@ -116,6 +126,8 @@ struct Peer {
     changes: u64,
     key: u64,
     base: u64,
+    /// Its memory, if the system can copy there.
+    attached: Option<Attached>,
     /// It is gone: nothing is posted to it.
     lost: Cell<bool>,
     /// It is gone, or a put of which nobody is told has failed: so does what is put later.
@@ -166,6 +178,8 @@ pub(crate) struct End {
     failed: Cell<Option<u16>>,
     /// All that the last look has brought was taken.
     drained: Cell<bool>,
+    /// Turns of a spin loop before the next look: see the module's "Rests".
+    rest: Cell<u32>,
     /// The last failure, for people.
     failure: RefCell<Option<String>>,
     broken: Cell<bool>,
@@ -244,6 +258,7 @@ impl End {
             looks: Cell::new(0),
             failed: Cell::new(None),
             drained: Cell::new(false),
+            rest: Cell::new(0),
             failure: RefCell::new(None),
             broken: Cell::new(false),
         })
@@ -261,6 +276,9 @@ impl End {
             ordered_puts: self.ordered.get(),
             endpoints: self.ports().count(),
             local_registration: self.slots_region.is_some(),
+            attached: { self.known().iter() }
+                .filter(|peer| peer.attached.is_some())
+                .count(),
             operations: self.slots.len(),
         }
     }
@@ -298,11 +316,12 @@ impl End {
         };
         let names: Result<Vec<_>, String> = self.ports().map(name).collect();
         let virtual_addresses = self.domain.mode & FI_MR_VIRT_ADDR != 0;
-        let start = self.memory.start().as_ptr() as u64;
+        let place = Place::of(&self.memory).map_err(|why| format!("no random numbers: {why}"))?;
         Ok(Card {
             names: names?,
             key: self.region.key(),
-            base: if virtual_addresses { start } else { 0 },
+            base: if virtual_addresses { place.start } else { 0 },
+            place,
             ordered: self.ways.puts().orders_puts(self.memory.len() as usize),
         })
     }
@@ -312,6 +331,7 @@ impl End {
     /// # Errors
     /// One line.
     pub(crate) fn know(&self, cards: &[Card]) -> Result<(), String> {
+        let (local, own) = (self.ways.local, std::process::id() as i32);
         let know = |(card, rank): (&Card, u16)| {
             let first = card.names.first().ok_or("a rank without a name")?;
             let second = card.names.get(1);
@@ -325,6 +345,10 @@ impl End {
                 changes: second.map_or(Ok(address), |name| self.insert(name))?,
                 key: card.key,
                 base: card.base,
+                // A3.
+                attached: (local && card.place.process != own)
+                    .then(|| Attached::new(&card.place, self.memory.len()))
+                    .flatten(),
                 lost: Cell::new(false),
                 failed: Cell::new(false),
                 injects: Cell::new(INJECTS),

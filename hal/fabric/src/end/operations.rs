@@ -49,6 +49,9 @@ impl End {
         if data.len() <= self.inject && !injects.is_multiple_of(MARKED) {
             return self.inject(peer, at, data, told);
         }
+        if data.len() > self.inject && self.copies(peer, at, data) {
+            return told.map_or(Ok(()), |told| self.send(to, at, &[], Some(told)));
+        }
         let put = Put {
             id: 0,
             to,
@@ -61,6 +64,24 @@ impl End {
             return self.mark(peer, put);
         }
         self.put(put)
+    }
+
+    /// Whether the system has stored the data, at once.
+    #[cold]
+    fn copies(&self, peer: &Peer, at: u32, data: &[u8]) -> bool {
+        let attached = peer.attached.as_ref().filter(|_| !peer.failed.get());
+        attached.is_some_and(|attached| attached.write(at, data))
+    }
+
+    /// Loads the bytes at `at` of `to`'s memory, if the system does that at once: where they are
+    /// so many that its call does not matter.
+    pub(crate) fn load(&self, to: usize, at: u32, into: &mut [u8]) -> bool {
+        if into.len() <= self.inject {
+            return false;
+        }
+        let peer = self.peer(to);
+        let attached = peer.attached.as_ref().filter(|_| !peer.failed.get());
+        attached.is_some_and(|attached| attached.read(at, into))
     }
 
     /// A small put that has a completion. Those of the marked puts before it are read: a stream of

@@ -41,7 +41,7 @@ pub(super) struct Flight {
     pub(super) to: u16,
     pub(super) parts: Vec<Part>,
     pub(super) immediate: Option<u32>,
-    /// It is a put on an ordered network: it arrives as a whole before the next to its target.
+    /// It is a put on an ordered network: later ones to its target wait for it, if they tell of it.
     pub(super) ordered: bool,
     /// Its origin is told of its end.
     pub(super) confirmed: bool,
@@ -72,10 +72,12 @@ impl End {
         confirmed.count() + self.events.len() - self.immediates()
     }
 
-    /// Whether puts that were posted before must arrive first.
+    /// Whether puts that were posted before must arrive first: it has an immediate, or confirms
+    /// them.
     fn waits(&self, flight: &Flight) -> bool {
         let mut before = self.flights.iter();
         flight.ordered
+            && (flight.immediate.is_some() || flight.confirmed)
             && before
                 .any(|other| other.ordered && other.to == flight.to && other.serial < flight.serial)
     }

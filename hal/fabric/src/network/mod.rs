@@ -1,20 +1,20 @@
 //! A rank's end of a libfabric network, as a [`Fabric`].
 
+mod ends;
+mod probe;
+
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use flagpost_hal::CoreId;
 use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
-use flagpost_hal::{Amo, CoreId};
 
 use crate::card::Card;
 use crate::end::{Abilities, Completion, End, Put, Wanted};
 use crate::meet::{Apart, Job, Meeting};
 use crate::sequence::Sequence;
-
-/// Bytes of an immediate, its number and its sender.
-const IMMEDIATE: usize = 8;
 
 /// Turns of a wait that only look, before those that give the processor to others.
 const LOOKS: u32 = 64;
@@ -22,13 +22,6 @@ const LOOKS: u32 = 64;
 /// Of how many accesses to own memory one gives the network time: a rank may wait for what a peer
 /// stores there, by calls that do nothing else.
 const ATTENDS: u32 = 16;
-
-/// Of how many turns of waiting, and questions for lost ranks, one asks the hub's connection: some
-/// milliseconds pass in between.
-const ASKS: u32 = 4096;
-
-/// How long a network may take to show that it works.
-const PROBE: Duration = Duration::from_secs(20);
 
 /// Bytes behind each rank's memory, which nobody reads. A confirmed put without data stores
 /// something there: `shm` of libfabric 1.17 never completes a write of no bytes that is
@@ -89,7 +82,7 @@ struct Inner {
     meeting: RefCell<Option<Meeting>>,
     /// The immediates of each rank, where puts are ordered.
     sequences: Vec<Sequence>,
-    /// Whose immediate has arrived last: others of the same rank may have waited for it.
+    /// Whose immediate has arrived last, if others of the same rank have waited for it.
     heard: Cell<Option<u16>>,
     start: Instant,
     /// The ranks that are known to be lost.
@@ -140,7 +133,7 @@ impl Network {
             ranks: job.ranks,
             helper: options.helper,
         })?;
-        if let Some(what) = lacks(&end) {
+        if let Some(what) = probe::lacks(&end) {
             let provider = end.abilities().provider;
             return Err(OpenError(format!(
                 "provider {provider} has no {what}: take another"
@@ -205,74 +198,15 @@ impl Network {
         meeting.gather(own, || self.0.end.pump())
     }
 
-    /// Waits until all that any rank has begun is done, and forgets what was told to this one: for
-    /// another use of the same network. All ranks call it.
-    ///
-    /// # Errors
-    /// [`Apart`]: not all will.
-    pub fn clear(&self) -> Result<(), Apart> {
-        self.settle();
-        self.meet()?;
-        self.forget();
-        self.meet()
-    }
-
-    /// Forgets what was told to this rank.
-    fn forget(&self) {
-        while self.poll().is_some() || self.0.end.has_completions() {}
-    }
-
-    /// Waits until all that this rank has begun is in place.
-    fn settle(&self) {
-        while let Some(to) = self.0.end.unconfirmed() {
-            // If there is no room, again; unless the rank is lost.
-            let _ = self.put(0, to, 0, &[], None, true);
-            self.ask();
-            self.forget();
-        }
-        while self.0.end.in_flight() > 0 {
-            self.pass();
-            self.forget();
-        }
-    }
-
-    /// Ends this rank's part in order. The others are told, after all that this rank has begun is
-    /// done: [`has_left`](Fabric::has_left). Then waits until all ranks end theirs, for which this
-    /// one's end may still be needed. Without, it is lost to the others.
-    ///
-    /// # Errors
-    /// [`Apart`]: a rank is gone, and so this one has not waited for all. It has left.
-    pub fn leave(&self) -> Result<(), Apart> {
-        self.settle();
-        if let Some(meeting) = self.0.meeting.borrow_mut().as_mut() {
-            meeting.end();
-        }
-        let met = self.clear();
-        if let Some(meeting) = self.0.meeting.borrow_mut().take() {
-            meeting.leave();
-        }
-        met
-    }
-
     /// One turn of waiting.
     fn pass(&self) {
         let idle = self.0.idle.get();
-        self.0.idle.set(idle.wrapping_add(1));
-        self.ask();
-        self.0.end.idle();
-        // A look at a queue takes long enough: nothing more is waited for.
-        if idle >= LOOKS {
+        self.0.idle.set(idle.saturating_add(1));
+        let long = idle >= LOOKS;
+        self.0.end.idle(long);
+        // A look at a queue takes long enough: nothing more is waited for before.
+        if long {
             std::thread::yield_now();
-        }
-    }
-
-    /// Asks the hub's connection for lost ranks, at some calls. Whatever else happens: a rank may
-    /// poll without waiting, or wait while others talk to it.
-    fn ask(&self) {
-        let asked = self.0.asked.get();
-        self.0.asked.set(asked.wrapping_add(1));
-        if asked % ASKS == ASKS - 1 {
-            self.hear_of_the_gone();
         }
     }
 
@@ -285,120 +219,6 @@ impl Network {
         }
     }
 
-    fn hear_of_the_gone(&self) {
-        // While this rank is at a meeting, the meeting tells.
-        let Ok(mut meeting) = self.0.meeting.try_borrow_mut() else {
-            return;
-        };
-        let Some(meeting) = meeting.as_mut() else {
-            return;
-        };
-        let mut ended = self.0.ended.borrow_mut();
-        let known = ended.len();
-        ended.extend(&meeting.ended()[known..]);
-        let mut known = self.0.lost.borrow_mut();
-        let lost = meeting.lost();
-        for rank in &lost[known.len().min(lost.len())..] {
-            self.0.end.lose(usize::from(*rank));
-            known.push(*rank);
-        }
-        // One that leaves while this rank does not has lost another, and answers no more.
-        let left = meeting.left();
-        for rank in &left[self.0.left.replace(left.len())..] {
-            self.0.end.lose(usize::from(*rank));
-        }
-        // Without a hub nobody tells who is lost: all others may be.
-        if meeting.is_broken() {
-            for rank in (0..self.0.ranks).filter(|rank| *rank != self.0.rank) {
-                if !known.contains(&rank) {
-                    self.0.end.lose(usize::from(rank));
-                    known.push(rank);
-                }
-            }
-        }
-    }
-
-    /// Does each kind of operation once, in own memory.
-    fn probe(&self) -> Result<(), OpenError> {
-        const PUT: u32 = 0;
-        const CELL: u32 = 8;
-        const COPY: u32 = 16;
-        let own = CoreId::new(self.0.rank);
-        let number = 0x0123_4567_89ab_cdef_u64;
-        let data = number.to_le_bytes();
-        let mut told = None;
-        let mut done = |work: Work<'_>, what: &str| self.probe_one(own, work, what, &mut told);
-        let immediate = Some(0x8765_4321);
-        let at = PUT;
-        let put = Work::Put {
-            at,
-            data: &data,
-            immediate,
-            confirmed: true,
-        };
-        done(put, "a write with an immediate")?;
-        let get = Work::Get {
-            at,
-            into: COPY,
-            len: 8,
-        };
-        done(get, "a read")?;
-        let mut cell = 0;
-        for amo in AMOS {
-            let found = done(Work::Amo { at: CELL, amo }, "an atomic operation")?;
-            if found != cell {
-                return Err(self.fails(&format!("{amo:?} found {found} and not {cell}")));
-            }
-            cell = amo.apply(cell);
-        }
-        let mut copy = [0; 8];
-        self.read(COPY, &mut copy);
-        if copy != data {
-            return Err(self.fails("a read brought other bytes than were written"));
-        }
-        let end = Instant::now() + PROBE;
-        while told.is_none() && Instant::now() < end {
-            if let Some(Event::Immediate { from, immediate }) = self.poll() {
-                told = Some((from, immediate));
-            }
-        }
-        if told != immediate.map(|immediate| (own, immediate)) {
-            return Err(self.fails(&format!("an immediate arrived as {told:?}")));
-        }
-        self.write(0, &[0; PROBED as usize]);
-        Ok(())
-    }
-
-    /// Does `work` to this rank, and returns its answer. Keeps what was told meanwhile.
-    fn probe_one(
-        &self,
-        own: CoreId,
-        work: Work<'_>,
-        what: &str,
-        told: &mut Option<(CoreId, u32)>,
-    ) -> Result<u64, OpenError> {
-        let end = Instant::now() + PROBE;
-        let mut begun = false;
-        while Instant::now() < end {
-            begun = begun || self.post(1, own, work).is_ok();
-            match self.poll() {
-                Some(Event::Done { value, .. }) => return Ok(value),
-                Some(Event::Failed { .. }) => return Err(self.fails(&format!("{what} failed"))),
-                Some(Event::Immediate { from, immediate }) => *told = Some((from, immediate)),
-                None => std::thread::yield_now(),
-            }
-        }
-        Err(self.fails(&format!("{what} was not done in {PROBE:?}")))
-    }
-
-    fn fails(&self, what: &str) -> OpenError {
-        let provider = self.abilities().provider;
-        let why = self
-            .failure()
-            .map_or(String::new(), |why| format!(" ({why})"));
-        OpenError(format!("provider {provider} does not work: {what}{why}"))
-    }
-
     /// What a completion is to others. None for what makes no sense, or waits for its turn.
     fn event(&self, completion: Completion) -> Option<Event> {
         match completion {
@@ -409,10 +229,10 @@ impl Network {
                     ((told >> 48) as u16, (told >> 32) as u16, told as u32);
                 let sequence = self.0.sequences.get(usize::from(from))?;
                 if self.orders_puts() {
-                    self.0.heard.set(Some(from));
                     if !sequence.arrived(number, immediate) {
                         return None;
                     }
+                    self.0.heard.set(sequence.keeps().then_some(from));
                 }
                 let from = CoreId::new(from);
                 Some(Event::Immediate { from, immediate })
@@ -490,34 +310,6 @@ impl Network {
     }
 }
 
-/// Each operation on cells, in an order in which each one's answer differs from the others'.
-const AMOS: [Amo; 9] = [
-    Amo::Read,
-    Amo::Add(u64::MAX),
-    Amo::Add(0x1234),
-    Amo::Or(0xff00_0000_0000_0000),
-    Amo::And(0xf000_0000_0000_1111),
-    Amo::Xor(0x0101),
-    Amo::CompareSwap {
-        expected: 1,
-        new: 2,
-    },
-    Amo::Swap(7),
-    Amo::CompareSwap {
-        expected: 7,
-        new: 9,
-    },
-];
-
-/// What the provider says that it cannot do, if anything.
-fn lacks(end: &End) -> Option<&'static str> {
-    if end.abilities().immediate_bytes < IMMEDIATE {
-        return Some("immediates of 8 bytes");
-    }
-    let all = AMOS.iter().all(|amo| end.does(*amo));
-    (!all).then_some("atomic operations on 8 bytes")
-}
-
 impl Fabric for Network {
     fn core(&self) -> CoreId {
         CoreId::new(self.0.rank)
@@ -543,6 +335,10 @@ impl Fabric for Network {
     fn write(&self, at: u32, from: &[u8]) {
         self.attend();
         self.0.end.memory().write(at, from);
+    }
+
+    fn load(&self, from: CoreId, at: u32, into: &mut [u8]) -> bool {
+        self.0.end.load(usize::from(from.get()), at, into)
     }
 
     #[inline(always)]
@@ -586,6 +382,9 @@ impl Fabric for Network {
 
     fn has_left(&self, core: Option<CoreId>) -> bool {
         let ended = self.0.ended.borrow();
+        if ended.is_empty() {
+            return false;
+        }
         // What a rank has sent is in this rank's queues when its end is heard of.
         if ended.len() > self.0.silent.get() && !self.0.end.has_completions() {
             self.0.silent.set(ended.len());

@@ -1,0 +1,137 @@
+//! Copies between processes of one host, which the system makes: *cross-memory attach*.
+//!
+//! A provider that reaches this host only (it has no `FI_REMOTE_COMM`) has peers whose memory the
+//! system can load and store in one call, if both processes are the same user's. Large puts and all
+//! gets go that way: one copy, and the target need not call anything. Who cannot attach to
+//! a peer goes by libfabric, and notices no other difference.
+//!
+//! # Invariants
+//! * A1. What was attached to is a rank's memory: a peer's process shows random bytes there, which
+//!   only that rank has told.
+//! * A2. The addresses of a rank's memory are never used for anything else while its process lives
+//!   (M4). So a late copy finds the memory, or nothing.
+//! * A3. The process is another one. Ranks that are threads of one process do not attach.
+
+use std::ffi::c_void;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::memory::Memory;
+use crate::random::random;
+
+/// Where a rank's memory can be attached to, and how to know it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) process: i32,
+    pub(crate) start: u64,
+    /// What stands in the last 8 bytes until all ranks have met.
+    pub(crate) proof: [u8; PROOF],
+}
+
+/// Bytes of a proof.
+const PROOF: usize = 8;
+
+impl Place {
+    /// That of this process's `memory`, in whose last bytes the proof is stored.
+    ///
+    /// # Errors
+    /// No random numbers.
+    pub(crate) fn of(memory: &Memory) -> std::io::Result<Self> {
+        let proof = random()?;
+        memory.write(memory.len() - PROOF as u32, &proof);
+        Ok(Self {
+            process: rustix::process::getpid().as_raw_nonzero().get(),
+            start: memory.start().as_ptr() as u64,
+            proof,
+        })
+    }
+}
+
+/// A peer's memory that the system can reach.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    process: i32,
+    start: u64,
+}
+
+impl Attached {
+    /// Attaches to the `len` bytes at `place`. None if they are not there, or may not be reached.
+    pub(crate) fn new(place: &Place, len: u32) -> Option<Self> {
+        let attached = Self {
+            process: place.process,
+            start: place.start,
+        };
+        let mut proof = [0; PROOF];
+        let found = attached.read(len - PROOF as u32, &mut proof);
+        (found && proof == place.proof).then_some(attached)
+    }
+
+    /// Stores `from` at `at`, which is inside. False if not all of it could be stored.
+    pub(crate) fn write(&self, at: u32, from: &[u8]) -> bool {
+        let own = part(from.as_ptr().cast_mut().cast(), from.len());
+        let peer = self.part(at, from.len());
+        // M3: what was stored to own memory before is seen by the peer.
+        fence(Ordering::Release);
+        // SAFETY: the call loads the bytes of `from`. It stores to a process that has shown that it
+        // is a rank's (A1), where this rank's puts belong (A2); that is not this process (A3).
+        let copied = unsafe { libc::process_vm_writev(self.process, &own, 1, &peer, 1, 0) };
+        copied == from.len() as isize
+    }
+
+    /// Loads the bytes at `at`, which are inside. False if not all of them could be loaded.
+    pub(crate) fn read(&self, at: u32, into: &mut [u8]) -> bool {
+        let own = part(into.as_mut_ptr().cast(), into.len());
+        let peer = self.part(at, into.len());
+        // SAFETY: the call stores bytes to `into`, nowhere else.
+        let copied = unsafe { libc::process_vm_readv(self.process, &own, 1, &peer, 1, 0) };
+        // M3: what the peer had stored before is seen from here on.
+        fence(Ordering::Acquire);
+        copied == into.len() as isize
+    }
+
+    fn part(&self, at: u32, len: usize) -> libc::iovec {
+        part((self.start + u64::from(at)) as *mut c_void, len)
+    }
+}
+
+fn part(start: *mut c_void, len: usize) -> libc::iovec {
+    libc::iovec {
+        iov_base: start,
+        iov_len: len,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_copied_as_long_as_the_memory_is_there() {
+        let memory = Memory::new(8192).unwrap();
+        let place = Place::of(&memory).unwrap();
+        // A3 does not matter: this thread does nothing else meanwhile.
+        let attached = Attached::new(&place, memory.len()).unwrap();
+        let sent: Vec<u8> = (0..200).collect();
+        assert!(attached.write(4000, &sent));
+        let (mut there, mut back) = ([0; 200], [0; 200]);
+        memory.read(4000, &mut there);
+        assert!(attached.read(4000, &mut back));
+        assert_eq!((&there[..], &back[..]), (&sent[..], &sent[..]));
+        drop(memory);
+        // M4: nothing else comes to these addresses.
+        let others: Vec<_> = (0..8).map(|_| Memory::new(8192)).collect();
+        assert!(!attached.write(4000, &sent) && !attached.read(4000, &mut back));
+        drop(others);
+    }
+
+    #[test]
+    fn what_does_not_show_its_proof_is_not_attached_to() {
+        let memory = Memory::new(4096).unwrap();
+        let place = Place::of(&memory).unwrap();
+        assert!(Attached::new(&place, memory.len()).is_some());
+        let [first, ..] = place.proof;
+        memory.write(memory.len() - PROOF as u32, &[!first]);
+        assert!(Attached::new(&place, memory.len()).is_none());
+        let nowhere = Place { start: 8, ..place };
+        assert!(Attached::new(&nowhere, memory.len()).is_none());
+    }
+}
