@@ -109,7 +109,8 @@ impl<L: Link> Figure<L> {
                 limit: Some(0.85),
                 call: puts,
             },
-            bandwidth(64 << 10, 16),
+            // 4 MiB in flight at a time, of either size.
+            bandwidth(64 << 10, 64),
             bandwidth(1 << 20, 4),
             get(8),
             get(64 << 10),
