@@ -24,12 +24,12 @@ use crate::{Amo, CoreId};
 ///   when, and in which order, only events say.
 /// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own
 ///   events only. A fabric of which that is not true says so; it works, at the least, while the
-///   target polls, waits or accesses its own memory through this trait.
+///   target polls, waits or accesses memory through this trait.
 /// * F9. Where the fabric [orders puts](Self::orders_puts), a put with an immediate, or one that is
 ///   [confirmed](Work::Put::confirmed), takes effect after all puts that were posted before it to
 ///   the same target. A put that is not confirmed has no event; a later confirmed put tells of it.
-///   Nothing else is ordered: a put without either may overtake others, and gets and changes of
-///   cells may overtake puts, and be overtaken.
+///   Nothing else is ordered. A put that has no immediate and is not confirmed may overtake other
+///   puts. Gets and changes of cells may overtake puts, and puts may overtake them.
 pub trait Fabric {
     /// Whether [`called`](Self::called) does anything.
     const LISTENS: bool = false;

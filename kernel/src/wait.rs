@@ -154,8 +154,8 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         self,
         mut operation: impl FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
-        // As a rule there is nothing to wait for.
         let (world, full) = (self.world, self.full);
+        // As a rule the first attempt is the only one.
         if L::LOOKS > 0 {
             // Where a look costs next to nothing, what is refused is asked for again.
             return match operation() {
@@ -286,8 +286,8 @@ impl<L: Link> World<'_, L> {
 }
 
 impl<L: Link> World<'_, L> {
-    /// The link's part of a wait begins, unless another wait's poll has begun this one: then it is
-    /// part of that. Whether it is.
+    /// The link's part of a wait begins, unless this wait is inside of another one's poll. Returns
+    /// whether it is.
     #[inline(always)]
     fn begin_wait(&self) -> bool {
         let inside = self.waiting.replace(true);
@@ -306,8 +306,8 @@ impl<L: Link> World<'_, L> {
         }
     }
 
-    /// [`Wait::retry`], waiting. If an attempt of this wait was `refused`, it counts as the first
-    /// turn's.
+    /// [`Wait::retry`], waiting. If an attempt of this wait was made before, and `refused`, the
+    /// first turn uses that refusal.
     #[inline(never)]
     fn repeat<T>(
         &self,

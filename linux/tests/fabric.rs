@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::{Barrier, Mutex};
+use std::time::Duration;
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
@@ -36,6 +37,7 @@ fn rank() {
     let code = fabric::run(Setup::default(), |world| match &*part {
         "ring" | "left" => ring(world),
         "blocks" => blocks(world),
+        "gets" => gets(world),
         "barrier" => survives(world, |_| world.barrier()),
         "get" => survives(world, |target| {
             let window = world.allocate::<u32>(1)?;
@@ -83,35 +85,80 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each rank puts a large block to the next one, which gets it back from the one after it. Within
-/// a host the system copies them.
+/// Each rank puts large blocks to the next rank, and gets them back from there. Within a host the
+/// system copies them, unless it is set up not to.
 fn blocks(world: &World<'_, fabric::FabricLink>) -> Result<(), Error> {
     const LEN: usize = 100_001;
     let (me, size) = (world.rank(), world.size());
     let abilities = world.link().fabric().abilities();
     let others = if abilities.provider == "shm" { 2 } else { 0 };
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let others = match scope.as_deref().map(str::trim) {
+        Ok("0") | Err(_) => others,
+        Ok(_) => 0,
+    };
     assert_eq!(abilities.attached, others, "{abilities}");
     let block = |rank: Rank, round: u32| -> Vec<u32> {
         let first = u32::from(rank.get()) << 24 | round << 20;
         (first..).take(LEN).collect()
     };
     let window = world.allocate::<u32>(LEN)?;
+    let (next, prev) = (me.next(size), me.prev(size));
+    let mut found = vec![0; LEN];
     for round in 0..4 {
+        // By libfabric, since it notifies.
         let mut arrived = window.expect(0..LEN, Tag(0))?;
         arrived.start()?;
         world.barrier()?;
-        window.put_notify(me.next(size), 0, &block(me, round), Tag(0))?;
+        window.put_notify(next, 0, &block(me, round), Tag(0))?;
         arrived.wait()?;
-        let mut found = vec![0; LEN];
         window.local().copy_out(0, &mut found)?;
-        assert!(found == block(me.prev(size), round));
+        assert!(found == block(prev, round));
         world.barrier()?;
-        let lock = window.lock_shared(me.next(size))?;
-        lock.get(me.next(size), 0, &mut found)?;
+        // By the system.
+        let lock = window.lock_shared(next)?;
+        lock.put(next, 0, &block(me, round + 8))?;
+        lock.flush(next)?;
+        lock.get(next, 0, &mut found)?;
         lock.unlock()?;
-        assert!(found == block(me, round));
+        assert!(found == block(me, round + 8));
+        world.barrier()?;
+        window.local().copy_out(0, &mut found)?;
+        assert!(found == block(prev, round + 8));
     }
+    let copies = world.link().fabric().copies();
+    assert_eq!(copies > 0, others > 0, "{copies} copies");
     println!("{me} is round");
+    Ok(())
+}
+
+/// Rank 0 gets a word of rank 1 until it is there. Before, rank 1 needs what only a call of rank 0
+/// brings about.
+fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let [first, second] = [0, 1].map(Rank::new);
+    let window = world.allocate::<u32>(2)?;
+    window.local().set(0, 0)?;
+    world.barrier()?;
+    let (me, mut found) = (world.rank(), [0]);
+    if me == first {
+        let lock = window.lock_shared(second)?;
+        world.barrier()?;
+        while found == [0] {
+            lock.get(second, 0, &mut found)?;
+        }
+        lock.unlock()?;
+    } else {
+        world.barrier()?;
+        if me == second {
+            // Rank 0 does nothing but gets then.
+            std::thread::sleep(Duration::from_millis(50));
+            let lock = window.lock_shared(first)?;
+            window.local().set(0, 1)?;
+            lock.unlock()?;
+        }
+    }
+    world.barrier()?;
+    println!("{} is round", world.rank());
     Ok(())
 }
 
@@ -208,7 +255,7 @@ fn left_in_shared_memory(output: &Output) -> Vec<String> {
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn ranks_exchange_data() {
     for provider in ["tcp", "shm"] {
-        for part in ["ring", "blocks"] {
+        for part in ["ring", "blocks", "gets"] {
             let output = job(provider, part);
             assert!(output.status.success(), "{output:?}");
             assert_eq!(lines(&output, "is round"), 3);

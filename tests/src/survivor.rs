@@ -20,7 +20,7 @@ pub const LOST: Rank = Rank::new(1);
 /// started, epochs, and notifications that nobody takes. No budget runs out.
 ///
 /// # Errors
-/// What should not have failed.
+/// The error of a call that should have worked.
 ///
 /// # Panics
 /// If a call comes to anything else.

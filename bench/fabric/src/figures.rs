@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     Notified,
     /// A stream of puts, and a flush after the last.
     Puts,
-    /// As many puts as are in flight at a time, and a flush.
+    /// As many puts as may be in flight at a time, and a flush.
     Bandwidth,
     /// A get.
     Gets,

@@ -1,17 +1,25 @@
 //! Copies between processes of one host, which the system makes: *cross-memory attach*.
 //!
 //! A provider that reaches this host only (it has no `FI_REMOTE_COMM`) has peers whose memory the
-//! system can load and store in one call, if both processes are the same user's. Large puts and all
-//! gets go that way: one copy, and the target need not call anything. Who cannot attach to
-//! a peer goes by libfabric, and notices no other difference.
+//! system can load and store in one call, if both processes are the same user's. Large puts without
+//! an immediate and all gets go that way: they are copied once, and need nothing of the target. A
+//! rank that cannot attach to a peer uses libfabric.
 //!
 //! # Invariants
-//! * A1. What was attached to is a rank's memory: a peer's process shows random bytes there, which
-//!   only that rank has told.
+//! * A1. What was attached to is a rank's memory: the peer's process has shown random bytes there,
+//!   which only that rank has told.
 //! * A2. The addresses of a rank's memory are never used for anything else while its process lives
-//!   (M4). So a late copy finds the memory, or nothing.
+//!   (M4). So a late copy finds the memory, or nothing. Once a copy has failed, none is tried
+//!   again.
 //! * A3. The process is another one. Ranks that are threads of one process do not attach.
+//!
+//! # What is left
+//! The system may give the number of a process that has ended to another one of the same user. A
+//! copy that comes after that, but before any other copy has failed and before the hub has told the
+//! loss, goes to the new process, if that has memory at the same random addresses. libfabric's
+//! `shm` takes the same risk.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{Ordering, fence};
 
@@ -23,7 +31,7 @@ use crate::random::random;
 pub(crate) struct Place {
     pub(crate) process: i32,
     pub(crate) start: u64,
-    /// What stands in the last 8 bytes until all ranks have met.
+    /// What stands in the last 8 bytes until the first confirmed put without data.
     pub(crate) proof: [u8; PROOF],
 }
 
@@ -39,7 +47,7 @@ impl Place {
         let proof = random()?;
         memory.write(memory.len() - PROOF as u32, &proof);
         Ok(Self {
-            process: rustix::process::getpid().as_raw_nonzero().get(),
+            process: std::process::id() as i32,
             start: memory.start().as_ptr() as u64,
             proof,
         })
@@ -51,6 +59,8 @@ impl Place {
 pub(crate) struct Attached {
     process: i32,
     start: u64,
+    /// A copy has failed.
+    failed: Cell<bool>,
 }
 
 impl Attached {
@@ -59,6 +69,7 @@ impl Attached {
         let attached = Self {
             process: place.process,
             start: place.start,
+            failed: Cell::new(false),
         };
         let mut proof = [0; PROOF];
         let found = attached.read(len - PROOF as u32, &mut proof);
@@ -73,8 +84,9 @@ impl Attached {
         fence(Ordering::Release);
         // SAFETY: the call loads the bytes of `from`. It stores to a process that has shown that it
         // is a rank's (A1), where this rank's puts belong (A2); that is not this process (A3).
-        let copied = unsafe { libc::process_vm_writev(self.process, &own, 1, &peer, 1, 0) };
-        copied == from.len() as isize
+        self.whole(from.len(), || unsafe {
+            libc::process_vm_writev(self.process, &own, 1, &peer, 1, 0)
+        })
     }
 
     /// Loads the bytes at `at`, which are inside. False if not all of them could be loaded.
@@ -82,10 +94,19 @@ impl Attached {
         let own = part(into.as_mut_ptr().cast(), into.len());
         let peer = self.part(at, into.len());
         // SAFETY: the call stores bytes to `into`, nowhere else.
-        let copied = unsafe { libc::process_vm_readv(self.process, &own, 1, &peer, 1, 0) };
+        let whole = self.whole(into.len(), || unsafe {
+            libc::process_vm_readv(self.process, &own, 1, &peer, 1, 0)
+        });
         // M3: what the peer had stored before is seen from here on.
         fence(Ordering::Acquire);
-        copied == into.len() as isize
+        whole
+    }
+
+    /// Whether `copy` has copied all `len` bytes. Once one has not, none is tried (A2).
+    fn whole(&self, len: usize, copy: impl FnOnce() -> isize) -> bool {
+        let whole = !self.failed.get() && copy() == len as isize;
+        self.failed.set(!whole);
+        whole
     }
 
     fn part(&self, at: u32, len: usize) -> libc::iovec {

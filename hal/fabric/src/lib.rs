@@ -17,19 +17,19 @@
 //! | other put | `fi_inject_write`, or `fi_writemsg`; no event tells of it |
 //! | immediate | 8 bytes of remote completion data: immediate 4, its number 2, its sender 2 |
 //! | get | `fi_read`, into a buffer, whose bytes are then copied to own memory |
-//! | large put, `load` | within one host, the system's copy between two processes: see below |
+//! | large put, `load` | within one host, the system's copy: see below |
 //! | operation on a cell | `fi_fetch_atomic`, `fi_compare_atomic`, also on own cells |
 //! | `SendQueueFull` | all slots in use, or `-FI_EAGAIN` |
 //! | failed | an error completion, or a peer that the meeting tells to be lost |
 //! | F4, nothing is lost | `FI_RM_ENABLED`: the provider protects the completion queue |
 //!
 //! # Within one host
-//! Where a provider reaches this host only, as `shm` does, the system copies what is longer than
-//! the provider injects (4 KiB over `shm`): a put's data straight to the target's memory, a get's
-//! straight from there. The call returns when that is done, and the target does nothing. That takes
-//! two processes of one user, and a system that lets one reach the other's memory. A rank finds
-//! out when it opens its network, for each peer: [`Abilities::attached`] says how many. What the
-//! system cannot copy goes by libfabric, as small puts and gets do.
+//! Where a provider reaches this host only, as `shm` does, the system copies: the data of a put
+//! that is longer than the provider injects (4 KiB over `shm`) straight to the target's memory,
+//! those of a get straight from there. The call returns when that is done, and the target does
+//! nothing. The system copies between two processes of one user, if it is set up so. A rank finds
+//! that out when it opens its network, for each peer: [`Abilities::attached`] says how many. What
+//! the system does not copy goes by libfabric, as small puts do.
 //!
 //! # Order of puts (F9)
 //! Puts are ordered if the providers of all ranks grant that: writes after writes in order, of any

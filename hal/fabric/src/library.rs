@@ -161,6 +161,7 @@ impl Library {
             let puts = way(0, true).ok();
             puts.filter(|puts| puts.orders_puts(asked.memory) && puts.is_beside(&all))
         };
+        // Whatever the reason: a peer shows that its memory can be reached before it is.
         let local = self.way(asked, 0, false, FI_REMOTE_COMM).is_err();
         Ok(Ways { all, puts, local })
     }

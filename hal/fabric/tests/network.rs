@@ -219,7 +219,7 @@ fn nothing_is_lost_while_the_target_sleeps() {
 /// Bytes that the tests of order use, in words of 4.
 const ORDERED: u32 = 2 << 20;
 
-/// Where some puts go, and how many words each has: of 0 bytes to 1 MiB, mixed, side by side.
+/// Where some puts go, and how many words each has: of 0 bytes to 1 MiB, mixed, over one another.
 fn places(seed: u32, most: u32) -> Vec<(u32, usize)> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut draw = |below: u32| {
@@ -243,14 +243,12 @@ fn places(seed: u32, most: u32) -> Vec<(u32, usize)> {
         256 << 10,
     ];
     let sizes: Vec<u32> = sizes.into_iter().filter(|size| *size <= most).collect();
-    let (mut places, mut end) = (Vec::new(), 0);
-    for number in 0..40 {
-        let size = sizes[draw(sizes.len() as u32) as usize];
-        let size = size.min((ORDERED / 4 - end) / 2);
-        places.insert(draw(number + 1) as usize, (4 * end, size as usize));
-        end += size;
-    }
-    places
+    { 0..40 }
+        .map(|_| {
+            let size = sizes[draw(sizes.len() as u32) as usize];
+            (draw(ORDERED / 4 - size) * 4, size as usize)
+        })
+        .collect()
 }
 
 /// What put `number` of a round stores.
@@ -260,7 +258,7 @@ fn data_of(round: u32, number: usize, words: usize) -> Vec<u8> {
         .repeat(words)
 }
 
-/// The one of the `places` that has each word.
+/// The last of the `places` that has each word.
 fn owners(places: &[(u32, usize)]) -> Vec<Option<usize>> {
     let mut owners = vec![None; ORDERED as usize / 4];
     for (number, (at, words)) in places.iter().enumerate() {
@@ -288,7 +286,7 @@ fn check(network: &Network, round: u32, owners: &[Option<usize>], done: std::ops
 /// in order, although nothing is confirmed.
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn puts_of_any_size_are_in_place_before_a_later_immediate() {
+fn puts_of_any_size_are_in_place_in_the_order_in_which_they_were_posted() {
     const ROUNDS: u32 = 12;
     on_each_provider(2, |network| {
         assert!(network.orders_puts());

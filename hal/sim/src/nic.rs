@@ -7,9 +7,9 @@
 //!
 //! # What is modelled (`machine/network/mod.rs`)
 //! * Put: a part per line. Each part is placed any time later, in any order with all others.
-//!   On an [ordered](crate::Wire::ordered) network the parts wait until all earlier puts to the
-//!   same target have arrived, immediates included. A put that is not confirmed has no event, and
-//!   takes no place in the send queue.
+//!   On an [ordered](crate::Wire::ordered) network the parts of a put that has an immediate, or is
+//!   confirmed, wait until all earlier puts to the same target have arrived, immediates included. A
+//!   put that is not confirmed has no event, and takes no place in the send queue.
 //! * Get: a part per line. Each is loaded any time later, and stored at the origin any time after.
 //! * Operation on a cell: done any time later. Its answer arrives any time after.
 //! * Immediate: it arrives any time after the data of its own operation, before or after those of

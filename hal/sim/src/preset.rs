@@ -29,7 +29,7 @@
 //!   looks at anything through a cache there. The order is as weak as Arm allows.
 //!
 //! `network` is no chip at all: hosts that reach each other by operations of their network, in any
-//! order (`nic.rs`). `network-ordered` is the same, but puts to one target take effect in order.
+//! order (`nic.rs`). In `network-ordered` some puts wait for earlier ones to the same target (F9).
 //!
 //! With `scc-wb` and `scc-wt` the machine is the SCC port over the simulated chip
 //! ([`Preset::mapping`]); with all others, the simulated chip itself. The profiles are an SCC with
@@ -72,7 +72,8 @@ pub enum Preset {
     /// `network`: no chip, but a simulated network of hosts with remote memory access
     /// (docs/hardware.md F1).
     Network,
-    /// `network-ordered`: the same, and puts to one target take effect in order.
+    /// `network-ordered`: the same, but puts wait for earlier ones to the same target where F9 of
+    /// [`Fabric`](flagpost_hal::fabric::Fabric) says so.
     NetworkOrdered,
 }
 

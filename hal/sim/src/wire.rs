@@ -13,7 +13,7 @@ pub struct Wire {
     /// Parts of operations that arrive, per 1024 steps. (If nobody can go on, one arrives in any
     /// case.)
     pub deliveries: u16,
-    /// Puts to one target take effect in order.
+    /// Puts that have an immediate, or are confirmed, wait for earlier ones to the same target.
     pub ordered: bool,
 }
 

@@ -118,8 +118,8 @@ impl Answers {
 
     /// A place for a piece: one that nobody has; or, after [`PATIENCE`] times without, one whose
     /// answer nobody has asked for meanwhile. The get that asks later finds it
-    /// [`Gone`](Answer::Gone), and the pieces behind it, too. For a piece that follows another of the same get (`follows`),
-    /// only one that nobody has.
+    /// [`Gone`](Answer::Gone), and the pieces behind it, too. For a piece that follows another of
+    /// the same get (`follows`), only one that nobody has.
     pub(crate) fn place(&self, follows: bool) -> Option<usize> {
         let free = self.places.iter().position(|owner| owner.get() == 0);
         if free.is_some() || follows {

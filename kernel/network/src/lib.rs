@@ -47,8 +47,8 @@
 //! | `progress` | credits: an immediate with bits 31 and 30, and their number | immediately |
 //!
 //! * Where the network [orders puts], no put and no immediate is confirmed by itself: the sender
-//!   needs no answer. A fence or flush asks for one, of each peer to which something has left since
-//!   the last confirmed put. Signals are confirmed, and so confirm what was put before.
+//!   needs no answer. A fence or flush asks for one, of each peer to which a put has left since the
+//!   last confirmed one. Signals are confirmed, and so confirm what was put before.
 //! * `amo` does as `update` when it adds to half a cell.
 //! * `update` repeats the compare-and-swap until the cell has the value that was loaded before.
 //! * `watch` posts its load once own memory shows that the awaited value may be there.
@@ -75,7 +75,7 @@
 //!
 //! # Bounds
 //! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per
-//! rank, 4 per slot, 8 per immediate that waits (64 of each rank at most, or as many as the link was
+//! rank, 4 per slot, 8 per immediate that waits (of each rank 64 at most, or what the link was
 //! started with), and some 40 per operation in flight. An operation whose
 //! [`Op`](flagpost_link::Op) was dropped keeps its answer until the link ends, or, if it is a get,
 //! until the place is needed; one that was [abandoned](flagpost_link::Access::abandon) before keeps

@@ -314,6 +314,7 @@ impl<F: Fabric> Access for Networked<F> {
         }
         let core = CoreId::new(from.get());
         if !op.is_under_way() && !peer.lost.get() && self.fabric.load(core, at, into) {
+            op.seen.set(0);
             return self.tell(());
         }
         let mut pieces = Pieces::of(op, into.len() as u32, self.place);

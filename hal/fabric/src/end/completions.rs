@@ -19,7 +19,7 @@ const IDLE: u32 = 4;
 
 /// Turns of a spin loop for which this rank rests before the next look: per completion of the last
 /// one, if there were several; and in a long wait.
-pub(super) const REST: u32 = 3;
+const REST: u32 = 3;
 const LONG_REST: u32 = 64;
 
 /// What has happened.

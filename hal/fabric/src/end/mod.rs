@@ -23,9 +23,10 @@
 //!
 //! # Rests
 //! Providers in software have a lock for a rank's queue. The rank's looks take it, and so do its
-//! peers' puts. A rank that looks without a rest keeps its peers from storing. So it rests before a
-//! look, for some turns of a spin loop per completion that the last look has brought, if there were
-//! several: then the next look brings as many. In a long wait it rests, too.
+//! peers' puts. A rank that looks without a rest keeps its peers from storing. So a rank rests
+//! before a look if its last look has brought several completions: for some turns of a spin loop
+//! per completion. The next look then brings about as many. A rank in a long wait rests before each
+//! look.
 //!
 //! # Bounds
 //! [`SLOTS`] operations in flight, or as many as the provider takes; and twice [`INJECTS`] puts to
@@ -71,7 +72,8 @@ const INJECTS: u32 = 4 * MARKED - 1;
 /// Bytes of an endpoint's name at most.
 const NAME: usize = 512;
 
-/// Entries of the completion queue for each peer's immediates: more than a link has credits for.
+/// Entries of the completion queue for each peer's immediates. The provider holds back what does
+/// not fit.
 const ENTRIES: usize = 512;
 
 /// What an end was opened with, and what its provider can do.
@@ -89,7 +91,7 @@ pub struct Abilities {
     pub endpoints: usize,
     /// Local buffers are registered, too.
     pub local_registration: bool,
-    /// Ranks to and from whose memory the system copies large puts, and gets.
+    /// Ranks to whose memory the system copies large puts, and from whose memory gets.
     pub attached: usize,
     /// Operations in flight at most.
     pub operations: usize,
@@ -126,7 +128,7 @@ struct Peer {
     changes: u64,
     key: u64,
     base: u64,
-    /// Its memory, if the system can copy there.
+    /// Its memory, if the system copies there.
     attached: Option<Attached>,
     /// It is gone: nothing is posted to it.
     lost: Cell<bool>,
@@ -136,6 +138,13 @@ struct Peer {
     injects: Cell<u32>,
     /// There were puts after the last confirmed one.
     unconfirmed: Cell<bool>,
+}
+
+impl Peer {
+    /// Its memory, if the system copies there and it is not gone.
+    fn attached(&self) -> Option<&Attached> {
+        self.attached.as_ref().filter(|_| !self.failed.get())
+    }
 }
 
 /// How an end is opened.
@@ -183,6 +192,8 @@ pub(crate) struct End {
     /// The last failure, for people.
     failure: RefCell<Option<String>>,
     broken: Cell<bool>,
+    /// Puts and gets that the system has copied.
+    copies: Cell<u64>,
 }
 
 impl End {
@@ -205,7 +216,8 @@ impl End {
                 "{provider} moves {largest} bytes at a time, less than the {memory} bytes of memory"
             ));
         }
-        let memory = Memory::new(wanted.memory).ok_or("a rank needs memory")?;
+        let lacks = || format!("the system has no {} bytes of memory", wanted.memory);
+        let memory = Memory::new(wanted.memory).ok_or_else(lacks)?;
         let count = ways.puts().sending().size.clamp(1, SLOTS);
         let slots = Slots::new(count);
 
@@ -216,7 +228,7 @@ impl End {
         let entries = count + ENTRIES * ranks;
         let first = domain.port(ways.puts(), &addresses, entries)?;
         let second = ways.puts.as_ref();
-        let second = second.map(|_| domain.port(&ways.all, &addresses, entries));
+        let second = second.map(|_| domain.port(&ways.all, &addresses, count));
         let second = second.transpose()?;
 
         let local = FI_READ | FI_WRITE;
@@ -261,6 +273,7 @@ impl End {
             rest: Cell::new(0),
             failure: RefCell::new(None),
             broken: Cell::new(false),
+            copies: Cell::new(0),
         })
     }
 
@@ -291,6 +304,11 @@ impl End {
 
     fn ports(&self) -> impl Iterator<Item = &Port> {
         [&self.first].into_iter().chain(&self.second)
+    }
+
+    /// Puts and gets that the system has copied.
+    pub(crate) fn copies(&self) -> u64 {
+        self.copies.get()
     }
 
     /// What peers need to know.

@@ -49,8 +49,8 @@ impl End {
         if data.len() <= self.inject && !injects.is_multiple_of(MARKED) {
             return self.inject(peer, at, data, told);
         }
-        if data.len() > self.inject && self.copies(peer, at, data) {
-            return told.map_or(Ok(()), |told| self.send(to, at, &[], Some(told)));
+        if data.len() > self.inject && told.is_none() && self.store(peer, at, data) {
+            return Ok(());
         }
         let put = Put {
             id: 0,
@@ -66,22 +66,28 @@ impl End {
         self.put(put)
     }
 
-    /// Whether the system has stored the data, at once.
+    /// Stores `data` at `at` of `peer`'s memory, if the system copies there.
+    ///
+    /// # Panics
+    /// Unless they fit there.
     #[cold]
-    fn copies(&self, peer: &Peer, at: u32, data: &[u8]) -> bool {
-        let attached = peer.attached.as_ref().filter(|_| !peer.failed.get());
-        attached.is_some_and(|attached| attached.write(at, data))
+    fn store(&self, peer: &Peer, at: u32, data: &[u8]) -> bool {
+        self.memory.inside(at, data.len());
+        let stored = peer.attached().is_some_and(|peer| peer.write(at, data));
+        self.copies.set(self.copies.get() + u64::from(stored));
+        stored
     }
 
-    /// Loads the bytes at `at` of `to`'s memory, if the system does that at once: where they are
-    /// so many that its call does not matter.
+    /// Loads the bytes at `at` of `to`'s memory, if the system copies from there.
+    ///
+    /// # Panics
+    /// Unless they lie inside.
     pub(crate) fn load(&self, to: usize, at: u32, into: &mut [u8]) -> bool {
-        if into.len() <= self.inject {
-            return false;
-        }
-        let peer = self.peer(to);
-        let attached = peer.attached.as_ref().filter(|_| !peer.failed.get());
-        attached.is_some_and(|attached| attached.read(at, into))
+        self.memory.inside(at, into.len());
+        let attached = self.peer(to).attached();
+        let loaded = attached.is_some_and(|peer| peer.read(at, into));
+        self.copies.set(self.copies.get() + u64::from(loaded));
+        loaded
     }
 
     /// A small put that has a completion. Those of the marked puts before it are read: a stream of

@@ -43,8 +43,8 @@ impl Network {
     }
 
     /// Ends this rank's part in order. The others are told, after all that this rank has begun is
-    /// done: [`has_left`](flagpost_hal::fabric::Fabric::has_left). Then waits until all ranks end theirs, for which this
-    /// one's end may still be needed. Without, it is lost to the others.
+    /// done: [`has_left`](flagpost_hal::fabric::Fabric::has_left). Then waits until all ranks end
+    /// theirs, for which this one's end may still be needed. Without, it is lost to the others.
     ///
     /// # Errors
     /// [`Apart`]: a rank is gone, and so this one has not waited for all. It has left.

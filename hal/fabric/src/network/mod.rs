@@ -19,7 +19,7 @@ use crate::sequence::Sequence;
 /// Turns of a wait that only look, before those that give the processor to others.
 const LOOKS: u32 = 64;
 
-/// Of how many accesses to own memory one gives the network time: a rank may wait for what a peer
+/// Of how many accesses to memory one gives the network time: a rank may wait for what a peer
 /// stores there, by calls that do nothing else.
 const ATTENDS: u32 = 16;
 
@@ -97,7 +97,7 @@ struct Inner {
     idle: Cell<u32>,
     /// Times that lost ranks were asked for.
     asked: Cell<u32>,
-    /// Accesses to own memory.
+    /// Accesses to memory that looked at no queue.
     accesses: Cell<u32>,
 }
 
@@ -173,6 +173,11 @@ impl Network {
         self.0.end.abilities()
     }
 
+    /// How many puts and gets the system has copied, beside libfabric.
+    pub fn copies(&self) -> u64 {
+        self.0.end.copies()
+    }
+
     /// The last operation that has failed, and why, for people.
     pub fn failure(&self) -> Option<String> {
         self.0.end.failure()
@@ -204,13 +209,13 @@ impl Network {
         self.0.idle.set(idle.saturating_add(1));
         let long = idle >= LOOKS;
         self.0.end.idle(long);
-        // A look at a queue takes long enough: nothing more is waited for before.
+        // A look at a queue takes long enough: in a short wait nothing else does.
         if long {
             std::thread::yield_now();
         }
     }
 
-    /// Own memory is accessed.
+    /// Memory is accessed, of this rank or of a peer, by what does not look at a queue.
     fn attend(&self) {
         let accesses = self.0.accesses.get();
         self.0.accesses.set(accesses.wrapping_add(1));
@@ -338,6 +343,9 @@ impl Fabric for Network {
     }
 
     fn load(&self, from: CoreId, at: u32, into: &mut [u8]) -> bool {
+        // A rank may wait for what a peer stores in its own memory, by gets alone.
+        self.attend();
+        self.ask();
         self.0.end.load(usize::from(from.get()), at, into)
     }
 

@@ -41,7 +41,8 @@ pub(super) struct Flight {
     pub(super) to: u16,
     pub(super) parts: Vec<Part>,
     pub(super) immediate: Option<u32>,
-    /// It is a put on an ordered network: later ones to its target wait for it, if they tell of it.
+    /// It is a put on an ordered network: later ones to its target wait for it, if they have an
+    /// immediate or are confirmed.
     pub(super) ordered: bool,
     /// Its origin is told of its end.
     pub(super) confirmed: bool,
