@@ -3,10 +3,12 @@
 //! A step that fails does not stop the others: a person who broke two things learns of both. Each
 //! step's time is shown, since a slow one is sooner or later left out.
 
-use std::process::Command;
+use std::io;
+use std::process::{Command, Output};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::{bench, doctor, fabric, features, mutants, panics, selftest, test, tidy};
 use crate::boot::{self, Setup};
@@ -41,8 +43,8 @@ const STEPS: &[Step] = &[
     ("documentation", |_| documentation()),
     ("dependencies", dependencies),
     ("mutation points", mutants::check),
+    (TESTS, |console| Ok(test::quick(console))),
     ("no panic", |_| panics::check()),
-    ("tests", |console| Ok(test::quick(console))),
     ("fabric", fabric::ci),
     ("instructions", bench::instructions),
     ("seeds", |console| test::seeds(console, SEEDS)),
@@ -51,6 +53,38 @@ const STEPS: &[Step] = &[
     ("example", example),
     ("SCC image", scc_image),
 ];
+
+/// The longest step; and those that run beside it, one after the other, when all steps run. They
+/// need little more than one processor, and share no build directory with it.
+const TESTS: &str = "tests";
+const BESIDE: [&str; 2] = ["no panic", "SCC image"];
+
+/// Steps that run in processes of their own.
+struct Beside(JoinHandle<Vec<io::Result<Output>>>);
+
+impl Beside {
+    fn start() -> Result<Self> {
+        let own = std::env::current_exe().context("cannot find this program")?;
+        let step = move |name| Command::new(&own).args(["ci", "--only", name]).output();
+        let all = move || BESIDE.into_iter().map(step).collect();
+        Ok(Self(std::thread::spawn(all)))
+    }
+
+    /// Waits for all, and says what each has said.
+    fn end(self) -> Result<Count> {
+        let all = self.0.join();
+        let all = all.map_err(|_| anyhow!("a step beside {TESTS} was lost"))?;
+        let mut count = Count::default();
+        for output in all {
+            let output = output.context("cannot run this program again")?;
+            for text in [&output.stdout, &output.stderr] {
+                out(String::from_utf8_lossy(text).trim_end());
+            }
+            count.add(Count::one(output.status.success()));
+        }
+        Ok(count)
+    }
+}
 
 /// Runs the steps whose name contains `only`; `false` if any failed.
 pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
@@ -68,10 +102,22 @@ pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
     console.release();
     let mut rows = vec![["step", "result", "passed", "failed", "seconds"].map(str::to_owned)];
     let mut total = Count::default();
+    let mut beside = None;
     for &&(name, step) in &steps {
+        let is_beside = only.is_empty() && BESIDE.contains(&name);
+        if is_beside && beside.is_none() {
+            continue;
+        }
         out(&format!("\n== {name}"));
         let started = Instant::now();
-        let count = step(console).unwrap_or_else(|why| {
+        if only.is_empty() && name == TESTS {
+            beside = Some(Beside::start()?);
+        }
+        let count = match beside.take_if(|_| is_beside) {
+            Some(beside) => beside.end(),
+            None => step(console),
+        };
+        let count = count.unwrap_or_else(|why| {
             console.clear();
             console.error(&format!("{why:#}"));
             Count::one(false)
