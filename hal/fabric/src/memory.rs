@@ -8,7 +8,8 @@
 //!   `end`: release before an operation is posted, acquire after a completion is read; or by those
 //!   of `attach`.
 //! * M4. Once the value is dropped, nothing else comes to the memory's addresses as long as the
-//!   process lives: a peer may still copy there.
+//!   process lives: a peer may still copy there. So each network that was opened keeps addresses,
+//!   but no memory.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};

@@ -2,6 +2,7 @@
 //! rank on this host. And the tests of `hal/fabric` that need libfabric: its bindings compared with
 //! the installed headers, its contract with threads for ranks.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -37,12 +38,16 @@ pub(crate) struct Arguments {
     /// and a provider other than shm, to which namespaces are one host [default: this host]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     hosts: Option<u8>,
+    /// With libfabric 2: that of the Python package mpich, which pip downloads [default: the
+    /// system's]
+    #[arg(long)]
+    newer: bool,
     /// Only cases whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
     /// Instead, compare the bindings with libfabric's headers, and run the other tests that need
     /// libfabric
-    #[arg(long, conflicts_with_all = ["provider", "ranks", "filter", "hosts"])]
+    #[arg(long, conflicts_with_all = ["provider", "ranks", "filter", "hosts", "newer"])]
     headers: bool,
 }
 
@@ -60,10 +65,12 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         let providers = provider.map_or(all.to_vec(), |provider| vec![provider]);
         let ranks = arguments.ranks.map_or(RANKS.to_vec(), |ranks| vec![ranks]);
         let hosts = arguments.hosts.map(Hosts::new).transpose()?;
+        let library = Library::of(console, arguments.newer)?;
         cases(
             console,
             &providers,
             &ranks,
+            &library,
             hosts.as_ref(),
             &arguments.filter,
         )?
@@ -75,20 +82,40 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
 /// What CI runs.
 pub(crate) fn ci(console: &Console) -> Result<Count> {
     let mut count = headers(console)?;
-    count.add(cases(console, &PROVIDERS, &CI_RANKS, None, "")?);
+    for (newer, ranks) in [(false, &CI_RANKS[..]), (true, &CI_RANKS[..1])] {
+        let library = Library::of(console, newer)?;
+        count.add(cases(console, &PROVIDERS, ranks, &library, None, "")?);
+    }
     count.add(bench_fabric::smoke(console)?);
     count.add(kills::ci(console)?);
     Ok(count)
+}
+
+/// What the ranks load.
+enum Library {
+    Systems,
+    /// In a directory.
+    Newer(PathBuf),
+}
+
+impl Library {
+    fn of(console: &Console, newer: bool) -> Result<Self> {
+        if newer {
+            return tools::newer_libfabric(console).map(Self::Newer);
+        }
+        tools::libfabric(console)?;
+        Ok(Self::Systems)
+    }
 }
 
 fn cases(
     console: &Console,
     providers: &[&str],
     ranks: &[u16],
+    library: &Library,
     hosts: Option<&Hosts>,
     filter: &str,
 ) -> Result<Count> {
-    tools::libfabric(console)?;
     let program = explorer::tests_program(console, PACKAGE)?;
     let mut count = Count::default();
     for provider in providers {
@@ -111,20 +138,26 @@ fn cases(
                 .args(["--platform", "fabric", "--provider", provider])
                 .args(["--ranks", &ranks.to_string(), "--filter", filter])
                 .args(["--patience", "300"]);
+            if let Library::Newer(dir) = library {
+                command.env("LD_LIBRARY_PATH", dir);
+            }
             let part = part(command)?;
             let Count { passed, failed } = part.count;
             let skipped = part.skipped.len();
             console.clear();
-            let on = hosts.map_or(String::new(), |hosts| {
+            let mut on = hosts.map_or(String::new(), |hosts| {
                 format!(" on {} namespaces", hosts.names().len())
             });
+            let mut again = format!("cargo xtask fabric --provider {provider} --ranks {ranks}");
+            if let Library::Newer(_) = library {
+                on += " with libfabric 2";
+                again += " --newer";
+            }
             out(&format!(
                 "fabric, {provider}, {ranks} ranks{on}: {passed} passed, {failed} failed, {skipped} skipped"
             ));
             if failed > 0 {
-                console.failure(&format!(
-                    "cargo xtask fabric --provider {provider} --ranks {ranks}"
-                ));
+                console.failure(&again);
             }
             count.add(part.count);
         }
@@ -145,6 +178,7 @@ fn headers(console: &Console) -> Result<Count> {
         .current_dir(paths::root());
     let built = children::status(&mut examples).context("cannot run cargo")?;
     let mut count = Count::one(built.success());
+    // The others of these tests need no libfabric: `cargo test` runs them.
     for tests in [
         ["--package", "flagpost-fabric", "--lib"].as_slice(),
         &["--package", "flagpost-fabric", "--test", "network"],
@@ -155,7 +189,7 @@ fn headers(console: &Console) -> Result<Count> {
         command
             .args(["test", "--quiet", "--locked"])
             .args(tests)
-            .args(["--", "--include-ignored", "--test-threads", "1"])
+            .args(["--", "--ignored", "--test-threads", "1"])
             .current_dir(paths::root());
         let status = children::status(&mut command).context("cannot run cargo")?;
         count.add(Count::one(status.success()));
