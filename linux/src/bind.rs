@@ -1,6 +1,7 @@
 //! Which processors ranks run on.
 
 use std::fmt;
+use std::num::NonZero;
 use std::str::FromStr;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -10,8 +11,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub enum Bind {
     /// Not at all.
     None,
-    /// Rank r to the rth processor that the launcher may use, if there are as many as ranks; else
-    /// not at all.
+    /// Rank r to the rth processor that the launcher may use, if the job needs them all; else not at
+    /// all: another job would choose the same ones.
     #[default]
     Auto,
     /// Rank r to the rth of these, round and round.
@@ -60,6 +61,12 @@ pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
     Some(list)
 }
 
+/// How many processors this process may keep busy: those that it may use, or fewer if its control
+/// group gives it less time.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// The processors that this process may use.
 pub(crate) fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
@@ -78,7 +85,7 @@ impl Bind {
         let ranks = usize::from(ranks);
         match self {
             Self::None => Ok(None),
-            Self::Auto => Ok((ranks <= allowed.len()).then(|| allowed[..ranks].to_vec())),
+            Self::Auto => Ok((ranks == allowed.len()).then_some(allowed)),
             Self::List(list) => match list.iter().find(|cpu| !allowed.contains(cpu)) {
                 Some(cpu) => Err(format!(
                     "--bind: processor {cpu} cannot be used here, only {}",
@@ -125,9 +132,11 @@ mod tests {
     #[test]
     fn ranks_are_spread_over_what_is_allowed() {
         let allowed = allowed();
-        let few = Bind::Auto.places(1).expect("there is one");
-        assert_eq!(few, Some(vec![allowed[0]]));
-        assert_eq!(Bind::Auto.places(1024), Ok(None));
+        let all = u16::try_from(allowed.len()).expect("no more than ranks");
+        assert_eq!(Bind::Auto.places(all), Ok(Some(allowed.clone())));
+        for other in [all - 1, all + 1, 1024] {
+            assert_eq!(Bind::Auto.places(other), Ok(None), "{other} of {all}");
+        }
         let list = Bind::List(vec![allowed[0]]);
         assert_eq!(list.places(2), Ok(Some(vec![allowed[0]; 2])));
         let error = Bind::List(vec![CpuSet::MAX_CPU - 1]).places(1);

@@ -17,6 +17,7 @@
 //! Nothing is left behind: the memory has no name, and is gone with the last process. What a rank
 //! has started ends with it, and all of it with the launcher: see the module `group`.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -273,15 +274,14 @@ impl Starting {
         let starved = starved_processes(&vmstat());
         let limit = getrlimit(Resource::Nofile);
         let watched = has_descriptors(&limit, register.ranks());
+        let few = { places.iter() }.map(|places| BTreeSet::from_iter(places).len());
+        let processors = few.chain([bind::processors()]).min().unwrap_or(1);
         let mut processes = Vec::new();
         for rank in 0..register.ranks() {
             let cpu = places.as_ref().map(|places| places[usize::from(rank)]);
             let mut command = command(rank);
             describe(&mut command, rank);
-            let mut processors = places.clone().unwrap_or_else(bind::allowed);
-            processors.sort_unstable();
-            processors.dedup();
-            command.env(job::PROCESSORS, processors.len().to_string());
+            command.env(job::PROCESSORS, processors.to_string());
             let input = hosts.and_then(|hosts| hosts.send(&mut command, rank));
             if let Some(input) = input.as_ref().filter(|input| input.len() > PIPE) {
                 return Err(io::Error::new(

@@ -14,7 +14,7 @@ use flagpost_hal_linux::{
 use flagpost_link::Refusal;
 use flagpost_mapped::{Mapped, Native};
 
-use crate::job::{Job, JoinError};
+use crate::job::{self, Job, JoinError};
 use crate::named;
 
 /// The session of a job's first world: its memory is zeros before.
@@ -131,6 +131,7 @@ fn with_world<M: Linked, T, E>(
     };
     let world = World::start_within(link, &mut arena, setup.config, setup.meeting);
     let world = world.map_err(failed)?;
+    job::count_processors(&of_job);
     program(&world).map_err(RunError::Program)
 }
 
@@ -330,7 +331,7 @@ pub fn machines_with<M: Mode, T: Send, E: Send>(
     let shape = Shape::new(ranks.into(), memory).map_err(|bad| join(bad.to_string()))?;
     let segment = Segment::of_threads(shape).map_err(|why| join(why.to_string()))?;
     let segment = Arc::new(segment);
-    let crowded = usize::from(ranks) > crate::bind::allowed().len();
+    let crowded = usize::from(ranks) > crate::bind::processors();
     let results = on_threads(&segment, crowded, program);
     let mut done = Vec::new();
     let mut failed: Option<(usize, RunError<E>)> = None;

@@ -1,10 +1,14 @@
 //! The handle that a rank holds of the machine.
 
+use std::num::NonZero;
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use flagpost_hal::{Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
 
@@ -112,12 +116,35 @@ impl<M: Mode> Linux<M> {
         &self.own.mode
     }
 
+    /// All ranks have come: whether they are more than their processors is known now. A launcher
+    /// may have bound each of them to some of its own.
+    pub fn count_processors(&self) {
+        let (segment, ranks) = (self.segment(), self.regions.ranks());
+        let processes = (0..ranks).filter_map(|rank| Pid::from_raw(segment.pid_of(rank)?));
+        let own = sched_getaffinity(None).map_or(0, |own| own.count() as usize);
+        // Fewer than it may use, if its control group gives it less time.
+        let few = std::thread::available_parallelism().map_or(own, NonZero::get);
+        let processors = match few < own {
+            true => few,
+            false => processors_of(processes),
+        };
+        self.own.waiter.set_crowded(usize::from(ranks) > processors);
+    }
+
     /// Waits until all ranks have called this, beside all worlds: for harnesses, between one world
     /// and the next. False if a rank is lost.
     #[must_use = "a rank may be lost"]
     pub fn meet(&self) -> bool {
         self.segment().barrier()
     }
+}
+
+/// How many processors these processes may use between them.
+fn processors_of(processes: impl Iterator<Item = Pid>) -> usize {
+    let sets = processes.filter_map(|process| sched_getaffinity(Some(process)).ok());
+    let sets: Vec<CpuSet> = sets.collect();
+    let is_used = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
+    (0..CpuSet::MAX_CPU).filter(is_used).count()
 }
 
 impl<M: Mode> MessageBuffer for Linux<M> {
@@ -214,5 +241,45 @@ where
     #[inline]
     fn ended(&self) {
         self.own.waiter.done();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    /// A process that may use one processor.
+    fn bound(cpu: usize) -> Child {
+        let mut command = Command::new("taskset");
+        command.args(["-c", &cpu.to_string(), "sleep", "600"]);
+        command.spawn().expect("it runs")
+    }
+
+    fn id(child: &Child) -> Pid {
+        Pid::from_child(child)
+    }
+
+    #[test]
+    fn processors_of_all_ranks_are_counted_once() {
+        let own = sched_getaffinity(None).expect("it has some");
+        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU)
+            .filter(|cpu| own.is_set(*cpu))
+            .collect();
+        let (first, last) = (allowed[0], allowed[allowed.len() - 1]);
+        let mut children = [first, last, first].map(bound);
+        let is_bound = |child| sched_getaffinity(Some(id(child))).is_ok_and(|set| set.count() == 1);
+        while !children.iter().all(is_bound) {
+            std::thread::yield_now();
+        }
+        let [one, other, again] = [0, 1, 2].map(|index| id(&children[index]));
+        assert_eq!(processors_of([one, again].into_iter()), 1);
+        let two = 1 + usize::from(first != last);
+        assert_eq!(processors_of([one, other, again].into_iter()), two);
+        for child in &mut children {
+            child.kill().expect("it is mine");
+            child.wait().expect("it ends");
+        }
+        assert_eq!(processors_of([one, other].into_iter()), 0, "they are gone");
     }
 }

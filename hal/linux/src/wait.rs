@@ -58,7 +58,7 @@ const LONGEST: Duration = Duration::from_micros(800);
 /// How a rank waits.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    crowded: bool,
+    crowded: Cell<bool>,
     /// If the processor has one.
     monitor: Option<Monitor>,
     /// Turns of this wait so far.
@@ -71,11 +71,16 @@ impl Waiter {
     /// For a rank that shares its processor with others, if `crowded`.
     pub(crate) fn new(crowded: bool) -> Self {
         Self {
-            crowded,
+            crowded: Cell::new(crowded),
             monitor: Monitor::detect(),
             turns: Cell::new(0),
             watched: Cell::new(None),
         }
+    }
+
+    /// Whether the rank shares its processor is another answer from now on.
+    pub(crate) fn set_crowded(&self, crowded: bool) {
+        self.crowded.set(crowded);
     }
 
     /// One turn of waiting. Ends early once `changed` says that a watched word is another one.
@@ -94,7 +99,7 @@ impl Waiter {
             0
         };
         self.turns.set(turn.saturating_add(1));
-        let (looks, pauses, at_a_time) = match (first, self.crowded) {
+        let (looks, pauses, at_a_time) = match (first, self.crowded.get()) {
             (Some(_), false) => (LOOKS, PAUSES, LOOKS_PER_PAUSE),
             (Some(_), true) => (CROWDED_LOOKS, 0, 0),
             (None, false) => (0, UNWATCHED, 1),

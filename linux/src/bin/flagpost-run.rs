@@ -37,8 +37,8 @@ struct Arguments {
     /// host's memory
     #[arg(long = "mem-in", value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// Where ranks run: none, auto (one processor per rank, if there are as many), or a list such
-    /// as 0,2,4-7
+    /// Where ranks run: none, auto (one processor per rank, if the job needs all), or a list such as
+    /// 0,2,4-7
     #[arg(long, value_name = "WHERE", default_value_t = Bind::Auto)]
     bind: Bind,
     /// How memory is kept in step

@@ -18,7 +18,8 @@
 //!
 //! `FLAGPOST_MEMORY` is the memory per rank in bytes, `FLAGPOST_MODE` the mode, and
 //! `FLAGPOST_PROCESSORS` how many processors the ranks have between them; the launcher sets them,
-//! the others' users may.
+//! the others' users may. Where nothing says the last, a rank counts the processors that it may use
+//! itself, and those of all ranks once they have come.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,7 +27,7 @@ use std::fs::OpenOptions;
 use std::sync::Arc;
 
 use flagpost_hal_linux::segment::{self, Segment};
-use flagpost_hal_linux::{Coherent, Mode as _, Noticed, Shape};
+use flagpost_hal_linux::{Coherent, Linux, Mode, Noticed, Shape};
 
 use crate::named;
 
@@ -105,7 +106,7 @@ impl Spec {
         let (rank, shape) = words.shape(numbers)?;
         let processors = match words.number(PROCESSORS)? {
             Some(number) => usize::try_from(number).unwrap_or(1),
-            None => online(),
+            None => crate::bind::processors(),
         };
         let mode = words.text(MODE)?;
         Ok(Self {
@@ -116,12 +117,6 @@ impl Spec {
             processors,
         })
     }
-}
-
-/// How many processors are online.
-fn online() -> usize {
-    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    crate::bind::parse_list(list.trim()).map_or(1, |list| list.len())
 }
 
 /// The process that has started all ranks, told apart from all others: its number and when it
@@ -216,6 +211,14 @@ impl Job {
             mode: spec.mode,
             noticed,
         })
+    }
+}
+
+/// All ranks of `machine` have come: their processors are counted, unless the environment says how
+/// many they have.
+pub(crate) fn count_processors<M: Mode>(machine: &Linux<M>) {
+    if std::env::var_os(PROCESSORS).is_none() {
+        machine.count_processors();
     }
 }
 
@@ -482,6 +485,17 @@ mod tests {
             let line = links(&words)[1].clone().expect_err(expected);
             assert!(line.contains(expected), "{line}");
         }
+    }
+
+    /// A rank that another launcher has started counts what it may use, not what is there.
+    #[test]
+    fn processors_are_those_that_a_rank_may_use() {
+        let own = crate::bind::allowed();
+        let rank = [("PMI_RANK", "0"), ("PMI_SIZE", "2")];
+        let of = |words: &[(&str, &str)]| read(words).expect("a rank").processors;
+        let bound = crate::bind::on(Some(own[0]), || of(&rank));
+        assert_eq!(bound, 1, "of {own:?}");
+        assert_eq!(of(&[rank[0], rank[1], (PROCESSORS, "7")]), 7);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod deaths;
 mod meeting;
 mod memory;
+mod processors;
 mod worlds;
 
 use std::process::{Command, ExitCode, Output, Stdio};
