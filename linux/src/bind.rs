@@ -11,8 +11,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub enum Bind {
     /// Not at all.
     None,
-    /// Rank r to the rth processor that the launcher may use, if the job needs them all; else not at
-    /// all: another job would choose the same ones.
+    /// Rank r to the rth processor that the launcher may use, if the job needs all of them; else
+    /// not at all: another job would choose the same ones.
     #[default]
     Auto,
     /// Rank r to the rth of these, round and round.

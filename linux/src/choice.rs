@@ -1,11 +1,64 @@
-//! What is to connect the ranks of a job: its user chooses when the job is started.
+//! What the user of a job chooses when it is started: what connects its ranks, and more.
+//!
+//! Some options of `flagpost-run` have a variable of the environment, for other launchers, too. The
+//! rule is one for all: an option wins over its variable, and the variable over the default. What
+//! the job has no use for is refused as an option, and not looked at as a variable.
+//!
+//! | option | variable | in a rank of `flagpost-run` |
+//! |---|---|---|
+//! | `--link` | `FLAGPOST_LINK` | the user's |
+//! | `--address` | `FLAGPOST_ADDRESS` | the user's |
+//! | `--mem` | `FLAGPOST_MEMORY` | its job's |
+//! | `--mode` | `FLAGPOST_MODE` | its job's |
+//! | `--provider` | `FLAGPOST_PROVIDER` | its job's |
+//! | `--helper` | `FLAGPOST_HELPER` | its job's |
+//! | | `FLAGPOST_PROCESSORS` | its job's |
+//!
+//! A launcher that is started in a rank does not look at those of that rank's job.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::str::FromStr;
 
-/// The variable of the environment that chooses, where no option does.
+use crate::job::RANK;
+
+/// The variable of the environment that chooses the link, where no option does.
 pub const VARIABLE: &str = "FLAGPOST_LINK";
+
+/// Those of the other options.
+pub const ADDRESS: &str = "FLAGPOST_ADDRESS";
+/// See [`ADDRESS`].
+pub const MEMORY: &str = "FLAGPOST_MEMORY";
+/// See [`ADDRESS`].
+pub const MODE: &str = "FLAGPOST_MODE";
+/// See [`ADDRESS`].
+pub const PROVIDER: &str = "FLAGPOST_PROVIDER";
+/// See [`ADDRESS`].
+pub const HELPER: &str = "FLAGPOST_HELPER";
+
+/// A variable that `flagpost-run` gives its ranks, with the user's value: none in a rank, where it
+/// is the job's.
+pub fn job_variable(name: &str) -> (&str, Option<OsString>) {
+    let in_rank = std::env::var_os(RANK).is_some();
+    (name, std::env::var_os(name).filter(|_| !in_rank))
+}
+
+/// Reads a size such as `65536` or `64M`.
+///
+/// # Errors
+/// A line that says how to write one.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => Some(0),
+        "K" | "k" | "KiB" => Some(10),
+        "M" | "m" | "MiB" => Some(20),
+        "G" | "g" | "GiB" => Some(30),
+        _ => None,
+    };
+    let bytes = unit.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is no size: write 65536, 64K, 16M or 1G"))
+}
 
 /// What is to connect the ranks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -81,6 +134,16 @@ mod tests {
             let line = Choice::of_word(Some(OsStr::new(bad))).expect_err("it is none");
             let expected = format!("FLAGPOST_LINK: {bad:?} is no link: write shm, fabric or auto");
             assert_eq!(line, expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("65536"), Ok(65_536));
+        assert_eq!(size("64K"), Ok(65_536));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        for bad in ["", "M", "12Q", "-1", "1.5M", "99999999999999999999G"] {
+            assert!(size(bad).is_err(), "{bad}");
         }
     }
 

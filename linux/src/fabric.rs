@@ -44,6 +44,7 @@ use flagpost_hal_linux::{Shape, State};
 use flagpost_network::Networked;
 
 use crate::bind::Bind;
+use crate::choice::{ADDRESS, HELPER, PROVIDER};
 use crate::hosts::Hosts;
 use crate::job::{self, JoinError, Meets};
 use crate::launch::{self, Ended, Register, Starting};
@@ -55,9 +56,6 @@ pub const NAME: &str = "fabric";
 
 pub(crate) const HUB: &str = "FLAGPOST_HUB";
 const SECRET: &str = "FLAGPOST_SECRET";
-const PROVIDER: &str = "FLAGPOST_PROVIDER";
-const HELPER: &str = "FLAGPOST_HELPER";
-const ADDRESS: &str = "FLAGPOST_ADDRESS";
 
 /// The network's kind, unless the user says another.
 pub const DEFAULT_PROVIDER: &str = "tcp";
@@ -138,7 +136,14 @@ pub fn launch(
     let others = job.hosts.as_ref().filter(|hosts| !hosts.are_here());
     let bind = others.map_or(&job.bind, |_| &Bind::None);
     let starting = Starting::new(bind, ranks, job.grace)?;
-    let hub = (Hub::start(job.address, ranks, secret)?, ranks);
+    let hub = Hub::start(job.address, ranks, secret).map_err(|why| {
+        let what = format!(
+            "cannot listen at {} ({why}): take an address of this host (--address)",
+            job.address
+        );
+        io::Error::new(why.kind(), what)
+    });
+    let hub = (hub?, ranks);
     let address = hub.0.address().to_string();
     let helper = job.helper.map_or(0, |pause| pause.as_micros());
     let describe = |command: &mut Command, rank| {
@@ -342,7 +347,7 @@ pub fn run<E: Display>(
             ExitCode::SUCCESS
         }
         Err(why) => {
-            say(&format!("{}: {why}", network.core()));
+            say(&format!("rank {}: {why}", network.core().get()));
             ExitCode::FAILURE
         }
     }

@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
@@ -85,14 +85,10 @@ impl Hosts {
 
 /// The hosts of `list`, with the number of ranks of each.
 fn deal(list: &str, ranks: u16) -> Result<Vec<(&str, u16)>, String> {
-    let hosts: Vec<(&str, Option<&str>)> = { list.split(',') }
-        .map(|word| match word.split_once(':') {
-            Some((name, count)) => (name, Some(count)),
-            None => (word, None),
-        })
-        .collect();
+    let hosts: Vec<(&str, Option<&str>)> = list.split(',').map(name_and_count).collect();
     // What begins with a dash would be an option.
-    let bad = |name: &str| name.is_empty() || name.starts_with('-') || name.contains(' ');
+    let bad =
+        |name: &str| name.is_empty() || name.starts_with('-') || name.contains([' ', '[', ']']);
     if let Some((name, _)) = hosts.iter().find(|(name, _)| bad(name)) {
         return Err(format!("{name:?} is no host: write a,b or a:2,b:2"));
     }
@@ -118,6 +114,26 @@ fn deal(list: &str, ranks: u16) -> Result<Vec<(&str, u16)>, String> {
         return Err(format!("{list:?} are {sum} ranks, and the job has {ranks}"));
     }
     Ok(hosts.iter().map(|(name, _)| *name).zip(counts).collect())
+}
+
+/// `a`, `a:2`; `::1`, `[::1]` and `[::1]:2`, since an IPv6 address has colons itself.
+fn name_and_count(word: &str) -> (&str, Option<&str>) {
+    let is_address = |name: &str| name.parse::<Ipv6Addr>().is_ok();
+    let bracketed = { word.strip_prefix('[') }.and_then(|rest| rest.split_once(']'));
+    if let Some((name, rest)) = bracketed.filter(|(name, _)| is_address(name)) {
+        return match rest {
+            "" => (name, None),
+            // What has no colon is refused as a number.
+            rest => (name, Some(rest.strip_prefix(':').unwrap_or("no colon"))),
+        };
+    }
+    if is_address(word) {
+        return (word, None);
+    }
+    match word.split_once(':') {
+        Some((name, count)) => (name, Some(count)),
+        None => (word, None),
+    }
 }
 
 fn is_here(name: &str, own: &str) -> bool {
@@ -212,6 +228,13 @@ mod tests {
         assert_eq!(dealt("a,b", 1), Ok(vec![("a", 1), ("b", 0)]));
         assert_eq!(dealt("a:1,b:3", 4), Ok(vec![("a", 1), ("b", 3)]));
         assert_eq!(dealt("a:1,a:1", 2), Ok(vec![("a", 1), ("a", 1)]));
+        assert_eq!(
+            dealt("::1,fe80::7:2", 4),
+            Ok(vec![("::1", 2), ("fe80::7:2", 2)])
+        );
+        let counted = Ok(vec![("::1", 1), ("b", 3)]);
+        assert_eq!(dealt("[::1]:1,b:3", 4), counted);
+        assert_eq!(dealt("[::1],b", 2), Ok(vec![("::1", 1), ("b", 1)]));
         for (bad, expected) in [
             ("", "\"\" is no host"),
             ("a,,b", "\"\" is no host"),
@@ -222,6 +245,8 @@ mod tests {
             ("a:-1,b:5", "no number after a colon"),
             ("a:2,b:3", "are 5 ranks, and the job has 4"),
             ("a:65535,b:65535", "are 131070 ranks"),
+            ("[::1]2,b:2", "no number after a colon"),
+            ("[a]:2,b:2", "\"[a]\" is no host"),
         ] {
             let line = dealt(bad, 4).expect_err(bad);
             assert!(line.contains(expected), "{bad}: {line}");
@@ -230,7 +255,7 @@ mod tests {
 
     #[test]
     fn this_host_is_known() {
-        for name in ["localhost", "127.0.0.1", "127.1.2.3", "own"] {
+        for name in ["localhost", "127.0.0.1", "127.1.2.3", "::1", "own"] {
             assert!(is_here(name, "own"), "{name}");
         }
         assert!(!is_here("other", "own") && !is_here("10.0.0.1", "own"));

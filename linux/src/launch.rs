@@ -22,22 +22,28 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, parent_process_death_signal,
+    set_parent_process_death_signal, setrlimit, waitid,
 };
 
-use flagpost_hal_linux::segment::{self, Segment};
+use flagpost_hal_linux::segment::{self, Segment, refused};
 use flagpost_hal_linux::{Shape, State};
 
 use crate::bind::{self, Bind};
+use crate::choice::job_variable;
+use crate::ended::{is_starved, starved_processes, vmstat};
 use crate::group::{Group, Keeper, kill_sessions};
 use crate::hosts::Hosts;
 use crate::job;
 use crate::named;
+
+pub use crate::ended::Ended;
 
 /// [`Job::grace`], unless the user says another.
 pub const GRACE: Duration = Duration::from_secs(3);
@@ -55,101 +61,6 @@ pub struct Job {
     pub directory: Option<PathBuf>,
     /// How long the others may take to end after a rank is lost, or after a signal.
     pub grace: Duration,
-}
-
-/// How a rank ended.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// Which.
-    pub rank: u16,
-    /// Its process.
-    pub pid: u32,
-    /// How.
-    pub status: ExitStatus,
-    /// It was the launcher that ended it.
-    pub killed: bool,
-    /// It never joined the job.
-    pub stranger: bool,
-    /// It has joined the job and not left it, however well it ended.
-    pub unfinished: bool,
-    /// The system has ended it, it seems for want of memory: by SIGBUS, or by SIGKILL while it
-    /// counted that it had to end processes for that.
-    pub starved: bool,
-}
-
-impl Ended {
-    /// Whether it ended as it should.
-    pub fn is_well(&self) -> bool {
-        self.status.success() && !self.stranger && !self.unfinished
-    }
-
-    /// The status that a shell would have for it.
-    pub fn code(&self) -> u8 {
-        match (self.status.code(), self.status.signal()) {
-            (Some(0), _) => u8::from(!self.is_well()),
-            (Some(code), _) => u8::try_from(code).unwrap_or(1),
-            (None, Some(signal)) => 128_u8.wrapping_add(u8::try_from(signal).unwrap_or(0)),
-            (None, None) => 1,
-        }
-    }
-}
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rank {} (process {}) ", self.rank, self.pid)?;
-        match (self.status.code(), self.status.signal()) {
-            (Some(0), _) if self.stranger => f.write_str("ended without having joined the job"),
-            (Some(0), _) if self.unfinished => f.write_str("ended without leaving the job"),
-            (Some(code), _) => write!(f, "ended with status {code}"),
-            (None, Some(signal)) => {
-                write!(f, "was ended by signal {signal}")?;
-                if let Some(name) = signal_name(signal) {
-                    write!(f, " ({name})")?;
-                }
-                match self.starved {
-                    true => f.write_str(", it seems for want of memory"),
-                    false => Ok(()),
-                }
-            }
-            (None, None) => f.write_str("ended"),
-        }
-    }
-}
-
-/// How many processes the system has ended for want of memory, as `vmstat` says.
-fn starved_processes(vmstat: &str) -> u64 {
-    let count = { vmstat.lines() }.find_map(|line| line.strip_prefix("oom_kill "));
-    count.and_then(|count| count.parse().ok()).unwrap_or(0)
-}
-
-fn vmstat() -> String {
-    std::fs::read_to_string("/proc/vmstat").unwrap_or_default()
-}
-
-/// Whether a process that was ended by `signal` seems to have been for want of memory; `grown` if
-/// the system has counted more of those.
-fn is_starved(signal: Option<i32>, grown: bool) -> bool {
-    signal == Some(Signal::BUS.as_raw()) || grown && signal == Some(Signal::KILL.as_raw())
-}
-
-fn signal_name(signal: i32) -> Option<&'static str> {
-    let names = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::TRAP, "SIGTRAP"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::ALARM, "SIGALRM"),
-        (Signal::TERM, "SIGTERM"),
-    ];
-    let found = names.iter().find(|(known, _)| known.as_raw() == signal);
-    found.map(|(_, name)| *name)
 }
 
 struct Process {
@@ -246,6 +157,7 @@ impl Starting {
     /// Finds a processor for each of `ranks` ranks, and starts what ends them with this process.
     pub(crate) fn new(bind: &Bind, ranks: u16, grace: Duration) -> io::Result<Self> {
         let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+        are_permitted()?;
         Ok(Self {
             places: bind.places(ranks).map_err(invalid)?,
             grace,
@@ -276,12 +188,14 @@ impl Starting {
         let watched = has_descriptors(&limit, register.ranks());
         let few = { places.iter() }.map(|places| BTreeSet::from_iter(places).len());
         let processors = few.chain([bind::processors()]).min().unwrap_or(1);
+        let (_, asked) = job_variable(job::PROCESSORS);
+        let processors = asked.unwrap_or_else(|| processors.to_string().into());
         let mut processes = Vec::new();
         for rank in 0..register.ranks() {
             let cpu = places.as_ref().map(|places| places[usize::from(rank)]);
             let mut command = command(rank);
             describe(&mut command, rank);
-            command.env(job::PROCESSORS, processors.to_string());
+            command.env(job::PROCESSORS, &processors);
             let input = hosts.and_then(|hosts| hosts.send(&mut command, rank));
             if let Some(input) = input.as_ref().filter(|input| input.len() > PIPE) {
                 return Err(io::Error::new(
@@ -294,7 +208,11 @@ impl Starting {
                 ));
             }
             to_be_led(&mut command, limit);
-            let mut child = bind::on(cpu, || command.spawn())?;
+            let child = bind::on(cpu, || command.spawn());
+            let mut child = child.map_err(|why| {
+                let program = command.get_program().display();
+                io::Error::new(why.kind(), format!("cannot start {program}: {why}"))
+            })?;
             if let (Some(input), Some(pipe)) = (input, child.stdin.as_mut()) {
                 // What does not read it has ended, and that is told. The pipe stays open.
                 let _ = pipe.write_all(&input);
@@ -321,6 +239,18 @@ impl Starting {
             deadline: None,
         };
         watch.run()
+    }
+}
+
+/// Whether the system permits the calls by which ranks are watched. Where a container forbids them,
+/// it is told before any rank is there.
+fn are_permitted() -> io::Result<()> {
+    let refused = |call| move |why| refused(call, why);
+    parent_process_death_signal().map_err(refused("prctl"))?;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::All, options) {
+        Ok(_) | Err(Errno::CHILD | Errno::INTR) => Ok(()),
+        Err(why) => Err(refused("waitid")(why)),
     }
 }
 
@@ -529,31 +459,57 @@ impl Watch<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn want_of_memory_is_told() {
-        assert_eq!(
-            starved_processes("pgfault 7\noom_kill 12\noom_kill_x 3\n"),
-            12
-        );
-        assert_eq!(starved_processes("pgfault 7\n"), 0, "an old system");
-        let starved = |signal: Signal, grown| is_starved(Some(signal.as_raw()), grown);
-        assert!(starved(Signal::BUS, false) && starved(Signal::KILL, true));
-        assert!(!starved(Signal::KILL, false) && !starved(Signal::SEGV, true));
-        let mut ended = Ended {
-            rank: 1,
-            pid: 7,
-            status: ExitStatus::from_raw(Signal::KILL.as_raw()),
-            killed: false,
-            stranger: false,
-            unfinished: true,
-            starved: true,
+    /// Forbids a system call to this thread, and to what it starts, as a container may.
+    fn forbid(call: libc::c_long) {
+        let instruction = |code, k, (jt, jf)| libc::sock_filter { code, jt, jf, k };
+        let (load, equal, end) = (0x20, 0x15, 0x06);
+        let mut filter = [
+            // The number of the call stands first.
+            instruction(load, 0, (0, 0)),
+            instruction(equal, call as u32, (0, 1)),
+            instruction(end, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, (0, 0)),
+            instruction(end, libc::SECCOMP_RET_ALLOW, (0, 0)),
+        ];
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_mut_ptr(),
         };
-        let line = "rank 1 (process 7) was ended by signal 9 (SIGKILL)";
-        assert_eq!(
-            ended.to_string(),
-            format!("{line}, it seems for want of memory")
-        );
-        ended.starved = false;
-        assert_eq!(ended.to_string(), line);
+        rustix::thread::set_no_new_privs(true).expect("it may give them up");
+        // SAFETY: the filter and its head live during the call, which copies both. From then on one
+        // call fails in this thread, as it may anyway.
+        let done = unsafe {
+            let (set, filter) = (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER);
+            libc::prctl(set, libc::c_ulong::from(filter), &raw const program)
+        };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+    }
+
+    #[test]
+    fn calls_that_a_container_forbids_are_named() {
+        for (call, name) in [
+            (libc::SYS_memfd_create, "memfd_create"),
+            (libc::SYS_prctl, "prctl"),
+            (libc::SYS_waitid, "waitid"),
+        ] {
+            let launch = move || {
+                forbid(call);
+                let job = Job {
+                    shape: Shape::new(1, 1 << 16).expect("it makes sense"),
+                    mode: "coherent".to_owned(),
+                    bind: Bind::None,
+                    directory: None,
+                    grace: GRACE,
+                };
+                launch(&job, &mut |_| Command::new("true"), &mut |_| ())
+            };
+            let launched = std::thread::spawn(launch).join().expect("no panic");
+            let line = launched.expect_err(name).to_string();
+            let told = format!("the system refuses {name} (");
+            assert!(line.starts_with(&told), "{line}");
+            assert!(
+                line.ends_with("filter of system calls must permit it"),
+                "{line}"
+            );
+        }
     }
 }

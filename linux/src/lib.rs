@@ -47,6 +47,7 @@
 
 pub mod bind;
 pub mod choice;
+mod ended;
 pub mod fabric;
 mod group;
 mod hosts;

@@ -435,3 +435,27 @@ fn what_is_missing_is_said_in_one_line_per_rank() {
     assert!(text.contains("no provider \"carrier-pigeon\""), "{text}");
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// In a namespace of mounts of its own, where `/dev/shm` is small.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_small_dev_shm_is_told() {
+    let launcher = env!("CARGO_BIN_EXE_flagpost-run");
+    let own = std::env::current_exe().unwrap();
+    let words = format!(
+        "mount -t tmpfs -o size=4M tmpfs /dev/shm || exit 99; exec '{launcher}' --link fabric \
+         --provider shm -n 1 '{}' --exact rank --nocapture",
+        own.display()
+    );
+    let mut command = Command::new("unshare");
+    let output = command.args(["-rm", "sh", "-c", &words]).env(PART, "ring");
+    let output = output.output().unwrap();
+    if [Some(1), Some(99)].contains(&output.status.code()) {
+        println!("skipped: no file system can be mounted here: {output:?}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("MiB in /dev/shm, 16 for each"), "{text}");
+    assert!(text.contains("4 are free"), "{text}");
+}

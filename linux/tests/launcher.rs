@@ -351,6 +351,30 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
             &["-n", "2", "--hosts", "a", "--mode", "emulated", "true"],
             "takes --address",
         ),
+        (
+            &[
+                "-n",
+                "2",
+                "--hosts",
+                "localhost",
+                "--address",
+                "127.0.0.1",
+                "true",
+            ],
+            "--hosts localhost names this host only",
+        ),
+        (
+            &[
+                "-n",
+                "2",
+                "--link",
+                "fabric",
+                "--address",
+                "192.0.2.1",
+                "true",
+            ],
+            "cannot listen at 192.0.2.1 (",
+        ),
         (&["true"], "--ranks <N>"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));

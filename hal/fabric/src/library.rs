@@ -249,6 +249,9 @@ impl Library {
         let info = NonNull::new(found).filter(|_| result == 0);
         let info = info.ok_or_else(|| {
             let (major, minor) = self.version();
+            if let Some(why) = short_of_room(asked.provider) {
+                return format!("libfabric {major}.{minor} refuses provider \"shm\" here: {why}");
+            }
             format!(
                 "libfabric {major}.{minor} has no provider {:?} with remote memory access, \
                  atomics and delivery-complete here ({})",
@@ -264,6 +267,26 @@ impl Library {
             info,
         })
     }
+}
+
+/// Why libfabric may not offer its `shm`: it asks for room in `/dev/shm` for as many ranks as the
+/// host has processors, and says no more than that there is no such provider.
+fn short_of_room(provider: &str) -> Option<String> {
+    /// What libfabric 1.17 asks for each of them, and a little more.
+    const EACH: u64 = 16 << 20;
+    // SAFETY: it takes any name, and stores nothing.
+    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let room = rustix::fs::statvfs("/dev/shm").ok()?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    let asked = EACH.saturating_mul(u64::try_from(processors).unwrap_or(1));
+    (provider == "shm" && free < asked).then(|| {
+        format!(
+            "it takes about {} MiB in /dev/shm, 16 for each processor of the host, and {} are \
+             free: make /dev/shm larger (docker run --shm-size), or take --provider tcp",
+            asked >> 20,
+            free >> 20
+        )
+    })
 }
 
 /// What a way to a network is asked for.

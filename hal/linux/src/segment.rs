@@ -60,13 +60,23 @@ pub struct Segment {
 /// What the system refused: descriptors or memory, say.
 pub fn create(shape: Shape) -> io::Result<File> {
     check_limit(shape)?;
-    let file = File::from(rustix::fs::memfd_create(
-        "flagpost",
-        MemfdFlags::ALLOW_SEALING,
-    )?);
+    let file = rustix::fs::memfd_create("flagpost", MemfdFlags::ALLOW_SEALING);
+    let file = File::from(file.map_err(|why| refused("memfd_create", why))?);
     rustix::fs::ftruncate(&file, shape.total() as u64)?;
     rustix::fs::fcntl_add_seals(&file, SEALS)?;
     Ok(file)
+}
+
+/// The system has refused `call`: names it, so that somebody can permit it.
+pub fn refused(call: &str, why: Errno) -> io::Error {
+    let kind = io::Error::from(why).kind();
+    let advice = match why {
+        Errno::PERM | Errno::ACCESS | Errno::NOSYS => {
+            ": a container's filter of system calls must permit it"
+        }
+        _ => "",
+    };
+    io::Error::new(kind, format!("the system refuses {call} ({why}){advice}"))
 }
 
 /// [`create`], as a file without a name in `directory`.

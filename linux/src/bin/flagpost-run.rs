@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use flagpost_linux::choice::{ADDRESS, HELPER, MEMORY, MODE, PROVIDER, job_variable, size};
 use flagpost_linux::{Bind, Choice, DEFAULT_MEMORY, Ended, Hosts, MODES, Shape, fabric, launch};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -30,33 +31,36 @@ struct Arguments {
     /// Ranks
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     ranks: u32,
-    /// Memory per rank that others can reach: 16K to 2G
-    #[arg(long = "mem", value_name = "SIZE", value_parser = size, default_value_t = DEFAULT_MEMORY)]
-    memory: u64,
+    /// Memory per rank that others can reach: 16K to 2G [default: FLAGPOST_MEMORY, or 16M]
+    #[arg(long = "mem", value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
     /// A directory whose file system the memory is to be of, such as one on DAX; else it is the
     /// host's memory
     #[arg(long = "mem-in", value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// Where ranks run: none, auto (one processor per rank, if the job needs all), or a list such as
-    /// 0,2,4-7
+    /// Where ranks run: none, auto (one processor per rank, if the job needs all), or a list such
+    /// as 0,2,4-7
     #[arg(long, value_name = "WHERE", default_value_t = Bind::Auto)]
     bind: Bind,
-    /// How memory is kept in step
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(MODES), default_value = MODES[0])]
-    mode: String,
+    /// How memory is kept in step [default: FLAGPOST_MODE, or coherent]
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(MODES))]
+    mode: Option<String>,
     /// What connects the ranks: memory that they share (shm), or a network by libfabric, over which
     /// each has memory of its own (fabric); auto is shm if all ranks are on one host
     /// [default: FLAGPOST_LINK, or auto]
     #[arg(long, value_name = "LINK")]
     link: Option<Choice>,
-    /// The network: tcp, shm, or another provider's name as libfabric has it [default: tcp]
+    /// The network: tcp, shm, or another provider's name as libfabric has it [default:
+    /// FLAGPOST_PROVIDER, or tcp]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// The address of this host at which the ranks of a network meet [default: 127.0.0.1]
+    /// The address of this host at which the ranks of a network meet [default: FLAGPOST_ADDRESS, or
+    /// 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
     /// Hosts on which the ranks of a network run: a,b divides the ranks evenly, in blocks; a:2,b:3
-    /// says how many each has. Takes --address [default: this host]
+    /// says how many each has; an IPv6 address is written [::1]:2 then. Takes --address [default:
+    /// this host]
     #[arg(long, value_name = "LIST")]
     hosts: Option<String>,
     /// What starts a program on another host: it is run as COMMAND HOST /bin/sh, and reads what to
@@ -64,8 +68,8 @@ struct Arguments {
     #[arg(long, value_name = "COMMAND", requires = "hosts")]
     rsh: Option<String>,
     /// A thread of each rank keeps the network going while the rank computes, and rests this long
-    /// between two looks; 0 for no such thread [default: 0]
-    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(..=MOST_PAUSE))]
+    /// between two looks; 0 for no such thread [default: FLAGPOST_HELPER, or 0]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = pause)]
     helper: Option<u64>,
     /// How long ranks may take to end after one of them died, or after a signal
     #[arg(long, value_name = "SECONDS", default_value_t = launch::GRACE.as_secs(), value_parser = clap::value_parser!(u64).range(..=MOST_GRACE))]
@@ -83,18 +87,10 @@ struct Arguments {
 /// A second, in microseconds.
 const MOST_PAUSE: u64 = 1_000_000;
 
-/// Reads `64M`.
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = match &text[digits.len()..] {
-        "" => Some(0),
-        "K" | "k" | "KiB" => Some(10),
-        "M" | "m" | "MiB" => Some(20),
-        "G" | "g" | "GiB" => Some(30),
-        _ => None,
-    };
-    let bytes = unit.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text:?} is no size: write 65536, 64K, 16M or 1G"))
+/// Reads microseconds.
+fn pause(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number <= MOST_PAUSE);
+    number.ok_or_else(|| format!("{text:?} is no number of microseconds up to {MOST_PAUSE}"))
 }
 
 fn main() -> ExitCode {
@@ -102,53 +98,96 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    let shape = match Shape::new(arguments.ranks, arguments.memory) {
-        Ok(shape) => shape,
-        Err(bad) => return wrong(&bad.to_string()),
+    match start(arguments) {
+        Ok(code) => code,
+        Err(why) => wrong(&why),
+    }
+}
+
+/// The value of an option, or of the variable `name` where it is not given, which `read` reads.
+fn or_variable<T>(
+    option: Option<T>,
+    (name, value): (&str, Option<OsString>),
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    let Some(word) = value.filter(|_| option.is_none()) else {
+        return Ok(option);
     };
+    let read = read(&word.to_string_lossy());
+    read.map(Some).map_err(|why| format!("{name}: {why}"))
+}
+
+/// Refused: a line that says what to change.
+fn start(arguments: Arguments) -> Result<ExitCode, String> {
+    let memory = or_variable(arguments.memory, job_variable(MEMORY), size)?;
+    let shape = Shape::new(arguments.ranks, memory.unwrap_or(DEFAULT_MEMORY));
+    let shape = shape.map_err(|bad| bad.to_string())?;
     let grace = Duration::from_secs(arguments.grace);
-    let choice = match arguments.link.map_or_else(Choice::of_environment, Ok) {
-        Ok(choice) => choice,
-        Err(why) => return wrong(&why),
-    };
+    let choice = arguments.link.map_or_else(Choice::of_environment, Ok)?;
     let rsh = arguments.rsh.as_deref().unwrap_or("ssh");
     let hosts = { arguments.hosts.as_deref() }.map(|list| Hosts::new(list, shape.ranks(), rsh));
-    let hosts = match hosts.transpose() {
-        Ok(hosts) => hosts.filter(|hosts| !hosts.are_here()),
-        Err(why) => return wrong(&format!("--hosts: {why}")),
-    };
+    let hosts = hosts.transpose().map_err(|why| format!("--hosts: {why}"))?;
+    let hosts = hosts.filter(|hosts| !hosts.are_here());
     let is_network = choice.is_network(hosts.is_none());
+    let options = [
+        arguments.provider.is_some(),
+        arguments.address.is_some(),
+        arguments.helper.is_some(),
+    ];
+    if !is_network && hosts.is_none() && options.contains(&true) {
+        let why = match (arguments.hosts, choice) {
+            (Some(list), Choice::Auto) => {
+                format!(": --hosts {list} names this host only, so that ranks share memory")
+            }
+            _ => String::new(),
+        };
+        return Err(format!(
+            "--provider, --address and --helper are for --link fabric{why}"
+        ));
+    }
+    // What the job has no use for may be in the environment all the same.
+    let of_network = |name: &'static str| (name, job_variable(name).1.filter(|_| is_network));
+    let provider = or_variable(arguments.provider, of_network(PROVIDER), |word| {
+        Ok(word.to_owned())
+    })?;
+    let helper = or_variable(arguments.helper, of_network(HELPER), pause)?;
+    let address = std::env::var_os(ADDRESS).filter(|_| is_network);
+    let address = or_variable(arguments.address, (ADDRESS, address), |word| {
+        let why = |_| format!("{word:?} is no address");
+        word.parse().map_err(why)
+    })?;
+    let of_memory = (MODE, job_variable(MODE).1.filter(|_| !is_network));
+    let mode = or_variable(arguments.mode, of_memory, |word| {
+        let known = { MODES.iter() }.find(|mode| **mode == word);
+        let why = || format!("{word:?} is no mode: write {}", MODES.join(", "));
+        known.map(|mode| (*mode).to_owned()).ok_or_else(why)
+    })?;
+    let mode = mode.unwrap_or_else(|| MODES[0].to_owned());
+    let refuse = |what: &str| Err(what.to_owned());
     if hosts.is_some() {
         if !is_network {
-            return wrong(
+            return refuse(
                 "shared memory reaches one host: take --hosts with --link fabric or auto",
             );
         }
-        if arguments.address.is_none() {
-            return wrong("--hosts takes --address: this host's address, as the others reach it");
+        if address.is_none() {
+            return refuse("--hosts takes --address: this host's address, as the others reach it");
         }
         if matches!(arguments.bind, Bind::List(_)) {
-            return wrong("--bind takes no list of processors where ranks are on other hosts");
+            return refuse("--bind takes no list of processors where ranks are on other hosts");
         }
-        if arguments.provider.as_deref() == Some("shm") {
-            return wrong("--provider shm reaches one host: take another with --hosts");
+        if provider.as_deref() == Some("shm") {
+            return refuse("--provider shm reaches one host: take another with --hosts");
         }
     }
-    if is_network && (arguments.mode != MODES[0] || arguments.directory.is_some()) {
-        return wrong("--mode and --mem-in are for --link shm");
+    if is_network && (mode != MODES[0] || arguments.directory.is_some()) {
+        return refuse("--mode and --mem-in are for --link shm");
     }
-    let network = arguments.provider.is_some() || arguments.helper.is_some();
-    if !is_network && (network || arguments.address.is_some()) {
-        return wrong("--provider, --address and --helper are for --link fabric");
-    }
-    if arguments
-        .address
-        .is_some_and(|address| address.is_unspecified())
-    {
-        return wrong("--address takes one address of this host, at which the ranks reach it");
+    if address.is_some_and(|address| address.is_unspecified()) {
+        return refuse("--address takes one address of this host, at which the ranks reach it");
     }
     let Some((program, rest)) = arguments.program.split_first() else {
-        return wrong("no program is named");
+        return refuse("no program is named");
     };
     // Without them what is typed at the terminal ends the launcher, and the ranks with it.
     let signals = signals().ok();
@@ -182,13 +221,11 @@ fn main() -> ExitCode {
     };
     let signals = signals.as_ref().map(UnixStream::as_fd);
     let launched = if is_network {
-        let pause = Duration::from_micros(arguments.helper.unwrap_or(0));
+        let pause = Duration::from_micros(helper.unwrap_or(0));
         let job = fabric::Job {
             shape,
-            provider: arguments
-                .provider
-                .unwrap_or_else(|| fabric::DEFAULT_PROVIDER.to_owned()),
-            address: arguments.address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+            provider: provider.unwrap_or_else(|| fabric::DEFAULT_PROVIDER.to_owned()),
+            address: address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
             hosts: hosts.clone(),
             helper: (!pause.is_zero()).then_some(pause),
             bind: arguments.bind,
@@ -198,7 +235,7 @@ fn main() -> ExitCode {
     } else {
         let job = launch::Job {
             shape,
-            mode: arguments.mode,
+            mode,
             bind: arguments.bind,
             directory: arguments.directory,
             grace,
@@ -206,9 +243,9 @@ fn main() -> ExitCode {
         launch::launch_with(&job, &mut command, &mut seen, signals)
     };
     match (launched, first) {
-        (Ok(_), None) => ExitCode::SUCCESS,
-        (Ok(_), Some(ended)) => ExitCode::from(ended.code()),
-        (Err(why), _) => wrong(&format!("cannot start {}: {why}", program.display())),
+        (Ok(_), None) => Ok(ExitCode::SUCCESS),
+        (Ok(_), Some(ended)) => Ok(ExitCode::from(ended.code())),
+        (Err(why), _) => Err(why.to_string()),
     }
 }
 
@@ -283,15 +320,5 @@ mod tests {
             1 << 12 | 1 << (SIGINT - 1) | 1 << (SIGHUP - 1)
         );
         assert_eq!(ignored(""), 0);
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        assert_eq!(size("65536"), Ok(65_536));
-        assert_eq!(size("64K"), Ok(65_536));
-        assert_eq!(size("2GiB"), Ok(2 << 30));
-        for bad in ["", "M", "12Q", "-1", "1.5M", "99999999999999999999G"] {
-            assert!(size(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -380,6 +380,7 @@ mod tests {
                 "0 ranks: ask for 1",
             ),
             (&[(MEMORY, "12")], "12 bytes of memory per rank"),
+            (&[(MEMORY, "1X")], "FLAGPOST_MEMORY: \"1X\" is no size"),
             (
                 &[
                     ("PMI_RANK", "0"),
@@ -438,7 +439,9 @@ mod tests {
             (with(&[apart]), "fabric"),
             (with(&[apart, auto]), "fabric"),
             (with(&[apart, shm]), "coherent"),
-            (with(&[apart, (MODE, "emulated")]), "emulated"),
+            (with(&[apart, (MODE, "emulated")]), "fabric"),
+            (with(&[here, (MODE, "emulated")]), "emulated"),
+            (with(&[here, fabric, (MODE, "emulated")]), "fabric"),
             (vec![fabric], "fabric"),
             (vec![auto], "coherent"),
             (ours.to_vec(), "coherent"),
@@ -496,6 +499,8 @@ mod tests {
         let bound = crate::bind::on(Some(own[0]), || of(&rank));
         assert_eq!(bound, 1, "of {own:?}");
         assert_eq!(of(&[rank[0], rank[1], (PROCESSORS, "7")]), 7);
+        let sized = read(&[rank[0], rank[1], (MEMORY, "2M")]).expect("a rank");
+        assert_eq!(sized.shape.memory(), 2 << 20);
     }
 
     #[test]

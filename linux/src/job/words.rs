@@ -11,8 +11,7 @@ use crate::fabric;
 pub(crate) const FD: &str = "FLAGPOST_FD";
 pub(crate) const RANK: &str = "FLAGPOST_RANK";
 pub(crate) const RANKS: &str = "FLAGPOST_RANKS";
-pub(crate) const MEMORY: &str = "FLAGPOST_MEMORY";
-pub(crate) const MODE: &str = "FLAGPOST_MODE";
+pub(crate) use crate::choice::{MEMORY, MODE};
 pub(crate) const PROCESSORS: &str = "FLAGPOST_PROCESSORS";
 
 /// What has started this process.
@@ -222,7 +221,9 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
     }
 
     pub(super) fn shape(&self, (rank, ranks): (u64, u64)) -> Result<(u16, Shape), JoinError> {
-        let memory = self.number(MEMORY)?.unwrap_or(DEFAULT_MEMORY);
+        let memory = self.text(MEMORY)?.map(|text| choice::size(&text));
+        let bad = |why| JoinError(format!("{MEMORY}: {why}"));
+        let memory = memory.transpose().map_err(bad)?.unwrap_or(DEFAULT_MEMORY);
         let number = u32::try_from(ranks).unwrap_or(u32::MAX);
         let shape = Shape::new(number, memory).map_err(|bad| JoinError(bad.to_string()))?;
         let rank = u16::try_from(rank).ok();
@@ -233,9 +234,6 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
 
     /// The name of the mode, or of the network.
     pub(super) fn mode(&self) -> Result<String, JoinError> {
-        if let Some(mode) = self.text(MODE)? {
-            return Ok(mode);
-        }
         let (started_by, numbers) = self.starter()?;
         let is_network = match started_by {
             Starter::Ours(_) => false,
@@ -244,12 +242,14 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
                 .choice()?
                 .is_network(self.is_one_host(other, numbers.1)?),
         };
-        let name = if is_network {
+        // Over a network, the mode of memory is not looked at.
+        let mode = self.text(MODE)?.filter(|_| !is_network);
+        let default = if is_network {
             fabric::NAME
         } else {
             Coherent::NAME
         };
-        Ok(name.to_owned())
+        Ok(mode.unwrap_or_else(|| default.to_owned()))
     }
 }
 

@@ -4,6 +4,7 @@
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. No test
 //! asks how long something takes.
 
+mod choices;
 mod deaths;
 mod meeting;
 mod memory;

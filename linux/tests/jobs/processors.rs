@@ -69,4 +69,8 @@ fn ranks_run_where_they_are_told_and_know_how_many_processors_they_have() {
     assert_eq!(told(1, &["--bind", &two]), [on(first, 1)]);
     let range = format!("{first}-{first}");
     assert_eq!(told(2, &["--bind", &range]), [on(first, 1), on(first, 1)]);
+    // A user's own number stays.
+    let mut command = ours(&["-n", "1", "sh", "-c", "echo $FLAGPOST_PROCESSORS"]);
+    command.env("FLAGPOST_PROCESSORS", "77");
+    assert_eq!(ended(&[command.output().expect("it runs")]).out, "77\n");
 }

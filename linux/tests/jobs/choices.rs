@@ -1,0 +1,87 @@
+//! What the user chooses by options, and by variables of the environment.
+
+use std::process::Command;
+
+/// One rule for all: an option wins over its variable, and the variable over the default.
+#[test]
+fn options_win_over_variables_and_these_over_defaults() {
+    const WORDS: &str =
+        "echo $FLAGPOST_MODE $FLAGPOST_MEMORY $FLAGPOST_PROVIDER $FLAGPOST_HELPER $FLAGPOST_HUB";
+    let run = |variables: &[(&str, &str)], options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+        command.envs(variables.iter().copied()).args(["-n", "1"]);
+        command.args(options).args(["sh", "-c", WORDS]);
+        let output = command.output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let told = text(&output.stdout) + &text(&output.stderr);
+        (output.status.code(), told)
+    };
+    let mode = ("FLAGPOST_MODE", "emulated");
+    let memory = ("FLAGPOST_MEMORY", "1M");
+    let (provider, helper) = (("FLAGPOST_PROVIDER", "x"), ("FLAGPOST_HELPER", "7"));
+    let address = ("FLAGPOST_ADDRESS", "127.0.0.2");
+    let all = [mode, memory, provider, helper, address];
+    let fabric = ["--link", "fabric"];
+    for (variables, options, starts) in [
+        (&[][..], &[][..], "coherent 16777216"),
+        // What memory has no use for is not looked at; nor what a network has none for.
+        (&all, &[], "emulated 1048576 x 7\n"),
+        (
+            &all,
+            &["--mode", "coherent", "--mem", "2M"],
+            "coherent 2097152",
+        ),
+        (&all, &fabric, "fabric 1048576 x 7 127.0.0.2:"),
+        (&[], &fabric, "fabric 16777216 tcp 0 127.0.0.1:"),
+        (
+            &all,
+            &[
+                &fabric[..],
+                &["--provider", "y", "--helper", "8"],
+                &["--address", "127.0.0.1"],
+            ]
+            .concat(),
+            "fabric 1048576 y 8 127.0.0.1:",
+        ),
+    ] {
+        let (code, told) = run(variables, options);
+        // Its ranks join nothing, so a network's end badly.
+        assert!(
+            code.is_some() && told.starts_with(starts),
+            "{options:?}: {told}"
+        );
+    }
+    for (variable, options, refused) in [
+        (
+            ("FLAGPOST_MODE", "fast"),
+            &[][..],
+            "FLAGPOST_MODE: \"fast\" is no mode",
+        ),
+        (
+            ("FLAGPOST_MEMORY", "1X"),
+            &[],
+            "FLAGPOST_MEMORY: \"1X\" is no size",
+        ),
+        (
+            ("FLAGPOST_HELPER", "x"),
+            &fabric,
+            "FLAGPOST_HELPER: \"x\" is no number",
+        ),
+        (
+            ("FLAGPOST_ADDRESS", "x"),
+            &fabric,
+            "FLAGPOST_ADDRESS: \"x\" is no address",
+        ),
+    ] {
+        let (code, told) = run(&[variable], options);
+        assert!(
+            code == Some(2) && told.contains(refused),
+            "{variable:?}: {told}"
+        );
+    }
+    // In a rank they are its job's: a launcher that is started there has the defaults.
+    let launcher = env!("CARGO_BIN_EXE_flagpost-run");
+    let nested = ["--mode", "emulated", "--mem", "1M", launcher, "-n", "1"];
+    let (_, told) = run(&[], &nested);
+    assert!(told.starts_with("coherent 16777216"), "{told}");
+}
