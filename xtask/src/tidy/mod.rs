@@ -7,12 +7,14 @@
 //! | `width` | lines of at most 100 columns |
 //! | `words` | words to avoid, and `# Errors` sections that only point elsewhere |
 //! | `citations` | links, files, keys and labels that must exist |
+//! | `numbers` | numbers beside a checked table that are not in it |
 //! | `floors` | no arrow between crates points up: the one concern that is not language |
 //!
 //! Only files that git tracks are read.
 
 mod citations;
 mod floors;
+mod numbers;
 mod patterns;
 mod prose;
 mod width;
@@ -37,6 +39,8 @@ enum Rule {
     Citations,
     /// Rust files that a text names.
     Sources,
+    /// Numbers beside a checked table.
+    Numbers,
 }
 
 /// Files and directories that a rule leaves out, with the reason. There are no other exemptions.
@@ -127,6 +131,9 @@ impl Tree {
                 citations::check(self, &hardware, file, &prose),
             );
             run(Rule::Sources, citations::sources(self, &prose));
+            if prose.markdown {
+                run(Rule::Numbers, numbers::check(&prose));
+            }
         }
         found.sort();
         found.dedup();
