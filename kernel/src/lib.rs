@@ -88,8 +88,9 @@
 //!   between, the owner's own stores there are refused ([`Error::Exposed`]).
 //! * **Blocking.** Calls that wait say so. They wait until they are done, or a rank is lost or has
 //!   left: `?` is safe. With a [`Budget`] (calls whose names end with `_within`, and all in
-//!   [`World::within`]) they may give [`Error::Timeout`] with the ranks that were missing; then the
-//!   call can be repeated, or its handle ([`Unfinished`]) continues.
+//!   [`World::within`]) they may give [`Error::Timeout`], with the ranks that may be missing where
+//!   the wait knows any: a wait for any source, a counter, an event or `lock_all` does not. Then
+//!   the call can be repeated, or its handle ([`Unfinished`]) continues.
 //! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the
 //!   shared memory of the link.
 //! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for

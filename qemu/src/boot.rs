@@ -7,7 +7,8 @@
 //! # Guard
 //! The lowest 4 KiB of each hart's share are closed to that hart itself, by a *locked* entry of its
 //! physical memory protection: locked entries bind M mode too, until reset. A function whose frame
-//! is larger than 4 KiB can step over the guard; it then lands in its neighbour's trap stack.
+//! is larger than 4 KiB can step over the guard, and nothing traps. Below the guard lie the trap
+//! stack and the stack of the core before this one; below that of core 0 the end of `.bss`.
 
 #[cfg(target_arch = "riscv64")]
 use core::arch::global_asm;

@@ -108,8 +108,9 @@ pub trait Access {
 
     /// Whether all that this rank has begun at `to` (at all ranks, if none is named) is done there:
     /// a rank that looks now finds it. What this rank gets afterwards is not older than what it got
-    /// before. While data of a [`Telling::put_immediate`] are inline, `flush` waits for the next
-    /// [`Telling::progress`] of `to`.
+    /// before. Of inline data of a [`Telling::put_immediate`] it is refused until they are in
+    /// place: on a link that is not passive until the next [`Telling::progress`] or
+    /// [`Telling::attend`] of `to`.
     ///
     /// # Errors
     /// [`Refusal::Busy`] (transient) until then; [`Refusal::NoSuchRank`]; [`Refusal::PeerLost`] as

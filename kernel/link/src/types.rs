@@ -269,7 +269,10 @@ impl<L: Access> Drop for Pending<'_, L> {
     }
 }
 
-/// Why a link did not do what it was asked to. Nothing has changed.
+/// Why a link did not do what it was asked to.
+///
+/// If the same call may succeed later, its [`Op`] knows what has been done so far: parts of a put
+/// may have left. Otherwise nothing has changed, but for what [`PeerLost`](Self::PeerLost) says.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {

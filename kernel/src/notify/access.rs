@@ -91,11 +91,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// not store to these lines meanwhile: it says so by starting a request for them, or leaves
     /// them alone altogether. Zero elements only notify.
     ///
-    /// Cost: see the link; over `mapped`, up to 4 ranks: 1 line, in which up to 16 bytes of data
-    /// travel (beyond 4 ranks, where message buffers have room for a ring per pair: and 1 byte); up
-    /// to 4 ranks whose rings lie in message buffers: a line per 31 bytes more
-    /// ([`set_inline`](Self::set_inline)). With a counter or a signal: beside the data 1 atomic
-    /// operation on a cell.
+    /// Cost: see the link. Over `mapped`, in a ring per pair: 1 line, in which up to 16 bytes of
+    /// data travel, and 1 byte where the ring has a bell. Where rings lie in message buffers: a
+    /// line per 31 bytes more, as far as they have room ([`set_inline`](Self::set_inline)). With a
+    /// counter or a signal: beside the data 1 atomic operation on a cell.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],

@@ -47,18 +47,19 @@
 //! lines alone (a target that only ever reads them always does).
 //!
 //! # Inline data
-//! Up to 16 bytes of a `put_notify` with a tag travel inside of the notification, and longer data
-//! with it, if the link can do so and the window does not forbid it
-//! ([`set_inline`](crate::Window::set_inline)). The target's own calls put them in their place when
-//! they have taken the notification from the link, matched or not. So they are in place
+//! Data of a `put_notify` with a tag travel inside of the notification or with it, as far as the
+//! link can do so and the window does not forbid it ([`set_inline`](crate::Window::set_inline)).
+//! How many bytes that can be depends on the link, its machine and the number of ranks. The
+//! target's own calls put them in their place when they have read the notification from the link,
+//! matched or not. So they are in place
 //! * for the target, when a request has matched the notification, or a later one of the same
 //!   source;
 //! * for whomever the target tells anything after that, and whomever the origin tells anything
 //!   after it has taken an answer;
 //! * for everybody, when the origin's flush, unlock or [`fence`](crate::Window::fence) has
-//!   returned. These wait for the target's progress then: it must be in a waiting call, or test, or
-//!   make its next call behind the match, and its unexpected queue must have room. They cost
-//!   nothing more while no inline data are under way.
+//!   returned. On links that are not passive these wait for the target's progress then: it must be
+//!   in a call that waits or tests, or make up to 16 others. On coherent machines they need no call
+//!   of the target. They cost nothing more while no inline data are under way.
 //!
 //! Own stores through the cache tell nobody, whoever finds them: see
 //! [there](crate::epoch::lock#the-own-piece).

@@ -196,10 +196,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 
     /// Whether data of this rank's notified puts may travel with their notifications, as they do at
-    /// first, if the link can do so (up to 16 bytes inside of them, on some machines any number
-    /// behind them): they are in place when the notification is matched, or when a flush has
-    /// returned, and cost no store of their own. Without, data are stored in place first. A matter
-    /// of cost, and of what a later put of the same bytes must wait for. For this rank only.
+    /// first, if the link can do so: short data, and on some machines data of any length. They are
+    /// in place when the notification is matched, or when a flush has returned, and cost no store
+    /// of their own. Without, data are stored in place first. A matter of cost, of what a later put
+    /// of the same bytes must wait for, and of what a counter may overtake. For this rank only.
     pub fn set_inline(&self, inline: bool) {
         self.core.inline.set(inline);
     }
