@@ -238,7 +238,7 @@ impl Op {
     }
 }
 
-/// An [`Op`] of a link, which is [abandoned](Access::abandon) when it is dropped under way.
+/// An [`Op`] of a link, which is [abandoned](Access::abandon) when it is dropped in flight.
 #[derive(Debug)]
 pub struct Pending<'l, L: Access> {
     link: &'l L,
@@ -309,8 +309,8 @@ pub enum Refusal {
         /// Where it was to lie.
         offset: u32,
     },
-    /// A ring of so many entries cannot be: ask for a power of two, up to 32,768, for one per pair
-    /// only up to 64 ranks, or as many as the link remembers, and with bells only up to 128
+    /// A ring cannot have this number of entries: ask for a power of two, up to 32,768, for one per
+    /// pair only up to 64 ranks, or as many as the link remembers, and with bells only up to 128
     /// entries.
     BadRing {
         /// How many were asked for.

@@ -59,9 +59,9 @@
 //! * for everybody, when the origin's flush, unlock or [`fence`](crate::Window::fence) has
 //!   returned. On links that are not passive these wait for the target's progress then: it must be
 //!   in a call that waits or tests, or make up to 16 others. On coherent machines they need no call
-//!   of the target. They cost nothing more while no inline data are under way.
+//!   of the target. They cost nothing more while no inline data are in flight.
 //!
-//! Own stores through the cache tell nobody, whoever finds them: see
+//! What an owner stores through its cache notifies no rank: see
 //! [there](crate::epoch::lock#the-own-piece).
 //!
 //! A barrier, a PSCW epoch, or a notice by a counter or signal does not place them: what follows
