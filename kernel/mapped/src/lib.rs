@@ -38,7 +38,7 @@
 //!   ├───────────────┤
 //!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
 //!   ├───────────────┤
-//!   │ tail          │ next ticket of the ring     the rank that holds the owner's lock
+//!   │ tail          │ next ticket of the ring     its taker: under a lock, or by an atomic
 //!   ├───────────────┤
 //!   │ heads         │ what was taken of each ring owner
 //!   ├───────────────┤

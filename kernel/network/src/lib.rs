@@ -38,7 +38,7 @@
 //! | `put` | a store | immediately; `fence` and `flush` wait for its completion |
 //! | `get` | loads into registered memory, up to 4 pieces at a time | all have come, copied out |
 //! | the same, where the fabric can | nothing: the fabric [loads] | immediately |
-//! | `amo` | an operation on a cell; for half a cell as `update` | its answer has come |
+//! | `amo` | an operation on a cell; if it adds to half a cell as `update` | its answer has come |
 //! | `update` | a load of the cell; then compare-and-swap, see below | the swap's answer has come |
 //! | `watch` | a load of the own cell, see below | its answer has come |
 //! | `put_immediate` | a store that brings an immediate | immediately |
@@ -49,7 +49,6 @@
 //! * Where the network [orders puts], no put and no immediate is confirmed by itself: the sender
 //!   needs no answer. A fence or flush asks for one, of each peer to which a put has left since the
 //!   last confirmed one. Signals are confirmed, and so confirm what was put before.
-//! * `amo` does as `update` when it adds to half a cell.
 //! * `update` repeats the compare-and-swap until the cell has the value that was loaded before.
 //! * `watch` posts its load once own memory shows that the awaited value may be there.
 //! * `progress` posts credits for every few immediates that are taken. If the network refuses them,

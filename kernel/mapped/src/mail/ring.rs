@@ -35,12 +35,12 @@ pub(crate) const FIRST: u32 = 0_u32.wrapping_sub(16);
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Ring {
-    /// One ring of so many lines per rank, for all producers.
+    /// One ring of `entries` lines per rank, for all producers.
     Shared {
         /// A power of two from 1 to 32,768.
         entries: u32,
     },
-    /// One ring of so many lines per rank and peer. Up to 64 ranks, or as many as the link has
+    /// One ring of `entries` lines per rank and peer. Up to 64 ranks, or as many as the link has
     /// [places](crate::Mapped#sizes) for.
     Pairs {
         /// A power of two from 1 to 32,768.
@@ -57,10 +57,10 @@ pub enum Ring {
 impl Ring {
     /// Lines per rank, unless asked for otherwise.
     const LINES: u32 = 64;
-    /// And where half of the message buffer has room for so many: between two ranks, so that long
+    /// And where half of the message buffer has room for these: between two ranks, so that long
     /// data wait for room half as often, and among more than a word each can be looked at.
     const MOST_LINES: u32 = 128;
-    /// Least lines of a pair's ring without bells: a producer looks at `head` once in so many puts.
+    /// Least lines of a pair's ring without bells: a producer loads `head` once in as many puts.
     /// And where no records travel, a rank that waits looks at four words then at most.
     const LEAST: u32 = 16;
     /// Least lines with bells.
@@ -68,8 +68,8 @@ impl Ring {
     /// Most lines with bells: a bell of 8 bits is ahead then, never behind.
     const MOST_BELLED: u32 = 128;
 
-    /// The default for so many ranks, where entries are `records`, or have `entry` bytes and may
-    /// lie in message buffers of so many bytes (0: none).
+    /// The default for `ranks`, where entries are `records`, or have `entry` bytes and may lie in
+    /// message buffers of `buffer` bytes (0: none).
     pub(crate) const fn for_ranks(ranks: u16, buffer: u32, entry: u32, records: bool) -> Self {
         let near = match half(buffer).checked_div(entry) {
             Some(lines) => lines,
@@ -98,7 +98,7 @@ impl Ring {
         }
     }
 
-    /// The ring itself, or a shared one if so many `peers` are fewer than its ranks.
+    /// The ring itself, or a shared one if `peers` are fewer than its ranks.
     pub(crate) const fn for_peers(self, ranks: u16, peers: usize) -> Self {
         if self.rings(ranks) as usize <= peers {
             return self;
@@ -108,7 +108,7 @@ impl Ring {
         }
     }
 
-    /// What each of so many ranks has of `lines`, rounded down to a power of two; or 0.
+    /// What each of `ranks` has of `lines`, rounded down to a power of two; or 0.
     const fn share(lines: u32, ranks: u16) -> u32 {
         let share = match lines.checked_div(ranks as u32) {
             Some(share) => share,
@@ -127,7 +127,7 @@ impl Ring {
         }
     }
 
-    /// How many rings a rank has in a world of so many.
+    /// How many rings a rank has in a world of `ranks`.
     pub(crate) const fn rings(self, ranks: u16) -> u32 {
         match self {
             Self::Shared { .. } => 1,
@@ -140,7 +140,7 @@ impl Ring {
         !matches!(self, Self::Shared { .. })
     }
 
-    /// Whether a world of so many ranks can have such rings, where so many `peers` are remembered.
+    /// Whether a world of `ranks` can have such rings, where `peers` are remembered.
     pub(crate) fn check(self, ranks: u16, peers: usize) -> Result<(), Refusal> {
         let entries = self.entries();
         let fits = self.rings(ranks) as usize <= peers
