@@ -109,7 +109,7 @@ pub(crate) fn not_come(segment: &Segment) -> Option<String> {
     let others = list(others.filter(|other| other.starts_with(&prefix())), FEW);
     let others = others.map(|others| format!(", or meet there as {others}"));
     Some(format!(
-        "{first}; ranks meet in {}: the others have not been started, or have failed already, or are in another job, or on another host{}",
+        "{first}; ranks meet in {}: the others have not been started, or have failed already, or are in another job or container, or on another host{}",
         name.display(),
         others.unwrap_or_default()
     ))

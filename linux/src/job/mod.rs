@@ -119,6 +119,14 @@ impl Spec {
     }
 }
 
+/// What tells this process's namespace of processes from others. Those may have the same `/dev/shm`,
+/// and their processes the same numbers.
+fn namespace() -> String {
+    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits = |c: &char| c.is_ascii_digit();
+    link.to_string_lossy().chars().filter(digits).collect()
+}
+
 /// The process that has started all ranks, told apart from all others: its number and when it
 /// started. It is the nearest ancestor that was not started with this process's values of
 /// `variables`: those that were are between, such as a shell.
@@ -197,7 +205,8 @@ impl Job {
                 (memory, Noticed::Elsewhere)
             }
             Place::Named(name) => {
-                let memory = named::join(name, spec.shape, spec.rank).map_err(failed)?;
+                let name = format!("{name}-{}", namespace());
+                let memory = named::join(&name, spec.shape, spec.rank).map_err(failed)?;
                 (memory, Noticed::ByRanks)
             }
         };

@@ -60,6 +60,58 @@ fn ranks_that_do_not_come_are_named() {
     assert!(told_of_another > 0, "ranks of different jobs are told so");
 }
 
+/// Their launchers give them the same name, as in two containers that share `/dev/shm`.
+#[test]
+fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
+    let apart = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-p", "-f", "--mount-proc", "sh", "-c", script]);
+        command
+    };
+    if !apart("true").status().is_ok_and(|status| status.success()) {
+        println!("skipped: no namespace of processes can be made here");
+        return;
+    }
+    let name = format!("twice-{}", std::process::id());
+    let rank = |rank: u16| format!("OMPI_COMM_WORLD_RANK={rank} {}", words());
+    let script = format!("{} & read -r go; {} && wait $!", rank(0), rank(1));
+    let start = || {
+        let mut command = apart(&script);
+        command
+            .env("OMPI_COMM_WORLD_SIZE", "2")
+            .env("PMIX_NAMESPACE", &name);
+        command.env("FLAGPOST_MEMORY", "64K").env(PART, "meeting");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().expect("it runs")
+    };
+    let jobs = [start(), start()];
+    // Both have a rank that waits for the other one.
+    let begun = || {
+        let names = std::fs::read_dir("/dev/shm")
+            .expect("it is there")
+            .flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|found| found.contains(&name)).count()
+    };
+    let start = std::time::Instant::now();
+    while begun() < 2 && start.elapsed().as_secs() < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    for job in jobs {
+        let ended = ended(&[job.wait_with_output().expect("it ends")]);
+        assert_eq!((&ended.codes[..], &*ended.err), (&[0][..], ""), "{ended:?}");
+        for rank in 0..2 {
+            assert!(
+                ended.out.contains(&format!("rank {rank} of 2")),
+                "{ended:?}"
+            );
+        }
+    }
+}
+
 /// A job that is nobody else's, through MPICH's own launcher, if it is here.
 #[test]
 fn ranks_of_mpich_meet() {
