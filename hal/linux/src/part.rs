@@ -1,4 +1,7 @@
 //! A rank's part in a job: from its handle of the machine to what the others are told at its end.
+//!
+//! Only the process that has joined may tell an end. A child that it forks has a copy of its part,
+//! and may return or panic: that is no end of the rank.
 
 use std::sync::Arc;
 
@@ -9,11 +12,16 @@ use crate::segment::Segment;
 struct Part {
     segment: Arc<Segment>,
     rank: u16,
+    /// The process that has joined.
+    process: u32,
     well: bool,
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         if self.well {
             self.segment.leave(self.rank);
         } else {
@@ -48,6 +56,7 @@ pub fn take_part<M: Mode, T, E>(
     let mut part = Part {
         segment: Arc::clone(&segment),
         rank,
+        process: std::process::id(),
         well: false,
     };
     let alone = noticed == Noticed::ByRanks;

@@ -6,6 +6,7 @@
 
 mod choices;
 mod deaths;
+mod forks;
 mod meeting;
 mod memory;
 mod processors;
@@ -25,6 +26,7 @@ fn rank() {
     let (test, rest) = part.split_once(' ').unwrap_or((&part, ""));
     let code = match test {
         "deaths" => deaths::rank(rest),
+        "forks" => forks::rank(rest),
         "meeting" => meeting::rank(),
         "memory" => memory::rank(),
         "worlds" => worlds::rank(rest),

@@ -54,6 +54,8 @@ pub struct Hub {
     address: SocketAddr,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// The process that the thread is of: a child that it forks has none.
+    process: u32,
 }
 
 impl Hub {
@@ -82,6 +84,7 @@ impl Hub {
             address,
             shared,
             thread,
+            process: std::process::id(),
         })
     }
 
@@ -115,6 +118,9 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         self.shared.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             // If it has panicked, the ranks know: their connections are closed.
