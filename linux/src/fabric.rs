@@ -12,6 +12,7 @@
 //! | `FLAGPOST_MODE` | `fabric` |
 //! | `FLAGPOST_HUB` | address and port at which the ranks meet |
 //! | `FLAGPOST_SECRET` | what the hub asks of a rank, in hexadecimal digits |
+//! | `FLAGPOST_ENDS` | what the files of `shm` begin with |
 //! | `FLAGPOST_PROVIDER` | the network's kind: `tcp`, `shm`, or another name of libfabric's |
 //! | `FLAGPOST_HELPER` | microseconds between two looks of a helper thread; 0 for none |
 //!
@@ -34,11 +35,10 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, ExitCode};
 use std::str::FromStr;
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use flagpost::World;
-use flagpost_fabric::{Apart, Hub, Job as Part, Network, Options, Presence, Secret};
+use flagpost_fabric::{Apart, Hub, Job as Part, Network, Options, Presence, Secret, new_name};
 use flagpost_hal::fabric::Fabric as _;
 use flagpost_hal_linux::{Shape, State};
 use flagpost_network::Networked;
@@ -56,15 +56,13 @@ pub const NAME: &str = "fabric";
 
 pub(crate) const HUB: &str = "FLAGPOST_HUB";
 const SECRET: &str = "FLAGPOST_SECRET";
+const ENDS: &str = "FLAGPOST_ENDS";
 
 /// The network's kind, unless the user says another.
 pub const DEFAULT_PROVIDER: &str = "tcp";
 
 /// Immediates that a rank keeps of each other one: so many may be sent before any is taken.
 const QUEUE: u32 = 256;
-
-/// libfabric's name of its network within one host.
-const SHM: &str = "shm";
 
 /// The link of ranks on a network.
 pub type FabricLink = Networked<Network>;
@@ -135,7 +133,8 @@ pub fn launch(
     let (ranks, secret) = (job.shape.ranks(), Secret::new()?);
     let others = job.hosts.as_ref().filter(|hosts| !hosts.are_here());
     let bind = others.map_or(&job.bind, |_| &Bind::None);
-    let starting = Starting::new(bind, ranks, job.grace)?;
+    let ends = new_name()?;
+    let starting = Starting::new(bind, ranks, job.grace, Some(&ends))?;
     let hub = Hub::start(job.address, ranks, secret).map_err(|why| {
         let what = format!(
             "cannot listen at {} ({why}): take an address of this host (--address)",
@@ -152,21 +151,20 @@ pub fn launch(
             .env(job::MODE, NAME)
             .env(HUB, &address)
             .env(SECRET, secret.to_text())
+            .env(ENDS, &ends)
             .env(PROVIDER, &job.provider)
             .env(HELPER, helper.to_string());
     };
-    let ended = starting.start(&hub, others, command, describe, seen, signals)?;
-    if job.provider == SHM {
-        let badly = ended.iter().filter(|ended| !ended.is_well());
-        badly.for_each(|ended| sweep(ended.pid));
-    }
-    Ok(ended)
+    let ended = starting.start(&hub, others, command, describe, seen, signals);
+    sweep(&ends);
+    ended
 }
 
-/// Removes what an end of libfabric's `shm` has left in shared memory if its process, `pid`, was
-/// killed: this user's files whose names begin with the process's number.
-fn sweep(pid: u32) {
-    let named = format!("{pid}:");
+/// Removes what ends of libfabric's `shm` have left in shared memory if their processes were
+/// killed, whatever stood between those and the launcher: this user's files whose names begin with
+/// `ends` and a dash.
+fn sweep(ends: &str) {
+    let named = format!("{ends}-");
     let user = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir("/dev/shm")
         .into_iter()
@@ -208,7 +206,7 @@ impl Joined {
     pub fn leave(self) -> Result<(), Apart> {
         let left = self.network.leave();
         // The others leave now, or are lost: they are to find the hub.
-        if let Some(hub) = &self.hub {
+        if let Some(hub) = self.hub.as_ref().filter(|_| self.network.is_own()) {
             let end = Instant::now() + HEARING;
             let is_there = |rank| hub.presence(rank) == Presence::Here;
             while (0..self.network.cores()).any(is_there) && Instant::now() < end {
@@ -250,15 +248,10 @@ pub fn join() -> Result<Joined, JoinError> {
     let options = Options {
         provider: word(PROVIDER, Some(DEFAULT_PROVIDER.to_owned()))?,
         address: None,
+        name: std::env::var(ENDS).ok(),
         memory: shape.memory(),
         helper: (helper > 0).then(|| Duration::from_micros(helper)),
     };
-    // A dead process with this one's number may have left its end, which `shm` would take for this
-    // one's. Only the first time: later there is an end of this process.
-    static FIRST: Once = Once::new();
-    if options.provider == SHM {
-        FIRST.call_once(|| sweep(std::process::id()));
-    }
     let network = Network::open(&part, &options).map_err(|why| JoinError(why.to_string()))?;
     Ok(Joined { network, hub })
 }

@@ -120,7 +120,7 @@ impl Keeper {
     /// Shell words, since a shell is on every host and is small: a line is a group to know, one to
     /// forget, or the end.
     const WORDS: &str = r#"
-        groups=' '
+        groups=' ' ends=$1
         while read -r what group; do
             case $what in
                 +) groups="$groups$group " ;;
@@ -136,20 +136,25 @@ impl Keeper {
                 *" $4 "*) process=${stat#/proc/}; kill -KILL "${process%/stat}" ;;
             esac
         done
-        for group in $groups; do
-            for file in "/dev/shm/$group:"*; do
+        if [ -n "$ends" ]; then
+            for file in "/dev/shm/$ends-"*; do
                 if [ -O "$file" ]; then rm -f "$file"; fi
             done
-        done
+        fi
     "#;
 
-    /// Starts it. Without a shell there is none, and only the kernel ends ranks with their
-    /// launcher.
-    pub(crate) fn start() -> Self {
+    /// Starts it; `ends` is what the names of the job's files of libfabric's `shm` begin with.
+    /// Without a shell there is no keeper, and only the kernel ends ranks with their launcher.
+    pub(crate) fn start(ends: Option<&str>) -> Self {
         use std::os::unix::process::CommandExt as _;
         let mut command = Command::new("/bin/sh");
         command
-            .args(["-c", Self::WORDS, "flagpost-keeper"])
+            .args([
+                "-c",
+                Self::WORDS,
+                "flagpost-keeper",
+                ends.unwrap_or_default(),
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -97,7 +97,7 @@ pub fn launch_with(
 ) -> io::Result<Vec<Ended>> {
     named::sweep_leftovers();
     // Before the memory, which its children inherit.
-    let starting = Starting::new(&job.bind, job.shape.ranks(), job.grace)?;
+    let starting = Starting::new(&job.bind, job.shape.ranks(), job.grace, None)?;
     let file = match &job.directory {
         None => segment::create(job.shape)?,
         Some(directory) => segment::create_in(directory, job.shape).map_err(|why| {
@@ -154,14 +154,20 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Finds a processor for each of `ranks` ranks, and starts what ends them with this process.
-    pub(crate) fn new(bind: &Bind, ranks: u16, grace: Duration) -> io::Result<Self> {
+    /// Finds a processor for each of `ranks` ranks, and starts what ends them with this process;
+    /// `ends` as for the [`Keeper`].
+    pub(crate) fn new(
+        bind: &Bind,
+        ranks: u16,
+        grace: Duration,
+        ends: Option<&str>,
+    ) -> io::Result<Self> {
         let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         are_permitted()?;
         Ok(Self {
             places: bind.places(ranks).map_err(invalid)?,
             grace,
-            keeper: Keeper::start(),
+            keeper: Keeper::start(ends),
         })
     }
 

@@ -25,17 +25,13 @@ fn rank() {
     let Ok(part) = std::env::var(PART) else {
         return;
     };
-    if part == "left" {
-        // As a process with this number would have left it.
-        let name = format!(
-            "/dev/shm/{}:{}:0",
-            std::process::id(),
-            rustix::process::geteuid().as_raw()
-        );
-        std::fs::write(name, [0; 4096]).unwrap();
-    }
+    println!(
+        "ends {}",
+        std::env::var("FLAGPOST_ENDS").unwrap_or_default()
+    );
     let code = fabric::run(Setup::default(), |world| match &*part {
-        "ring" | "left" => ring(world),
+        "ring" => ring(world),
+        "beside" => beside(world),
         "blocks" => blocks(world),
         "gets" => gets(world),
         "barrier" => survives(world, |_| world.barrier()),
@@ -61,6 +57,7 @@ fn rank() {
             unreachable!("nobody puts")
         }),
         "leaver" => leaver(world),
+        "forks" => forks(world),
         _ => panic!("no such part: {part}"),
     });
     // Not by way of the harness, which has statuses of its own.
@@ -217,6 +214,20 @@ fn leaver<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The child of a rank ends the program first: that is no end of the rank.
+fn forks<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    // SAFETY: the child calls nothing that needs another thread of this process.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        return Ok(());
+    }
+    let mut status = 0;
+    // SAFETY: `status` is there for the call to store to.
+    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+    ring(world)
+}
+
 /// A job of three ranks. What does not end is killed after 20 seconds.
 fn job(provider: &str, part: &str) -> Output {
     job_with(&["--link", "fabric", "--provider", provider], part)
@@ -240,22 +251,22 @@ fn lines(output: &Output, what: &str) -> usize {
     text.lines().filter(|line| line.contains(what)).count()
 }
 
-/// What the process of rank 1, which has died, has left of libfabric's `shm`.
+/// What is left of a job's files of libfabric's `shm`.
 fn left_in_shared_memory(output: &Output) -> Vec<String> {
-    let text = String::from_utf8_lossy(&output.stderr);
-    let (_, rest) = text.split_once("rank 1 (process ").expect(&text);
-    let (process, _) = rest.split_once(')').expect(rest);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (_, rest) = text.split_once("ends ").expect(&text);
+    let ends = rest.lines().next().expect("a name");
+    assert!(ends.starts_with("flagpost-net-"), "{text}");
     let entries = std::fs::read_dir("/dev/shm").unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let starts = format!("{process}:");
-    names.filter(|name| name.starts_with(&starts)).collect()
+    names.filter(|name| name.starts_with(ends)).collect()
 }
 
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn ranks_exchange_data() {
     for provider in ["tcp", "shm"] {
-        for part in ["ring", "blocks", "gets"] {
+        for part in ["ring", "blocks", "gets", "forks"] {
             let output = job(provider, part);
             assert!(output.status.success(), "{output:?}");
             assert_eq!(lines(&output, "is round"), 3);
@@ -312,7 +323,7 @@ fn ranks_of_mpiexec_meet_by_pmi() {
         rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "rank", "--nocapture"]);
-        command.env(PART, "ring").env("PMI_SIZE", "3");
+        command.env(PART, "forks").env("PMI_SIZE", "3");
         command.env("PMI_RANK", rank.to_string());
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -333,13 +344,78 @@ fn ranks_of_mpiexec_meet_by_pmi() {
     assert!(address.starts_with("127.0.0.1:") && secret.len() == 64);
 }
 
-/// The system gives numbers of processes out again.
+/// The processes of two jobs have the same numbers, as in two containers that share `/dev/shm`.
+/// Each is in the middle of its program while the other one begins and ends.
+fn beside<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    world.barrier()?;
+    if world.rank() == Rank::new(0) {
+        println!("rank 0 is process {}", std::process::id());
+        let _ = std::io::stdin().read_line(&mut String::new());
+    }
+    world.barrier()?;
+    ring(world)
+}
+
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn what_a_process_of_the_same_number_has_left_is_no_obstacle() {
-    let output = job("shm", "left");
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(lines(&output, "is round"), 3);
+fn jobs_of_equal_process_numbers_do_not_meet() {
+    let apart = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["-p", "-f", "--mount-proc"]).args(words);
+        command
+    };
+    if !apart(&["true"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        println!("skipped: no namespace of processes can be made here");
+        return;
+    }
+    // Limits a hang.
+    let launcher = ["timeout", "60", env!("CARGO_BIN_EXE_flagpost-run")];
+    let start = || {
+        let mut command = apart(&launcher);
+        command.args(["--link", "fabric", "--provider", "shm", "-n", "3"]);
+        command.arg(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "rank", "--nocapture"])
+            .env(PART, "beside");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut job = command.spawn().unwrap();
+        let mut out = BufReader::new(job.stdout.take().unwrap());
+        let (mut line, mut found) = (String::new(), None);
+        while found.is_none() && out.read_line(&mut line).unwrap() > 0 {
+            found = { line.split_once("is process ") }.map(|(_, number)| number.to_owned());
+            line.clear();
+        }
+        (job, out, found.expect("rank 0 has begun"))
+    };
+    let jobs = [start(), start()];
+    assert_eq!(jobs[0].2, jobs[1].2, "the same number");
+    for (mut job, mut out, _) in jobs {
+        drop(job.stdin.take());
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut out, &mut text).unwrap();
+        assert!(job.wait().unwrap().success(), "{text}");
+        assert_eq!(text.matches("is round").count(), 3, "{text}");
+    }
+}
+
+/// The launcher's child is a shell, which ends well: the rank is killed behind it.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn nothing_is_left_of_a_rank_behind_a_shell() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--link", "fabric", "--provider", "shm", "-n", "3"]);
+    command.args(["--grace", "20", "sh", "-c", "\"$@\"; true", "sh"]);
+    command.arg(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "rank", "--nocapture"])
+        .env(PART, "barrier");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(lines(&output, "has lost rank 1"), 2, "{output:?}");
+    assert_eq!(left_in_shared_memory(&output), [""; 0]);
 }
 
 /// A rank that dies ends the others' calls: those that wait for it, those that need its memory, and

@@ -146,22 +146,51 @@ fn what_ranks_have_started_ends_with_the_launcher() {
     }
 }
 
-/// Files that are named as libfabric's `shm` names its own.
+/// Files that are named as libfabric's `shm` names its own; and those of strangers whose names
+/// begin alike, which stay. The launcher ends by itself, or is killed.
 #[test]
-fn files_of_ranks_in_shared_memory_end_with_the_launcher() {
-    let script = "touch /dev/shm/$$:0:x; echo process $$; sleep 600";
-    let (mut launcher, processes) = start(run(2, script), 2);
-    let path = |process: &String| PathBuf::from(format!("/dev/shm/{process}:0:x"));
-    let files: Vec<PathBuf> = processes.iter().map(path).collect();
-    assert!(files.iter().all(|file| file.exists()), "{files:?}");
-    send(&launcher, Signal::KILL);
-    status_of(&mut launcher);
-    for file in files {
-        assert!(
-            comes(|| !file.exists()),
-            "{} is still there",
-            file.display()
-        );
+fn files_of_ranks_in_shared_memory_end_with_the_job_and_no_others() {
+    let script = "rank=/dev/shm/$FLAGPOST_ENDS-$FLAGPOST_RANK:0:x; touch $rank; \
+                  echo process $FLAGPOST_ENDS; [ $FLAGPOST_RANK = 0 ] || sleep 600; read -r go; exit 3";
+    for killed in [false, true] {
+        let mut command = run_with(0, 2, script);
+        command.env("FLAGPOST_LINK", "fabric").stdin(Stdio::piped());
+        let (mut launcher, names) = start(command, 2);
+        let [ends, other] = &names[..] else {
+            panic!("{names:?}")
+        };
+        assert_eq!(ends, other, "one name for all");
+        let path = |name: String| Path::new("/dev/shm").join(name);
+        let own = [0, 1].map(|rank| path(format!("{ends}-{rank}:0:x")));
+        let shorter = &ends[..ends.len() - 1];
+        let [own_number, launcher_number] = [std::process::id(), launcher.id()];
+        let strangers = [
+            ends.clone(),
+            format!("{ends}0-0:0:x"),
+            format!("{ends}.0:0:x"),
+            format!("{shorter}-0:0:x"),
+            format!("{launcher_number}:0:{own_number}"),
+        ];
+        let strangers = strangers.map(path);
+        for file in &strangers {
+            std::fs::write(file, []).expect("a file");
+        }
+        assert!(own.iter().all(|file| file.exists()), "{own:?}");
+        if killed {
+            send(&launcher, Signal::KILL);
+        } else {
+            drop(launcher.stdin.take());
+        }
+        let status = status_of(&mut launcher);
+        assert_eq!(status.code(), (!killed).then_some(3));
+        for file in own {
+            let name = file.display();
+            assert!(comes(|| !file.exists()), "{name} is still there");
+        }
+        for file in strangers {
+            let stays = std::fs::remove_file(&file);
+            assert!(stays.is_ok(), "{} was a stranger's", file.display());
+        }
     }
 }
 

@@ -455,6 +455,7 @@ constants! {
     FI_SOCKADDR: u32 = 1;
     FI_SOCKADDR_IN: u32 = 2;
     FI_SOCKADDR_IN6: u32 = 3;
+    FI_ADDR_STR: u32 = 9;
     FI_AV_TABLE: Enum = 2;
     FI_THREAD_SAFE: Enum = 1;
     FI_THREAD_DOMAIN: Enum = 3;

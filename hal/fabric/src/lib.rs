@@ -103,4 +103,4 @@ mod sequence;
 
 pub use end::Abilities;
 pub use meet::{Apart, Hub, Job, Meeting, Presence, Secret};
-pub use network::{Network, OpenError, Options};
+pub use network::{Network, OpenError, Options, new_name};

@@ -184,6 +184,12 @@ impl Library {
                 let node = CString::new(source.to_string()).unwrap_or_default();
                 self.ask(&hints, asked, Some(&node))
             }
+            // Else it would be called by the number of this process, which another container's may
+            // have, too.
+            _ if found.get().addr_format == FI_ADDR_STR => {
+                let name = CString::new(asked.name).unwrap_or_default();
+                self.ask(&hints, asked, Some(&name))
+            }
             _ => Ok(found),
         }
     }
@@ -294,6 +300,8 @@ fn short_of_room(provider: &str) -> Option<String> {
 pub(crate) struct Asked<'a> {
     pub(crate) provider: &'a str,
     pub(crate) source: Option<IpAddr>,
+    /// What the end is called, where ends have names.
+    pub(crate) name: &'a str,
     /// Bytes of a rank's memory.
     pub(crate) memory: usize,
     /// Two threads call libfabric.

@@ -15,6 +15,7 @@ const MEMORY: u32 = 4 << 20;
 
 fn options(provider: &str) -> Options {
     Options {
+        name: None,
         provider: provider.to_owned(),
         address: None,
         memory: MEMORY,

@@ -119,8 +119,8 @@ impl Spec {
     }
 }
 
-/// What tells this process's namespace of processes from others. Those may have the same `/dev/shm`,
-/// and their processes the same numbers.
+/// What tells this process's namespace of processes from others. Those may have the same
+/// `/dev/shm`, and their processes the same numbers.
 fn namespace() -> String {
     let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let digits = |c: &char| c.is_ascii_digit();

@@ -152,6 +152,8 @@ impl Peer {
 pub(crate) struct Wanted<'a> {
     pub(crate) provider: &'a str,
     pub(crate) source: Option<IpAddr>,
+    /// See [`Asked::name`].
+    pub(crate) name: &'a str,
     pub(crate) memory: u32,
     pub(crate) ranks: u16,
     pub(crate) helper: Option<Duration>,
@@ -206,6 +208,7 @@ impl End {
         let ways = library.ways(&Asked {
             provider: wanted.provider,
             source: wanted.source,
+            name: wanted.name,
             memory: wanted.memory as usize,
             threads: wanted.helper.is_some(),
         })?;
@@ -458,17 +461,18 @@ mod tests {
     #[ignore = "needs libfabric: cargo xtask fabric --headers"]
     fn keys_of_memory_are_not_to_be_foreseen() {
         for provider in ["shm", "tcp;ofi_rxm"] {
-            let open = |_| {
+            let open = |number: u32| {
                 let end = End::open(&Wanted {
                     provider,
                     source: Some(std::net::Ipv4Addr::LOCALHOST.into()),
+                    name: &format!("flagpost-keys-{}-{number}", std::process::id()),
                     memory: 4096,
                     ranks: 1,
                     helper: None,
                 });
                 end.unwrap().card().unwrap().key
             };
-            let keys = [0; 4].map(open);
+            let keys = [0, 1, 2, 3].map(open);
             // Chance does not give such small ones: 2^-30, four times.
             assert!(
                 keys.iter().all(|key| *key >> 34 != 0),

@@ -49,6 +49,9 @@ impl Network {
     /// # Errors
     /// [`Apart`]: a rank is gone, and so this one has not waited for all. It has left.
     pub fn leave(&self) -> Result<(), Apart> {
+        if !self.is_own() {
+            return Err(Apart::Hub("another process has joined the job".to_owned()));
+        }
         self.settle();
         if let Some(meeting) = self.0.meeting.borrow_mut().as_mut() {
             meeting.end();

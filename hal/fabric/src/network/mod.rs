@@ -14,6 +14,7 @@ use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
 use crate::card::Card;
 use crate::end::{Abilities, Completion, End, Put, Wanted};
 use crate::meet::{Apart, Job, Meeting};
+use crate::random::random;
 use crate::sequence::Sequence;
 
 /// Turns of a wait that only look, before those that give the processor to others.
@@ -39,11 +40,24 @@ pub struct Options {
     /// The address of this host that the network listens on, for providers that have such
     /// addresses; the one on the way to the hub if none is named.
     pub address: Option<IpAddr>,
+    /// What the ends of all ranks are called, where a provider's ends have names: the files of
+    /// `shm` in `/dev/shm` begin with it and a dash. No other job's. If none is given, each end has
+    /// one of its own, by chance.
+    pub name: Option<String>,
     /// Bytes of registered memory: at least 32, and a multiple of 8. The same on all ranks.
     pub memory: u32,
     /// A thread keeps the network going while the rank computes, and rests this long between two
     /// looks. None: only calls do.
     pub helper: Option<Duration>,
+}
+
+/// A value for [`Options::name`].
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn new_name() -> std::io::Result<String> {
+    let number = u64::from_ne_bytes(random()?);
+    Ok(format!("flagpost-net-{number:016x}"))
 }
 
 /// Why a network cannot be opened, in one line.
@@ -71,11 +85,24 @@ impl From<Apart> for OpenError {
 }
 
 /// A rank's end of the network. Clones are the same rank's.
+///
+/// A process that its owner forks has a copy, and connections that are its parent's. There
+/// [`leave`](Self::leave) tells nobody, and nothing is closed when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Network(Rc<Inner>);
 
+impl Drop for Network {
+    fn drop(&mut self) {
+        if !self.is_own() {
+            std::mem::forget(Rc::clone(&self.0));
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
+    /// The process that has opened this.
+    process: u32,
     end: End,
     rank: u16,
     ranks: u16,
@@ -123,7 +150,12 @@ impl Network {
         let hub = |why| OpenError(format!("cannot meet the other ranks at {}: {why}", job.hub));
         let mut meeting = Meeting::join(job).map_err(hub)?;
         let own = meeting.own_address().map_err(hub)?;
+        let name = match &options.name {
+            Some(name) => name.clone(),
+            None => new_name().map_err(|why| format!("no random numbers: {why}"))?,
+        };
         let end = End::open(&Wanted {
+            name: &format!("{name}-{}", job.rank),
             provider: match &*options.provider {
                 "tcp" => "tcp;ofi_rxm",
                 other => other,
@@ -147,6 +179,7 @@ impl Network {
         let differ = || OpenError("the ranks differ in memory or version".to_owned());
         end.know(&cards.ok_or_else(differ)?)?;
         let inner = Inner {
+            process: std::process::id(),
             end,
             rank: job.rank,
             ranks: job.ranks,
@@ -166,6 +199,11 @@ impl Network {
         network.probe()?;
         network.meet()?;
         Ok(network)
+    }
+
+    /// Whether this process has opened it, and not one that it is a copy of.
+    pub fn is_own(&self) -> bool {
+        self.0.process == std::process::id()
     }
 
     /// What the provider can do.

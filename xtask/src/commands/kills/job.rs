@@ -1,9 +1,8 @@
 //! A job of `flagpost-run`, one rank of which is killed or stopped; and what it leaves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::DirEntry;
 use std::io::{self, Read};
-use std::os::unix::fs::DirEntryExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -49,8 +48,8 @@ pub(super) struct Job {
     err: JoinHandle<String>,
     /// The processes of its ranks, of which some may have ended.
     ranks: BTreeMap<u16, i32>,
-    /// The inodes in shared memory before it: files of processes that had the numbers of its ranks.
-    before: BTreeSet<u64>,
+    /// What the names of its ranks' files in shared memory begin with, once a rank is known.
+    ends: Option<String>,
 }
 
 /// How it ended.
@@ -94,9 +93,6 @@ impl Job {
         command.env(variable, value).stdin(Stdio::null());
         command.current_dir(&directory);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let before = entries(Path::new(SHARED))
-            .map(|entry| entry.ino())
-            .collect();
         let start = Instant::now();
         let mut running = Running::start(&mut command).context("cannot start flagpost-run")?;
         let (out, err) = (running.child.stdout.take(), running.child.stderr.take());
@@ -108,7 +104,7 @@ impl Job {
             out: thread::spawn(move || all(out)),
             err: thread::spawn(move || all(err)),
             ranks: BTreeMap::new(),
-            before,
+            ends: None,
         })
     }
 
@@ -155,7 +151,7 @@ impl Job {
             Vec::new()
         } else {
             let mut left = processes_of(&self.mark);
-            left.extend(files_of(Path::new(SHARED), &self.ranks, &self.before));
+            left.extend(files_of(Path::new(SHARED), self.ends.as_deref()));
             left.extend(files_in(&self.directory));
             left
         };
@@ -184,8 +180,10 @@ impl Job {
             .filter_map(|pid| pid.parse().ok())
         {
             if !self.ranks.values().any(|known| *known == pid)
-                && let Some(rank) = rank_of(pid)
+                && let Some(rank) = variable(pid, "FLAGPOST_RANK")
+                && let Ok(rank) = rank.parse()
             {
+                self.ends = self.ends.take().or_else(|| variable(pid, "FLAGPOST_ENDS"));
                 self.ranks.insert(rank, pid);
             }
         }
@@ -218,13 +216,14 @@ fn is_of(mark: &str, pid: i32) -> bool {
     words.any(|word| word == mark.as_bytes())
 }
 
-fn rank_of(pid: i32) -> Option<u16> {
+/// A variable that a process was started with.
+fn variable(pid: i32, name: &str) -> Option<String> {
     let environment = environment(pid);
-    let rank = |word: &[u8]| {
-        let number = word.strip_prefix(b"FLAGPOST_RANK=")?;
-        std::str::from_utf8(number).ok()?.parse().ok()
+    let value = |word: &[u8]| {
+        let value = word.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        String::from_utf8(value.to_vec()).ok()
     };
-    environment.split(|byte| *byte == 0).find_map(rank)
+    environment.split(|byte| *byte == 0).find_map(value)
 }
 
 /// The processes of the job.
@@ -260,17 +259,11 @@ fn files_in(directory: &Path) -> impl Iterator<Item = String> {
     names.filter(|name| !name.ends_with(".btr"))
 }
 
-/// The files whose names begin with the number of a rank's process, as libfabric's do, but those
-/// that were there before the job.
-fn files_of(directory: &Path, ranks: &BTreeMap<u16, i32>, before: &BTreeSet<u64>) -> Vec<String> {
-    let is_ours = |name: &String| {
-        let number = name
-            .split_once(':')
-            .and_then(|(number, _)| number.parse().ok());
-        number.is_some_and(|number: i32| ranks.values().any(|pid| *pid == number))
-    };
-    let new = entries(directory).filter(|entry| !before.contains(&entry.ino()));
-    new.map(|entry| name(&entry)).filter(is_ours).collect()
+/// The files that libfabric has for ranks of a job whose files' names begin with `ends`.
+fn files_of(directory: &Path, ends: Option<&str>) -> Vec<String> {
+    let is_ours = |name: &String| ends.is_some_and(|ends| name.starts_with(&format!("{ends}-")));
+    let names = entries(directory).map(|entry| name(&entry));
+    names.filter(is_ours).collect()
 }
 
 /// Kills what is left of a job.
@@ -349,16 +342,14 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let directory = std::env::temp_dir().join(format!("flagpost-kills-{own}"));
         std::fs::create_dir_all(&directory).unwrap();
-        for name in [format!("{own}:0:0"), format!("{own}"), "x:1".to_owned()] {
+        for name in ["net-7-0:0:0", "net-70-0:0:0", "net-7", "7:0:0"] {
             std::fs::write(directory.join(name), []).unwrap();
         }
-        let ranks = BTreeMap::from([(0, own)]);
-        let found = files_of(&directory, &ranks, &BTreeSet::new());
-        let all = entries(&directory).map(|entry| entry.ino()).collect();
-        let later = files_of(&directory, &ranks, &all);
+        let found = files_of(&directory, Some("net-7"));
+        let unknown = files_of(&directory, None);
         std::fs::remove_dir_all(&directory).unwrap();
-        assert_eq!(found, [format!("{own}:0:0")]);
-        assert!(later.is_empty(), "{later:?}");
+        assert_eq!(found, ["net-7-0:0:0"]);
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]
