@@ -12,8 +12,9 @@
 //!   `shm` has left of the ranks in `/dev/shm`.
 //!
 //! A session has no terminal: what is typed there as a signal comes to the launcher, which passes
-//! it on, and rank 0 can read what is typed although it is not in the terminal's own group. What
-//! makes a session of its own (`setsid`, a daemon) is out of reach.
+//! it on, and rank 0 can read what is typed although it is not in the terminal's own group. So it
+//! is given the terminal only if the launcher is started in the foreground. What makes a session of
+//! its own (`setsid`, a daemon) is out of reach.
 
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;

@@ -28,9 +28,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, parent_process_death_signal,
-    set_parent_process_death_signal, setrlimit, waitid,
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpgrp, getrlimit,
+    parent_process_death_signal, set_parent_process_death_signal, setrlimit, waitid,
 };
+use rustix::termios::tcgetpgrp;
 
 use flagpost_hal_linux::segment::{self, Segment, refused};
 use flagpost_hal_linux::{Shape, State};
@@ -283,9 +284,18 @@ pub(crate) fn describe(command: &mut Command, shape: Shape, rank: u16) {
         .env(job::RANK, rank.to_string())
         .env(job::RANKS, shape.ranks().to_string())
         .env(job::MEMORY, shape.memory().to_string());
-    if rank != 0 {
+    if rank != 0 || !may_read() {
         command.stdin(Stdio::null());
     }
+}
+
+/// Whether rank 0 may have this process's standard input: not if that is a terminal where another
+/// job of the shell is in the foreground. A rank is in a session of its own, and the system does
+/// not stop it when it reads what is typed for others.
+fn may_read() -> bool {
+    let foreground = tcgetpgrp(std::io::stdin());
+    // What is no terminal, or not this session's, has no foreground.
+    foreground.is_err() || foreground == Ok(getpgrp())
 }
 
 /// Makes `command`'s process the leader of a session, with the limits that the launcher was started

@@ -7,7 +7,9 @@
 //! No test asks how long something takes: what should happen is waited for, for [`GUARD`] at the
 //! most, and what is started stays for [`LONG`] seconds unless it is ended.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write as _};
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -192,6 +194,49 @@ fn files_of_ranks_in_shared_memory_end_with_the_job_and_no_others() {
             assert!(stays.is_ok(), "{} was a stranger's", file.display());
         }
     }
+}
+
+/// A shell's job in the background of its terminal, and one in the foreground.
+#[test]
+fn what_is_typed_is_for_what_is_in_the_foreground() {
+    let launcher = env!("CARGO_BIN_EXE_flagpost-run");
+    let rank = "read -r line; echo rank has ${line:-nothing}";
+    for (jobs, ampersand, told) in [
+        (
+            "set -m;",
+            "& wait $!",
+            "rank has nothing\nshell has first\n",
+        ),
+        ("", "", "rank has first\nshell has second\n"),
+    ] {
+        let (terminal, mut typed) = terminal();
+        let script = format!(
+            "{jobs} '{launcher}' -n 2 --mem 64K sh -c '[ $FLAGPOST_RANK = 1 ] || {{ {rank}; }}' \
+             {ampersand}\nread -r line; echo shell has $line"
+        );
+        typed.write_all(b"first\nsecond\n").expect("it is typed");
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait", "bash", "-c", &script]);
+        let output = command.stdin(terminal).output().expect("it runs");
+        let (out, err) = texts(&output);
+        assert_eq!(out, told, "{ampersand}: {err}");
+    }
+}
+
+/// A terminal, and where its user types.
+fn terminal() -> (File, File) {
+    let (mut user, mut own) = (0, 0);
+    let none = std::ptr::null_mut::<libc::c_char>();
+    // SAFETY: two descriptors are stored; no name, settings or size are given.
+    let opened = unsafe {
+        let (settings, size) = (std::ptr::null_mut(), std::ptr::null_mut());
+        libc::openpty(&mut user, &mut own, none, settings, size)
+    };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both are open, and nobody else's.
+    let files = [own, user].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let [own, user] = files.map(File::from);
+    (own, user)
 }
 
 #[test]
