@@ -5,6 +5,9 @@
 //! cargo build --release -p flagpost-linux --bins --examples
 //! target/release/flagpost-run -n 4 target/release/examples/workqueue
 //! ```
+//!
+//! Over a network (`--link fabric`) add `--helper 50`: rank 0 has the counter and computes itself,
+//! and without a helper the others wait for its next call.
 use std::process::ExitCode;
 
 use flagpost::prelude::*;

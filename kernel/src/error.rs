@@ -52,11 +52,12 @@ pub enum Error {
     /// there fails, whatever rank it is for, and so does each call that tests for something which
     /// has not come. What has come is given first.
     ///
-    /// A call that gives a value cannot know which value a loop is about: one in 64 of them fails
+    /// Over a network a call that needs an answer waits for it, and so fails, too. Over memory, a
+    /// call that gives a value cannot know which value a loop is about: one in 64 of them fails
     /// ([`Rma::get`](crate::Rma::get), [`Rma::fetch_and_op`](crate::Rma::fetch_and_op) and others,
     /// [`Events::query`](crate::Events::query),
     /// [`Window::notify_value`](crate::Window::notify_value)). It has done nothing then: a survivor
-    /// that still wants the value calls again.
+    /// that still wants the value calls again. Of several lost ranks one is named.
     PeerLost(Rank),
     /// The rank has ended its program in order, and without it what the call waits for cannot come.
     /// What the rank did before has come. (Where the link knows that a rank has left: between

@@ -45,10 +45,11 @@ use flagpost_network::Networked;
 
 use crate::bind::Bind;
 use crate::choice::{ADDRESS, HELPER, PROVIDER};
+use crate::descriptors;
 use crate::hosts::Hosts;
 use crate::job::{self, JoinError, Meets};
 use crate::launch::{self, Ended, Register, Starting};
-use crate::run::{Setup, say};
+use crate::run::{Setup, say, tell_failure};
 use crate::{pmi, pmix};
 
 /// The name that stands where that of a mode does.
@@ -135,6 +136,12 @@ pub fn launch(
     let bind = others.map_or(&job.bind, |_| &Bind::None);
     let ends = new_name()?;
     let starting = Starting::new(bind, ranks, job.grace, Some(&ends))?;
+    // Beside each rank's process, its connection.
+    let own = descriptors::of_launcher(ranks, 2);
+    let most = own.max(descriptors::of_rank(&job.provider, ranks));
+    { descriptors::is_possible(most) }
+        .and_then(|()| descriptors::raise(own))
+        .map_err(io::Error::other)?;
     let hub = Hub::start(job.address, ranks, secret).map_err(|why| {
         let what = format!(
             "cannot listen at {} ({why}): take an address of this host (--address)",
@@ -252,6 +259,7 @@ pub fn join() -> Result<Joined, JoinError> {
         memory: shape.memory(),
         helper: (helper > 0).then(|| Duration::from_micros(helper)),
     };
+    descriptors::raise(descriptors::of_rank(&options.provider, ranks)).map_err(JoinError)?;
     let network = Network::open(&part, &options).map_err(|why| JoinError(why.to_string()))?;
     Ok(Joined { network, hub })
 }
@@ -340,7 +348,7 @@ pub fn run<E: Display>(
             ExitCode::SUCCESS
         }
         Err(why) => {
-            say(&format!("rank {}: {why}", network.core().get()));
+            tell_failure(network.core().get(), &why);
             ExitCode::FAILURE
         }
     }

@@ -38,6 +38,7 @@ use flagpost_hal_linux::{Shape, State};
 
 use crate::bind::{self, Bind};
 use crate::choice::job_variable;
+use crate::descriptors;
 use crate::ended::{is_starved, starved_processes, vmstat};
 use crate::group::{Group, Keeper, kill_sessions};
 use crate::hosts::Hosts;
@@ -149,6 +150,8 @@ impl Register for Segment {
 
 /// What a job is started with, whatever connects its ranks.
 pub(crate) struct Starting {
+    /// Of this process's descriptors, as it was started: its ranks have the same.
+    limit: Rlimit,
     places: Option<Vec<usize>>,
     grace: Duration,
     keeper: Keeper,
@@ -166,6 +169,7 @@ impl Starting {
         let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         are_permitted()?;
         Ok(Self {
+            limit: getrlimit(Resource::Nofile),
             places: bind.places(ranks).map_err(invalid)?,
             grace,
             keeper: Keeper::start(ends),
@@ -186,13 +190,13 @@ impl Starting {
         /// Bytes that a pipe takes of a writer without a reader, which may never come.
         const PIPE: usize = 64 << 10;
         let Self {
+            limit,
             places,
             grace,
             mut keeper,
         } = self;
         let starved = starved_processes(&vmstat());
-        let limit = getrlimit(Resource::Nofile);
-        let watched = has_descriptors(&limit, register.ranks());
+        let watched = descriptors::raise(descriptors::of_launcher(register.ranks(), 1)).is_ok();
         let few = { places.iter() }.map(|places| BTreeSet::from_iter(places).len());
         let processors = few.chain([bind::processors()]).min().unwrap_or(1);
         let (_, asked) = job_variable(job::PROCESSORS);
@@ -259,23 +263,6 @@ fn are_permitted() -> io::Result<()> {
         Ok(_) | Err(Errno::CHILD | Errno::INTR) => Ok(()),
         Err(why) => Err(refused("waitid")(why)),
     }
-}
-
-/// Whether there is a descriptor for each rank. The limit is raised for them as far as it may be.
-fn has_descriptors(limit: &Rlimit, ranks: u16) -> bool {
-    /// For what is open beside, and for starting.
-    const BESIDE: u64 = 64;
-    let needed = u64::from(ranks) + BESIDE;
-    let current = limit.current.unwrap_or(u64::MAX);
-    if current >= needed {
-        return true;
-    }
-    let raised = Rlimit {
-        current: Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum))),
-        maximum: limit.maximum,
-    };
-    setrlimit(Resource::Nofile, raised).is_ok()
-        && limit.maximum.is_none_or(|maximum| maximum >= needed)
 }
 
 /// Gives `command` what its process needs to join, whatever its link.

@@ -47,6 +47,7 @@
 
 pub mod bind;
 pub mod choice;
+mod descriptors;
 mod ended;
 pub mod fabric;
 mod group;

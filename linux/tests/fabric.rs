@@ -3,6 +3,9 @@
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. The
 //! other tests need libfabric: `cargo xtask fabric --headers` runs them.
 
+#[path = "fabric/starts.rs"]
+mod starts;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
@@ -34,6 +37,7 @@ fn rank() {
         "beside" => beside(world),
         "blocks" => blocks(world),
         "gets" => gets(world),
+        "all" => starts::all(world),
         "barrier" => survives(world, |_| world.barrier()),
         "get" => survives(world, |target| {
             let window = world.allocate::<u32>(1)?;

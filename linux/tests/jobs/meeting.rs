@@ -1,11 +1,11 @@
 //! Ranks of other launchers' jobs meet, whatever stands between; those that do not are told why.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Output, Stdio};
 
 use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
 
-use super::{PART, ended, other, words};
+use super::{PART, ended, other, program, words};
 
 /// `FLAGPOST_TEST_SECONDS`: how long a rank waits for the others.
 const SECONDS: &str = "FLAGPOST_TEST_SECONDS";
@@ -146,6 +146,40 @@ fn ranks_of_mpich_meet() {
         for rank in 0..3 {
             let line = format!("rank {rank} of 3");
             assert!(ended.out.contains(&line), "{wrapper:?}: {ended:?}");
+        }
+    }
+}
+
+/// The same through Open MPI's own launcher, if it is here: its ranks are told by PMIx which job
+/// is theirs. Two jobs at a time do not meet each other.
+#[test]
+fn ranks_of_open_mpi_meet() {
+    let version = Command::new("mpirun").arg("--version").output();
+    let is_there = |output: Output| String::from_utf8_lossy(&output.stdout).contains("Open MPI");
+    if !version.is_ok_and(is_there) {
+        println!("skipped: Open MPI's mpirun is not here");
+        return;
+    }
+    let start = |_| {
+        let rank = program("meeting");
+        let mut command = Command::new("mpirun");
+        command.args(["--oversubscribe", "-n", "3"]);
+        command.arg(rank.get_program()).args(rank.get_args());
+        // It asks a superuser twice.
+        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+            command.env(name, "1");
+        }
+        command.env(PART, "meeting").env(SECONDS, "60");
+        command.env("FLAGPOST_MEMORY", "1M");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it runs")
+    };
+    for job in [0, 1].map(start) {
+        let ended = ended(&[job.wait_with_output().expect("it ends")]);
+        assert_eq!(ended.codes, [0], "{ended:?}");
+        for rank in 0..3 {
+            let line = format!("rank {rank} of 3");
+            assert_eq!(ended.out.matches(&line).count(), 1, "{ended:?}");
         }
     }
 }

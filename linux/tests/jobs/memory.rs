@@ -103,6 +103,22 @@ fn a_full_dev_shm_is_told() {
     assert!(large.out.contains("statuses 0 0\n"), "{large:?}");
 }
 
+/// A program that asks for more than `--mem`.
+#[test]
+fn the_option_for_more_memory_is_named() {
+    let script = format!("exec {} -n 1 --mem 64K {}", launcher(), words());
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).env(PART, "memory");
+    let ended = ended(&[command.output().expect("it runs")]);
+    let told = ended.err.lines().next().unwrap_or_default();
+    assert!(
+        told.starts_with("rank 0: shared memory needs "),
+        "{ended:?}"
+    );
+    assert!(told.contains(" (flagpost-run --mem, "), "{ended:?}");
+    assert_eq!(ended.codes, [1], "{ended:?}");
+}
+
 #[test]
 fn limits_of_processes_are_told() {
     let (launcher, words) = (launcher(), words());

@@ -75,7 +75,7 @@ impl Network {
     }
 
     #[cold]
-    fn hear_of_the_gone(&self) {
+    pub(super) fn hear_of_the_gone(&self) {
         // While this rank is at a meeting, the meeting tells.
         let Ok(mut meeting) = self.0.meeting.try_borrow_mut() else {
             return;

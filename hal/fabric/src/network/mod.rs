@@ -422,8 +422,16 @@ impl Fabric for Network {
 
     fn lost(&self) -> Option<CoreId> {
         self.ask();
-        let lost = self.0.lost.borrow().first().copied();
-        lost.or(self.0.end.failed()).map(CoreId::new)
+        let first = || self.0.lost.borrow().first().copied();
+        let lost = first().or_else(|| {
+            let failed = self.0.end.failed()?;
+            self.hear_of_the_gone();
+            // A rank that has ended well closes its connections once another one is lost, and only
+            // then: the hub says which.
+            let has_ended = self.0.ended.borrow().contains(&failed);
+            first().or((!has_ended).then_some(failed))
+        });
+        lost.map(CoreId::new)
     }
 
     fn has_left(&self, core: Option<CoreId>) -> bool {

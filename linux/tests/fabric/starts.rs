@@ -1,0 +1,107 @@
+//! Starts for real: by the launchers of others, and where descriptors are few.
+
+use std::process::{Command, Output, Stdio};
+
+use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
+
+use super::{PART, lines};
+
+/// Each rank puts to each other one, and changes a word there.
+pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(usize::from(size) + 1)?;
+    let mut arrived = window.expect(0..usize::from(size), Tag(0))?.times(size)?;
+    arrived.start()?;
+    world.barrier()?;
+    for other in (0..size).map(Rank::new) {
+        window.put_notify(other, me.index(), &[7], Tag(0))?;
+        let lock = window.lock_shared(other)?;
+        lock.fetch_and_op(other, usize::from(size), 1, flagpost::rma::Operation::SUM)?;
+        lock.unlock()?;
+    }
+    arrived.wait()?;
+    world.barrier()?;
+    println!("{me} is round");
+    Ok(())
+}
+
+/// Jobs that the launchers of Open MPI (by PMIx) and of MPICH start, where they are here. What does
+/// not end has a minute.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn ranks_of_other_launchers_meet_for_real() {
+    let own = std::env::current_exe().unwrap();
+    for (launcher, name, options) in [
+        ("mpirun", "Open MPI", &["--oversubscribe"][..]),
+        ("mpiexec.hydra", "HYDRA", &[]),
+    ] {
+        let version = Command::new(launcher).arg("--version").output();
+        let is_there = |output: Output| String::from_utf8_lossy(&output.stdout).contains(name);
+        if !version.is_ok_and(is_there) {
+            println!("skipped: {launcher} of {name} is not here");
+            continue;
+        }
+        for provider in ["tcp", "shm"] {
+            let mut command = Command::new("timeout");
+            command
+                .args(["60", launcher])
+                .args(options)
+                .args(["-n", "3"]);
+            command.arg(&own).args(["--exact", "rank", "--nocapture"]);
+            // Open MPI asks a superuser twice.
+            for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+                command.env(name, "1");
+            }
+            command.env("FLAGPOST_LINK", "fabric").env(PART, "ring");
+            command.env("FLAGPOST_PROVIDER", provider);
+            let output = command.stdin(Stdio::null()).output().unwrap();
+            assert!(output.status.success(), "{name} {provider} {output:?}");
+            assert_eq!(
+                lines(&output, "is round"),
+                3,
+                "{name} {provider} {output:?}"
+            );
+        }
+    }
+}
+
+/// `flagpost-run` of ranks over `tcp` in a shell where `limit` is set. Without descriptors it would
+/// hang: it has a minute.
+fn limited(limit: &str, ranks: u16) -> Output {
+    let (launcher, own) = (
+        env!("CARGO_BIN_EXE_flagpost-run"),
+        std::env::current_exe().unwrap(),
+    );
+    let words = format!(
+        "{limit}; exec timeout 60 '{launcher}' --link fabric -n {ranks} --grace 20 --mem 1M '{}' --exact rank \
+         --nocapture",
+        own.display()
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &words]).env(PART, "all");
+    command.output().unwrap()
+}
+
+/// Below the limit that they are started with, ranks raise it.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn ranks_have_descriptors_for_all_peers() {
+    let output = limited("ulimit -Sn 32", 8);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(lines(&output, "is round"), 8);
+    // Just enough.
+    let output = limited("ulimit -n 80", 8);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn too_few_descriptors_are_told_before_ranks_meet() {
+    for (limit, ranks, needed) in [(60, 8, 80), (200, 100, 337)] {
+        let output = limited(&format!("ulimit -n {limit}"), ranks);
+        let text = String::from_utf8_lossy(&output.stderr);
+        let told = format!("needs {needed} descriptors, and may have {limit} (ulimit -Hn)");
+        assert!(text.contains(&told), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
