@@ -15,7 +15,7 @@ use std::panic::Location;
 
 use flagpost::{Config, Error, Link, Rank, Rma, Session, Tag, World, epoch::Assert};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Sim, SimCore};
+use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Report, Sim, SimCore};
 
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
@@ -192,6 +192,70 @@ fn a_fence_that_loses_a_store_is_named() {
         window.fence(Assert::NO_STORE)?.end()?;
         Ok(())
     });
+}
+
+/// What became of `program` on two cores, and the line that it has noted on the second.
+fn ends(
+    program: impl Fn(&World<'_, Mapped<SimCore>>, &Cell<u32>) -> Result<(), Error>,
+) -> (Report, String) {
+    let line = Cell::new(0);
+    let chip = Chip {
+        cores: 2,
+        ..Chip::default()
+    };
+    let report = Sim::new(chip).run(|core| {
+        let mut arena = [0; 1024];
+        let link = Mapped::start(core, Session::FIRST)?;
+        World::run(link, &mut arena, Config::default(), |world| {
+            program(world, &line)
+        })
+    });
+    (report, format!("{}:{}:", file!(), line.get()))
+}
+
+/// Core 1 waits for a notification that is not sent, core 0 in a barrier.
+#[test]
+fn a_deadlock_names_the_calls_that_wait() {
+    let (report, line) = ends(|world, line| {
+        let window = world.allocate::<u32>(1)?;
+        if world.rank() == ONE {
+            let mut never = window.expect(0..1, Tag(7))?;
+            never.start()?;
+            line.set(line!() + 1);
+            never.wait()?;
+        }
+        world.barrier()
+    });
+    assert_eq!(report.end, End::Deadlock, "{report}");
+    let [zero, one] = &report.waiting[..] else {
+        panic!("two cores wait: {report}")
+    };
+    assert!(one.to_string().contains(&format!(", at {line}")), "{one}");
+    assert!(
+        zero.to_string().contains(&format!(", at {}:", file!())),
+        "{zero}"
+    );
+    assert!(zero.place.line() > one.place.line(), "{report}");
+}
+
+/// The last call of the core that fails, and not one of the other core.
+#[test]
+fn a_failure_names_the_last_call() {
+    let (report, line) = ends(|world, line| {
+        let window = world.allocate::<u32>(1)?;
+        world.barrier()?;
+        if world.rank() == ONE {
+            line.set(line!() + 1);
+            window.local().get(1)?;
+        }
+        world.barrier()
+    });
+    let [failure] = &report.failures[..] else {
+        panic!("one core fails: {report}")
+    };
+    assert_eq!(failure.core.get(), 1);
+    let end = format!("OutOfRange {{ end: 2, len: 1 }} (last call at {line}");
+    assert!(failure.to_string().contains(&end), "{failure}");
 }
 
 /// Each public call that may access memory says where it was called. Those that return at once what

@@ -416,6 +416,7 @@ impl<'s, 'p> Run<'s, 'p> {
                 core: CoreId::new(core),
                 panicked,
                 message,
+                called: self.cores[usize::from(core)].strand.desk().called.get(),
             });
         }
     }

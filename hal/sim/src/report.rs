@@ -81,6 +81,8 @@ pub struct Failure {
     pub panicked: bool,
     /// The error's `Debug` form, or the panic's message and place.
     pub message: String,
+    /// The line by which the program has called the kernel last, if it has.
+    pub called: Option<&'static Location<'static>>,
 }
 
 /// A core that was waiting when the run ended.
@@ -94,7 +96,7 @@ pub struct Waiting {
     pub register: Option<CoreId>,
     /// Whether it waits for its bell.
     pub bell: bool,
-    /// The source line that waits.
+    /// The line of the program that waits: one that calls the kernel, or the machine.
     pub place: &'static Location<'static>,
 }
 
@@ -317,7 +319,11 @@ impl fmt::Display for Failure {
         } else {
             "returned an error"
         };
-        write!(f, "{} {verb}: {}", self.core, self.message)
+        write!(f, "{} {verb}: {}", self.core, self.message)?;
+        match self.called {
+            Some(place) => write!(f, " (last call at {place})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -332,7 +338,7 @@ impl fmt::Display for Waiting {
         for Word { at, seen, now } in &self.words {
             write!(f, " for {at} (seen {seen:#x}, now {now:#x})")?;
         }
-        write!(f, ", at {}:{}", self.place.file(), self.place.line())
+        write!(f, ", at {}", self.place)
     }
 }
 

@@ -61,7 +61,9 @@ impl Run<'_, '_> {
             if !waits && !vain && !(piloted && (polls || register.is_some())) {
                 continue;
             }
-            let (place, bell) = (op.place, matches!(op.access, Access::WaitForRing));
+            // A core that the program has not called yet starts on the library's own account.
+            let place = self.places(core, &op).of_program().unwrap_or(op.place);
+            let bell = matches!(op.access, Access::WaitForRing);
             let mut watched = self.machine.waits.words(core).to_vec();
             if let (true, Access::Load { .. }, at) = (watched.is_empty(), op.access, op.at & !3) {
                 // A loop that nobody can see through: this is the word it looks at now.
