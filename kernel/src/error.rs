@@ -21,9 +21,11 @@ pub enum Error {
         /// Words (of 4 bytes) that it should have more.
         missing_words: u32,
     },
-    /// This rank's shared memory is used up.
+    /// This rank's shared memory is used up. More of it: `--mem` of `flagpost-run` on Linux, the
+    /// machine's memory elsewhere.
     MemoryFull {
-        /// Bytes that it should have more.
+        /// Bytes that it should have more; `u32::MAX` for a piece of 4 GiB or more, which no rank's
+        /// memory holds.
         missing_bytes: u32,
     },
     /// The world's arena, or this rank's shared memory, is in as many pieces as can be remembered:
@@ -87,11 +89,11 @@ pub enum Error {
         /// How many that is.
         max: u8,
     },
-    /// An epoch of this window was dropped before its end. Peers may still wait for it; the window
-    /// can start no other.
+    /// An epoch or a lock of this window was dropped before its end: a drop is no unlock. Peers may
+    /// still wait for it; the window can start no other.
     EpochAbandoned,
     /// Peers may be writing these lines of the own window: wait for the exposure epoch or the
-    /// request that opened them.
+    /// request that opened them. One that was dropped keeps them for ever: wait, or cancel, before.
     Exposed,
     /// The request is started already.
     RequestActive,
@@ -348,8 +350,7 @@ pub enum Waiting {
 /// `count` of them are missing. The first few candidates are listed: exactly the missing ones where
 /// the protocol can tell, else (a completion counter does not record who) ranks among which they
 /// are.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Copy, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// Numbers of ranks, then [`NOBODY`].
     ranks: [u16; Missing::LISTED],
@@ -408,6 +409,38 @@ impl Missing {
     }
 }
 
+impl Missing {
+    /// The numbers of the ranks that are listed.
+    fn numbers(&self) -> &[u16] {
+        let listed = self.ranks().count();
+        self.ranks.get(..listed).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Missing")
+            .field("ranks", &self.numbers())
+            .field("count", &self.count)
+            .field("any", &self.any)
+            .finish()
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Missing {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let (ranks, count, any) = (self.numbers(), self.count, self.any);
+        defmt::write!(
+            f,
+            "Missing {{ ranks: {}, count: {}, any: {} }}",
+            ranks,
+            count,
+            any
+        );
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -415,8 +448,14 @@ impl fmt::Display for Error {
             Self::ArenaFull { missing_words } => {
                 write!(f, "the world's arena needs {missing_words} more words")
             }
+            Self::MemoryFull {
+                missing_bytes: u32::MAX,
+            } => f.write_str("4 GiB or more in one piece: no rank's shared memory holds that"),
             Self::MemoryFull { missing_bytes } => {
-                write!(f, "shared memory needs {missing_bytes} more bytes")
+                write!(
+                    f,
+                    "shared memory needs {missing_bytes} more bytes per rank (flagpost-run: --mem)"
+                )
             }
             Self::TooManyPieces { max } => write!(f, "more than {max} pieces of memory"),
             Self::PeerLost(rank) => write!(f, "{rank} does not answer any more"),
@@ -434,8 +473,13 @@ impl fmt::Display for Error {
             Self::Asymmetric(rank) => write!(f, "{rank} called differently, or failed"),
             Self::EpochOpen => f.write_str("the window has an open epoch of this kind"),
             Self::TooManyLocks { max } => write!(f, "more than {max} locked targets"),
-            Self::EpochAbandoned => f.write_str("an epoch of the window was dropped unfinished"),
-            Self::Exposed => f.write_str("peers may be writing these lines"),
+            Self::EpochAbandoned => f.write_str(
+                "an epoch or lock of the window was dropped before its end, which is no unlock",
+            ),
+            Self::Exposed => f.write_str(
+                "peers may be writing these lines: an exposure epoch or a started request has them, \
+                 also after it was dropped",
+            ),
             Self::RequestActive => f.write_str("the request is started already"),
             Self::RequestInactive => f.write_str("the request is not started"),
             Self::TooManyRequests { max } => write!(f, "more than {max} started requests"),
@@ -697,6 +741,29 @@ mod tests {
         told(Waiting::Unlock, &[1], 1, owner);
         let held = "the exclusive lock that is held by 3";
         told(Waiting::Holder, &[3], 1, held);
+    }
+
+    #[test]
+    fn what_is_missing_is_printed_without_places_for_no_rank() {
+        let missing = |ranks: &[u16]| {
+            let ranks = ranks.iter().copied().map(Rank::new);
+            std::format!("{:?}", Missing::among(ranks, 2))
+        };
+        assert_eq!(
+            missing(&[3]),
+            "Missing { ranks: [3], count: 2, any: false }"
+        );
+        assert_eq!(missing(&[]), "Missing { ranks: [], count: 2, any: false }");
+        let full = "Missing { ranks: [1, 2, 3, 4, 5, 6, 7, 8], count: 2, any: false }";
+        assert_eq!(missing(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), full);
+    }
+
+    /// A number that stands for more than it can say is not printed as one.
+    #[test]
+    fn bytes_that_are_missing_are_a_number_or_too_many() {
+        let told = |missing_bytes| Error::MemoryFull { missing_bytes }.to_string();
+        assert!(told(32).starts_with("shared memory needs 32 more bytes"));
+        assert!(told(u32::MAX).starts_with("4 GiB or more in one piece"));
     }
 
     /// Of a call whose handle borrows nothing; and of one whose handle does, which a box that may

@@ -87,10 +87,12 @@
 //!   the owner's stores back; `Exposure::wait` and a matched request drop its stale lines. In
 //!   between, the owner's own stores there are refused ([`Error::Exposed`]).
 //! * **Blocking.** Calls that wait say so. They wait until they are done, or a rank is lost or has
-//!   left: `?` is safe. With a [`Budget`] (calls whose names end with `_within`, and all in
-//!   [`World::within`]) they may give [`Error::Timeout`], with the ranks that may be missing where
-//!   the wait knows any: a wait for any source, a counter, an event or `lock_all` does not. Then
-//!   the call can be repeated, or its handle ([`Unfinished`]) continues.
+//!   left: `?` is safe. With a [`Budget`] (calls whose names end with `_within`, and in
+//!   [`World::within`] those that give no handle: not `allocate`, `create`, `events`, `fence`,
+//!   `post` or a lock, which have a twin `..._within`) they may give [`Error::Timeout`], with the
+//!   ranks that may be missing where the wait knows any: a wait for any source, a counter, an event
+//!   or `lock_all` does not. Then the call can be repeated, or its handle ([`Unfinished`])
+//!   continues.
 //! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the
 //!   shared memory of the link.
 //! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for
@@ -144,6 +146,22 @@ pub mod prelude {
 }
 
 pub use budget::Budget;
+/// The crate of [`Pod`](bytemuck::Pod), which the elements of a window are. A program that derives
+/// it says where it is:
+///
+/// ```
+/// use flagpost::bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Copy, Clone, Pod, Zeroable)]
+/// #[bytemuck(crate = "flagpost::bytemuck")]
+/// #[repr(C)]
+/// struct Particle {
+///     place: [f32; 2],
+///     speed: [f32; 2],
+/// }
+/// # let _: Particle = Zeroable::zeroed();
+/// ```
+pub use bytemuck;
 pub use complete::{Complete, test_any, wait_all, wait_any};
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};

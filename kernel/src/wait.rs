@@ -75,8 +75,9 @@ impl<L: Link> World<'_, L> {
     /// It is for calls without a handle: barriers and other collectives, puts and gets, flushes,
     /// waits for requests, counters and events. One that runs out of it gives
     /// [`Error::Timeout`], and is repeated to continue. Calls that have a handle take no notice,
-    /// and wait until they are done: they have a twin whose name ends with `_within`, which gives
-    /// the handle back.
+    /// and wait until they are done: `allocate`, `create`, `dynamic`, `events`, `fence`, `post`,
+    /// `complete`, `wait` of an exposure, the locks, and `go_on`. They have a twin whose name ends
+    /// with `_within`, which gives the handle back.
     ///
     /// # Example
     /// ```

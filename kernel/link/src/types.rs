@@ -13,6 +13,12 @@ use flagpost_hal::Amo;
 /// All ranks of a world take the same session, and each new world in the same memory another one
 /// than the last. It is never 0, which memory that was cleared holds.
 ///
+/// **No rank begins a session while a peer is in the one before**: what that peer still stores
+/// would come into the new one, and a later barrier may never come. Nothing checks that. So a core
+/// is not reset alone: a board whose watchdog resets one core resets the others too, or stops them,
+/// before that core starts its link. Nor does a program leave a session alone: where its last
+/// barrier has not come, its peers may still store.
+///
 /// # Example
 /// ```
 /// use flagpost_link::Session;

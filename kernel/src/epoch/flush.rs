@@ -31,6 +31,11 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// notifications: whoever needs room in this rank's ring before it stores that word waits for a
     /// call that does ([`Window::probe`](crate::Window::probe), any wait).
     ///
+    /// On chips without coherence it may wait for a target that computes: data that travelled
+    /// inside of a notified put are placed by the target, in its next call that waits or tests.
+    /// After [`Window::set_inline(false)`](crate::Window::set_inline) it waits for no call of the
+    /// target.
+    ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`]; [`Error::Timeout`] naming the target.
     ///
@@ -78,7 +83,8 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
         self.place(Some(target))
     }
 
-    /// [`flush`](Lock::flush), for all targets of the epoch.
+    /// [`flush`](Lock::flush), for all targets of the epoch. It may wait for a target that
+    /// computes, as that does.
     ///
     /// # Errors
     /// [`Error::Timeout`] naming one of them.

@@ -569,8 +569,8 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
     /// Puts `data` to `to`, at the `at`-th element of the range, and posts the event.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`] (of the range, or of `to`'s piece): nothing has
-    /// happened. [`Error::PeerLost`].
+    /// [`Error::NoSuchRank`], [`Error::OutOfRange`] (of the range, or of `to`'s piece; elements
+    /// count from the first one of the range): nothing has happened. [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -591,6 +591,7 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
         let index = self.index(at, data.len())?;
         self.window
             .put_event(to, index, data, self.events, self.event)
+            .map_err(|error| self.in_range(error))
     }
 
     /// Begins a [`put`](Self::put). Does not block. The data have left, and the event is posted,
@@ -609,6 +610,7 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
         let index = self.index(at, data.len())?;
         self.window
             .rput_event(to, index, data, self.events, self.event)
+            .map_err(|error| self.in_range(error))
     }
 
     /// Where `count` elements from the `at`-th one of the range on lie in the window.
@@ -622,6 +624,18 @@ impl<'b, 'w, T: Pod, L: Link, S> Bound<'b, 'w, T, L, S> {
             });
         }
         Ok(self.range.start.saturating_add(at))
+    }
+
+    /// An error of the window, with elements counted from the first one of the range.
+    fn in_range(&self, error: Error) -> Error {
+        let start = self.range.start as u64;
+        match error {
+            Error::OutOfRange { end, len } => Error::OutOfRange {
+                end: end.saturating_sub(start),
+                len: len.saturating_sub(start),
+            },
+            other => other,
+        }
     }
 
     /// Waits for `until` posts and takes them: then the data that came with them can be read in the

@@ -606,6 +606,13 @@ impl<T, L: Link> Lock<'_, '_, T, L> {
 impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// Places all that was put, and lets others have the piece.
     ///
+    /// On chips without coherence it may wait for a target that computes: data that travelled
+    /// inside of a notified put are placed by the target, in its next call that waits or tests.
+    /// After [`Window::set_inline(false)`](crate::Window::set_inline) it waits for no call of the
+    /// target.
+    ///
+    /// A lock that is dropped is not unlocked well: see [`Error::EpochAbandoned`].
+    ///
     /// # Errors
     /// [`Error::PeerLost`].
     ///
