@@ -95,7 +95,8 @@ mod tests {
     #[test]
     fn errors_that_point_elsewhere_are_found() {
         let source = "/// As there it is fine.\n///\n/// # Errors\n/// As there.\nfn f() {}\n\
-                      /// # Errors\n/// [`A`]. As\n/// [`B::c`]; more.\n/// # Panics\n/// As [`d`].\nfn g() {}\n";
+                      /// # Errors\n/// [`A`]. As\n/// [`B::c`]; more.\n\
+                      /// # Panics\n/// As [`d`].\nfn g() {}\n";
         let what = "\"As …\" in an # Errors section: say which errors there are";
         assert_eq!(
             Tree::findings(&[("a.rs", source)]),
