@@ -72,6 +72,12 @@ pub trait Relax {
     /// through the chip.
     const LOOKS: u32 = 0;
 
+    /// Whether ranks share processors. Then a loop does not look by itself: only
+    /// [`relax`](Self::relax) knows when to give the processor away.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
     /// Gives time to others, and returns when one of the `watched` words may differ from what was
     /// seen, or for no reason at all.
     ///

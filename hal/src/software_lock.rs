@@ -310,6 +310,10 @@ impl<M: Clock, const PATIENCE: u32> Clock for WithSoftwareLock<M, PATIENCE> {
 impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
     const LOOKS: u32 = M::LOOKS;
 
+    fn is_crowded(&self) -> bool {
+        self.machine.is_crowded()
+    }
+
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         self.machine.relax(watched);

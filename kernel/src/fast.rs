@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | `put` | the pieces lie alike; the epoch admits the target | `put` |
 //! | `fetch_and_op`, `compare_and_swap` | the same; the machine has the operation | `fast_amo` |
+//! | `Local::get` | coherent; the window is of the separate model | `read_local` |
 //! | `put_notify` with a tag | coherent; the pieces lie alike; short data | `fast_put` |
 //! | `Request::start` | no other request is started; it has lines | |
 //! | `Request::{test, wait}` | coherent; the next notification is the last one | `fast_take` |
@@ -28,7 +29,7 @@ use bytemuck::Pod;
 use flagpost_link::{Amo, Key, Link, Rank, Width};
 
 use crate::{
-    Error, Request, Status, Tag, Window,
+    Error, Model, Request, Status, Tag, Window,
     epoch::{
         Lock,
         lock::{EXCLUSIVE, Hold, Kind, MASTER, Phase, Step, Words},
@@ -91,6 +92,19 @@ pub(crate) fn put<'w, T: Pod, L: Link + 'w>(
     };
     let bytes = bytemuck::cast_slice(data);
     epoch.admits(to) && link.put(to, key, offset, bytes).is_ok()
+}
+
+/// Loads element `index` of this rank's piece.
+#[inline(always)]
+pub(crate) fn read<T: Pod, L: Link>(core: &Core<'_, L>, index: usize) -> Option<T> {
+    if !L::COHERENT || core.model != Model::Separate {
+        return None;
+    }
+    let offset = core.own().fit::<T>(index, 1)?;
+    let mut value = T::zeroed();
+    let bytes = bytemuck::bytes_of_mut(&mut value);
+    let read = core.world.link().read_local(core.key, offset, bytes);
+    read.is_ok().then_some(value)
 }
 
 /// Combines one element with `operand`, and gives what it was.

@@ -29,8 +29,8 @@ enum Command {
     ///
     /// Both are measured in turn, in the same run, on the same two processors; medians. *line* is
     /// half a round trip of one cache line between bare atomics; *raw*, what a figure is compared
-    /// with; *ratio*, the figure over raw. Nanoseconds differ from machine to machine and from hour
-    /// to hour: nothing fails here.
+    /// with; *ratio*, the figure over raw; *spread*, the slowest rank's time over the fastest
+    /// one's. Nanoseconds differ from machine to machine and from hour to hour: nothing fails here.
     Host(host::Arguments),
     /// Instructions per call, counted by callgrind; fails if one has more than its limit
     Instructions(instructions::Arguments),

@@ -25,7 +25,7 @@ pub(crate) struct Subject {
 }
 
 /// All of them.
-pub(crate) const ALL: [Subject; 12] = [
+pub(crate) const ALL: [Subject; 15] = [
     subject("count_put", "put of 8 bytes", 40),
     subject("count_put_notify", "put_notify of 8 bytes", 80),
     subject(
@@ -50,6 +50,13 @@ pub(crate) const ALL: [Subject; 12] = [
     subject("count_post", "post to one origin", 218),
     subject("count_wait", "wait, one origin that has completed", 181),
     subject("count_lock", "exclusive lock and its unlock", 200),
+    subject("count_get", "local().get of 64 elements, in a loop", 2010),
+    subject("count_copy_out", "local().copy_out of the 64", 700),
+    subject(
+        "count_wait_beside",
+        "wait, a hit, where another rank might be next",
+        1070,
+    ),
 ];
 
 const fn subject(function: &'static str, name: &'static str, limit: u64) -> Subject {
@@ -133,6 +140,30 @@ fn count_lock(window: &Window<'_, u64, HostLink>, to: Rank) -> bool {
         .is_ok_and(|lock| lock.unlock().is_ok())
 }
 
+/// Elements that are read.
+const MANY: usize = 64;
+
+#[inline(never)]
+fn count_get(window: &Window<'_, u64, HostLink>) -> Option<u64> {
+    let (piece, mut sum) = (window.local(), 0_u64);
+    for index in 0..MANY {
+        sum = sum.wrapping_add(piece.get(index).ok()?);
+    }
+    Some(sum)
+}
+
+#[inline(never)]
+fn count_copy_out(window: &Window<'_, u64, HostLink>) -> Option<u64> {
+    let mut all = [0; MANY];
+    window.local().copy_out(0, &mut all).ok()?;
+    Some(all.iter().fold(0, |sum, one| one.wrapping_add(sum)))
+}
+
+#[inline(never)]
+fn count_wait_beside(request: &mut Request<'_, HostLink>) -> bool {
+    request.wait().is_ok()
+}
+
 /// Runs all subjects: rank 0 calls, rank 1 does what belongs to it.
 pub(crate) fn run() -> Result<bool> {
     // A barrier of the world takes notifications while it waits: a test finds them in its queue
@@ -145,8 +176,35 @@ pub(crate) fn run() -> Result<bool> {
             _ => peer(world, &window, &meet),
         }
     });
-    let went_well = done.map_err(|why| anyhow!("the subjects failed: {why}"))?;
+    let mut went_well = done.map_err(|why| anyhow!("the subjects failed: {why}"))?;
+    let meet = Barrier::new(3);
+    let done = flagpost_linux::threads(3, |world| beside(world, &meet));
+    went_well.extend(done.map_err(|why| anyhow!("the subjects of three failed: {why}"))?);
     Ok(went_well.into_iter().all(|well| well))
+}
+
+/// Rank 0 reads its piece. Rank 1 sends to rank 0, and rank 2 might.
+fn beside(world: &World<'_, HostLink>, meet: &Barrier) -> Result<bool, Error> {
+    let window = world.allocate::<u64>(MANY)?;
+    let (me, first) = (world.rank(), Rank::new(0));
+    let mut well = true;
+    let mut request = window.expect(0..1, TAG)?.from(Rank::new(1))?;
+    for value in 0..CALLS {
+        if me == first {
+            well &= count_get(&window).is_some() & count_copy_out(&window).is_some();
+            request.start()?;
+        }
+        meet.wait();
+        if me == Rank::new(1) {
+            window.put_notify(first, 0, &[value], TAG)?;
+        }
+        meet.wait();
+        if me == first {
+            well &= count_wait_beside(&mut request);
+        }
+    }
+    world.barrier()?;
+    Ok(well)
 }
 
 fn caller(

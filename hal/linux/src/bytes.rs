@@ -326,6 +326,9 @@ impl<'s> Bytes<'s> {
         debug_assert_eq!(self.len, into.len());
         match (into.as_chunks_mut::<8>(), self.is_aligned(8)) {
             (([one], []), true) => *one = self.long(0).get().to_le_bytes(),
+            (([], [a, b, c, d]), _) if self.is_aligned(4) => {
+                [*a, *b, *c, *d] = self.word().get().to_le_bytes();
+            }
             _ => self.load_many(into),
         }
     }
@@ -333,10 +336,6 @@ impl<'s> Bytes<'s> {
     #[inline(never)]
     fn load_many(self, into: &mut [u8]) {
         let len = self.len.min(into.len());
-        if into.len() == 4 && self.is_aligned(4) {
-            into.copy_from_slice(&self.word().get().to_le_bytes());
-            return;
-        }
         #[cfg(target_arch = "x86_64")]
         if len >= STRING {
             let head = into.as_ptr().addr().wrapping_neg() % LINE;

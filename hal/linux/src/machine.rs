@@ -213,6 +213,11 @@ where
     /// About as long as a line takes from one processor to another that is far.
     const LOOKS: u32 = if M::PLAIN { 100 } else { 0 };
 
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        self.own.waiter.is_crowded()
+    }
+
     fn relax(&self, watched: &[Watch]) {
         /// A loop watches a few words.
         const FEW: usize = 4;

@@ -17,8 +17,12 @@
 //! A loop that looks at more than can be watched does so between two turns: each is one pause then,
 //! [`UNWATCHED`] times, before the phases that yield and sleep.
 //!
-//! Where more ranks than processors wait for each other, a rank that spins keeps those from running
-//! that it waits for: it looks a few times and then yields at once.
+//! Where ranks share processors (they are *crowded*), a rank that spins keeps those from running
+//! that it waits for. One rule holds there: a rank looks for about as long as a message takes whose
+//! sender runs, [`CROWDED_LOOKS`] times, then yields. A shorter look yields beside a peer that is
+//! about to answer, and a longer one costs each message that needs the scheduler. Two ranks that
+//! find each other in these looks would keep their processors: after [`IN_A_ROW`] such waits a rank
+//! yields first. `cargo xtask bench host --figure crowded` shows all three.
 //!
 //! No sleep is ended by a store: the storer would have to look whether somebody sleeps
 //! (docs/log/decisions.md 58).
@@ -36,8 +40,10 @@ use crate::cache::Monitor;
 
 /// Looks without a pause.
 const LOOKS: u32 = 2000;
-/// The same where ranks share processors.
-const CROWDED_LOOKS: u32 = 30;
+/// Looks where ranks share processors, each with a pause: about half a microsecond.
+const CROWDED_LOOKS: u32 = 20;
+/// How many waits in a row such looks may end.
+const IN_A_ROW: u32 = 128;
 /// Turns of the phase that pauses,
 const PAUSES: u32 = 300;
 /// and looks per turn.
@@ -59,6 +65,8 @@ const LONGEST: Duration = Duration::from_micros(800);
 #[derive(Debug)]
 pub(crate) struct Waiter {
     crowded: Cell<bool>,
+    /// How many waits in a row began with looks, where ranks share processors.
+    in_a_row: Cell<u32>,
     /// If the processor has one.
     monitor: Option<Monitor>,
     /// Turns of this wait so far.
@@ -72,6 +80,7 @@ impl Waiter {
     pub(crate) fn new(crowded: bool) -> Self {
         Self {
             crowded: Cell::new(crowded),
+            in_a_row: Cell::new(0),
             monitor: Monitor::detect(),
             turns: Cell::new(0),
             watched: Cell::new(None),
@@ -81,6 +90,11 @@ impl Waiter {
     /// Whether the rank shares its processor is another answer from now on.
     pub(crate) fn set_crowded(&self, crowded: bool) {
         self.crowded.set(crowded);
+    }
+
+    /// Whether the rank shares its processor.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.crowded.get()
     }
 
     /// One turn of waiting. Ends early once `changed` says that a watched word is another one.
@@ -101,7 +115,12 @@ impl Waiter {
         self.turns.set(turn.saturating_add(1));
         let (looks, pauses, at_a_time) = match (first, self.crowded.get()) {
             (Some(_), false) => (LOOKS, PAUSES, LOOKS_PER_PAUSE),
-            (Some(_), true) => (CROWDED_LOOKS, 0, 0),
+            (Some(_), true) => {
+                if turn == 0 && self.looks_first() && paused(CROWDED_LOOKS, &changed) {
+                    return false;
+                }
+                (0, 0, 0)
+            }
             (None, false) => (0, UNWATCHED, 1),
             // A program that calls without a budget, and relaxes in between, begins anew with each
             // call: it would never yield.
@@ -115,21 +134,24 @@ impl Waiter {
                 pause(monitor, line, watched.len(), changed);
                 return false;
             }
-            let paused = || {
-                std::hint::spin_loop();
-                changed()
-            };
-            let _ = (0..at_a_time).any(|_| paused());
+            paused(at_a_time, changed);
             return false;
         }
         let turn = turn - pauses;
         if turn < YIELDS {
             rustix::thread::sched_yield();
+            self.in_a_row.set(0);
         } else if !changed() {
             let doublings = ((turn - YIELDS) / ALIKE).min(4);
             std::thread::sleep((SHORTEST * (1 << doublings)).min(LONGEST));
         }
         true
+    }
+
+    /// Whether a rank that shares its processor may look before it yields.
+    fn looks_first(&self) -> bool {
+        let before = self.in_a_row.replace(self.in_a_row.get().saturating_add(1));
+        before < IN_A_ROW
     }
 
     /// The wait is over.
@@ -140,6 +162,14 @@ impl Waiter {
             self.turns.set(0);
         }
     }
+}
+
+/// Looks so many times, each after a pause, until `changed` says so; whether it has.
+fn paused(looks: u32, changed: impl Fn() -> bool) -> bool {
+    (0..looks).any(|_| {
+        std::hint::spin_loop();
+        changed()
+    })
 }
 
 /// Waits until `changed` says so, or the time of a turn is over. Looks each time that `line` was
@@ -192,6 +222,29 @@ mod tests {
         assert_eq!(short_turns(&waiter, &watch(1)), 0);
         waiter.done();
         assert_eq!(short_turns(&waiter, &[]), 0);
+    }
+
+    #[test]
+    fn crowded_ranks_look_as_long_as_a_message_takes() {
+        let (waiter, looks) = (Waiter::new(true), Cell::new(0));
+        let seen_at = |last: u32| {
+            looks.set(0);
+            let changed = || {
+                looks.set(looks.get() + 1);
+                looks.get() == last
+            };
+            let long = waiter.turn(&watch(1), None, changed);
+            waiter.done();
+            (long, looks.get())
+        };
+        assert_eq!(seen_at(0), (true, CROWDED_LOOKS), "then it yields");
+        // Counted from a yield: a rank that is always answered gives way, too.
+        for _ in 0..2 {
+            for _ in 0..IN_A_ROW {
+                assert_eq!(seen_at(CROWDED_LOOKS), (false, CROWDED_LOOKS));
+            }
+            assert_eq!(seen_at(1), (true, 0), "it yields first");
+        }
     }
 
     #[test]

@@ -150,6 +150,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// Own bytes, through the cache.
+    #[inline]
     pub(crate) fn read_own(&self, start: u32, into: &mut [u8]) {
         self.machine.read(self.own(start), into);
         // ORDER: a notification comes behind it: who is told may store there; to lines that are
@@ -272,6 +273,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> LocalMe
         (Key::new(self.layout.scratch), bytes)
     }
 
+    #[inline]
     fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, into.len())?;
         self.read_kept(start, into);

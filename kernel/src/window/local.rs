@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use flagpost_link::Link;
 
-use crate::{Error, Model, Window};
+use crate::{Error, Model, Window, fast};
 
 /// The own piece of a window, read and written through the cache (past it, in a window of the
 /// [unified](Model::Unified) model), element by element or in runs.
@@ -26,9 +26,19 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// # Errors
     /// [`Error::OutOfRange`]. In a window of the unified model [`Error::PeerLost`] in one of 64
     /// calls, if a rank is lost.
+    #[inline]
     #[track_caller]
     pub fn get(&self, index: usize) -> Result<T, Error> {
         called!(self.window.core.world);
+        match fast::read(&self.window.core, index) {
+            Some(value) => Ok(value),
+            None => fast::declined(|| self.get_long(index)),
+        }
+    }
+
+    #[inline(never)]
+    #[track_caller]
+    fn get_long(&self, index: usize) -> Result<T, Error> {
         let mut value = [T::zeroed()];
         self.copy_out(index, &mut value)?;
         let [value] = value;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use flagpost::rma::Operation;
 use flagpost::{Error, Link, Rank, Request, Rma as _, Source, Tag, Window, World};
 
-use super::raw::Raw;
+use super::raw::{ENTRY, Raw};
 
 /// A figure. Rank 0's clock counts.
 pub(crate) struct Figure<L: Link> {
@@ -65,13 +65,25 @@ impl<L: Link> Figure<L> {
         self.bytes = 0;
         self
     }
+
+    /// Messages of an entry of a naive ring among `ranks`, beside such rings.
+    const fn crowd(mut self, ranks: u16, bare: fn(&mut Stage<'_, '_, L>, u64)) -> Self {
+        self.ranks = ranks;
+        self.bytes = 8 * ENTRY;
+        self.beside("naive ring", bare)
+    }
 }
 
 const NOTIFIED: &str = "put_notify to notified";
+/// Where ranks share processors: there and back in pairs; one message that is handed on from rank
+/// to rank; in pairs, one way.
+const PAIRS: &str = "crowded: pairs";
+const HANDED: &str = "crowded: handed on";
+const STREAMS: &str = "crowded: one after the other";
 
 impl<L: Link> Figure<L> {
     /// All of them, in the order in which they are printed.
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 30] = [
         figure("bare flags in two lines", 20_000, None, flags)
             .half()
             .bytes(0),
@@ -123,11 +135,25 @@ impl<L: Link> Figure<L> {
         figure("put_notify round a ring", 500, None, ring).ranks(4),
         figure("put_notify round a ring", 200, None, ring).ranks(8),
         figure("put_notify round a ring", 100, None, ring).ranks(16),
+        figure(PAIRS, 3_000, None, ping_pong)
+            .half()
+            .crowd(3, bare_pairs),
+        figure(PAIRS, 3_000, None, ping_pong)
+            .half()
+            .crowd(4, bare_pairs),
+        figure(PAIRS, 3_000, None, ping_pong)
+            .half()
+            .crowd(8, bare_pairs),
+        figure(HANDED, 500, None, handed_on).crowd(3, bare_handed_on),
+        figure(HANDED, 500, None, handed_on).crowd(4, bare_handed_on),
+        figure(HANDED, 500, None, handed_on).crowd(8, bare_handed_on),
+        figure(STREAMS, 20_000, None, put_notifies).crowd(3, bare_streams),
+        figure(STREAMS, 20_000, None, put_notifies).crowd(4, bare_streams),
+        figure(STREAMS, 20_000, None, put_notifies).crowd(8, bare_streams),
     ];
 }
 
 const TAG: Tag = Tag(1);
-const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
 
 /// What a rank has to measure with.
@@ -151,12 +177,22 @@ impl<'a, 'w, L: Link> Stage<'a, 'w, L> {
             world,
             raw,
             me,
-            peer: if me == 0 { ONE } else { ZERO },
+            peer: Rank::new(me as u16 ^ 1),
             window: world.allocate(elements)?,
             words: world.allocate(1)?,
             from: vec![7; elements],
             into: vec![0; elements],
         })
+    }
+
+    /// Whether this rank has a part in the figure: the last one of an odd number has no peer.
+    pub(crate) fn has_part(&self) -> bool {
+        self.peer.get() < self.world.size()
+    }
+
+    /// Whether it is the first of its pair.
+    fn is_first(&self) -> bool {
+        self.me & 1 == 0
     }
 
     /// What rank 0 does while the other waits.
@@ -191,15 +227,18 @@ fn bare_flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
 ///
 /// [NA]: flagpost#sources
 fn ping_pong<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+    if !stage.has_part() {
+        return stage.world.barrier();
+    }
     let mut into = std::mem::take(&mut stage.into);
     let mut arrived = stage.window.expect(0..into.len(), TAG)?.from(stage.peer)?;
-    if stage.me == 1 {
+    if !stage.is_first() {
         arrived.start()?;
     }
     stage.world.barrier()?;
     for _ in 0..rounds {
-        for side in [0, 1] {
-            if side == stage.me {
+        for side in [true, false] {
+            if side == stage.is_first() {
                 stage.window.put_notify(stage.peer, 0, &stage.from, TAG)?;
                 arrived.start()?;
             } else {
@@ -311,12 +350,15 @@ fn puts<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error>
     lock.unlock()
 }
 
-/// Rank 1 takes what comes as it comes, so this is the rate of the slower side.
+/// The second of a pair takes what comes as it comes, so this is the rate of the slower side.
 fn put_notifies<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     /// How many a request waits for.
     const MANY: u16 = 50;
-    if stage.me != 0 {
-        let mut arrived = stage.request(ZERO, MANY)?;
+    if !stage.has_part() {
+        return Ok(());
+    }
+    if !stage.is_first() {
+        let mut arrived = stage.request(stage.peer, MANY)?;
         for _ in 0..rounds / u64::from(MANY) {
             arrived.start()?;
             arrived.wait()?;
@@ -324,7 +366,7 @@ fn put_notifies<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<()
         return Ok(());
     }
     for _ in 0..rounds {
-        stage.window.put_notify(ONE, 0, &stage.from, TAG)?;
+        stage.window.put_notify(stage.peer, 0, &stage.from, TAG)?;
     }
     Ok(())
 }
@@ -359,4 +401,79 @@ fn ring<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error>
         arrived.wait()?;
     }
     Ok(())
+}
+
+/// One message goes round all ranks: all but one wait. A round is as many messages as ranks.
+fn handed_on<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+    let mut into = std::mem::take(&mut stage.into);
+    let (me, size) = (stage.world.rank(), stage.world.size());
+    let mut arrived = stage
+        .window
+        .expect(0..into.len(), TAG)?
+        .from(me.prev(size))?;
+    arrived.start()?;
+    stage.world.barrier()?;
+    for _ in 0..rounds / u64::from(size) {
+        if stage.me == 0 {
+            stage
+                .window
+                .put_notify(me.next(size), 0, &stage.from, TAG)?;
+        }
+        arrived.wait()?;
+        stage.window.local().copy_out(0, &mut into)?;
+        arrived.start()?;
+        if stage.me != 0 {
+            stage
+                .window
+                .put_notify(me.next(size), 0, &stage.from, TAG)?;
+        }
+    }
+    arrived.cancel()?;
+    drop(arrived);
+    stage.into = into;
+    Ok(())
+}
+
+// ---- The same over naive rings ----
+
+fn bare_pairs<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+    if !stage.has_part() {
+        return;
+    }
+    for _ in 0..rounds {
+        for side in [true, false] {
+            if side == stage.is_first() {
+                stage.raw.send(stage.peer.index(), &[7; ENTRY]);
+            } else {
+                black_box(stage.raw.take(stage.me));
+            }
+        }
+    }
+}
+
+fn bare_handed_on<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+    let size = stage.world.size();
+    let next = stage.world.rank().next(size).index();
+    for _ in 0..rounds / u64::from(size) {
+        if stage.me == 0 {
+            stage.raw.send(next, &[7; ENTRY]);
+        }
+        black_box(stage.raw.take(stage.me));
+        if stage.me != 0 {
+            stage.raw.send(next, &[7; ENTRY]);
+        }
+    }
+}
+
+fn bare_streams<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+    for _ in 0..rounds {
+        if !stage.has_part() {
+            return;
+        }
+        if stage.is_first() {
+            stage.raw.send(stage.peer.index(), &[7; ENTRY]);
+        } else {
+            black_box(stage.raw.take(stage.me));
+        }
+    }
 }

@@ -34,6 +34,7 @@ struct Row {
     raw_ns: f64,
     line_ns: f64,
     ratio: f64,
+    spread: f64,
     flushes: f64,
 }
 
@@ -82,7 +83,8 @@ fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Res
                 .number("ns", format_args!("{:.1}", row.ns))
                 .number("raw_ns", format_args!("{:.1}", row.raw_ns))
                 .number("line_ns", format_args!("{:.1}", row.line_ns))
-                .number("ratio", format_args!("{:.3}", row.ratio));
+                .number("ratio", format_args!("{:.3}", row.ratio))
+                .number("spread", format_args!("{:.2}", row.spread));
             object = match limit {
                 Some(limit) => object.number("limit", limit),
                 None => object.number("limit", "null"),
@@ -102,12 +104,17 @@ fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Res
             format!("{:.1}", row.line_ns),
             format!("{:.2}", row.ratio),
             limit.map_or(String::from("-"), |limit| limit.to_string()),
+            match figure.ranks {
+                0..=2 => String::from("-"),
+                _ => format!("{:.2}", row.spread),
+            },
             format!("{:.1}", row.flushes),
         ]);
     }
     if !arguments.json {
         let head = [
-            "figure", "ranks", "bytes", "ns", "raw", "raw is", "line", "ratio", "limit", "flushes",
+            "figure", "ranks", "bytes", "ns", "raw", "raw is", "line", "ratio", "limit", "spread",
+            "flushes",
         ];
         table(&head, &rows);
     }
@@ -125,6 +132,7 @@ fn medians(batches: &[Batch]) -> Row {
         raw_ns: median(|batch| batch.raw_ns),
         line_ns: median(|batch| batch.line_ns),
         ratio: median(|batch| batch.ns / batch.raw_ns),
+        spread: median(|batch| batch.spread),
         flushes: median(|batch| batch.flushes),
     }
 }

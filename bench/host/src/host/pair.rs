@@ -54,6 +54,8 @@ pub(crate) struct Batch {
     pub(crate) ns: f64,
     pub(crate) raw_ns: f64,
     pub(crate) line_ns: f64,
+    /// The slowest rank's time over the fastest one's.
+    pub(crate) spread: f64,
     /// Cache instructions of rank 0, where the mode has any.
     pub(crate) flushes: f64,
 }
@@ -132,7 +134,14 @@ fn rank<L: Link>(
         let mut flushed = 0;
         let ns = time(world, rounds.figure, || {
             let before = flushes(world.link());
+            let start = Instant::now();
             let done = (figure.call)(&mut stage, rounds.figure);
+            let time = if stage.has_part() {
+                start.elapsed().as_nanos()
+            } else {
+                0
+            };
+            raw.note(me, time as u64);
             flushed = flushes(world.link()) - before;
             done
         })?;
@@ -144,6 +153,7 @@ fn rank<L: Link>(
                 ns: ns / halves,
                 raw_ns: raw_ns / raw_halves,
                 line_ns,
+                spread: raw.spread(),
                 flushes: flushed as f64 / rounds.figure as f64,
             });
         }

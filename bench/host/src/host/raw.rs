@@ -14,13 +14,35 @@ pub(crate) const MOST: usize = 1 << 20;
 #[derive(Debug, Default)]
 struct Apart(AtomicU64);
 
-/// Memory that both threads reach.
+/// Most ranks of a figure.
+pub(crate) const RANKS: usize = 16;
+
+/// Entries of a naive ring, and elements of an entry.
+const ENTRIES: u64 = 64;
+pub(crate) const ENTRY: usize = 8;
+
+/// After so many looks, each with a pause, a naive ring yields at each look.
+const LOOKS: u32 = 100;
+
+/// A ring as one would write it first: two counters, and entries of a line.
+#[derive(Debug)]
+struct Ring {
+    sent: Apart,
+    taken: Apart,
+    entries: [[AtomicU64; ENTRY]; ENTRIES as usize],
+}
+
+/// Memory that all threads reach.
 #[derive(Debug)]
 pub(crate) struct Raw {
     ball: Apart,
     flags: [Apart; 2],
     counters: [Apart; 2],
     data: [Parcel; 2],
+    /// The one that each rank takes from.
+    rings: [Ring; RANKS],
+    /// What each rank's work took last, in nanoseconds.
+    times: [Apart; RANKS],
 }
 
 impl Raw {
@@ -30,6 +52,8 @@ impl Raw {
             flags: Default::default(),
             counters: Default::default(),
             data: [Parcel::new(), Parcel::new()],
+            rings: std::array::from_fn(|_| Ring::new()),
+            times: Default::default(),
         }
     }
 
@@ -76,6 +100,30 @@ impl Raw {
         }
     }
 
+    /// Sends an entry to rank `to` through its naive ring.
+    pub(crate) fn send(&self, to: usize, entry: &[u64; ENTRY]) {
+        self.rings[to].send(entry);
+    }
+
+    /// Takes an entry from rank `me`'s.
+    pub(crate) fn take(&self, me: usize) -> [u64; ENTRY] {
+        self.rings[me].take()
+    }
+
+    /// Notes what rank `me`'s work took; 0 if it had none.
+    pub(crate) fn note(&self, me: usize, ns: u64) {
+        self.times[me].0.store(ns, Relaxed);
+    }
+
+    /// The slowest rank's time over the fastest one's.
+    pub(crate) fn spread(&self) -> f64 {
+        let times = self.times.iter().map(|time| time.0.load(Relaxed));
+        let times: Vec<u64> = times.filter(|time| *time > 0).collect();
+        let slowest = times.iter().max().copied().unwrap_or_default();
+        let fastest = times.iter().min().copied().unwrap_or_default();
+        slowest as f64 / fastest as f64
+    }
+
     /// Additions to one word.
     pub(crate) fn add(&self, rounds: u64) {
         for _ in 0..rounds {
@@ -104,6 +152,47 @@ impl Raw {
                 }
             }
         }
+    }
+}
+
+impl Ring {
+    fn new() -> Self {
+        Self {
+            sent: Apart::default(),
+            taken: Apart::default(),
+            entries: std::array::from_fn(|_| Default::default()),
+        }
+    }
+
+    /// The entry of this number, once it is `ready`.
+    fn entry(&self, number: u64, ready: impl Fn() -> bool) -> &[AtomicU64; ENTRY] {
+        let mut looks = 0;
+        while !ready() {
+            looks += 1;
+            if looks > LOOKS {
+                std::thread::yield_now();
+            } else {
+                spin_loop();
+            }
+        }
+        &self.entries[(number % ENTRIES) as usize]
+    }
+
+    fn send(&self, entry: &[u64; ENTRY]) {
+        let sent = self.sent.0.load(Relaxed);
+        let to = self.entry(sent, || sent - self.taken.0.load(Acquire) < ENTRIES);
+        for (to, from) in to.iter().zip(entry) {
+            to.store(*from, Relaxed);
+        }
+        self.sent.0.store(sent + 1, Release);
+    }
+
+    fn take(&self) -> [u64; ENTRY] {
+        let taken = self.taken.0.load(Relaxed);
+        let from = self.entry(taken, || self.sent.0.load(Acquire) > taken);
+        let entry = std::array::from_fn(|index| from[index].load(Relaxed));
+        self.taken.0.store(taken + 1, Release);
+        entry
     }
 }
 

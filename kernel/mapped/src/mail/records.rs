@@ -478,7 +478,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     // ---- The owner ----
 
     /// Takes the next entry of the ring whose turn it is, if it has immediate `wanted`, and an
-    /// element of 8 bytes. False if it takes more; then nothing has happened.
+    /// element of 8 bytes. False if it takes more; then nothing has happened. It looks again only
+    /// where nothing else can come, and nobody else needs the processor: the full path looks at
+    /// the rings of all peers.
     #[inline(always)]
     pub(crate) fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
         if !Self::RECORDS || !self.at_once.get() {
@@ -492,7 +494,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let ticket = peer.taken.get();
         let [_, back, _, ring] = &facing.spots;
         let (nth, next) = (facing.ring_back(ticket), ticket.wrapping_add(1));
-        for _ in 0..looks {
+        for look in 1..=looks {
             let at = (back.get(), wanted, phase(facing.lap()));
             let mut taken = self.take_record(at, (peer, facing, next), |_| true);
             if taken == Some(true) {
@@ -506,8 +508,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 taken = self.take_record(at, (peer, facing, next), is_next);
             }
             match taken {
-                None => core::hint::spin_loop(),
-                Some(false) => return false,
+                // The turn of an only peer comes after its own.
+                None if look < looks && peer.next == self.turn && !self.machine.is_crowded() => {
+                    core::hint::spin_loop();
+                }
+                None | Some(false) => return false,
                 Some(true) => {
                     peer.taken.set(next);
                     self.turn.set(peer.next.get());

@@ -86,9 +86,12 @@ impl Polled {
     }
 
     /// Looks at the word that was noted last, until it is another one, or as often as the machine's
-    /// loops do.
+    /// loops do: not at all where ranks share processors.
     #[inline]
     pub(crate) fn look<M: Machine>(&self, machine: &M) {
+        if machine.is_crowded() {
+            return;
+        }
         let last = self.count.get().wrapping_sub(1);
         let Some(Watch { at, seen }) = self.words.get(last).map(Cell::get) else {
             return;
@@ -114,6 +117,7 @@ impl Polled {
     }
 
     /// Notes that a loop may wait for more than what it polls.
+    #[inline]
     pub(crate) fn looked(&self) {
         self.looked.set(true);
     }
@@ -162,6 +166,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// A waiting loop may look at bytes that are not polled word by word: it must not sleep on
     /// other words.
+    #[inline]
     pub(crate) fn looked(&self) {
         point!("mapped.poll.looked", self.polled.looked());
     }
