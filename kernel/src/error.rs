@@ -470,7 +470,10 @@ impl fmt::Display for Error {
             Self::NoSuchRank { rank, size } => write!(f, "{rank} in a world of {size}"),
             Self::DuplicateRank(rank) => write!(f, "{rank} is named twice"),
             Self::NotInGroup(rank) => write!(f, "{rank} is not in the epoch's group"),
-            Self::Asymmetric(rank) => write!(f, "{rank} called differently, or failed"),
+            Self::Asymmetric(rank) => write!(
+                f,
+                "{rank} called differently, or failed, perhaps for want of memory"
+            ),
             Self::EpochOpen => f.write_str("the window has an open epoch of this kind"),
             Self::TooManyLocks { max } => write!(f, "more than {max} locked targets"),
             Self::EpochAbandoned => f.write_str(
