@@ -49,7 +49,7 @@ use crate::descriptors;
 use crate::hosts::Hosts;
 use crate::job::{self, JoinError, Meets};
 use crate::launch::{self, Ended, Register, Starting};
-use crate::run::{Setup, say, tell_failure};
+use crate::run::{Setup, say};
 use crate::{pmi, pmix};
 
 /// The name that stands where that of a mode does.
@@ -348,7 +348,7 @@ pub fn run<E: Display>(
             ExitCode::SUCCESS
         }
         Err(why) => {
-            tell_failure(network.core().get(), &why);
+            say(&format!("rank {}: {why}", network.core().get()));
             ExitCode::FAILURE
         }
     }

@@ -189,7 +189,7 @@ pub fn run_with<M: Linked, E: Display>(
     match (rank, result) {
         (_, Ok(())) => ExitCode::SUCCESS,
         (Some(rank), Err(RunError::Program(why))) => {
-            tell_failure(rank, &why);
+            say(&format!("rank {rank}: {why}"));
             ExitCode::FAILURE
         }
         (_, Err(why)) => {
@@ -203,25 +203,6 @@ pub fn run_with<M: Linked, E: Display>(
 /// no reason to panic.
 pub(crate) fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
-}
-
-/// Tells why the program of `rank` has failed. Where it was short of memory, the option for that is
-/// named.
-pub(crate) fn tell_failure(rank: u16, why: &dyn Display) {
-    let why = why.to_string();
-    let advice = if is_short_of_memory(&why) {
-        ": give each rank more (flagpost-run --mem, FLAGPOST_MEMORY)"
-    } else {
-        ""
-    };
-    say(&format!("rank {rank}: {why}{advice}"));
-}
-
-/// Whether `why` is [`Error::MemoryFull`], which programs may return as an error of any type.
-fn is_short_of_memory(why: &str) -> bool {
-    let full = Error::MemoryFull { missing_bytes: 0 }.to_string();
-    let first = full.split('0').next();
-    first.is_some_and(|first| why.starts_with(first))
 }
 
 /// This process's machine in its job, for programs that start their links themselves; `program` as
@@ -366,26 +347,5 @@ pub fn machines_with<M: Mode, T: Send, E: Send>(
     match failed {
         None => Ok(done),
         Some((_, why)) => Err(why),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn want_of_memory_is_known_by_its_words() {
-        let full = |missing_bytes| Error::MemoryFull { missing_bytes }.to_string();
-        assert!(
-            [1, 20_480, u32::MAX]
-                .iter()
-                .all(|bytes| is_short_of_memory(&full(*bytes)))
-        );
-        let other = [Error::CountZero, Error::ArenaFull { missing_words: 7 }];
-        assert!(
-            !other
-                .iter()
-                .any(|error| is_short_of_memory(&error.to_string()))
-        );
     }
 }
