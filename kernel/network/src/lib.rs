@@ -106,5 +106,7 @@ mod link;
 mod looks;
 mod operations;
 mod pieces;
+#[cfg(test)]
+mod tests;
 
 pub use link::Networked;

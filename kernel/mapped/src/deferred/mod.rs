@@ -44,6 +44,8 @@
 //! `PLACES` pieces of 32 bytes, and `SPANS` runs of lines. More are placed at once.
 
 pub mod heard;
+#[cfg(test)]
+mod tests;
 
 use core::cell::Cell;
 

@@ -186,6 +186,39 @@ mod tests {
         }
     }
 
+    /// Data for some bytes, and then for others: below, above, among them, far away.
+    #[test]
+    fn data_in_flight_are_known_by_their_bytes() {
+        let all = [(64, 96), (32, 64), (96, 97), (0, 8), (70, 80), (200, 300)];
+        for first in 0..all.len() {
+            for second in (0..all.len()).filter(|second| *second != first) {
+                let peer = Peer::new();
+                for lap in 0..3 {
+                    assert_eq!(peer.under_way(), None);
+                    assert!(!peer.hears() && !peer.has_told());
+                    for (nth, range) in (0..).zip([all[first], all[second], all[first]]) {
+                        let ticket = FIRST.wrapping_add(5 * lap + nth);
+                        let (start, end) = range;
+                        assert_eq!(peer.leaves(ticket, start, end), nth == 0, "{range:?}");
+                        assert_eq!(peer.under_way(), Some(ticket));
+                        let both = [all[first], all[second]];
+                        for (start, end) in both.into_iter().take(nth as usize + 1) {
+                            assert!(peer.has_under_way(start, start + 1));
+                            assert!(peer.has_under_way(end - 1, end));
+                            let before = both.iter().all(|(other, _)| start <= *other);
+                            let after = both.iter().all(|(_, other)| end >= *other);
+                            assert!(!before || !peer.has_under_way(0, start));
+                            assert!(!after || !peer.has_under_way(end, u32::MAX));
+                        }
+                    }
+                    assert!(peer.hears() && peer.has_told());
+                    peer.has_arrived();
+                    assert!(!peer.has_under_way(0, u32::MAX));
+                }
+            }
+        }
+    }
+
     #[test]
     fn tickets_come_back_from_their_low_halves() {
         let most = (1 << 15) + MOST_UNPLACED;

@@ -214,3 +214,65 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec::Vec;
+
+    /// What a machine was to watch.
+    #[derive(Default)]
+    struct Watched(Cell<Vec<Watch>>);
+
+    impl Relax for Watched {
+        fn relax(&self, watched: &[Watch]) {
+            self.0.set(watched.to_vec());
+        }
+    }
+
+    fn watch(word: usize, seen: u32) -> Watch {
+        let at = Region::memory(CoreId::new(0)).at(word.saturating_mul(8) as u32);
+        Watch { at, seen }
+    }
+
+    /// So many words are watched as there is room for, bells among them, as they were seen last.
+    /// One more, or something that is no word, and none is: nobody sleeps. That is forgotten then.
+    #[test]
+    fn as_many_words_are_watched_as_there_is_room_for() {
+        let (polled, machine) = (Polled::new(), Watched::default());
+        let relaxed = |words: usize, bells: usize| {
+            for seen in [1, 2] {
+                (0..words).for_each(|word| polled.note(watch(word, seen).at, seen));
+            }
+            let bells = (0..bells).map(|bell| watch(100 + bell, 7));
+            if bells.len() > 0 {
+                polled.note_bells();
+            }
+            polled.relax(&machine, bells);
+            machine.0.take()
+        };
+        for bells in [0, 1, 16] {
+            for words in (0..=WORDS + 2).chain([3, 0, WORDS]) {
+                let noted = (0..words).map(|word| watch(word, 2));
+                let all = noted.chain((0..bells).map(|bell| watch(100 + bell, 7)));
+                let mut expected: Vec<_> = all.collect();
+                if words + bells > WORDS {
+                    expected.clear();
+                }
+                assert_eq!(relaxed(words, bells), expected, "{words} {bells}");
+            }
+            polled.note_unknown();
+            assert!(relaxed(3, bells).is_empty());
+            polled.looked();
+            assert!(relaxed(3, bells).is_empty());
+            polled.looked();
+            polled.begin();
+            assert_eq!(relaxed(3, bells).len(), 3 + bells);
+            polled.note(watch(9, 1).at, 1);
+            polled.forget();
+            assert_eq!(relaxed(0, bells).len(), bells);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+#![allow(clippy::arithmetic_side_effects, reason = "sums here are small")]
+
+extern crate std;
+
+use std::vec::Vec;
+
+use flagpost_hal::{Coherence as _, Topology as _, UncachedMemory as _};
+use flagpost_link::{LocalMemory as _, Place, Rank, Refusal, Session};
+use flagpost_sim::{Config, Sim, SimCore};
+
+use super::*;
+use crate::mail::{peer::counts, ring::FIRST};
+
+type Memory = Mapped<SimCore>;
+
+/// Bytes that data come for.
+const BYTES: usize = 1024;
+
+/// From this byte on long data come, of one rank.
+const LONG: usize = 512;
+
+/// Runs `program` as rank 0 of four, whose peers do nothing by themselves.
+fn alone(seed: u64, program: impl Fn(&Memory, u32)) {
+    let chip = Config {
+        cores: 4,
+        memory_size: 16 << 10,
+        buffer_size: 8 << 10,
+        seed,
+        ..Config::default()
+    };
+    let report = Sim::new(chip).run(|core| {
+        if core.core().get() == 0 {
+            let link = Mapped::start(core, Session::FIRST)?;
+            let key = link.allocate(BYTES as u32, Place::Symmetric)?;
+            link.write_local(key, 0, &[0; BYTES])?;
+            link.publish(key, 0, BYTES as u32)?;
+            program(&link, key.get());
+        }
+        Ok::<_, Refusal>(())
+    });
+    report.assert_done();
+}
+
+/// What memory holds, past the cache.
+fn in_memory(link: &Memory, start: u32) -> [u8; BYTES] {
+    let mut found = [0; BYTES];
+    link.machine.load_bytes(link.own(start), &mut found);
+    found
+}
+
+/// Random numbers: splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) % bound as u64) as usize
+    }
+
+    /// Where data come that have `len` bytes and a place in `range`: before the last ones, after
+    /// them, at them, or anywhere.
+    fn place(&mut self, last: &mut usize, len: usize, range: (usize, usize)) -> usize {
+        let most = range.1 - len;
+        *last = match self.below(8) {
+            0..=3 => last.saturating_sub(len),
+            4 => *last + len,
+            5 => *last,
+            _ => self.below(range.1),
+        };
+        *last = (*last).clamp(range.0, most);
+        *last
+    }
+}
+
+/// D1, D2: data come upwards, downwards and over each other, of several ranks, short and long; own
+/// stores in between, and what publishes and refreshes. The owner finds the newest after each of
+/// them, and memory once all is placed.
+#[test]
+fn what_is_kept_is_read_and_placed_as_it_came() {
+    for seed in 0..50 {
+        alone(seed, |link, start| {
+            let (mut dice, mut model) = (Dice(seed), [0; BYTES]);
+            let key = flagpost_link::Key::new(start);
+            let (mut short, mut long) = (LONG, BYTES);
+            for step in 0..120_u8 {
+                match dice.below(8) {
+                    0..=3 => {
+                        let len = 1 + dice.below(20);
+                        let mut at = dice.place(&mut short, len, (0, LONG));
+                        // Who has put there: nobody else puts to the same bytes meanwhile.
+                        let end = at + len;
+                        while at < end {
+                            let rest = (at / 20 + 1) * 20;
+                            let (len, ring) = (rest.min(end) - at, 1 + at / 20 % 3);
+                            model[at..at + len].fill(step);
+                            let data = &model[at..at + len];
+                            link.keep(ring as u32, start + at as u32, data, false);
+                            at += len;
+                        }
+                    }
+                    4 | 5 => {
+                        let len = 32 * (1 + dice.below(3)) - dice.below(2) * 12;
+                        let at = dice.place(&mut long, len, (LONG, BYTES));
+                        model[at..at + len].fill(step);
+                        link.keep(1, start + at as u32, &model[at..at + len], true);
+                    }
+                    6 => {
+                        let at = dice.below(BYTES - 4);
+                        model[at..at + 4].fill(step);
+                        link.write_local(key, at as u32, &[step; 4]).unwrap();
+                        // No dirty line is left where data may come.
+                        link.publish(key, at as u32, 4).unwrap();
+                    }
+                    _ => {
+                        let at = dice.below(BYTES);
+                        let len = 1 + dice.below(BYTES - at);
+                        link.refresh(key, at as u32, len as u32).unwrap();
+                        let kept = [Kept::Pieces, Kept::All][dice.below(2)];
+                        if dice.below(4) == 0 {
+                            link.place_kept(kept);
+                        }
+                    }
+                }
+                let at = dice.below(BYTES);
+                let len = 1 + dice.below(BYTES - at);
+                let mut found = [0; BYTES];
+                link.read_kept(start + at as u32, &mut found[..len]);
+                assert_eq!(found[..len], model[at..at + len], "{seed} {step} {at}");
+            }
+            link.place_kept(Kept::All);
+            assert!(!link.is_busy());
+            assert_eq!(in_memory(link, start), model, "{seed}");
+        });
+    }
+}
+
+/// As many pieces, and runs of lines, are kept as there are places; one more has all placed. Again
+/// once there is room again, from wherever they come.
+#[test]
+fn as_much_is_kept_as_there_are_places() {
+    alone(0, |link, start| {
+        for lap in 1..=6_u8 {
+            let place = |nth: usize| match lap % 2 {
+                0 => 32 * nth,
+                _ => BYTES - 32 * (nth + 1),
+            };
+            for nth in 0..=PLACES {
+                link.keep(1, start + place(nth) as u32, &[lap], false);
+                let (kept, memory) = (nth % PLACES + 1, in_memory(link, start));
+                assert_eq!(link.deferred.count.get(), kept, "{lap}");
+                for (before, full) in (0..nth).map(|nth| (nth, nth < PLACES)) {
+                    let placed = nth == PLACES && full;
+                    assert_eq!(memory[place(before)] == lap, placed, "{lap} {before} {nth}");
+                }
+            }
+            link.place_kept(Kept::All);
+            // Runs of lines, apart from each other.
+            let place = |nth: usize| match lap % 2 {
+                0 => 128 * nth,
+                _ => BYTES - 128 * (nth + 1),
+            };
+            for nth in 0..=SPANS {
+                for line in [1, 2, 0] {
+                    let at = start + (place(nth) + 32 * line) as u32;
+                    link.keep(1, at, &[lap + 100; 32], true);
+                }
+                let spans = link.deferred.spans.iter().map(Cell::get);
+                let runs = spans.filter(|(first, after)| first != after);
+                let lines: Vec<_> = runs.map(|(first, after)| after - first).collect();
+                assert_eq!(lines, [96].repeat(nth % SPANS + 1), "{lap}");
+                assert_eq!(link.deferred.count.get(), 0);
+            }
+            link.place_kept(Kept::All);
+            let memory = in_memory(link, start);
+            assert!((0..=SPANS).all(|nth| memory[place(nth)..][..96] == [lap + 100; 96]));
+        }
+    });
+}
+
+/// Data for `rank` are in flight, and it has told something since.
+fn hears(link: &Memory, rank: Rank) {
+    let peer = link.peer(rank).unwrap();
+    let after = peer.sent.get().wrapping_add(1);
+    peer.sent.set(after);
+    link.leaves(peer, after, 64, 68);
+    assert!(peer.hears());
+    link.hear(rank);
+}
+
+/// `rank` says how much of what it has been sent is placed: all, or nothing.
+fn says(link: &Memory, rank: Rank, all: bool) {
+    let sent = link.peer(rank).unwrap().sent.get();
+    let placed = if all { sent } else { FIRST };
+    let head = link.head(link.rings_of(rank).unwrap(), 0);
+    link.machine.store_u32(head, counts(sent, placed));
+    link.machine.drain();
+}
+
+const ONE: Rank = Rank::new(1);
+const TWO: Rank = Rank::new(2);
+const THREE: Rank = Rank::new(3);
+
+/// D2: whoever this rank tells waits for the data of all that have answered, but for its own:
+/// the first that has answered, the last, each.
+#[test]
+fn telling_waits_for_all_that_have_answered_but_the_one_that_is_told() {
+    let orders: [&[Rank]; 8] = [
+        &[ONE],
+        &[THREE],
+        &[ONE, TWO],
+        &[TWO, ONE],
+        &[ONE, ONE, THREE],
+        &[THREE, ONE, THREE],
+        &[ONE, TWO, THREE],
+        &[THREE, TWO, ONE],
+    ];
+    for answered in orders {
+        for told in [None, Some(ONE), Some(TWO), Some(THREE)] {
+            alone(0, |link, _| {
+                for rank in answered {
+                    hears(link, *rank);
+                    says(link, *rank, false);
+                }
+                let awaited = |to| {
+                    let all = [ONE, TWO, THREE].into_iter();
+                    let others = all.filter(|rank| answered.contains(rank));
+                    others.filter(move |rank| Some(*rank) != to)
+                };
+                for rank in awaited(told) {
+                    let told = link.before_telling(told);
+                    assert_eq!(told, Err(Refusal::Busy(rank)), "{answered:?}");
+                    says(link, rank, true);
+                }
+                assert_eq!(link.before_telling(told), Ok(()), "{answered:?} {told:?}");
+                // The one that was told has its data: it is still heard of.
+                let left: Vec<_> = told
+                    .into_iter()
+                    .filter(|to| answered.contains(to))
+                    .collect();
+                for rank in &left {
+                    for other in awaited(told).map(Some).chain([None]) {
+                        let told = link.before_telling(other);
+                        assert_eq!(told, Err(Refusal::Busy(*rank)), "{answered:?} {other:?}");
+                    }
+                    assert_eq!(link.before_telling(told), Ok(()));
+                    says(link, *rank, true);
+                }
+                assert_eq!(link.before_telling(None), Ok(()));
+                assert!(!link.is_busy());
+                // Nothing of it is left.
+                for rank in answered {
+                    hears(link, *rank);
+                    says(link, *rank, false);
+                    assert_eq!(link.before_telling(Some(*rank)), Ok(()));
+                    let all = link.before_telling(None);
+                    assert_eq!(all, Err(Refusal::Busy(*rank)));
+                    says(link, *rank, true);
+                    assert_eq!(link.before_telling(None), Ok(()));
+                }
+            });
+        }
+    }
+}
+
+/// An answer leaves before what is kept is placed only if all of that is of the rank that it is
+/// for; and not before the data of others that have answered.
+#[test]
+fn an_answer_leaves_first_if_it_is_for_the_only_producer() {
+    for of in [&[1][..], &[2], &[1, 2], &[2, 1], &[1, 3], &[3, 1]] {
+        for heard in [None, Some(ONE), Some(TWO)] {
+            alone(0, |link, start| {
+                for ring in of {
+                    link.keep(*ring, start + 64 * ring, &[5; 8], false);
+                }
+                if let Some(rank) = heard {
+                    hears(link, rank);
+                    says(link, rank, false);
+                }
+                if let Some(rank) = heard.filter(|rank| *rank != ONE) {
+                    assert_eq!(link.may_send(ONE), Err(Refusal::Busy(rank)));
+                    says(link, rank, true);
+                }
+                let first = link.may_send(ONE);
+                let expected = *of == [1];
+                // What does not leave first finds nothing kept, once it may leave.
+                if heard != Some(TWO) || expected {
+                    assert_eq!(first, Ok(expected), "{of:?} {heard:?}");
+                }
+                assert_eq!(link.deferred.rings() != 0, expected, "{of:?} {heard:?}");
+            });
+        }
+    }
+}
