@@ -56,8 +56,8 @@ use crate::{pmi, pmix};
 pub const NAME: &str = "fabric";
 
 pub(crate) const HUB: &str = "FLAGPOST_HUB";
-const SECRET: &str = "FLAGPOST_SECRET";
-const ENDS: &str = "FLAGPOST_ENDS";
+pub(crate) const SECRET: &str = "FLAGPOST_SECRET";
+pub(crate) const ENDS: &str = "FLAGPOST_ENDS";
 
 /// The network's kind, unless the user says another.
 pub const DEFAULT_PROVIDER: &str = "tcp";
@@ -188,7 +188,7 @@ fn sweep(ends: &str) {
 
 /// A variable of the environment, read as what it should be.
 fn word<T: FromStr>(name: &str, default: Option<T>) -> Result<T, JoinError> {
-    let Some(text) = std::env::var_os(name) else {
+    let Some(text) = job::variable(name) else {
         let missing = || JoinError(format!("{name} is not set: use flagpost-run"));
         return default.ok_or_else(missing);
     };
@@ -255,7 +255,7 @@ pub fn join() -> Result<Joined, JoinError> {
     let options = Options {
         provider: word(PROVIDER, Some(DEFAULT_PROVIDER.to_owned()))?,
         address: None,
-        name: std::env::var(ENDS).ok(),
+        name: job::variable(ENDS).and_then(|name| name.into_string().ok()),
         memory: shape.memory(),
         helper: (helper > 0).then(|| Duration::from_micros(helper)),
     };

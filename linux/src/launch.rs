@@ -109,9 +109,9 @@ pub fn launch_with(
     };
     let segment = Segment::map(&file, job.shape)?;
     let describe = move |command: &mut Command, rank: u16| {
+        describe(command, job.shape, rank);
         command.env(job::FD, file.as_raw_fd().to_string());
         command.env(job::MODE, &job.mode);
-        describe(command, job.shape, rank);
     };
     starting.start(&segment, None, command, describe, seen, signals)
 }
@@ -267,6 +267,9 @@ fn are_permitted() -> io::Result<()> {
 
 /// Gives `command` what its process needs to join, whatever its link.
 pub(crate) fn describe(command: &mut Command, shape: Shape, rank: u16) {
+    for name in job::of_outer_jobs() {
+        command.env_remove(name);
+    }
     command
         .env(job::RANK, rank.to_string())
         .env(job::RANKS, shape.ranks().to_string())

@@ -45,7 +45,8 @@ fn prefix() -> String {
 /// What is told to a rank that comes again.
 pub(crate) fn been_here(rank: u16) -> String {
     format!(
-        "rank {rank} has been in this job before: a job runs one program, and that calls run once"
+        "rank {rank} has been in this job before: a job runs one program, and that calls run once; \
+         what a rank starts is a job of its own by flagpost-run"
     )
 }
 

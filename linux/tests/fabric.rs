@@ -405,6 +405,37 @@ fn jobs_of_equal_process_numbers_do_not_meet() {
     }
 }
 
+/// A job within a rank is a job of its own. A program that is only started there is told why not.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn jobs_within_ranks_are_their_own() {
+    let launcher = env!("CARGO_BIN_EXE_flagpost-run");
+    let inner = "\"$0\" --link fabric -n 3 \"$@\"";
+    let again = "\"$@\" && ! \"$@\"";
+    for (link, ranks, words, round) in [
+        ("shm", "1", inner, 3),
+        ("fabric", "1", inner, 3),
+        ("fabric", "1", again, 1),
+    ] {
+        let mut command = Command::new(launcher);
+        command.args(["--link", link, "-n", ranks, "sh", "-c", words, launcher]);
+        command.arg(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "rank", "--nocapture"])
+            .env(PART, "ring");
+        // Of a launcher around all, as of a batch system.
+        command
+            .env("SLURM_PROCID", "0")
+            .env("SLURM_STEP_NUM_TASKS", "5");
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{link} {words}: {output:?}");
+        assert_eq!(lines(&output, "is round"), round, "{link} {words}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        let told = text.matches("rank 0 has been in this job before").count();
+        assert_eq!(told, usize::from(words == again), "{text}");
+    }
+}
+
 /// The launcher's child is a shell, which ends well: the rank is killed behind it.
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]

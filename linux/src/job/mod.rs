@@ -34,7 +34,9 @@ use crate::named;
 mod words;
 
 use words::Words;
-pub(crate) use words::{FD, MEMORY, MODE, Meets, PROCESSORS, RANK, RANKS, mode, of_network};
+pub(crate) use words::{
+    FD, MEMORY, MODE, Meets, PROCESSORS, RANK, RANKS, mode, of_network, of_outer_jobs, variable,
+};
 
 /// Memory per rank, unless asked for otherwise. Pages that nobody touches cost nothing.
 pub const DEFAULT_MEMORY: u64 = 16 << 20;
@@ -226,7 +228,7 @@ impl Job {
 /// All ranks of `machine` have come: their processors are counted, unless the environment says how
 /// many they have.
 pub(crate) fn count_processors<M: Mode>(machine: &Linux<M>) {
-    if std::env::var_os(PROCESSORS).is_none() {
+    if variable(PROCESSORS).is_none() {
         machine.count_processors();
     }
 }
@@ -460,6 +462,13 @@ mod tests {
             ),
         ] {
             assert_eq!(links(&words)[0].as_deref(), Ok(mode), "{words:?}");
+        }
+        // Within a rank of `flagpost-run`, which another launcher was started by.
+        for outer in [(FD, "3"), (fabric::HUB, "x")] {
+            let outer = [outer, (RANK, "7"), (RANKS, "8"), (MODE, "emulated")];
+            let [mode, meets] = links(&with(&[&[here, fabric][..], &outer].concat()));
+            assert_eq!(mode.as_deref(), Ok("fabric"));
+            assert_eq!(meets.as_deref(), Ok("1 ByPmi { fd: 7, one_host: true }"));
         }
         assert!(links(&[(choice::VARIABLE, "tcp")])[0].is_err());
         for (words, meets) in [

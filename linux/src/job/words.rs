@@ -57,17 +57,61 @@ const PMI: [&str; 2] = ["PMI_RANK", "PMI_SIZE"];
 /// The descriptor on which MPICH's `mpiexec` answers.
 pub(super) const PMI_FD: &str = "PMI_FD";
 
+/// What `flagpost-run` tells its ranks.
+const OURS: [&str; 11] = [
+    FD,
+    RANK,
+    RANKS,
+    MEMORY,
+    MODE,
+    PROCESSORS,
+    fabric::HUB,
+    fabric::SECRET,
+    fabric::ENDS,
+    choice::PROVIDER,
+    choice::HELPER,
+];
+
+/// What others tell theirs.
+const THEIRS: [&str; 10] = [
+    OPEN[0],
+    OPEN[1],
+    SLURM[0],
+    SLURM[1],
+    PMI[0],
+    PMI[1],
+    PMI_FD,
+    "PMI_ID",
+    "PMIX_RANK",
+    "PMIX_NAMESPACE",
+];
+
+/// What says where the ranks of a job meet that the launcher itself is a rank of: no rank of the
+/// new one hears it.
+pub(crate) fn of_outer_jobs() -> impl Iterator<Item = &'static str> {
+    let ours = [FD, fabric::HUB, fabric::SECRET, fabric::ENDS];
+    ours.into_iter().chain(THEIRS)
+}
+
 /// The environment.
 pub(super) struct Words<G>(pub(super) G);
 
 impl<G: Fn(&str) -> Option<OsString>> Words<G> {
     fn has(&self, name: &str) -> bool {
-        (self.0)(name).is_some()
+        self.value(name).is_some()
+    }
+
+    /// What is said of this process's own job. Ranks of `flagpost-run` hear nothing of others'
+    /// launchers: where there is both, one of those was started by a rank.
+    pub(super) fn value(&self, name: &str) -> Option<OsString> {
+        let is = |name: &&str| (self.0)(name).is_some();
+        let is_outer = || [FD, fabric::HUB].iter().any(is) && THEIRS.iter().any(is);
+        (self.0)(name).filter(|_| !(OURS.contains(&name) && is_outer()))
     }
 
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, JoinError> {
         let bad = |_| JoinError(format!("{name} is not UTF-8: {INSTEAD}"));
-        (self.0)(name)
+        self.value(name)
             .map(OsString::into_string)
             .transpose()
             .map_err(bad)
@@ -251,6 +295,11 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
         };
         Ok(mode.unwrap_or_else(|| default.to_owned()))
     }
+}
+
+/// What the environment says of this process's own job.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    Words(|name: &str| std::env::var_os(name)).value(name)
 }
 
 /// The mode of the job that this process was started for, or the network's name. Where the

@@ -241,9 +241,16 @@ impl Thread {
                 continue;
             };
             let mut wire = self.strangers.swap_remove(index).wire;
-            if let Some(rank) = rank {
+            let Some((rank, first)) = rank else {
+                continue;
+            };
+            if first {
                 self.tell_of_the_past(&mut wire);
                 self.members[rank].wire = Some(wire);
+            } else {
+                wire.push(Kind::Again, &(rank as u16).to_le_bytes());
+                // One that does not hear it hears the end of the connection.
+                let _ = wire.flush();
             }
         }
     }
@@ -335,9 +342,9 @@ impl Thread {
     }
 }
 
-/// The rank that joins with `greeting`, which is here from now on. None if the greeting is wrong,
-/// or the rank has been here before.
-fn rank_of(greeting: &[u8], thread: &Thread) -> Option<usize> {
+/// The rank that joins with `greeting`, and whether it does so for the first time: it is here from
+/// now on. None if the greeting is wrong.
+fn rank_of(greeting: &[u8], thread: &Thread) -> Option<(usize, bool)> {
     let rest = greeting.strip_prefix(GREETING)?;
     let (version, rest) = rest.split_first_chunk()?;
     let (secret, rest) = rest.split_at_checked(SECRET)?;
@@ -349,5 +356,5 @@ fn rank_of(greeting: &[u8], thread: &Thread) -> Option<usize> {
         && ranks == thread.members.len();
     let state = thread.shared.ranks.get(rank).filter(|_| well)?;
     let arrive = state.compare_exchange(EXPECTED, HERE, Ordering::AcqRel, Ordering::Acquire);
-    arrive.is_ok().then_some(rank)
+    Some((rank, arrive.is_ok()))
 }

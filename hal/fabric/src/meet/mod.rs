@@ -25,6 +25,7 @@
 //! | end, leave | rank | nothing |
 //! | all | hub | the bytes of each rank in turn, with their length in front |
 //! | ended, left, lost | hub | a rank |
+//! | again | hub | the rank, which has joined before and is sent away |
 //!
 //! # What the secret is for
 //! Strangers that reach the hub's address cannot join a job, nor end it. The secret travels as it
@@ -132,6 +133,8 @@ pub enum Apart {
     Lost(u16),
     /// A rank has left in order.
     Left(u16),
+    /// This rank has been in the job before.
+    Again(u16),
     /// The hub is gone, or says what makes no sense.
     Hub(String),
 }
@@ -141,6 +144,11 @@ impl std::fmt::Display for Apart {
         match self {
             Self::Lost(rank) => write!(f, "rank {rank} is lost"),
             Self::Left(rank) => write!(f, "rank {rank} has left"),
+            Self::Again(rank) => write!(
+                f,
+                "rank {rank} has been in this job before: a job runs one program, and that calls \
+                 run once; what a rank starts is a job of its own by flagpost-run"
+            ),
             Self::Hub(why) => write!(f, "the job's meeting place is gone: {why}"),
         }
     }
@@ -157,7 +165,7 @@ pub struct Meeting {
     lost: Vec<u16>,
     left: Vec<u16>,
     ended: Vec<u16>,
-    broken: Option<String>,
+    broken: Option<Apart>,
 }
 
 impl Meeting {
@@ -217,7 +225,7 @@ impl Meeting {
                 return Err(Apart::Left(*rank));
             }
             if let Some(why) = &self.broken {
-                return Err(Apart::Hub(why.clone()));
+                return Err(why.clone());
             }
             meanwhile();
             std::thread::yield_now();
@@ -266,22 +274,28 @@ impl Meeting {
             return;
         }
         let most = usize::from(self.ranks) * (MOST + 4);
-        let moved = self.wire.flush().and_then(|()| self.wire.fill(most));
+        let sent = self.wire.flush();
+        // Also where nothing can be sent: the hub may have said why.
+        let come = self.wire.fill(most);
         loop {
             match self.wire.next(most) {
                 Ok(Some((kind, contents))) => self.hear(kind, &contents),
                 Ok(None) => break,
-                Err(why) => self.broken = Some(why.to_string()),
+                Err(why) => self.break_off(why.to_string()),
             }
             if self.broken.is_some() {
                 return;
             }
         }
-        match moved {
+        match sent.and(come) {
             Ok(true) => {}
-            Ok(false) => self.broken = Some("it has closed the connection".to_owned()),
-            Err(why) => self.broken = Some(why.to_string()),
+            Ok(false) => self.break_off("it has closed the connection".to_owned()),
+            Err(why) => self.break_off(why.to_string()),
         }
+    }
+
+    fn break_off(&mut self, why: String) {
+        self.broken = Some(Apart::Hub(why));
     }
 
     fn hear(&mut self, kind: Kind, contents: &[u8]) {
@@ -289,12 +303,13 @@ impl Meeting {
         match (kind, rank()) {
             (Kind::All, _) => match unpack(contents, self.ranks) {
                 Some(all) => self.all = Some(all),
-                None => self.broken = Some("a gathering that makes no sense".to_owned()),
+                None => self.break_off("a gathering that makes no sense".to_owned()),
             },
             (Kind::Lost, Some(rank)) => self.lost.push(rank),
             (Kind::Left, Some(rank)) => self.left.push(rank),
             (Kind::Ended, Some(rank)) => self.ended.push(rank),
-            _ => self.broken = Some("a frame that makes no sense".to_owned()),
+            (Kind::Again, Some(rank)) => self.broken = Some(Apart::Again(rank)),
+            _ => self.break_off("a frame that makes no sense".to_owned()),
         }
     }
 }

@@ -165,8 +165,6 @@ fn strangers_are_sent_away_and_the_job_goes_on() {
         greeting(secret, 2, 2, VERSION),
         greeting(secret, 1, 3, VERSION),
         greeting(secret, 1, 2, VERSION + 1),
-        // It is here already.
-        greeting(secret, 0, 2, VERSION),
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![0xff; 200],
         vec![0, 0, 0, 0, Kind::Leave as u8],
@@ -174,6 +172,9 @@ fn strangers_are_sent_away_and_the_job_goes_on() {
     for bytes in &bad {
         assert!(is_sent_away(&hub, bytes), "{bytes:?}");
     }
+    // It is here already, and is told so.
+    let mut again = join(&hub, 0, 2, secret);
+    assert_eq!(again.gather(b"x", || ()), Err(Apart::Again(0)));
     let silent: Vec<_> = (0..100)
         .map(|_| TcpStream::connect(hub.address()))
         .collect();

@@ -20,6 +20,7 @@ pub(super) enum Kind {
     Left,
     End,
     Ended,
+    Again,
 }
 
 impl Kind {
@@ -33,6 +34,7 @@ impl Kind {
             Self::Left,
             Self::End,
             Self::Ended,
+            Self::Again,
         ];
         all.into_iter().find(|kind| *kind as u8 == number)
     }
