@@ -49,8 +49,8 @@ pub trait Fast {
     }
 
     /// [`Telling::progress`], if the oldest immediate is `wanted`, and comes within this many
-    /// `looks`, or fewer. False if it declines. The kernel refreshes nothing after it, so only a link that is
-    /// [coherent](Link::COHERENT) may have it.
+    /// `looks`, or fewer. False if it declines. The kernel refreshes nothing after it, so only a
+    /// link that is [coherent](Link::COHERENT) may have it.
     #[inline]
     fn fast_take(&self, wanted: u32, looks: u32) -> bool {
         let _ = (wanted, looks);
