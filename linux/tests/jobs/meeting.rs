@@ -81,6 +81,7 @@ fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
             .env("OMPI_COMM_WORLD_SIZE", "2")
             .env("PMIX_NAMESPACE", &name);
         command.env("FLAGPOST_MEMORY", "64K").env(PART, "meeting");
+        command.env(SECONDS, "20");
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -100,8 +101,10 @@ fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
     while begun() < 2 && start.elapsed().as_secs() < 30 {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
+    let both = begun();
     for job in jobs {
         let ended = ended(&[job.wait_with_output().expect("it ends")]);
+        assert_eq!(both, 2, "{ended:?}");
         assert_eq!((&ended.codes[..], &*ended.err), (&[0][..], ""), "{ended:?}");
         for rank in 0..2 {
             assert!(
