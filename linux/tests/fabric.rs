@@ -15,7 +15,10 @@ use std::time::Duration;
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
-use flagpost_tests::survivor::needed_calls_fail;
+
+mod needed;
+
+use needed::needed_calls_fail;
 
 const PART: &str = "FLAGPOST_TEST_PART";
 

@@ -6,7 +6,13 @@ use std::time::{Duration, Instant};
 use flagpost::{Error, Link, Rank, Tag, World};
 use flagpost_link::Gone;
 use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCoherent, threads_with};
-use flagpost_tests::survivor::{self, LOST, needed_calls_fail};
+
+mod needed;
+#[path = "../../tests/host/survivor.rs"]
+mod survivor;
+
+use needed::needed_calls_fail;
+use survivor::LOST;
 
 const MEMORY: u64 = 1 << 20;
 

@@ -17,9 +17,9 @@ use flagpost_hal::{
 use flagpost_link::Waiting as _;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
-use flagpost_tests::survivor::{LOST, polls};
 
 use crate::groups;
+use crate::survivor::{LOST, polls};
 
 /// What all cores know.
 #[derive(Default)]

@@ -42,5 +42,6 @@ mod rma;
 mod scc;
 mod sim;
 mod sizes;
+mod survivor;
 mod told;
 mod windows;

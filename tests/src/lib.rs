@@ -10,7 +10,6 @@ mod args;
 pub mod arguments;
 pub mod cases;
 mod context;
-pub mod survivor;
 
 pub use args::Args;
 pub use flagpost_link::{Refusal, Session};

@@ -17,6 +17,9 @@ use crate::console::Console;
 use crate::paths;
 use crate::toolchain::Toolchain;
 
+/// How images are built, and what is measured: the whole program as one unit.
+pub(crate) const PROFILE: &str = "image";
+
 const FLAGS: [&str; 1] = ["-Cforce-frame-pointers=yes"];
 
 /// A built image, with what decodes its log.
@@ -78,7 +81,11 @@ pub(crate) fn build(
         |[_, bin, _]| bin.into(),
     );
     console.step(format!("building {name}"));
-    let mut command = toolchain.build();
+    let mut command = toolchain.build(match source.bin {
+        Some(_) => PROFILE,
+        // A workspace of its own.
+        None => "release",
+    });
     command
         .current_dir(source.dir)
         .arg("--locked")
@@ -96,8 +103,8 @@ pub(crate) fn build(
     }
     if source.mutants {
         // For a few runs of which nobody reads a count: compiled in half the time.
-        command.env("CARGO_PROFILE_RELEASE_LTO", "off");
-        command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        command.env("CARGO_PROFILE_IMAGE_LTO", "off");
+        command.env("CARGO_PROFILE_IMAGE_CODEGEN_UNITS", "16");
     }
     let flags: Vec<&str> = FLAGS
         .into_iter()

@@ -43,15 +43,15 @@ pub(crate) struct Toolchain {
 
 impl Toolchain {
     /// `cargo build` for the board's target, before any package is named.
-    pub(crate) fn build(&self) -> Command {
-        self.build_for(TARGET)
+    pub(crate) fn build(&self, profile: &str) -> Command {
+        self.build_for(TARGET, profile)
     }
 
     /// The same for another target. Only [`from_source`] has what it takes for one that is a file.
-    pub(crate) fn build_for(&self, target: &str) -> Command {
+    pub(crate) fn build_for(&self, target: &str, profile: &str) -> Command {
         let mut command = Command::new(&self.cargo);
         command
-            .args(["build", "--release", "--target", target])
+            .args(["build", "--profile", profile, "--target", target])
             .args(&self.arguments);
         if self.debian {
             let path = std::env::var_os("PATH").unwrap_or_default();

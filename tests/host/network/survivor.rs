@@ -1,8 +1,7 @@
 //! A rank that polls while another one is lost, which the network knows of.
 
-use flagpost_tests::survivor::{LOST, polls};
-
 use crate::network::tap::tapped;
+use crate::survivor::{LOST, polls};
 
 #[test]
 fn polls_tell_that_a_rank_is_lost() {

@@ -13,7 +13,7 @@ use super::bench_fabric;
 use crate::console::Console;
 use crate::count::Count;
 use crate::error::refused;
-use crate::{children, paths, tools};
+use crate::{children, image, paths, tools};
 
 /// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions, stack (this
 /// machine), fabric (a real network, beside bare libfabric), explore (speed of the simulator); or
@@ -67,7 +67,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         .first()
         .is_some_and(|first| OF_HOST.iter().any(|name| first == name));
     let (package, profile) = match of_host {
-        true => ("flagpost-bench-host", "release"),
+        true => ("flagpost-bench-host", image::PROFILE),
         false => ("flagpost-bench", "explore"),
     };
     let program = match arguments.arguments.first() {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::console::{Align, Console, out, table};
 use crate::count::Count;
 use crate::error::usage;
-use crate::{children, paths, tools};
+use crate::{children, image, paths, tools};
 
 /// The providers, as `flagpost-run` and as libfabric names them.
 const PROVIDERS: [(&str, &str); 2] = [("tcp", "tcp;ofi_rxm"), ("shm", "shm")];
@@ -76,7 +76,7 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
             return Err(usage(first.trim_start_matches("error: ")));
         }
     };
-    let programs = Programs::build(console, "release")?;
+    let programs = Programs::build(console, image::PROFILE)?;
     let chosen = parsed.provider.as_deref();
     let mut rows = Vec::new();
     for provider in PROVIDERS {

@@ -303,7 +303,7 @@ fn example(console: &Console) -> Result<Count> {
 /// instructions are read.
 fn scc_image(console: &Console) -> Result<Count> {
     let toolchain = toolchain::from_source(console)?;
-    let mut command = toolchain.build_for("linker/i586-scc-none.json");
+    let mut command = toolchain.build_for("linker/i586-scc-none.json", image::PROFILE);
     command
         .args(["-Zjson-target-spec", "--locked"])
         .args(["--package", "flagpost-scc-image"])
@@ -315,7 +315,7 @@ fn scc_image(console: &Console) -> Result<Count> {
     if built.failed > 0 {
         return Ok(built);
     }
-    let image = paths::images().join("i586-scc-none/release/silicon");
+    let image = paths::images().join("i586-scc-none/image/silicon");
     let read = instructions::of_image(&image)?;
     out(&format!(
         "{read} instructions, all of which the chip's cores have"

@@ -4,60 +4,26 @@
 //! loop: the loop finds what has arrived, and ends with [`Error::PeerLost`].
 
 use flagpost::{
-    Budget, Counter, Error, Link, Model, Options, Rank, Request, Rma as _, Signal, Tag, Window,
-    World,
+    Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, World,
     rma::{Layout, Operation, Scatter},
     test_any,
 };
 
-use crate::{Failure, context::check};
-
 const SURVIVOR: Rank = Rank::new(0);
 /// The rank that is lost.
-pub const LOST: Rank = Rank::new(1);
-
-/// What waits for a rank that has ended its program fails with its name: `request`, which has
-/// started, epochs, and notifications that nobody takes. No budget runs out.
-///
-/// # Errors
-/// The error of a call that should have worked.
-///
-/// # Panics
-/// If a call comes to anything else.
-pub fn needed_calls_fail<L: Link>(
-    world: &World<'_, L>,
-    window: &Window<'_, u32, L>,
-    request: &mut Request<'_, L>,
-    gone: Rank,
-) -> Result<(), Error> {
-    let left = Err(Error::PeerLeft(gone));
-    assert_eq!(request.wait().map(drop), left);
-    assert_eq!(request.test().map(drop), left);
-    let ranks = [gone];
-    let group = world.group(&ranks)?;
-    let exposure = window.post(&group)?;
-    let late = exposure.wait_within(Budget::UNLIMITED);
-    let late = late.expect_err("no rank completes");
-    assert_eq!(Err(late.error), left);
-    let access = window.start(&group)?;
-    assert_eq!(access.complete(), left);
-    let puts = || window.put_notify(gone, 0, &[1], Tag(3));
-    assert_eq!((0..10_000).try_for_each(|_| puts()), left);
-    drop(late);
-    Ok(())
-}
+pub(crate) const LOST: Rank = Rank::new(1);
 
 /// Rank 0 polls. `lose` is called by rank 1, as the last thing that it does; `know` by rank 0,
 /// which knows of the loss when that returns, or after `tries` polls at the most.
 ///
 /// # Errors
 /// What went wrong; the name of the call that says nothing.
-pub fn polls<L: Link>(
+pub(crate) fn polls<L: Link>(
     world: &World<'_, L>,
     lose: impl FnOnce(),
     know: impl FnOnce(),
     tries: u32,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let mut window = world.allocate::<u32>(4)?;
     window.set_num_notify(1)?;
     let events = world.events(1)?;
@@ -95,36 +61,40 @@ pub fn polls<L: Link>(
             match poll() {
                 Ok(()) => {}
                 Err(Error::PeerLost(LOST)) => return Ok(()),
-                Err(other) => return Err(other.into()),
+                Err(other) => return Err(other),
             }
         }
-        check(what, false, true)
+        panic!("{what} does not say that the rank is lost")
     };
     let drained = |found: bool| if found { Err(Error::CountZero) } else { Ok(()) };
 
     let mut request = window.expect(0..0, Tag(1))?.from(LOST)?;
     request.start()?;
-    check("what has arrived, by test", request.test()?.is_some(), true)?;
+    assert!(request.test()?.is_some(), "what has arrived, by test");
     request.start()?;
     told("Request::test", &mut || drained(request.test()?.is_some()))?;
     let probe = |tag| window.probe(LOST, Tag(tag));
-    check("what has arrived, by probe", probe(2)?.is_some(), true)?;
+    assert!(probe(2)?.is_some(), "what has arrived, by probe");
     told("probe", &mut || drained(probe(4)?.is_some()))?;
     let mut requests = [window.expect(0..0, Tag(3))?.from(LOST)?];
     requests[0].start()?;
     let found = test_any(&mut requests)?;
-    check("what has arrived, by test_any", found.is_some(), true)?;
+    assert!(found.is_some(), "what has arrived, by test_any");
     requests[0].start()?;
     let mut any = || drained(test_any(&mut requests)?.is_some());
     told("test_any", &mut any)?;
 
     // One call in 64 says that the rank is lost. (A network is asked for own words, too, and its
     // answer is not there yet: it may be lost.)
-    let found =
-        |what, value: &mut dyn FnMut() -> Result<u32, Error>| match value().or_else(|_| value()) {
-            Err(Error::PeerLost(LOST)) if !L::DIRECT => Ok(()),
-            value => check(what, value?, 1_u32),
-        };
+    let found = |what: &str, value: &mut dyn FnMut() -> Result<u32, Error>| match value()
+        .or_else(|_| value())
+    {
+        Err(Error::PeerLost(LOST)) if !L::DIRECT => Ok::<(), Error>(()),
+        value => {
+            assert_eq!(value?, 1, "{what}");
+            Ok(())
+        }
+    };
     found("events", &mut || events.query(0))?;
     found("counter", &mut || window.notify_value(Counter(0)))?;
     let mut count = window.expect_count(0..0, Counter(0), 1)?;
