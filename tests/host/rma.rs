@@ -38,7 +38,7 @@ fn native_atomics() {
     }
     // Other chips whose lines are as long: caches that act as a whole, and ones that lose and
     // prefetch.
-    for (known, case) in native::cases().step_by(groups::step(3)) {
+    for (known, case) in native::cases().step_by(groups::step(6)) {
         for cores in sizes(known) {
             for preset in [Preset::SccNormal, Preset::ArmM7] {
                 let chip = Chip::Preset(preset);

@@ -88,7 +88,7 @@ const DEEP: [&str; 7] = [
 
 /// What `cargo xtask test` explores. `small.start` alone would take three quarters of the time.
 const QUICK: [&str; 4] = [
-    "--schedules 20000",
+    "--schedules 10000",
     "--strategy exhaustive --case small. --cores 2 --profile scc --preemptions 1 --skip small.start",
     "--strategy exhaustive --case small.fan_out --cores 2 --profile weak",
     "--strategy exhaustive --case small.switch --cores 3 --profile scc",
