@@ -134,3 +134,55 @@ impl Slots {
             .for_each(with);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: usize = 4;
+
+    fn flight(id: u32, silent: bool) -> Flight {
+        Flight {
+            id,
+            to: 0,
+            kind: Kind::Put,
+            buffer: None,
+            silent,
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_slots_as_asked_for_also_after_they_came_back() {
+        let slots = Slots::new(COUNT);
+        for _ in 0..3 {
+            let mut taken: Vec<_> = (0..COUNT).map(|_| slots.take().unwrap()).collect();
+            assert_eq!(slots.take(), Err(SendQueueFull));
+            taken.sort_unstable();
+            assert_eq!(taken, [0, 1, 2, 3]);
+            taken.into_iter().for_each(|number| slots.give_back(number));
+        }
+    }
+
+    /// Wherever in a slot libfabric's context is, it is that slot's; and each ends once.
+    #[test]
+    fn an_end_is_that_of_the_operation_with_its_context() {
+        let slots = Slots::new(COUNT);
+        for number in 0..COUNT {
+            slots.begun(number, flight(number as u32 + 10, number == 1));
+        }
+        assert_eq!(slots.in_flight(), COUNT - 1, "nobody is told of one");
+        for number in [2, 0, 3, 1] {
+            let context = slots.get(number).cast();
+            let (of, ended) = slots.ended(context).unwrap();
+            assert_eq!((of, ended.id), (number, number as u32 + 10));
+            assert!(slots.ended(context).is_none(), "it has ended");
+        }
+        assert_eq!(slots.in_flight(), 0);
+        slots.begun(0, flight(7, false));
+        let behind = slots.get(0).wrapping_add(COUNT).cast();
+        let before = slots.get(0).wrapping_sub(1).cast();
+        for stranger in [behind, before, std::ptr::null_mut()] {
+            assert!(slots.ended(stranger).is_none());
+        }
+    }
+}

@@ -108,3 +108,40 @@ impl Pool {
         closed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_has_room_and_is_used_again_by_what_fits() {
+        let pool = Pool::default();
+        for len in [0, 1, LEAST, LEAST + 1, 3 * LEAST, 1 << 20] {
+            assert!(pool.take(len).room() >= len.max(LEAST), "{len}");
+        }
+        let mut large = pool.take(3 * LEAST);
+        let start = large.start();
+        pool.give_back(large);
+        assert_ne!(pool.take(LEAST).start(), start, "one too large");
+        assert_ne!(pool.take(5 * LEAST).start(), start, "one too small");
+        let mut again = pool.take(4 * LEAST);
+        assert_eq!(again.start(), start);
+        again.fill(&[1; 8]);
+        again.fill(&[2; 3]);
+        assert_eq!(again.bytes, [2; 3]);
+        assert_eq!(again.start(), start, "a buffer does not move");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_each_time_anew() {
+        const SIZE: usize = 1 << 20;
+        let pool = Pool::default();
+        let waiting = || pool.free.borrow().iter().map(Vec::len).sum::<usize>();
+        for _ in 0..3 {
+            let all: Vec<_> = (0..=KEPT / SIZE).map(|_| pool.take(SIZE)).collect();
+            assert_eq!((waiting(), pool.kept.get()), (0, 0));
+            all.into_iter().for_each(|buffer| pool.give_back(buffer));
+            assert_eq!((waiting(), pool.kept.get()), (KEPT / SIZE, KEPT));
+        }
+    }
+}

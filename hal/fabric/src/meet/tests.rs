@@ -130,6 +130,66 @@ fn a_hub_that_ends_is_told_from_ranks_that_do() {
     assert!(matches!(first.gather(&[], || ()), Err(Apart::Hub(_))));
 }
 
+/// The frame with which a rank joins.
+fn greeting(secret: Secret, rank: u16, ranks: u16, version: u16) -> Vec<u8> {
+    let mut contents = GREETING.to_vec();
+    contents.extend(version.to_le_bytes());
+    contents.extend(secret.0);
+    contents.extend(rank.to_le_bytes());
+    contents.extend(ranks.to_le_bytes());
+    frame(Kind::Join, &contents)
+}
+
+fn frame(kind: Kind, contents: &[u8]) -> Vec<u8> {
+    let mut frame = (contents.len() as u32).to_le_bytes().to_vec();
+    frame.push(kind as u8);
+    frame.extend(contents);
+    frame
+}
+
+/// Sends byte by byte, with pauses in which the hub looks.
+fn drip(stream: &mut TcpStream, bytes: &[u8]) {
+    stream.set_nodelay(true).unwrap();
+    for byte in bytes {
+        stream.write_all(&[*byte]).unwrap();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn a_rank_that_sends_byte_by_byte_is_heard() {
+    let (hub, secret) = hub(2);
+    let mut first = join(&hub, 0, 2, secret);
+    let mut slow = TcpStream::connect(hub.address()).unwrap();
+    drip(&mut slow, &greeting(secret, 1, 2, VERSION));
+    soon(|| hub.presence(1) == Presence::Here);
+    drip(&mut slow, &frame(Kind::Gather, b"slow"));
+    let all = vec![b"quick".to_vec(), b"slow".to_vec()];
+    assert_eq!(first.gather(b"quick", || ()), Ok(all));
+    drip(&mut slow, &frame(Kind::Leave, &[]));
+    soon(|| hub.presence(1) == Presence::Left);
+}
+
+/// In its greeting it is nobody yet; in what it gives, or in its farewell, it is lost.
+#[test]
+fn a_rank_that_stops_half_way_is_lost() {
+    for last in [frame(Kind::Gather, &[1; 100]), frame(Kind::Leave, &[])] {
+        let (hub, secret) = hub(2);
+        let mut first = join(&hub, 0, 2, secret);
+        let greeting = greeting(secret, 1, 2, VERSION);
+        let mut half = TcpStream::connect(hub.address()).unwrap();
+        half.write_all(&greeting[..greeting.len() - 1]).unwrap();
+        drop(half);
+        let mut half = TcpStream::connect(hub.address()).unwrap();
+        half.write_all(&greeting).unwrap();
+        soon(|| hub.presence(1) == Presence::Here);
+        half.write_all(&last[..last.len() - 1]).unwrap();
+        drop(half);
+        assert_eq!(first.gather(&[], || ()), Err(Apart::Lost(1)));
+        assert_eq!(hub.presence(1), Presence::Lost);
+    }
+}
+
 /// Whether the hub closes the connection after these bytes.
 fn is_sent_away(hub: &Hub, bytes: &[u8]) -> bool {
     let mut stream = TcpStream::connect(hub.address()).unwrap();
@@ -148,17 +208,6 @@ fn strangers_are_sent_away_and_the_job_goes_on() {
     let (hub, secret) = hub(2);
     let mut first = join(&hub, 0, 2, secret);
     soon(|| hub.presence(0) == Presence::Here);
-    let greeting = |secret: Secret, rank: u16, ranks: u16, version: u16| {
-        let mut contents = GREETING.to_vec();
-        contents.extend(version.to_le_bytes());
-        contents.extend(secret.0);
-        contents.extend(rank.to_le_bytes());
-        contents.extend(ranks.to_le_bytes());
-        let mut frame = (contents.len() as u32).to_le_bytes().to_vec();
-        frame.push(Kind::Join as u8);
-        frame.extend(contents);
-        frame
-    };
     let other = Secret::new().unwrap();
     let bad = [
         greeting(other, 1, 2, VERSION),
