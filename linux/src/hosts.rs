@@ -319,9 +319,12 @@ mod tests {
             command.args(["-c", words]);
             assert_eq!(output(shell(&command, &[])).0, Some(code), "{words}");
         }
-        let (code, _) = output(shell(&Command::new("/nonexistent"), &[]));
+        let (code, _) = output(shell(&Command::new("/dev/null/none"), &[]));
         assert_eq!(code, Some(127));
-        let (code, _) = output(shell(Command::new("true").current_dir("/nonexistent"), &[]));
+        let (code, _) = output(shell(
+            Command::new("true").current_dir("/dev/null/none"),
+            &[],
+        ));
         assert_eq!(code, Some(127));
     }
 

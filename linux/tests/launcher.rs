@@ -305,12 +305,12 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
         ),
         (&["-n", "2", "--mode", "fast", "true"], "software-coherent"),
         (
-            &["-n", "2", "--mem-in", "/nonexistent", "true"],
-            "no memory in /nonexistent",
+            &["-n", "2", "--mem-in", "/dev/null/none", "true"],
+            "no memory in /dev/null/none",
         ),
         (
-            &["-n", "2", "/nonexistent/program"],
-            "cannot start /nonexistent",
+            &["-n", "2", "/dev/null/program"],
+            "cannot start /dev/null/program",
         ),
         (
             &["-n", "2", "--provider", "shm", "true"],

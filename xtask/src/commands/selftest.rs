@@ -208,7 +208,7 @@ pub(crate) fn all(console: &Console) -> Result<Count> {
     }
     let mut command = call(NO_QEMU.arguments);
     command
-        .env("PATH", "/nonexistent")
+        .env("PATH", "/dev/null/none")
         .env("FLAGPOST_NO_INSTALL", "1");
     let output = children::output(&mut command)?;
     note(NO_QEMU.name, NO_QEMU.judge(&output));
