@@ -23,6 +23,10 @@ use crate::rank::{Plan, Tally, mix, select, skip, tell, verdict};
 /// How long a case may take: the longest takes about a second.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// How long a rank whose part of a case has failed waits for the others: they may wait for it, and
+/// are told that it is gone when it ends.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
 /// How many times slower the cases' clock is.
 const SLOWER: u64 = 500;
 
@@ -103,8 +107,14 @@ impl Platform for OverFabric {
     }
 }
 
-/// The case that runs, and since when.
-type Running = Arc<Mutex<(&'static str, Instant)>>;
+/// The case that runs, how long it may, and when that ends.
+type Running = Arc<Mutex<(&'static str, Duration, Instant)>>;
+
+/// `case` may take this long from now on.
+fn may_take(running: &Running, case: &'static str, patience: Duration) {
+    let end = Instant::now() + patience;
+    *running.lock().unwrap_or_else(PoisonError::into_inner) = (case, patience, end);
+}
 
 /// Ends this process, and so the job, if a case does not end.
 fn watch(running: &Running, rank: u16) {
@@ -112,9 +122,9 @@ fn watch(running: &Running, rank: u16) {
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(Duration::from_millis(500));
-            let (case, since) = *running.lock().unwrap_or_else(PoisonError::into_inner);
-            if since.elapsed() > PATIENCE {
-                println!("        {case}: rank {rank}: no end in sight after {PATIENCE:?}");
+            let (case, patience, end) = *running.lock().unwrap_or_else(PoisonError::into_inner);
+            if Instant::now() > end {
+                println!("        {case}: rank {rank}: no end in sight after {patience:?}");
                 std::process::exit(1);
             }
         }
@@ -139,12 +149,13 @@ pub(crate) fn go(plan: &Plan<'_>) -> ExitCode {
         println!("ok      over {}", network.abilities());
         skipped.iter().for_each(|case| skip(case));
     }
-    let running: Running = Arc::new(Mutex::new(("meeting", Instant::now())));
+    let running: Running = Arc::new(Mutex::new(("", PATIENCE, Instant::now())));
+    may_take(&running, "meeting", PATIENCE);
     watch(&running, rank);
     let mut session = Session::FIRST;
     for case in admitted {
-        *running.lock().unwrap_or_else(PoisonError::into_inner) = (case.name, Instant::now());
-        match one(network, case, session) {
+        may_take(&running, case.name, PATIENCE);
+        match one(network, case, session, &running) {
             Ok(passed) => tally.add(passed),
             Err(why) => {
                 let failure = network.failure().unwrap_or_default();
@@ -164,7 +175,12 @@ pub(crate) fn go(plan: &Plan<'_>) -> ExitCode {
 }
 
 /// Runs one case. True on all ranks, if it passed on all.
-fn one(network: &Network, case: &Case<OverFabric>, session: Session) -> Result<bool, Apart> {
+fn one(
+    network: &Network,
+    case: &Case<OverFabric>,
+    session: Session,
+    running: &Running,
+) -> Result<bool, Apart> {
     let rank = network.core().get();
     network.clear()?;
     let garbage = mix([session.get(), rank.into(), !0]);
@@ -184,6 +200,7 @@ fn one(network: &Network, case: &Case<OverFabric>, session: Session) -> Result<b
     });
     if let Err(why) = &result {
         tell(case, rank, why);
+        may_take(running, case.name, AFTER_FAILURE);
     }
     let results = network.gather(&[u8::from(result.is_ok())])?;
     let passed = results.iter().all(|result| *result == [1]);

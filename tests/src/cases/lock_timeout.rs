@@ -49,20 +49,29 @@ fn late_behind<'e, 'w, L: Link>(
 }
 
 fn late_for<'e, 'w, L: Link>(
-    locked: Locked<'e, 'w, u32, L>,
+    mut locked: Locked<'e, 'w, u32, L>,
     waiting: Waiting,
     named: Option<Rank>,
 ) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
-    let Err(late) = locked else {
-        return Err(NO_ERROR);
-    };
-    match late.error {
-        Error::Timeout(timeout) if timeout.waiting == waiting => {
-            check("named", timeout.missing.ranks().eq(named), true)?;
-            Ok(late.handle)
+    /// Budgets that may end before the target's memory has answered: beside other work a network
+    /// takes longer than one.
+    const UNANSWERED: usize = 1000;
+    for _ in 0..UNANSWERED {
+        let Err(late) = locked else {
+            return Err(NO_ERROR);
+        };
+        match late.error {
+            Error::Timeout(timeout) if timeout.waiting == waiting => {
+                check("named", timeout.missing.ranks().eq(named), true)?;
+                return Ok(late.handle);
+            }
+            Error::Timeout(timeout) if timeout.waiting == Waiting::Answer => {
+                locked = late.handle.go_on_within(SHORT);
+            }
+            other => return Err(other.into()),
         }
-        other => Err(other.into()),
     }
+    Err(NO_ERROR)
 }
 
 /// Rank 0 has the piece of rank 1 exclusively; rank 1 wants it in each way, gives up, and goes on.
