@@ -367,3 +367,205 @@ fn late<'s, L: Link + 's, C: Complete<'s, L>>(requests: &[C], any: bool) -> Time
         .of_any(any),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::{collections::VecDeque, vec, vec::Vec};
+
+    use flagpost_link::{Rank, Waiting as _};
+    use flagpost_mapped::Mapped;
+    use flagpost_sim::{Config as Chip, Sim, SimCore};
+
+    use super::*;
+    use crate::{Config, Session};
+
+    type Memory = Mapped<SimCore>;
+
+    /// Something that comes to its end as it is told.
+    struct Told<'s> {
+        world: &'s World<'s, Memory>,
+        /// What polls find; the last one again and again.
+        found: VecDeque<Result<bool, Error>>,
+        late: Timeout,
+        open: bool,
+    }
+
+    impl Sealed for Told<'_> {}
+
+    impl<'s> Complete<'s, Memory> for Told<'s> {
+        fn world(&self) -> &'s World<'s, Memory> {
+            self.world
+        }
+
+        fn is_open(&self) -> bool {
+            self.open
+        }
+
+        fn poll(&mut self) -> Result<bool, Error> {
+            assert!(self.open, "it was given");
+            let found = match self.found.len() {
+                1 => self.found[0],
+                _ => self.found.pop_front().expect("something is found"),
+            };
+            self.open = found != Ok(true);
+            // Nothing wakes this rank up.
+            self.world.link().step(flagpost_link::Step::End);
+            found
+        }
+
+        fn late(&self) -> Timeout {
+            self.late
+        }
+    }
+
+    /// As a request that waits for these ranks.
+    fn of(waiting: Waiting, ranks: &[u16]) -> Timeout {
+        let missing = Missing::among(ranks.iter().copied().map(Rank::new), 1);
+        Timeout { waiting, missing }
+    }
+
+    fn alone(program: impl Fn(&World<'_, Memory>)) {
+        let chip = Chip {
+            cores: 1,
+            ..Chip::default()
+        };
+        let report = Sim::new(chip).run(|core| {
+            let mut words = [0; 64];
+            let link = Mapped::start(core, Session::FIRST)?;
+            World::run(link, &mut words, Config::default(), |world| {
+                program(world);
+                Ok::<_, Error>(())
+            })
+        });
+        report.assert_done();
+    }
+
+    const LOST: Error = Error::PeerLost(Rank::new(1));
+    const LEFT: Error = Error::PeerLeft(Rank::new(2));
+
+    /// Those that find this, in the order that is named.
+    fn requests<'s>(
+        world: &'s World<'s, Memory>,
+        found: &[&[Result<bool, Error>]],
+    ) -> Vec<Told<'s>> {
+        let told = |found: &&[_]| Told {
+            world,
+            found: found.iter().copied().collect(),
+            late: of(Waiting::Answer, &[1]),
+            open: true,
+        };
+        found.iter().map(told).collect()
+    }
+
+    /// One fails and one waits: that one is given all the same, and then the failure, wherever they
+    /// are.
+    #[test]
+    fn a_failure_counts_when_no_other_one_waits() {
+        const FAILS: &[Result<bool, Error>] = &[Err(LOST)];
+        const FAILS_LATER: &[Result<bool, Error>] = &[Ok(false), Err(LOST)];
+        const WAITS: &[Result<bool, Error>] = &[Ok(false), Ok(false), Ok(false), Ok(true)];
+        let orders: [&[&[_]]; 6] = [
+            &[FAILS, WAITS],
+            &[WAITS, FAILS],
+            &[FAILS_LATER, WAITS],
+            &[WAITS, FAILS_LATER],
+            &[FAILS, WAITS, FAILS],
+            &[WAITS, FAILS, WAITS],
+        ];
+        for order in orders {
+            let places = (0..order.len()).filter(|place| order[*place] == WAITS);
+            let places: Vec<_> = places.collect();
+            alone(|world| {
+                let mut all = requests(world, order);
+                for place in &places {
+                    assert_eq!(wait_any(&mut all), Ok(Some(*place)), "{order:?}");
+                }
+                assert_eq!(wait_any(&mut all), Err(LOST), "{order:?}");
+                let mut all = requests(world, order);
+                let mut given = vec![];
+                while given.len() < places.len() {
+                    given.extend(test_any(&mut all).expect("one waits"));
+                }
+                assert_eq!(given, places);
+                assert_eq!(test_any(&mut all), Err(LOST), "{order:?}");
+                let mut all = requests(world, order);
+                assert_eq!(wait_all(&mut all), Err(LOST), "{order:?}");
+                for (one, found) in all.iter().zip(order) {
+                    assert_eq!(one.open, *found != WAITS, "the others are complete");
+                }
+            });
+        }
+    }
+
+    /// The first one's, where several fail.
+    #[test]
+    fn of_several_failures_the_first_counts() {
+        for (first, second) in [(LOST, LEFT), (LEFT, LOST)] {
+            alone(|world| {
+                let both = || requests(world, &[&[Err(first)], &[Err(second)]]);
+                assert_eq!(wait_any(&mut both()), Err(first));
+                assert_eq!(test_any(&mut both()), Err(first));
+                assert_eq!(wait_all(&mut both()), Err(first));
+                let mut later = requests(world, &[&[Ok(false), Err(first)], &[Err(second)]]);
+                assert_eq!(wait_any(&mut later), Err(first));
+            });
+        }
+    }
+
+    /// What a mix waits for, in both orders. What any rank may bring is a reason to wait on, and
+    /// then no rank is named.
+    #[test]
+    fn a_mix_waits_for_any_rank_if_one_of_it_does() {
+        use Waiting::{Answer, Notification};
+        let table: [(Timeout, Timeout, Waiting, &[u16]); 6] = [
+            (
+                of(Notification, &[]),
+                of(Notification, &[2]),
+                Notification,
+                &[],
+            ),
+            (
+                of(Notification, &[]),
+                of(Notification, &[]),
+                Notification,
+                &[],
+            ),
+            (of(Notification, &[]), of(Answer, &[2]), Notification, &[]),
+            (
+                of(Notification, &[1]),
+                of(Notification, &[2]),
+                Notification,
+                &[1, 2],
+            ),
+            (
+                of(Notification, &[1]),
+                of(Answer, &[2]),
+                Notification,
+                &[1, 2],
+            ),
+            (of(Answer, &[1]), of(Answer, &[2]), Answer, &[1, 2]),
+        ];
+        alone(|world| {
+            for (first, second, waiting, ranks) in table {
+                for reversed in [false, true] {
+                    let mut both = requests(world, &[&[Ok(false)][..]; 2]);
+                    (both[0].late, both[1].late) = (first, second);
+                    let mut ranks: Vec<_> = ranks.iter().copied().map(Rank::new).collect();
+                    if reversed {
+                        both.reverse();
+                        ranks.reverse();
+                    }
+                    for any in [false, true] {
+                        let missing = Missing::among(ranks.iter().copied(), 2).of_any(any);
+                        assert_eq!(late(&both, any), Timeout { waiting, missing });
+                    }
+                    // One that is complete is not waited for.
+                    both[0].open = false;
+                    assert_eq!(late(&both, false), both[1].late);
+                }
+            }
+        });
+    }
+}

@@ -501,3 +501,73 @@ impl Requested {
         first.get() == lines
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn lines(nth: usize) -> Lines {
+        let start = nth.saturating_mul(64) as u32;
+        let end = start.saturating_add(32);
+        Lines { start, end }
+    }
+
+    /// Lines are closed while their requests are started, those of 32 at the most; one more is
+    /// refused. Again whenever others have ended: the first ones, the last ones, some in between.
+    #[test]
+    fn lines_of_started_requests_are_closed() {
+        let requested = Requested::none();
+        let mut open: Vec<usize> = Vec::new();
+        let start = |nth: usize| {
+            let place = match requested.first_room() {
+                // As the fast path does.
+                Some(first) if nth.is_multiple_of(2) => first,
+                _ => requested.room_for(lines(nth))?.expect("it has lines"),
+            };
+            place.set(lines(nth));
+            Ok(())
+        };
+        let max = REQUESTS as u8;
+        let full = Err(Error::TooManyRequests { max });
+        for lap in 0..3 * REQUESTS {
+            let mut next = 1000 * lap;
+            while open.len() < REQUESTS {
+                assert_eq!(start(next), Ok(()), "{open:?}");
+                open.push(next);
+                next += 1;
+                check(&requested, &open);
+            }
+            for _ in 0..2 {
+                assert_eq!(start(next), full);
+                assert_eq!(start(next + 1), full);
+            }
+            assert!(matches!(requested.room_for(Lines::NONE), Ok(None)));
+            let ended = [1, 2, REQUESTS / 2, REQUESTS][lap % 4];
+            for _ in 0..ended {
+                let gone = open.remove([0, open.len() - 1, lap % open.len()][lap % 3]);
+                if requested.has_first(lines(gone)) && lap % 2 == 0 {
+                    requested.close_first();
+                } else {
+                    requested.close(lines(gone));
+                }
+                check(&requested, &open);
+            }
+            // One that has none closes none.
+            requested.close(Lines::NONE);
+            check(&requested, &open);
+        }
+    }
+
+    fn check(requested: &Requested, open: &[usize]) {
+        for nth in open {
+            let closed = requested.all().any(|closed| closed.meets(lines(*nth)));
+            assert!(closed, "{nth} of {open:?}");
+        }
+        let closed = requested.all().filter(|lines| !lines.is_empty());
+        assert_eq!(closed.count(), open.len());
+    }
+}
