@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flagpost::{Config as WorldConfig, Error, Rank, Session, World};
-use flagpost_explore::Mock;
+use flagpost_explore::{Mock, coherent::Coherent};
 use flagpost_hal::Relax as _;
-use flagpost_link::{Link, Op, Place, Refusal};
+use flagpost_link::{Key, Link, Op, Place, Refusal};
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config, Nic, Preset, Sim, SimCore};
 
@@ -64,7 +64,7 @@ fn stays_bounded<L: Link>(
                     machine.relax(&[]);
                     continue;
                 }
-                match link.put_immediate(Rank::new(0), (key, 0), &data, 5, true, &op) {
+                match tell(link, Rank::new(0), key, &data, &op) {
                     Ok(()) => {
                         let under_way = sent.fetch_add(1, RELAXED) + 1 - taken.load(RELAXED);
                         most.fetch_max(under_way, RELAXED);
@@ -88,6 +88,51 @@ fn stays_bounded<L: Link>(
     assert_eq!(most.into_inner(), bound, "{what}");
 }
 
+/// Tells `to` as the kernel does: on the fast path of the link, if it has one that takes it.
+fn tell<L: Link>(link: &L, to: Rank, key: Key, data: &[u8], op: &Op) -> Result<(), Refusal> {
+    if link.fast_put(to, (key, 0), data, 5) {
+        return Ok(());
+    }
+    link.put_immediate(to, (key, 0), data, 5, true, op)
+}
+
+/// The same of a rank and itself: there is room for as many as `bound`, and for one more with each
+/// that it takes, however often.
+fn holds_its_own<L: Link>(
+    what: &str,
+    chip: &Config,
+    bound: u32,
+    start: &impl Fn(SimCore) -> Result<L, Refusal>,
+) {
+    let report = Sim::new(chip.clone()).run(|core| -> Result<(), Error> {
+        let mut arena = [0; 256];
+        let world = World::start(start(core)?, &mut arena, WorldConfig::default())?;
+        let (link, me, op) = (world.link(), world.rank(), Op::new());
+        let key = link.allocate(64, Place::Symmetric)?;
+        let mut room = bound;
+        for lap in 0..2 * bound.min(20) + 2 {
+            for nth in 0..room {
+                let told = tell(link, me, key, &[], &op);
+                assert_eq!(told, Ok(()), "{what}: {nth} of {room}, {bound}");
+            }
+            for _ in 0..2 {
+                let refused = tell(link, me, key, &[], &op);
+                assert_eq!(refused, Err(Refusal::Full(me)), "{what}: {room} of {bound}");
+            }
+            room = lap % bound + 1;
+            for _ in 0..room {
+                let taken = (0..10).find_map(|_| link.progress(false));
+                assert_eq!(taken.map(|taken| taken.immediate), Some(5), "{what}");
+            }
+            // What an owner of lines says of room it says now and then.
+            link.attend();
+        }
+        while link.progress(false).is_some() {}
+        world.barrier()
+    });
+    report.assert_done();
+}
+
 #[test]
 fn entries_under_way_are_as_many_as_there_are_places() {
     for bound in [1, 2, 8, 16, 64] {
@@ -100,9 +145,17 @@ fn entries_under_way_are_as_many_as_there_are_places() {
             ("bells", Ring::Bells { entries: bound }, false),
             ("shared", Ring::Shared { entries: bound }, true),
         ] {
-            stays_bounded(what, chip(), bound, (shares, 8), |core| {
-                Mapped::start_with_ring(core, Session::FIRST, ring)
-            });
+            let start = |core| Mapped::start_with_ring(core, Session::FIRST, ring);
+            holds_its_own(what, &chip(), bound, &start);
+            stays_bounded(what, chip(), bound, (shares, 8), start);
+            // Bells are pairs there.
+            if matches!(ring, Ring::Bells { .. }) || bound == 64 {
+                continue;
+            }
+            let start = |core| Mapped::start_native(Coherent(core), Session::FIRST, Some(ring));
+            let what = &format!("{what}, coherent");
+            holds_its_own(what, &chip(), bound, &start);
+            stays_bounded(what, chip(), bound, (shares, 8), start);
         }
         // Two lines each: rings in message buffers take these.
         let lines = Ring::Pairs { entries: 2 * bound };
@@ -117,8 +170,8 @@ fn entries_under_way_are_as_many_as_there_are_places() {
             memory_size: 64 << 10,
             ..Preset::Network.config()
         };
-        stays_bounded("network", network, bound, (false, 8), |core| {
-            Mock::start_with_queue(Nic::open(core), bound)
-        });
+        let start = |core| Mock::start_with_queue(Nic::open(core), bound);
+        holds_its_own("network", &network, bound, &start);
+        stays_bounded("network", network, bound, (false, 8), start);
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use flagpost::epoch::Lock;
 use flagpost::{Config, Error, Rank, Rma as _, Session, Window, World, rma::Operation};
+use flagpost_explore::coherent::Coherent;
 use flagpost_link::{Link, Refusal};
 use flagpost_mapped::{Mapped, Native};
 use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
@@ -82,6 +83,39 @@ impl<L: Link> Held<'_, '_, L> {
     }
 }
 
+/// What must be refused while the targets of these are locked, of which one may be queued for.
+fn refuses<L: Link>(window: &Words<'_, L>, held: &[Held<'_, '_, L>]) -> Result<(), Error> {
+    let refused = |call: Result<(), Error>| assert_eq!(call, Err(Error::EpochOpen));
+    for target in held.iter().map(|held| held.target) {
+        refused(window.lock_shared(target).map(drop));
+        refused(window.lock_exclusive(target).map(drop));
+        refused(window.lock_queued(target).map(drop));
+    }
+    if !held.is_empty() {
+        refused(window.lock_all().map(drop));
+        refused(window.start(&window.world().group(&[])?).map(drop));
+    }
+    let mut others = (0..RANKS).map(Rank::new);
+    let other = others.find(|rank| held.iter().all(|held| held.target != *rank));
+    if let (true, Some(other)) = (held.iter().any(|held| held.how == How::Queued), other) {
+        refused(window.lock_queued(other).map(drop));
+    }
+    Ok(())
+}
+
+/// An epoch of no targets lets no lock begin.
+fn refuses_in_an_epoch<L: Link>(window: &Words<'_, L>) -> Result<(), Error> {
+    let access = window.start(&window.world().group(&[])?)?;
+    for target in (0..RANKS).map(Rank::new) {
+        let refused = window.lock_exclusive(target).map(drop);
+        assert_eq!(refused, Err(Error::EpochOpen));
+        let refused = window.lock_shared(target).map(drop);
+        assert_eq!(refused, Err(Error::EpochOpen));
+    }
+    assert_eq!(window.lock_all().map(drop), Err(Error::EpochOpen));
+    access.complete()
+}
+
 /// One rank's locks.
 fn play<L: Link>(
     window: &Words<'_, L>,
@@ -90,6 +124,7 @@ fn play<L: Link>(
     done: &Done,
 ) -> Result<(), Error> {
     for _ in 0..ROUNDS {
+        refuses_in_an_epoch(window)?;
         if with_all && dice.below(3) == 0 {
             let all = window.lock_all()?;
             for target in (0..RANKS).map(Rank::new) {
@@ -109,8 +144,6 @@ fn play<L: Link>(
             let has = |what: How| held.iter().any(|held| held.how == what);
             if how == How::Queued && has(How::Queued) {
                 // One queue at a time: another lock that has gone does not change that.
-                let refused = window.lock_queued(target).map(drop);
-                assert_eq!(refused, Err(Error::EpochOpen));
                 how = How::Exclusive;
             }
             let has_exclusive = has(How::Exclusive) || has(How::Queued);
@@ -123,6 +156,7 @@ fn play<L: Link>(
                 How::Queued => window.lock_queued(target)?,
             };
             held.push(Held { lock, target, how });
+            refuses(window, &held)?;
             if dice.below(2) == 0 {
                 held.last().map_or(Ok(()), |held| held.work(done))?;
             }
@@ -130,6 +164,7 @@ fn play<L: Link>(
                 let gone = held.swap_remove(dice.below(held.len()));
                 gone.work(done)?;
                 gone.lock.unlock()?;
+                refuses(window, &held)?;
             }
         }
         while !held.is_empty() {
@@ -137,6 +172,7 @@ fn play<L: Link>(
             // Others hold what they did before.
             held.first().map_or(Ok(()), |held| held.work(done))?;
             gone.lock.unlock()?;
+            refuses(window, &held)?;
         }
     }
     Ok(())
@@ -197,6 +233,9 @@ fn a_rank_holds_several_locks() {
             check(seed, with_all, &|core| Mapped::start(core, Session::FIRST));
             let native = |core| Mapped::<_, Native>::start_native(core, Session::FIRST, None);
             check(seed, with_all, &native);
+            // Its fast paths are those of a coherent machine.
+            let coherent = |core| Mapped::start_native(Coherent(core), Session::FIRST, None);
+            check(seed, with_all, &coherent);
         }
     }
 }

@@ -152,7 +152,16 @@ type KnownLink = Mapped<Known>;
 
 /// Runs `program` on `cores` ranks under many schedules; each leaves when it has ended.
 fn leave(cores: u16, program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error>) {
-    for seed in 0..groups::seeds(600) {
+    leave_under(groups::seeds(600), cores, program);
+}
+
+/// [`leave`] under so many schedules.
+fn leave_under(
+    schedules: u64,
+    cores: u16,
+    program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error>,
+) {
+    for seed in 0..schedules {
         let chip = Config {
             cores,
             memory_size: 16 << 10,
@@ -443,4 +452,55 @@ fn a_wait_for_any_rank_ends_with_the_last_one() {
         left(any.wait(), first);
         Ok(())
     });
+}
+
+/// A wait for several of which one is any rank's, and one of a rank that has left: for any of them
+/// it continues, since another rank may end it; for all of them it ends once only the other one is
+/// left. In both orders.
+#[test]
+fn a_wait_for_several_ends_as_its_requests_can() {
+    use flagpost::{test_any, wait_all, wait_any};
+    let [waiter, gone, second] = [0, 1, 2].map(Rank::new);
+    for (how, named_first) in [0, 1, 2]
+        .into_iter()
+        .flat_map(|how| [(how, false), (how, true)])
+    {
+        leave_under(groups::seeds(200), 3, |world| {
+            let window = world.allocate::<u32>(1)?;
+            if world.rank() == gone {
+                return Ok(());
+            }
+            if world.rank() == second {
+                (0..50).for_each(|_| world.link().relax());
+                return window.notify(waiter, Tag(1));
+            }
+            let mut both = [
+                window.expect(0..0, Tag(1))?,
+                window.expect(0..0, Tag(2))?.from(gone)?,
+            ];
+            both.iter_mut().try_for_each(flagpost::Request::start)?;
+            if named_first {
+                both.reverse();
+            }
+            let any = usize::from(named_first);
+            match how {
+                0 => assert_eq!(wait_any(&mut both)?, Some(any)),
+                1 => left(wait_all(&mut both), gone),
+                _ => {
+                    let index = loop {
+                        match test_any(&mut both)? {
+                            Some(index) => break index,
+                            None => world.link().relax(),
+                        }
+                    };
+                    assert_eq!(index, any);
+                }
+            }
+            assert!(!both[any].is_started() && both[1 - any].is_started());
+            left(wait_any(&mut both), gone);
+            left(wait_all(&mut both), gone);
+            left(test_any(&mut both), gone);
+            Ok(())
+        });
+    }
 }
