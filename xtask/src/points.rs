@@ -21,6 +21,9 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::paths;
 
+/// What a file of tests is called; its `mod` is for tests only.
+const TESTS: &str = "tests.rs";
+
 /// Where points are: the kernel and its links.
 const SOURCES: [&str; 4] = [
     "kernel/src",
@@ -114,7 +117,9 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !path.ends_with(TESTS)
+        {
             found.push(path);
         }
     }

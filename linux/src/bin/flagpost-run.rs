@@ -59,7 +59,7 @@ struct Arguments {
     #[arg(long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
     /// Hosts on which the ranks of a network run: a,b divides the ranks evenly, in blocks; a:2,b:3
-    /// says how many each has; an IPv6 address is written [::1]:2 then. Takes --address [default:
+    /// says how many each has; an IPv6 address is written `[::1]:2` then. Takes --address [default:
     /// this host]
     #[arg(long, value_name = "LIST")]
     hosts: Option<String>,
