@@ -346,6 +346,9 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (key, _) = link.scratch();
     match world.rank().get() {
         0 => {
+            while !link.reached(SPARE, 1)? {
+                link.relax();
+            }
             let mut sent = 0_u16;
             loop {
                 if sent == ATTEMPTS {
@@ -390,6 +393,8 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             check("got", old[0], 0_u64)?;
         }
         1 => {
+            // From here on it makes no call that takes notifications: a full ring stays full.
+            insist(link, || link.signal(sender, SPARE, 1))?;
             while !link.reached(SPARE, 1)? {
                 link.relax();
             }
