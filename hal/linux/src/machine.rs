@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use flagpost_hal::{Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
 
@@ -121,13 +121,7 @@ impl<M: Mode> Linux<M> {
     pub fn count_processors(&self) {
         let (segment, ranks) = (self.segment(), self.regions.ranks());
         let processes = (0..ranks).filter_map(|rank| Pid::from_raw(segment.pid_of(rank)?));
-        let own = sched_getaffinity(None).map_or(0, |own| own.count() as usize);
-        // Fewer than it may use, if its control group gives it less time.
-        let few = std::thread::available_parallelism().map_or(own, NonZero::get);
-        let processors = match few < own {
-            true => few,
-            false => processors_of(processes),
-        };
+        let processors = processors_of(processes).min(processors_at_most());
         self.own.waiter.set_crowded(usize::from(ranks) > processors);
     }
 
@@ -145,6 +139,21 @@ fn processors_of(processes: impl Iterator<Item = Pid>) -> usize {
     let sets: Vec<CpuSet> = sets.collect();
     let is_used = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
     (0..CpuSet::MAX_CPU).filter(is_used).count()
+}
+
+/// How many processors the system gives this process time for, whatever it is bound to: its control
+/// group may give it less than all.
+fn processors_at_most() -> usize {
+    let unbound = || {
+        let mut all = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+        sched_setaffinity(None, &all).ok()?;
+        std::thread::available_parallelism().ok()
+    };
+    // A thread of its own: the rank stays where it is bound.
+    let asked = std::thread::Builder::new().spawn(unbound);
+    let most = asked.ok().and_then(|asked| asked.join().ok()?);
+    most.map_or(usize::MAX, NonZero::get)
 }
 
 impl<M: Mode> MessageBuffer for Linux<M> {
@@ -254,37 +263,59 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// A process that may use one processor.
-    fn bound(cpu: usize) -> Child {
-        let mut command = Command::new("taskset");
-        command.args(["-c", &cpu.to_string(), "sleep", "600"]);
-        command.spawn().expect("it runs")
+    /// Does something where one processor may be used.
+    fn bound<T: Send>(cpu: usize, act: impl FnOnce() -> T + Send) -> T {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        let act = || {
+            sched_setaffinity(None, &one).expect("it may use it");
+            act()
+        };
+        std::thread::scope(|scope| scope.spawn(act).join()).expect("no panic")
     }
 
-    fn id(child: &Child) -> Pid {
-        Pid::from_child(child)
+    /// A process that ends with the test, whatever happens.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Self {
+            Self(Command::new("sleep").arg("600").spawn().expect("it runs"))
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill().and_then(|()| self.0.wait());
+        }
+    }
+
+    /// The first and the last processor that this process may use.
+    fn ends() -> (usize, usize) {
+        let own = sched_getaffinity(None).expect("it has some");
+        let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| own.is_set(*cpu));
+        let first = allowed.next().expect("it runs on one");
+        (first, allowed.next_back().unwrap_or(first))
     }
 
     #[test]
     fn processors_of_all_ranks_are_counted_once() {
-        let own = sched_getaffinity(None).expect("it has some");
-        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU)
-            .filter(|cpu| own.is_set(*cpu))
-            .collect();
-        let (first, last) = (allowed[0], allowed[allowed.len() - 1]);
-        let mut children = [first, last, first].map(bound);
-        let is_bound = |child| sched_getaffinity(Some(id(child))).is_ok_and(|set| set.count() == 1);
-        while !children.iter().all(is_bound) {
-            std::thread::yield_now();
-        }
-        let [one, other, again] = [0, 1, 2].map(|index| id(&children[index]));
+        let (first, last) = ends();
+        // They inherit it.
+        let sleepers = [first, last, first].map(|cpu| bound(cpu, Sleeper::start));
+        let ids = [0, 1, 2].map(|index| Pid::from_child(&sleepers[index].0));
+        let [one, other, again] = ids;
         assert_eq!(processors_of([one, again].into_iter()), 1);
         let two = 1 + usize::from(first != last);
-        assert_eq!(processors_of([one, other, again].into_iter()), two);
-        for child in &mut children {
-            child.kill().expect("it is mine");
-            child.wait().expect("it ends");
-        }
+        assert_eq!(processors_of(ids.into_iter()), two);
+        drop(sleepers);
         assert_eq!(processors_of([one, other].into_iter()), 0, "they are gone");
+    }
+
+    /// What a rank is bound to does not hide how much time there is for all of them.
+    #[test]
+    fn time_is_not_that_of_a_bound_rank() {
+        let (first, _) = ends();
+        assert_eq!(bound(first, processors_at_most), processors_at_most());
+        assert_eq!(bound(first, ends), (first, first));
     }
 }

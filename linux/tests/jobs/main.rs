@@ -29,6 +29,7 @@ fn rank() {
         "forks" => forks::rank(rest),
         "meeting" => meeting::rank(),
         "memory" => memory::rank(),
+        "processors" => processors::rank(),
         "worlds" => worlds::rank(rest),
         _ => panic!("no such part: {part}"),
     };

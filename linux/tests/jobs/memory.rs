@@ -23,7 +23,7 @@ pub(super) fn rank() -> ExitCode {
 }
 
 /// How a namespace of mounts is made here, if it can be.
-fn namespace() -> Option<Command> {
+pub(super) fn namespace() -> Option<Command> {
     let with = |option: &str| {
         let mut command = Command::new("unshare");
         command.arg(option);

@@ -1,8 +1,72 @@
 //! Where ranks run, and how many processors they are told to have, under each form of `--bind`.
 
+use std::process::{Command, ExitCode};
+
+use flagpost_hal::{Relax as _, Topology as _};
+use flagpost_linux::{Coherent, Linux};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-use super::{ended, ours};
+use super::memory::namespace;
+use super::{PART, ended, ours, words};
+
+/// Says whether ranks are more than their processors.
+pub(super) fn rank() -> ExitCode {
+    let ran = flagpost_linux::join(|linux: Linux<Coherent>| {
+        // All are here while one of them counts.
+        let here = linux.meet();
+        linux.count_processors();
+        println!("rank {}: {}", linux.core().get(), linux.is_crowded());
+        (here && linux.meet()).then_some(()).ok_or("a rank is lost")
+    });
+    ran.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+/// Shell words that give what follows the time of one processor, as far as its control group says.
+const QUOTA: &str = "mount -t tmpfs tmpfs /sys/fs/cgroup || exit 99
+    while IFS=: read -r _ _ group; do
+        for root in /sys/fs/cgroup /sys/fs/cgroup/cpu; do
+            mkdir -p $root$group; touch $root$group/cgroup.controllers
+        done
+    done < /proc/self/cgroup
+    cd /sys/fs/cgroup
+    echo 100000 100000 > cpu.max; echo 100000 > cpu/cpu.cfs_quota_us
+    echo 100000 > cpu/cpu.cfs_period_us; cd /
+    ";
+
+/// Each of two ranks of another launcher has a processor to itself. They share it all the same
+/// where they have the time of one.
+#[test]
+fn ranks_that_are_bound_know_of_a_limit_of_their_time() {
+    let all = allowed();
+    let (first, last) = (all[0], all[all.len() - 1]);
+    let rank =
+        |rank: u16, cpu: usize| format!("PMI_RANK={rank} PMI_SIZE=2 taskset -c {cpu} {}", words());
+    let job = format!("{} & {} && wait $!", rank(0, first), rank(1, last));
+    let told = |mut command: Command, script: String| {
+        command.args(["sh", "-c", &script]).env(PART, "processors");
+        let ended = ended(&[command
+            .env("FLAGPOST_MEMORY", "64K")
+            .output()
+            .expect("it runs")]);
+        assert_eq!(ended.codes, [0], "{ended:?}");
+        [true, false].map(|crowded| ended.out.matches(&format!(": {crowded}")).count())
+    };
+    let most = std::thread::available_parallelism()
+        .expect("it has some")
+        .get();
+    let free = told(Command::new("env"), job.clone());
+    assert_eq!(
+        free,
+        if all.len() > 1 && most > 1 {
+            [0, 2]
+        } else {
+            [2, 0]
+        }
+    );
+    if let Some(namespace) = namespace() {
+        assert_eq!(told(namespace, format!("{QUOTA}{job}")), [2, 0]);
+    }
+}
 
 /// The processors of this process, which are those of a launcher that it starts.
 fn allowed() -> Vec<usize> {
@@ -39,12 +103,16 @@ fn told(ranks: usize, bind: &[&str]) -> Vec<(String, usize)> {
 #[test]
 fn ranks_run_where_they_are_told_and_know_how_many_processors_they_have() {
     let all = allowed();
+    // A control group may give less time than that of all of them.
+    let most = std::thread::available_parallelism()
+        .expect("it has some")
+        .get();
     let list = std::fs::read_to_string("/proc/self/status").expect("it can be read");
     let list = { list.lines() }.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let free = (list.expect("a list").trim().to_owned(), all.len());
+    let free = (list.expect("a list").trim().to_owned(), most);
     let (first, last) = (all[0], all[all.len() - 1]);
     let both = 1 + usize::from(first != last);
-    let on = |cpu: usize, count: usize| (cpu.to_string(), count);
+    let on = |cpu: usize, count: usize| (cpu.to_string(), count.min(most));
     for auto in [&[][..], &["--bind", "auto"]] {
         // As many as processors, and one more or less.
         let each: Vec<_> = all.iter().map(|cpu| on(*cpu, all.len())).collect();
