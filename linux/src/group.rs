@@ -25,6 +25,8 @@ use rustix::process::{
     waitid,
 };
 
+use flagpost_hal_linux::segment::refused;
+
 /// A rank's process, and all of its group. Ended when it is dropped.
 pub(crate) struct Group {
     child: Child,
@@ -63,7 +65,8 @@ impl Group {
     /// Whether the process has ended. It is not reaped: its number stays its own.
     pub(crate) fn has_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Ok(waitid(WaitId::Pid(self.id()), options)?.is_some())
+        let ended = waitid(WaitId::Pid(self.id()), options);
+        Ok(ended.map_err(|why| refused("waitid", why))?.is_some())
     }
 
     /// Kills what is left of the group, and waits for the process.

@@ -29,7 +29,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpgrp, getrlimit,
-    parent_process_death_signal, set_parent_process_death_signal, setrlimit, waitid,
+    set_parent_process_death_signal, setrlimit, waitid,
 };
 use rustix::termios::tcgetpgrp;
 
@@ -257,7 +257,10 @@ impl Starting {
 /// it is told before any rank is there.
 fn are_permitted() -> io::Result<()> {
     let refused = |call| move |why| refused(call, why);
-    parent_process_death_signal().map_err(refused("prctl"))?;
+    // As ranks call it, in a thread that has nothing to lose by it.
+    let none = || set_parent_process_death_signal(None);
+    let permitted = std::thread::Builder::new().spawn(none)?.join();
+    permitted.unwrap_or(Ok(())).map_err(refused("prctl"))?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match waitid(WaitId::All, options) {
         Ok(_) | Err(Errno::CHILD | Errno::INTR) => Ok(()),
@@ -429,7 +432,7 @@ impl Watch<'_> {
         });
         match poll(&mut fds, rest.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(why) => return Err(why.into()),
+            Err(why) => return Err(refused("poll", why)),
         }
         let told = fds.first().is_some_and(|first| !first.revents().is_empty());
         if let (Some(signals), true) = (self.signals, told) {
@@ -465,14 +468,17 @@ impl Watch<'_> {
 mod tests {
     use super::*;
 
-    /// Forbids a system call to this thread, and to what it starts, as a container may.
-    fn forbid(call: libc::c_long) {
+    /// Forbids a system call to this thread, and to what it starts, as a container may: if its
+    /// argument of this number is this.
+    fn forbid(call: libc::c_long, (number, value): (u32, u32)) {
         let instruction = |code, k, (jt, jf)| libc::sock_filter { code, jt, jf, k };
         let (load, equal, end) = (0x20, 0x15, 0x06);
         let mut filter = [
-            // The number of the call stands first.
+            // The number of the call stands first, its arguments of 8 bytes from 16 on.
             instruction(load, 0, (0, 0)),
-            instruction(equal, call as u32, (0, 1)),
+            instruction(equal, call as u32, (0, 3)),
+            instruction(load, 16 + 8 * number, (0, 0)),
+            instruction(equal, value, (0, 1)),
             instruction(end, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, (0, 0)),
             instruction(end, libc::SECCOMP_RET_ALLOW, (0, 0)),
         ];
@@ -490,26 +496,48 @@ mod tests {
         assert_eq!(done, 0, "{}", io::Error::last_os_error());
     }
 
+    /// A job of one, where a call is forbidden.
+    fn launch_without(call: libc::c_long, argument: (u32, u32)) -> io::Result<Vec<Ended>> {
+        let launch = move || {
+            forbid(call, argument);
+            let job = Job {
+                shape: Shape::new(1, 1 << 16).expect("it makes sense"),
+                mode: "coherent".to_owned(),
+                bind: Bind::None,
+                directory: None,
+                grace: GRACE,
+            };
+            launch(&job, &mut |_| Command::new("true"), &mut |_| ())
+        };
+        std::thread::spawn(launch).join().expect("no panic")
+    }
+
     #[test]
     fn calls_that_a_container_forbids_are_named() {
-        for (call, name) in [
-            (libc::SYS_memfd_create, "memfd_create"),
-            (libc::SYS_prctl, "prctl"),
-            (libc::SYS_waitid, "waitid"),
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        for (call, argument, name) in [
+            (
+                libc::SYS_memfd_create,
+                (1, libc::MFD_ALLOW_SEALING),
+                "memfd_create",
+            ),
+            (libc::SYS_prctl, (0, libc::PR_SET_PDEATHSIG as u32), "prctl"),
+            (libc::SYS_waitid, (3, options as u32), "waitid"),
+            (
+                libc::SYS_ftruncate,
+                (
+                    1,
+                    Shape::new(1, 1 << 16).expect("it makes sense").total() as u32,
+                ),
+                "ftruncate",
+            ),
+            (
+                libc::SYS_fcntl,
+                (1, libc::F_ADD_SEALS as u32),
+                "fcntl for seals",
+            ),
         ] {
-            let launch = move || {
-                forbid(call);
-                let job = Job {
-                    shape: Shape::new(1, 1 << 16).expect("it makes sense"),
-                    mode: "coherent".to_owned(),
-                    bind: Bind::None,
-                    directory: None,
-                    grace: GRACE,
-                };
-                launch(&job, &mut |_| Command::new("true"), &mut |_| ())
-            };
-            let launched = std::thread::spawn(launch).join().expect("no panic");
-            let line = launched.expect_err(name).to_string();
+            let line = launch_without(call, argument).expect_err(name).to_string();
             let told = format!("the system refuses {name} (");
             assert!(line.starts_with(&told), "{line}");
             assert!(
@@ -517,5 +545,8 @@ mod tests {
                 "{line}"
             );
         }
+        // What is not used is not asked for.
+        let unused = launch_without(libc::SYS_prctl, (0, libc::PR_GET_PDEATHSIG as u32));
+        assert!(unused.expect("it starts").iter().all(Ended::is_well));
     }
 }

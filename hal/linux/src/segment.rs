@@ -62,8 +62,10 @@ pub fn create(shape: Shape) -> io::Result<File> {
     check_limit(shape)?;
     let file = rustix::fs::memfd_create("flagpost", MemfdFlags::ALLOW_SEALING);
     let file = File::from(file.map_err(|why| refused("memfd_create", why))?);
-    rustix::fs::ftruncate(&file, shape.total() as u64)?;
-    rustix::fs::fcntl_add_seals(&file, SEALS)?;
+    let sized = rustix::fs::ftruncate(&file, shape.total() as u64);
+    sized.map_err(|why| refused("ftruncate", why))?;
+    let sealed = rustix::fs::fcntl_add_seals(&file, SEALS);
+    sealed.map_err(|why| refused("fcntl for seals", why))?;
     Ok(file)
 }
 
