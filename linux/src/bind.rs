@@ -11,11 +11,11 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub enum Bind {
     /// Not at all.
     None,
-    /// Rank r to the rth processor that the launcher may use, if the job needs all of them; else
-    /// not at all: another job would choose the same ones.
+    /// Rank r to the rth processor that the launcher may use, if the job has as many ranks as there
+    /// are of these. Else not at all: another job would choose the same ones.
     #[default]
     Auto,
-    /// Rank r to the rth of these, round and round.
+    /// Rank r to the rth of these, which begin anew after the last one.
     List(Vec<usize>),
 }
 

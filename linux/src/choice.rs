@@ -60,6 +60,16 @@ pub fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text:?} is no size: write 65536, 64K, 16M or 1G"))
 }
 
+/// Reads microseconds that a helper thread rests, up to a second.
+///
+/// # Errors
+/// A line that says how many there may be.
+pub fn pause(text: &str) -> Result<u64, String> {
+    const MOST: u64 = 1_000_000;
+    let number = text.parse().ok().filter(|number| *number <= MOST);
+    number.ok_or_else(|| format!("{text:?} is no number of microseconds up to {MOST}"))
+}
+
 /// What is to connect the ranks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
@@ -144,6 +154,14 @@ mod tests {
         assert_eq!(size("2GiB"), Ok(2 << 30));
         for bad in ["", "M", "12Q", "-1", "1.5M", "99999999999999999999G"] {
             assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn pauses_are_read() {
+        assert_eq!((pause("0"), pause("1000000")), (Ok(0), Ok(1_000_000)));
+        for bad in ["", "-1", "1.5", "1000001"] {
+            assert!(pause(bad).is_err(), "{bad}");
         }
     }
 

@@ -12,6 +12,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const PER_PEER: u64 = 3;
 const BESIDE: u64 = 40;
 
+/// What a hub has open besides a connection for each rank: its socket, and a stranger.
+const OF_HUB: u64 = 2;
+
 /// What the launcher has open besides those for its ranks.
 const BESIDE_RANKS: u64 = 64;
 
@@ -22,7 +25,12 @@ pub(crate) fn of_rank(provider: &str, ranks: u16) -> u64 {
     BESIDE + each * u64::from(ranks.saturating_sub(1))
 }
 
-/// Descriptors of a launcher that has so many open for each of `ranks` ranks.
+/// Descriptors of a hub for `ranks` ranks.
+pub(crate) fn of_hub(ranks: u16) -> u64 {
+    OF_HUB + u64::from(ranks)
+}
+
+/// Descriptors of a launcher that has `each` open for each of `ranks` ranks.
 pub(crate) fn of_launcher(ranks: u16, each: u64) -> u64 {
     BESIDE_RANKS + each * u64::from(ranks)
 }
@@ -68,5 +76,6 @@ mod tests {
         assert_eq!(of_rank("tcp", 12), 40 + 33);
         assert_eq!(of_rank("shm", 1024), 40);
         assert_eq!(of_launcher(10, 2), 84);
+        assert_eq!(of_hub(10), 12);
     }
 }

@@ -44,7 +44,7 @@ use flagpost_hal_linux::{Shape, State};
 use flagpost_network::Networked;
 
 use crate::bind::Bind;
-use crate::choice::{ADDRESS, HELPER, PROVIDER};
+use crate::choice::{ADDRESS, HELPER, PROVIDER, pause};
 use crate::descriptors;
 use crate::hosts::Hosts;
 use crate::job::{self, JoinError, Meets};
@@ -144,7 +144,7 @@ pub fn launch(
         .map_err(io::Error::other)?;
     let hub = Hub::start(job.address, ranks, secret).map_err(|why| {
         let what = format!(
-            "cannot listen at {} ({why}): take an address of this host (--address)",
+            "cannot listen at {} ({why}): take an address of this host (--address, {ADDRESS})",
             job.address
         );
         io::Error::new(why.kind(), what)
@@ -232,6 +232,15 @@ impl Joined {
 pub fn join() -> Result<Joined, JoinError> {
     let (rank, shape, meets) = job::of_network()?;
     let ranks = shape.ranks();
+    let provider = word(PROVIDER, Some(DEFAULT_PROVIDER.to_owned()))?;
+    let helper = job::variable(HELPER).map_or(Ok(0), |text| pause(&text.to_string_lossy()));
+    let helper = helper.map_err(|why| JoinError(format!("{HELPER}: {why}")))?;
+    let of_hub = match meets {
+        Meets::AtLauncher => 0,
+        _ if rank == 0 => descriptors::of_hub(ranks),
+        _ => 0,
+    };
+    descriptors::raise(descriptors::of_rank(&provider, ranks) + of_hub).map_err(JoinError)?;
     let (place, hub) = match meets {
         Meets::AtLauncher => ((word(HUB, None)?, word(SECRET, None)?), None),
         Meets::Alone => start_hub(Ipv4Addr::LOCALHOST.into(), ranks)?,
@@ -251,15 +260,13 @@ pub fn join() -> Result<Joined, JoinError> {
         hub: place.0,
         secret: secret.ok_or_else(|| JoinError("the job's secret is none".to_owned()))?,
     };
-    let helper: u64 = word(HELPER, Some(0))?;
     let options = Options {
-        provider: word(PROVIDER, Some(DEFAULT_PROVIDER.to_owned()))?,
+        provider,
         address: None,
         name: job::variable(ENDS).and_then(|name| name.into_string().ok()),
         memory: shape.memory(),
         helper: (helper > 0).then(|| Duration::from_micros(helper)),
     };
-    descriptors::raise(descriptors::of_rank(&options.provider, ranks)).map_err(JoinError)?;
     let network = Network::open(&part, &options).map_err(|why| JoinError(why.to_string()))?;
     Ok(Joined { network, hub })
 }

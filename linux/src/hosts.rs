@@ -15,6 +15,9 @@
 //! | `FLAGPOST_…` | the job's, and those of the launcher |
 //! | `FI_…`, `LD_LIBRARY_PATH` | what libfabric is told, and where it is |
 //! | `RUST_BACKTRACE` | how a panic is told |
+//!
+//! What the launcher takes away from its ranks is taken away there, too: COMMAND may be `srun`,
+//! which sets variables of a job of its own.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -152,13 +155,13 @@ fn script(command: &Command, inherited: impl Iterator<Item = (OsString, OsString
             || bytes.starts_with(b"FI_")
             || ALONG.iter().any(|known| name == *known)
     };
-    let mut variables: BTreeMap<OsString, OsString> =
-        inherited.filter(|(name, _)| goes_along(name)).collect();
+    // None: what COMMAND or the host sets is not the rank's.
+    let mut variables: BTreeMap<OsString, Option<OsString>> = { inherited }
+        .filter(|(name, _)| goes_along(name))
+        .map(|(name, value)| (name, Some(value)))
+        .collect();
     for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => drop(variables.insert(name.to_owned(), value.to_owned())),
-            None => drop(variables.remove(name)),
-        }
+        variables.insert(name.to_owned(), value.map(OsStr::to_owned));
     }
     // In braces: all of it is read before any of it is done, and what comes after is for the
     // watcher.
@@ -169,10 +172,15 @@ fn script(command: &Command, inherited: impl Iterator<Item = (OsString, OsString
         name.as_bytes().iter().all(letter)
     };
     for (name, value) in variables.iter().filter(|(name, _)| is_name(name)) {
-        script.extend(b"export ");
+        script.extend(match value {
+            Some(_) => &b"export "[..],
+            None => b"unset ",
+        });
         script.extend(name.as_bytes());
-        script.push(b'=');
-        quote(&mut script, value);
+        if let Some(value) = value {
+            script.push(b'=');
+            quote(&mut script, value);
+        }
         script.push(b'\n');
     }
     let own = std::env::current_dir().unwrap_or_default();
@@ -268,6 +276,7 @@ mod tests {
         let script = script(command, words);
         let mut shell = Command::new("/bin/sh");
         shell.env_clear().env("PATH", "/usr/bin:/bin");
+        shell.env("TAKEN_AWAY", "x");
         shell.process_group(0);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = shell.spawn().expect("it runs");
@@ -297,9 +306,11 @@ mod tests {
             "-n",
         ];
         let mut command = Command::new("/bin/sh");
-        let words = "printf '<%s>' \"$FLAGPOST_A\" \"$FI_B\" \"$OTHER\" \"$PWD\" \"$@\"; cat";
+        let words = "printf '<%s>' \"$FLAGPOST_A\" \"$FI_B\" \"$OTHER\" \"$TAKEN_AWAY\" \"$PWD\" \"$@\"; cat";
         command.args(["-c", words, "sh"]).args(strange);
         command.env("FLAGPOST_A", "o'ne\ntwo").current_dir("/usr");
+        // The shell has it, as of a job of COMMAND's own.
+        command.env_remove("TAKEN_AWAY");
         let inherited = [
             ("FLAGPOST_A", "x"),
             ("FI_B", "b"),
@@ -307,7 +318,9 @@ mod tests {
             ("FI_-", "d"),
         ];
         let (code, out) = output(shell(&command, &inherited));
-        let all = ["o'ne\ntwo", "b", "", "/usr"].into_iter().chain(strange);
+        let all = ["o'ne\ntwo", "b", "", "", "/usr"]
+            .into_iter()
+            .chain(strange);
         let all: String = all.map(|word| format!("<{word}>")).collect();
         assert_eq!((code, out), (Some(0), all));
     }

@@ -255,14 +255,12 @@ impl Library {
         let info = NonNull::new(found).filter(|_| result == 0);
         let info = info.ok_or_else(|| {
             let (major, minor) = self.version();
-            if let Some(why) = short_of_room(asked.provider) {
-                return format!("libfabric {major}.{minor} refuses provider \"shm\" here: {why}");
-            }
             format!(
                 "libfabric {major}.{minor} has no provider {:?} with remote memory access, \
-                 atomics and delivery-complete here ({})",
+                 atomics and delivery-complete here ({}){}",
                 asked.provider,
-                self.error(result.into())
+                self.error(result.into()),
+                short_of_room(asked.provider).unwrap_or_default()
             )
         })?;
         // SAFETY: the library has made the answer and its parts; nobody else knows them yet.
@@ -275,8 +273,9 @@ impl Library {
     }
 }
 
-/// Why libfabric may not offer its `shm`: it asks for room in `/dev/shm` for as many ranks as the
-/// host has processors, and says no more than that there is no such provider.
+/// What may be why libfabric has no `shm`: it asks for room in `/dev/shm` for as many ranks as the
+/// host has processors, and says no more than that there is no such provider. The same is said by a
+/// library that was built without it.
 fn short_of_room(provider: &str) -> Option<String> {
     /// What libfabric 1.17 asks for each of them, and a little more.
     const EACH: u64 = 16 << 20;
@@ -287,8 +286,8 @@ fn short_of_room(provider: &str) -> Option<String> {
     let asked = EACH.saturating_mul(u64::try_from(processors).unwrap_or(1));
     (provider == "shm" && free < asked).then(|| {
         format!(
-            "it takes about {} MiB in /dev/shm, 16 for each processor of the host, and {} are \
-             free: make /dev/shm larger (docker run --shm-size), or take --provider tcp",
+            ": with shm it takes about {} MiB in /dev/shm, 16 for each processor of the host, and \
+             {} are free: make /dev/shm larger (docker run --shm-size), or take --provider tcp",
             asked >> 20,
             free >> 20
         )

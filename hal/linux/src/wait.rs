@@ -22,7 +22,7 @@
 //! sender runs, [`CROWDED_LOOKS`] times, then yields. A shorter look yields beside a peer that is
 //! about to answer, and a longer one costs each message that needs the scheduler. Two ranks that
 //! find each other in these looks would keep their processors: after [`IN_A_ROW`] such waits a rank
-//! yields first. `cargo xtask bench host --figure crowded` shows all three.
+//! yields first. `cargo xtask bench host --figure crowded` prints what messages take there.
 //!
 //! No sleep is ended by a store: the storer would have to look whether somebody sleeps
 //! (docs/log/decisions.md 58).
@@ -40,7 +40,8 @@ use crate::cache::Monitor;
 
 /// Looks without a pause.
 const LOOKS: u32 = 2000;
-/// Looks where ranks share processors, each with a pause: about half a microsecond.
+/// Looks where ranks share processors, each with a pause: about half a microsecond, where that was
+/// measured.
 const CROWDED_LOOKS: u32 = 20;
 /// How many waits in a row such looks may end.
 const IN_A_ROW: u32 = 128;
@@ -116,7 +117,7 @@ impl Waiter {
         let (looks, pauses, at_a_time) = match (first, self.crowded.get()) {
             (Some(_), false) => (LOOKS, PAUSES, LOOKS_PER_PAUSE),
             (Some(_), true) => {
-                if turn == 0 && self.looks_first() && paused(CROWDED_LOOKS, &changed) {
+                if turn == 0 && self.looks_first() && looked(CROWDED_LOOKS, &changed) {
                     return false;
                 }
                 (0, 0, 0)
@@ -134,7 +135,7 @@ impl Waiter {
                 pause(monitor, line, watched.len(), changed);
                 return false;
             }
-            paused(at_a_time, changed);
+            looked(at_a_time, changed);
             return false;
         }
         let turn = turn - pauses;
@@ -164,8 +165,8 @@ impl Waiter {
     }
 }
 
-/// Looks so many times, each after a pause, until `changed` says so; whether it has.
-fn paused(looks: u32, changed: impl Fn() -> bool) -> bool {
+/// Looks `looks` times, each after a pause, until `changed` says so; whether it has.
+fn looked(looks: u32, changed: impl Fn() -> bool) -> bool {
     (0..looks).any(|_| {
         std::hint::spin_loop();
         changed()

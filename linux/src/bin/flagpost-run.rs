@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use flagpost_linux::choice::{ADDRESS, HELPER, MEMORY, MODE, PROVIDER, job_variable, size};
+use flagpost_linux::choice::{ADDRESS, HELPER, MEMORY, MODE, PROVIDER, job_variable, pause, size};
 use flagpost_linux::{Bind, Choice, DEFAULT_MEMORY, Ended, Hosts, MODES, Shape, fabric, launch};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -82,15 +82,6 @@ struct Arguments {
         value_name = "PROGRAM"
     )]
     program: Vec<OsString>,
-}
-
-/// A second, in microseconds.
-const MOST_PAUSE: u64 = 1_000_000;
-
-/// Reads microseconds.
-fn pause(text: &str) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| *number <= MOST_PAUSE);
-    number.ok_or_else(|| format!("{text:?} is no number of microseconds up to {MOST_PAUSE}"))
 }
 
 fn main() -> ExitCode {
@@ -167,24 +158,33 @@ fn start(arguments: Arguments) -> Result<ExitCode, String> {
     if hosts.is_some() {
         if !is_network {
             return refuse(
-                "shared memory reaches one host: take --hosts with --link fabric or auto",
+                "shared memory reaches one host: take --hosts with --link (FLAGPOST_LINK) fabric or \
+                 auto",
             );
         }
         if address.is_none() {
-            return refuse("--hosts takes --address: this host's address, as the others reach it");
+            return refuse(
+                "--hosts takes --address (FLAGPOST_ADDRESS): this host's address, as the others \
+                 reach it",
+            );
         }
         if matches!(arguments.bind, Bind::List(_)) {
             return refuse("--bind takes no list of processors where ranks are on other hosts");
         }
         if provider.as_deref() == Some("shm") {
-            return refuse("--provider shm reaches one host: take another with --hosts");
+            return refuse(
+                "--provider (FLAGPOST_PROVIDER) shm reaches one host: take another with --hosts",
+            );
         }
     }
     if is_network && (mode != MODES[0] || arguments.directory.is_some()) {
         return refuse("--mode and --mem-in are for --link shm");
     }
     if address.is_some_and(|address| address.is_unspecified()) {
-        return refuse("--address takes one address of this host, at which the ranks reach it");
+        return refuse(
+            "--address (FLAGPOST_ADDRESS) takes one address of this host, at which the ranks reach \
+             it",
+        );
     }
     let Some((program, rest)) = arguments.program.split_first() else {
         return refuse("no program is named");
@@ -208,7 +208,7 @@ fn start(arguments: Arguments) -> Result<ExitCode, String> {
         };
         let asked = match ended.starved {
             true => format!(
-                ": the job has {} ranks with {} bytes of memory each (--mem)",
+                ": the job has {} ranks with {} bytes of memory each (--mem, FLAGPOST_MEMORY)",
                 shape.ranks(),
                 shape.memory()
             ),

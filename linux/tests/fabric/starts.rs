@@ -105,3 +105,44 @@ fn too_few_descriptors_are_told_before_ranks_meet() {
         assert_eq!(output.status.code(), Some(2));
     }
 }
+
+/// Rank 0 of another launcher's job also has the connections of all ranks to the place where they
+/// meet.
+#[test]
+fn the_rank_where_others_meet_needs_descriptors_for_them() {
+    let needs = |rank: u16, limit: u16| {
+        let own = std::env::current_exe().unwrap();
+        let own = own.display();
+        let words = format!("ulimit -n {limit}; exec '{own}' --exact rank --nocapture");
+        let mut command = Command::new("bash");
+        command.args(["-c", &words]).env(PART, "all");
+        // Where a descriptor is none, a rank with enough of them gets as far as to say so.
+        command.env("PMI_RANK", rank.to_string()).env("PMI_FD", "0");
+        command.env("FLAGPOST_LINK", "fabric").env("PMI_SIZE", "8");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for (rank, needed) in [(0, 71), (1, 61)] {
+        let few = needs(rank, needed - 1);
+        assert!(
+            few.contains(&format!("needs {needed} descriptors")),
+            "{few}"
+        );
+        let enough = needs(rank, needed);
+        assert!(enough.contains("PMI_FD=0 is no descriptor"), "{enough}");
+    }
+}
+
+/// A rank of another launcher reads a variable as `flagpost-run` does.
+#[test]
+fn a_helper_that_rests_too_long_is_refused() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "rank", "--nocapture"]);
+    command.env(PART, "all").env("FLAGPOST_LINK", "fabric");
+    let output = command.env("FLAGPOST_HELPER", "1000001").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = "FLAGPOST_HELPER: \"1000001\" is no number of microseconds up to 1000000\n";
+    assert!(text.ends_with(told), "{output:?}");
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -72,6 +72,22 @@ fn options_win_over_variables_and_these_over_defaults() {
             &fabric,
             "FLAGPOST_ADDRESS: \"x\" is no address",
         ),
+        // Nobody has given an option.
+        (
+            ("FLAGPOST_ADDRESS", "::"),
+            &fabric,
+            "--address (FLAGPOST_ADDRESS) takes one address",
+        ),
+        (
+            ("FLAGPOST_PROVIDER", "shm"),
+            &["--hosts", "a", "--address", "127.0.0.1"],
+            "--provider (FLAGPOST_PROVIDER) shm reaches one host",
+        ),
+        (
+            ("FLAGPOST_LINK", "shm"),
+            &["--hosts", "a"],
+            "with --link (FLAGPOST_LINK) fabric or auto",
+        ),
     ] {
         let (code, told) = run(&[variable], options);
         assert!(
@@ -84,4 +100,20 @@ fn options_win_over_variables_and_these_over_defaults() {
     let nested = ["--mode", "emulated", "--mem", "1M", launcher, "-n", "1"];
     let (_, told) = run(&[], &nested);
     assert!(told.starts_with("coherent 16777216"), "{told}");
+}
+
+/// What starts ranks on other hosts may set variables of a job of its own, as `srun` does. The ranks
+/// are the launcher's.
+#[test]
+fn ranks_on_other_hosts_are_of_no_job_of_what_starts_them() {
+    const WORDS: &str = "echo $FLAGPOST_RANK $SLURM_PROCID $SLURM_STEP_NUM_TASKS";
+    let srun = "env SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["-n", "2", "--hosts", "A=a:2", "--rsh", srun]);
+    command.args(["--address", "127.0.0.1", "sh", "-c", WORDS]);
+    let output = command.output().expect("it runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let mut told: Vec<&str> = told.lines().collect();
+    told.sort_unstable();
+    assert_eq!(told, ["0", "1"], "{output:?}");
 }
