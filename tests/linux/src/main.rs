@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod limit;
 mod network;
 mod platforms;
 mod rank;

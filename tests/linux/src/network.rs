@@ -8,8 +8,7 @@
 //! has begun is done, and fills its memory with garbage.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flagpost_fabric::{Apart, Network};
 use flagpost_hal::CoreId;
@@ -18,14 +17,8 @@ use flagpost_linux::fabric;
 use flagpost_network::Networked;
 use flagpost_tests::{Args, Case, Context, Platform, Refusal, Ring, Session, link_cases};
 
+use crate::limit::Limit;
 use crate::rank::{Plan, Tally, mix, select, skip, tell, verdict};
-
-/// How long a case may take: the longest takes about a second.
-const PATIENCE: Duration = Duration::from_secs(40);
-
-/// How long a rank whose part of a case has failed waits for the others: they may wait for it, and
-/// are told that it is gone when it ends.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// How many times slower the cases' clock is.
 const SLOWER: u64 = 500;
@@ -107,30 +100,6 @@ impl Platform for OverFabric {
     }
 }
 
-/// The case that runs, how long it may, and when that ends.
-type Running = Arc<Mutex<(&'static str, Duration, Instant)>>;
-
-/// `case` may take this long from now on.
-fn may_take(running: &Running, case: &'static str, patience: Duration) {
-    let end = Instant::now() + patience;
-    *running.lock().unwrap_or_else(PoisonError::into_inner) = (case, patience, end);
-}
-
-/// Ends this process, and so the job, if a case does not end.
-fn watch(running: &Running, rank: u16) {
-    let running = Arc::clone(running);
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(Duration::from_millis(500));
-            let (case, patience, end) = *running.lock().unwrap_or_else(PoisonError::into_inner);
-            if Instant::now() > end {
-                println!("        {case}: rank {rank}: no end in sight after {patience:?}");
-                std::process::exit(1);
-            }
-        }
-    });
-}
-
 /// Goes through the plan.
 pub(crate) fn go(plan: &Plan<'_>) -> ExitCode {
     let Some((admitted, skipped)) = select(plan, link_cases::<OverFabric>().collect()) else {
@@ -149,13 +118,11 @@ pub(crate) fn go(plan: &Plan<'_>) -> ExitCode {
         println!("ok      over {}", network.abilities());
         skipped.iter().for_each(|case| skip(case));
     }
-    let running: Running = Arc::new(Mutex::new(("", PATIENCE, Instant::now())));
-    may_take(&running, "meeting", PATIENCE);
-    watch(&running, rank);
+    let limit = Limit::start(rank);
     let mut session = Session::FIRST;
     for case in admitted {
-        may_take(&running, case.name, PATIENCE);
-        match one(network, case, session, &running) {
+        limit.begin(case.name);
+        match one(network, case, session, &limit) {
             Ok(passed) => tally.add(passed),
             Err(why) => {
                 let failure = network.failure().unwrap_or_default();
@@ -179,7 +146,7 @@ fn one(
     network: &Network,
     case: &Case<OverFabric>,
     session: Session,
-    running: &Running,
+    limit: &Limit,
 ) -> Result<bool, Apart> {
     let rank = network.core().get();
     network.clear()?;
@@ -200,8 +167,8 @@ fn one(
     });
     if let Err(why) = &result {
         tell(case, rank, why);
-        may_take(running, case.name, AFTER_FAILURE);
     }
+    limit.end(case.name, result.is_ok());
     let results = network.gather(&[u8::from(result.is_ok())])?;
     let passed = results.iter().all(|result| *result == [1]);
     if rank == 0 {

@@ -8,6 +8,7 @@ use flagpost_linux::{Linux, Mode};
 use flagpost_tests::{Args, Case, Context, Failure, Platform, Session};
 
 use crate::arguments::Arguments;
+use crate::limit::Limit;
 
 /// What is to be run.
 pub(crate) struct Plan<'a> {
@@ -100,13 +101,15 @@ where
     };
     let ran = flagpost_linux::join(|linux: Linux<M>| {
         let mut tally = Tally::new(skipped.len());
+        let limit = Limit::start(linux.core().get());
         let reports = linux.core().get() == 0;
         if reports {
             skipped.iter().for_each(|case| skip(case));
         }
         let mut session = Session::FIRST;
         for case in &admitted {
-            tally.add(one(&linux, case, session, &machine, &reset)?);
+            limit.begin(case.name);
+            tally.add(one(&linux, case, session, &machine, &reset, &limit)?);
             session = session.next();
         }
         if reports {
@@ -137,6 +140,7 @@ fn one<P: Platform, M: Mode>(
     session: Session,
     machine: impl Fn(&Linux<M>) -> P::Machine,
     reset: impl Fn(&Linux<M>),
+    limit: &Limit,
 ) -> Result<bool, &'static str>
 where
     Linux<M>: UncachedMemory + Coherence,
@@ -163,14 +167,15 @@ where
         arena: &mut arena,
         report: &mut |what, value| notes.push((what, value)),
     });
+    if let Err(why) = &result {
+        tell(case, rank.get(), why);
+    }
+    limit.end(case.name, result.is_ok());
     linux.settle();
     meet()?;
     let took = start.elapsed();
     // The results are told by the first words of the regions, which no case needs any more.
     let failed = |rank| Region::memory(flagpost_hal::CoreId::new(rank)).at(0);
-    if let Err(why) = &result {
-        tell(case, rank.get(), why);
-    }
     linux.store_u32(failed(rank.get()), u32::from(result.is_err()));
     linux.settle();
     meet()?;
