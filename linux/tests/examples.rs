@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+mod limit;
+
 /// Where `cargo test` puts examples: beside the directory of this program.
 fn example(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this program");
@@ -18,7 +20,7 @@ fn in_all_modes(name: &str, ranks: &[u16]) {
         for ranks in ranks {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
             command.args(["-n", &ranks.to_string(), "--mem", "1M", "--mode", mode]);
-            let output = command.arg(example(name)).output().expect("it runs");
+            let output = limit::output(command.arg(example(name)));
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{name}, {mode}, {ranks}: {told}");
             assert!(

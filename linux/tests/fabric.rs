@@ -16,6 +16,7 @@ use std::time::Duration;
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
 
+mod limit;
 mod needed;
 
 use needed::needed_calls_fail;
@@ -250,7 +251,7 @@ fn job_with(arguments: &[&str], part: &str) -> Output {
         .args(["--exact", "rank", "--nocapture"])
         .env(PART, part)
         .stdin(Stdio::null());
-    command.output().unwrap()
+    limit::output(&mut command)
 }
 
 fn lines(output: &Output, what: &str) -> usize {
@@ -335,8 +336,7 @@ fn ranks_of_mpiexec_meet_by_pmi() {
         command.env(PART, "forks").env("PMI_SIZE", "3");
         command.env("PMI_RANK", rank.to_string());
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        (ours, command.spawn().unwrap())
+        (ours, limit::start(command.stdin(Stdio::null())))
     };
     std::thread::scope(|scope| {
         let ranks = [0, 1, 2].map(start).map(|(ours, rank)| {
@@ -344,7 +344,7 @@ fn ranks_of_mpiexec_meet_by_pmi() {
             rank
         });
         for rank in ranks {
-            let output = rank.wait_with_output().unwrap();
+            let output = rank.output();
             assert!(output.status.success(), "{output:?}");
             assert_eq!(lines(&output, "is round"), 1);
         }
@@ -432,7 +432,7 @@ fn jobs_within_ranks_are_their_own() {
         command
             .env("SLURM_PROCID", "0")
             .env("SLURM_STEP_NUM_TASKS", "5");
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        let output = limit::output(&mut command);
         assert!(output.status.success(), "{link} {words}: {output:?}");
         assert_eq!(lines(&output, "is round"), round, "{link} {words}");
         let text = String::from_utf8_lossy(&output.stderr);
@@ -452,7 +452,7 @@ fn nothing_is_left_of_a_rank_behind_a_shell() {
     command
         .args(["--exact", "rank", "--nocapture"])
         .env(PART, "barrier");
-    let output = command.output().unwrap();
+    let output = limit::output(&mut command);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(lines(&output, "has lost rank 1"), 2, "{output:?}");
     assert_eq!(left_in_shared_memory(&output), [""; 0]);
@@ -509,7 +509,7 @@ fn the_examples_run_unchanged() {
         for provider in ["tcp", "shm"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
             command.args(["--link", "fabric", "--provider", provider, "-n", "2"]);
-            let output = command.arg(examples.join(name)).output().unwrap();
+            let output = limit::output(command.arg(examples.join(name)));
             assert!(output.status.success(), "{name} {provider} {output:?}");
             assert!(!output.stdout.is_empty(), "{name} {provider} says nothing");
         }
@@ -559,8 +559,7 @@ fn a_small_dev_shm_is_told() {
     const MOUNT: &str = "mount -t tmpfs -o size=4M tmpfs /dev/shm";
     let apart = |words: &str| {
         let mut command = Command::new("unshare");
-        command.args(["-rm", "sh", "-c", words]).env(PART, "ring");
-        command.output().unwrap()
+        limit::output(command.args(["-rm", "sh", "-c", words]).env(PART, "ring"))
     };
     let tried = apart(MOUNT);
     if !tried.status.success() {

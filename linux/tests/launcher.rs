@@ -3,13 +3,15 @@
 //!
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use flagpost::{Error, Rank, World};
 use flagpost_linux::HostLink;
+
+mod limit;
 
 const PART: &str = "FLAGPOST_TEST_PART";
 
@@ -111,7 +113,7 @@ fn texts(output: &Output) -> (String, String) {
 #[test]
 fn jobs_of_all_sizes_end_well() {
     for ranks in [1, 2, 5, 16] {
-        let output = job(ranks, "ring").output().expect("it runs");
+        let output = limit::output(&mut job(ranks, "ring"));
         let (out, err) = texts(&output);
         assert!(output.status.success(), "{ranks} ranks: {out}{err}");
         assert_eq!(err, "");
@@ -125,7 +127,7 @@ fn memory_can_be_a_file_of_a_directory() {
     let rest: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
     command = Command::new(program);
     command.arg("--mem-in").arg(std::env::temp_dir()).args(rest);
-    let output = command.env(PART, "ring").output().expect("it runs");
+    let output = limit::output(command.env(PART, "ring"));
     let (out, err) = texts(&output);
     assert!(output.status.success(), "{out}{err}");
 }
@@ -140,7 +142,7 @@ fn who_dies_is_told_to_all() {
         ("quit", 3, "ended with status 3"),
         ("left", 1, "ended without leaving the job"),
     ] {
-        let output = job(3, part).output().expect("it runs");
+        let output = limit::output(&mut job(3, part));
         let (out, err) = texts(&output);
         assert_eq!(output.status.code(), Some(code), "{part}: {out}{err}");
         assert!(
@@ -159,7 +161,7 @@ fn who_dies_is_told_to_all() {
 /// The others are in the library; one ends in order without ever having been there.
 #[test]
 fn who_never_joins_is_told_too() {
-    let output = job(2, "stranger").output().expect("it runs");
+    let output = limit::output(&mut job(2, "stranger"));
     let (out, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{out}{err}");
     assert!(err.contains("ended without having joined the job"), "{err}");
@@ -175,7 +177,7 @@ fn who_comes_again_is_refused_at_once() {
     script.args(["-n", "3", "--mem", "1M", "sh", "-c"]);
     script.arg(format!("{words}; {words}")).env(PART, "ring");
     for mut command in [job(3, "twice"), script] {
-        let output = command.output().expect("it runs");
+        let output = limit::output(&mut command);
         let (out, err) = texts(&output);
         assert!(
             !err.contains("timed out"),
@@ -192,7 +194,7 @@ fn who_comes_again_is_refused_at_once() {
 
 #[test]
 fn what_does_not_end_is_ended() {
-    let output = job(2, "stuck").output().expect("it runs");
+    let output = limit::output(&mut job(2, "stuck"));
     let (out, err) = texts(&output);
     assert_eq!(output.status.code(), Some(3), "{out}{err}");
     assert!(
@@ -258,17 +260,16 @@ fn other_launchers_jobs_meet_and_notice_deaths() {
         command.env("PMI_RANK", rank.to_string());
         command.env("PMI_SIZE", ranks.to_string());
         command.env("FLAGPOST_MEMORY", "1048576");
-        command.stdout(Stdio::piped()).spawn().expect("it runs")
+        limit::start(&mut command)
     };
     for part in ["ring", "killed"] {
         let ranks: Vec<_> = (0..3).map(|rank| start(part, rank, 3)).collect();
-        for (number, mut rank) in ranks.into_iter().enumerate() {
-            let mut out = String::new();
-            let mut pipe = rank.stdout.take().expect("a pipe");
-            pipe.read_to_string(&mut out).expect("text");
-            let status = rank.wait().expect("it ends");
+        for (number, rank) in ranks.into_iter().enumerate() {
+            let output = rank.output();
+            let (out, _) = texts(&output);
             let dies = part == "killed" && number == 1;
-            assert_eq!(status.success(), !dies, "{part}, rank {number}: {out}");
+            let well = output.status.success();
+            assert_eq!(well, !dies, "{part}, rank {number}: {out}");
             if part == "killed" && number != 1 {
                 assert!(out.contains("PeerLost(Rank(1))"), "rank {number}: {out}");
             }
@@ -378,7 +379,7 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
         (&["true"], "--ranks <N>"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
-        let output = command.args(arguments).output().expect("it runs");
+        let output = limit::output(command.args(arguments));
         let (out, err) = texts(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {out}{err}");
         assert!(err.contains(expected), "{arguments:?}: {err}");
@@ -417,7 +418,7 @@ fn the_end_of_a_rank_on_another_host_is_told() {
             "",
         ),
     ] {
-        let output = job_elsewhere(words).output().expect("it runs");
+        let output = limit::output(&mut job_elsewhere(words));
         let (out, err) = texts(&output);
         assert_eq!(output.status.code(), Some(code), "{words}: {out}{err}");
         assert!(err.contains(told), "{words}: {err}");
@@ -431,7 +432,7 @@ fn what_a_pipe_does_not_take_is_not_sent_to_other_hosts() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["--rsh", "sleep 600", "--hosts", "a", "-n", "1"]);
     command.args(["--address", "127.0.0.1", "true", &"x".repeat(65_536)]);
-    let output = command.output().expect("it runs");
+    let output = limit::output(&mut command);
     let (out, err) = texts(&output);
     assert_eq!(output.status.code(), Some(2), "{out}{err}");
     assert!(err.contains("65536 are possible"), "{err}");
@@ -476,7 +477,7 @@ fn the_option_wins_over_the_variable() {
         command.env("FLAGPOST_LINK", variable).args(["-n", "2"]);
         command.args(option.map(|option| format!("--link={option}")));
         command.args(["--mode", "emulated", "true"]);
-        let output = command.output().expect("it runs");
+        let output = limit::output(&mut command);
         let (out, err) = texts(&output);
         let told = refused.map_or(err.is_empty(), |refused| err.contains(refused));
         let code = if refused.is_some() { Some(2) } else { Some(0) };

@@ -6,6 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagpost::{Error, Rank};
 
+#[path = "limit/threads.rs"]
+mod threads;
+
+use threads::within;
+
 /// How often the writer locks.
 const ROUNDS: usize = 50;
 
@@ -62,7 +67,7 @@ fn writers_among_readers(ranks: u16, queued: bool, all: bool) {
 fn writers_have_their_turn_among_readers() {
     for ranks in [4, 8, 16] {
         for (queued, all) in [(false, false), (true, false), (false, true), (true, true)] {
-            writers_among_readers(ranks, queued, all);
+            within(|| writers_among_readers(ranks, queued, all));
         }
     }
 }

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
+mod limit;
+
 const PART: &str = "FLAGPOST_TEST_SLEEPS";
 
 /// After this a test has failed: far longer than anything takes on a busy machine.
@@ -217,7 +219,7 @@ fn what_is_typed_is_for_what_is_in_the_foreground() {
         typed.write_all(b"first\nsecond\n").expect("it is typed");
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "bash", "-c", &script]);
-        let output = command.stdin(terminal).output().expect("it runs");
+        let output = limit::start(command.stdin(terminal)).output();
         let (out, err) = texts(&output);
         assert_eq!(out, told, "{ampersand}: {err}");
     }
@@ -355,11 +357,8 @@ fn ranks_may_be_more_than_descriptors() {
         let script = format!("ulimit {limit} 64; exec \"$@\"");
         command.args(["-c", &script, "sh"]);
         let inner = run(100, "[ $(ulimit -Sn) = 64 ]");
-        let output = command
-            .arg(inner.get_program())
-            .args(inner.get_args())
-            .output()
-            .expect("it runs");
+        command.arg(inner.get_program()).args(inner.get_args());
+        let output = limit::output(&mut command);
         let (out, err) = texts(&output);
         assert!(output.status.success(), "ulimit {limit}: {out}{err}");
     }
@@ -390,7 +389,7 @@ fn is_swept(path: &Path) -> bool {
 #[test]
 fn every_start_sweeps() {
     let path = left_over("launcher");
-    assert!(run(1, "true").status().expect("it runs").success());
+    assert!(limit::output(&mut run(1, "true")).status.success());
     assert!(is_swept(&path), "flagpost-run has left it there");
     let path = left_over("alone");
     let mut alone = Command::new(std::env::current_exe().expect("this program"));

@@ -1,12 +1,14 @@
 //! A hostile peer makes a ring of a queue's links, all of whose ranks have given up: who passes the
 //! turn on would go round for ever.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
-
 use flagpost::{Budget, Config, Error, Rank, Session, Unfinished, World};
 use flagpost_hal::{CoreId, Region, Topology as _, UncachedMemory as _};
 use flagpost_linux::{Coherent, Linked as _, Linux, RunError, machines_with};
+
+#[path = "limit/threads.rs"]
+mod threads;
+
+use threads::within;
 
 const RANKS: u16 = 3;
 const MEMORY: u64 = 64 << 10;
@@ -73,22 +75,10 @@ fn rank(machine: &Linux<Coherent>) -> Result<(), Error> {
 
 #[test]
 fn an_unlock_comes_back() {
-    let back = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let since = Instant::now();
-            while !back.load(SeqCst) {
-                std::thread::sleep(Duration::from_millis(5));
-                if since.elapsed() > Duration::from_secs(60) {
-                    eprintln!("the unlock does not come back");
-                    std::process::abort();
-                }
-            }
-        });
-        let ended = machines_with::<Coherent, (), Error>(RANKS, MEMORY, |machine| {
+    let ended = within(|| {
+        machines_with::<Coherent, (), Error>(RANKS, MEMORY, |machine| {
             rank(&machine).map_err(RunError::Program)
-        });
-        back.store(true, SeqCst);
-        ended.expect("nothing else is in the way");
+        })
     });
+    ended.expect("nothing else is in the way");
 }

@@ -7,12 +7,16 @@ use flagpost::{Error, Link, Rank, Tag, World};
 use flagpost_link::Gone;
 use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCoherent, threads_with};
 
+mod limit;
 mod needed;
 #[path = "../../tests/host/survivor.rs"]
 mod survivor;
+#[path = "limit/threads.rs"]
+mod threads;
 
 use needed::needed_calls_fail;
 use survivor::LOST;
+use threads::within;
 
 const MEMORY: u64 = 1 << 20;
 
@@ -40,9 +44,9 @@ fn polls_of<M: Linked>() {
 
 #[test]
 fn polls_tell_that_a_thread_is_lost() {
-    polls_of::<Coherent>();
-    polls_of::<SoftwareCoherent>();
-    polls_of::<Emulated>();
+    within(polls_of::<Coherent>);
+    within(polls_of::<SoftwareCoherent>);
+    within(polls_of::<Emulated>);
 }
 
 const PART: &str = "FLAGPOST_TEST_SURVIVOR";
@@ -80,7 +84,7 @@ fn polls_tell_that_a_process_is_lost() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["-n", "2", "--mem", "1M", "--grace", "600"]);
     command.arg(rank.get_program()).args(rank.get_args());
-    let output = command.env(PART, "1").output().expect("it runs");
+    let output = limit::output(command.env(PART, "1"));
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(out.contains("rank 0 has polled: Ok"), "{out}");
 }
@@ -94,12 +98,11 @@ fn polls_tell_that_a_process_of_another_launcher_is_lost() {
         command
             .env("PMI_SIZE", "2")
             .env("FLAGPOST_MEMORY", "1048576");
-        command.stdout(std::process::Stdio::piped());
-        command.spawn().expect("it runs")
+        limit::start(&mut command)
     };
-    let [survivor, mut lost] = [0, 1].map(start);
-    lost.wait().expect("it ends");
-    let output = survivor.wait_with_output().expect("it ends");
+    let [survivor, lost] = [0, 1].map(start);
+    lost.output();
+    let output = survivor.output();
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(out.contains("rank 0 has polled: Ok"), "{out}");
 }
@@ -126,9 +129,9 @@ fn leaver_of<M: Linked>() {
 
 #[test]
 fn waits_for_a_thread_that_has_left_end_with_its_name() {
-    leaver_of::<Coherent>();
-    leaver_of::<SoftwareCoherent>();
-    leaver_of::<Emulated>();
+    within(leaver_of::<Coherent>);
+    within(leaver_of::<SoftwareCoherent>);
+    within(leaver_of::<Emulated>);
 }
 
 /// Ranks leave as soon as they can: no wait of the others fails that does not need them.

@@ -5,13 +5,24 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use flagpost_fabric::{Apart, Hub, Job, Network, OpenError, Options, Secret};
+use flagpost_fabric::{Hub, Job, Network, OpenError, Options, Secret};
 use flagpost_hal::fabric::{Event, Fabric as _, Work};
 use flagpost_hal::{Amo, CoreId};
 
+#[path = "network/lost.rs"]
+mod lost;
+#[path = "../../../linux/tests/limit/threads.rs"]
+mod threads;
+
+use threads::within;
+
 const MEMORY: u32 = 4 << 20;
+
+/// Where ranks meet.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn options(provider: &str) -> Options {
     Options {
@@ -23,12 +34,19 @@ fn options(provider: &str) -> Options {
     }
 }
 
+/// [`std::thread::scope`], within the limit.
+#[track_caller]
+fn on_threads<'e>(act: impl for<'s> FnOnce(&'s Scope<'s, 'e>)) {
+    within(|| std::thread::scope(act));
+}
+
 /// Opens a network of `ranks` threads, runs `program` on each, and leaves in order.
+#[track_caller]
 fn on(options: &Options, ranks: u16, program: impl Fn(&Network) + Sync) {
     let secret = Secret::new().unwrap();
-    let hub = Hub::start(IpAddr::V4(Ipv4Addr::LOCALHOST), ranks, secret).unwrap();
+    let hub = Hub::start(HERE, ranks, secret).unwrap();
     let (hub, program) = (hub.address(), &program);
-    std::thread::scope(|scope| {
+    on_threads(|scope| {
         for rank in 0..ranks {
             let job = Job {
                 rank,
@@ -45,6 +63,7 @@ fn on(options: &Options, ranks: u16, program: impl Fn(&Network) + Sync) {
     });
 }
 
+#[track_caller]
 fn on_each_provider(ranks: u16, program: impl Fn(&Network) + Sync) {
     for provider in ["shm", "tcp"] {
         on(&options(provider), ranks, &program);
@@ -59,6 +78,14 @@ fn next(network: &Network) -> CoreId {
 fn post(network: &Network, id: u32, to: CoreId, work: Work<'_>, events: &mut Vec<Event>) {
     while network.post(id, to, work).is_err() {
         events.extend(network.poll());
+    }
+}
+
+/// Asks again and again, for what happens soon.
+fn until(mut happens: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happens() {
+        assert!(start.elapsed() < Duration::from_secs(30), "nothing happens");
     }
 }
 
@@ -409,6 +436,7 @@ fn unconfirmed_puts_to_a_rank_that_sleeps_all_arrive_in_order() {
 
 /// Rank 0 changes a cell of rank 1, and sets `done` when that is done; rank 1 runs `meanwhile`
 /// until then.
+#[track_caller]
 fn changes_a_cell(options: &Options, meanwhile: impl Fn(&Network) + Sync) {
     let done = AtomicBool::new(false);
     on(options, 2, |network| {
@@ -458,172 +486,11 @@ fn a_rank_that_polls_its_own_memory_keeps_the_network_going() {
     }
 }
 
-/// What is in flight to a rank that is lost fails, and what is posted to it later. The rank only
-/// sleeps, so the provider itself reports no failure. Over `tcp` only: `shm` stores in the memory
-/// of a rank that sleeps.
-#[test]
-#[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn operations_to_a_rank_that_is_gone_fail() {
-    let secret = Secret::new().unwrap();
-    let hub = Hub::start(IpAddr::V4(Ipv4Addr::LOCALHOST), 2, secret).unwrap();
-    let [first, second] = pair(&hub, secret);
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let network = Network::open(&second, &options("tcp")).unwrap();
-            network.meet().unwrap();
-            sleep_until(&done);
-        });
-        scope.spawn(|| {
-            let _done = Sets(&done);
-            let network = Network::open(&first, &options("tcp")).unwrap();
-            let (gone, mut events) = (CoreId::new(1), Vec::new());
-            let (at, data, immediate) = (0, &[1; 8], None);
-            let put = |confirmed| Work::Put {
-                at,
-                data,
-                immediate,
-                confirmed,
-            };
-            // A connection is there from here on.
-            post(&network, 0, gone, put(true), &mut events);
-            wait(&network, 1, &mut events);
-            network.meet().unwrap();
-            events.clear();
-            post(&network, 1, gone, put(true), &mut events);
-            post(&network, 1, gone, put(false), &mut events);
-            hub.mark_lost(1);
-            until(|| {
-                events.extend(network.poll());
-                network.lost().is_some() && !events.is_empty()
-            });
-            assert_eq!(network.lost(), Some(gone));
-            post(&network, 2, gone, put(false), &mut events);
-            post(&network, 2, gone, put(true), &mut events);
-            wait(&network, 2, &mut events);
-            assert_eq!(events, [1, 2].map(|id| Event::Failed { id }));
-            assert_eq!(network.meet(), Err(Apart::Lost(1)));
-            // What was not confirmed keeps nobody.
-            assert_eq!(network.leave(), Err(Apart::Lost(1)));
-        });
-    });
-}
-
-/// A rank that ends its program is known to have left, after what it has sent; and its memory is
-/// there until the others end theirs.
-#[test]
-#[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
-    const COUNT: u32 = 500;
-    on_each_provider(3, |network| {
-        let gone = CoreId::new(1);
-        let put = |at, immediate, confirmed| Work::Put {
-            at,
-            data: &[7; 8],
-            immediate,
-            confirmed,
-        };
-        let mut events = Vec::new();
-        if network.core() == gone {
-            for at in 0..COUNT {
-                post(
-                    network,
-                    at,
-                    CoreId::new(0),
-                    put(at * 8, Some(at), false),
-                    &mut events,
-                );
-            }
-            return;
-        }
-        if network.core().get() == 0 {
-            // What is asked for comes after what is polled.
-            let start = Instant::now();
-            while !network.has_left(Some(gone)) {
-                let _ = network.lost();
-                events.extend(network.poll());
-                assert!(
-                    start.elapsed() < Duration::from_secs(30),
-                    "it does not leave"
-                );
-            }
-            let from = gone;
-            let told = (0..COUNT).map(|immediate| Event::Immediate { from, immediate });
-            assert!(events.iter().copied().eq(told));
-            assert!(network.has_left(None) && !network.has_left(Some(network.core())));
-            assert_eq!(network.lost(), None);
-            events.clear();
-            post(network, 1, gone, put(0, None, true), &mut events);
-            wait(network, 1, &mut events);
-            assert_eq!(events, [Event::Done { id: 1, value: 0 }]);
-        } else {
-            until(|| network.lost().is_some() || network.has_left(Some(gone)));
-            assert_eq!(network.lost(), None);
-        }
-    });
-}
-
-/// Nobody tells of lost ranks any more.
-#[test]
-#[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn without_the_hub_all_others_are_lost() {
-    let secret = Secret::new().unwrap();
-    let hub = Hub::start(IpAddr::V4(Ipv4Addr::LOCALHOST), 2, secret).unwrap();
-    let jobs = pair(&hub, secret);
-    let both = std::sync::Barrier::new(3);
-    std::thread::scope(|scope| {
-        for job in &jobs {
-            scope.spawn(|| {
-                let network = Network::open(job, &options("tcp")).unwrap();
-                both.wait();
-                until(|| network.lost().is_some());
-                assert_eq!(network.lost(), Some(next(&network)));
-                assert!(matches!(network.meet(), Err(Apart::Hub(_))));
-            });
-        }
-        both.wait();
-        drop(hub);
-    });
-}
-
-/// Two ranks.
-fn pair(hub: &Hub, secret: Secret) -> [Job; 2] {
-    [0, 1].map(|rank| Job {
-        rank,
-        ranks: 2,
-        hub: hub.address(),
-        secret,
-    })
-}
-
-/// Asks again and again, for what happens soon.
-fn until(mut happens: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happens() {
-        assert!(start.elapsed() < Duration::from_secs(30), "nothing happens");
-    }
-}
-
-/// Sets a flag at its end, in a panic too: others wait for it.
-struct Sets<'a>(&'a AtomicBool);
-
-impl Drop for Sets<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-fn sleep_until(done: &AtomicBool) {
-    while !done.load(Ordering::Acquire) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn what_cannot_be_opened_says_why_in_one_line() {
     let secret = Secret::new().unwrap();
-    let hub = Hub::start(IpAddr::V4(Ipv4Addr::LOCALHOST), 1, secret).unwrap();
+    let hub = Hub::start(HERE, 1, secret).unwrap();
     let job = Job {
         rank: 0,
         ranks: 1,

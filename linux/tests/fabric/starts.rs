@@ -1,10 +1,10 @@
 //! Starts for real: by the launchers of others, and where descriptors are few.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 
-use super::{PART, lines};
+use super::{PART, limit, lines};
 
 /// Each rank puts to each other one, and changes a word there.
 pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
@@ -25,8 +25,7 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Jobs that the launchers of Open MPI (by PMIx) and of MPICH start, where they are here. What does
-/// not end has a minute.
+/// Jobs that the launchers of Open MPI (by PMIx) and of MPICH start, where they are here.
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn ranks_of_other_launchers_meet_for_real() {
@@ -42,11 +41,8 @@ fn ranks_of_other_launchers_meet_for_real() {
             continue;
         }
         for provider in ["tcp", "shm"] {
-            let mut command = Command::new("timeout");
-            command
-                .args(["60", launcher])
-                .args(options)
-                .args(["-n", "3"]);
+            let mut command = Command::new(launcher);
+            command.args(options).args(["-n", "3"]);
             command.arg(&own).args(["--exact", "rank", "--nocapture"]);
             // Open MPI asks a superuser twice.
             for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
@@ -54,7 +50,7 @@ fn ranks_of_other_launchers_meet_for_real() {
             }
             command.env("FLAGPOST_LINK", "fabric").env(PART, "ring");
             command.env("FLAGPOST_PROVIDER", provider);
-            let output = command.stdin(Stdio::null()).output().unwrap();
+            let output = limit::output(&mut command);
             assert!(output.status.success(), "{name} {provider} {output:?}");
             assert_eq!(
                 lines(&output, "is round"),
@@ -66,20 +62,19 @@ fn ranks_of_other_launchers_meet_for_real() {
 }
 
 /// `flagpost-run` of ranks over `tcp` in a shell where `limit` is set. Without descriptors it would
-/// hang: it has a minute.
+/// hang.
 fn limited(limit: &str, ranks: u16) -> Output {
     let (launcher, own) = (
         env!("CARGO_BIN_EXE_flagpost-run"),
         std::env::current_exe().unwrap(),
     );
     let words = format!(
-        "{limit}; exec timeout 60 '{launcher}' --link fabric -n {ranks} --grace 20 --mem 1M '{}' --exact rank \
+        "{limit}; exec '{launcher}' --link fabric -n {ranks} --grace 20 --mem 1M '{}' --exact rank \
          --nocapture",
         own.display()
     );
     let mut command = Command::new("bash");
-    command.args(["-c", &words]).env(PART, "all");
-    command.output().unwrap()
+    limit::output(command.args(["-c", &words]).env(PART, "all"))
 }
 
 /// Below the limit that they are started with, ranks raise it.
@@ -119,7 +114,7 @@ fn the_rank_where_others_meet_needs_descriptors_for_them() {
         // Where a descriptor is none, a rank with enough of them gets as far as to say so.
         command.env("PMI_RANK", rank.to_string()).env("PMI_FD", "0");
         command.env("FLAGPOST_LINK", "fabric").env("PMI_SIZE", "8");
-        let output = command.output().unwrap();
+        let output = limit::output(&mut command);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -140,7 +135,7 @@ fn a_helper_that_rests_too_long_is_refused() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "rank", "--nocapture"]);
     command.env(PART, "all").env("FLAGPOST_LINK", "fabric");
-    let output = command.env("FLAGPOST_HELPER", "1000001").output().unwrap();
+    let output = limit::output(command.env("FLAGPOST_HELPER", "1000001"));
     let text = String::from_utf8_lossy(&output.stderr);
     let told = "FLAGPOST_HELPER: \"1000001\" is no number of microseconds up to 1000000\n";
     assert!(text.ends_with(told), "{output:?}");

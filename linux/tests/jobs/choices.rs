@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use super::limit;
+
 /// One rule for all: an option wins over its variable, and the variable over the default.
 #[test]
 fn options_win_over_variables_and_these_over_defaults() {
@@ -11,7 +13,7 @@ fn options_win_over_variables_and_these_over_defaults() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
         command.envs(variables.iter().copied()).args(["-n", "1"]);
         command.args(options).args(["sh", "-c", WORDS]);
-        let output = command.output().expect("it runs");
+        let output = limit::output(&mut command);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let told = text(&output.stdout) + &text(&output.stderr);
         (output.status.code(), told)
@@ -111,7 +113,7 @@ fn ranks_on_other_hosts_are_of_no_job_of_what_starts_them() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["-n", "2", "--hosts", "A=a:2", "--rsh", srun]);
     command.args(["--address", "127.0.0.1", "sh", "-c", WORDS]);
-    let output = command.output().expect("it runs");
+    let output = limit::output(&mut command);
     let told = String::from_utf8_lossy(&output.stdout);
     let mut told: Vec<&str> = told.lines().collect();
     told.sort_unstable();

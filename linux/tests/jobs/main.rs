@@ -7,12 +7,16 @@
 mod choices;
 mod deaths;
 mod forks;
+#[path = "../limit/mod.rs"]
+mod limit;
 mod meeting;
 mod memory;
 mod processors;
+#[path = "../limit/threads.rs"]
+mod threads;
 mod worlds;
 
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, ExitCode, Output};
 use std::sync::Mutex;
 
 const PART: &str = "FLAGPOST_TEST_PART";
@@ -96,18 +100,13 @@ fn job(launcher: Launcher, ranks: u16, part: &str) -> Ended {
             let mut command = ours(&["-n", &ranks.to_string(), "--mem", "1M"]);
             let program = program(part);
             command.arg(program.get_program()).args(program.get_args());
-            vec![command.env(PART, part).output().expect("it runs")]
+            vec![limit::output(command.env(PART, part))]
         }
         Launcher::Other => {
             let _one = ONE.lock().unwrap_or_else(|poison| poison.into_inner());
-            let start = |rank| {
-                let mut command = other(part, rank, ranks);
-                command.stdout(Stdio::piped()).stderr(Stdio::piped());
-                command.spawn().expect("it runs")
-            };
+            let start = |rank| limit::start(&mut other(part, rank, ranks));
             let all: Vec<_> = (0..ranks).map(start).collect();
-            let ended = all.into_iter().map(|rank| rank.wait_with_output());
-            ended.map(|output| output.expect("it ends")).collect()
+            all.into_iter().map(limit::Started::output).collect()
         }
     };
     ended(&outputs)

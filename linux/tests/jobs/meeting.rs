@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
 
-use super::{PART, ended, other, program, words};
+use super::{PART, ended, limit, other, program, words};
 
 /// `FLAGPOST_TEST_SECONDS`: how long a rank waits for the others.
 const SECONDS: &str = "FLAGPOST_TEST_SECONDS";
@@ -32,12 +32,11 @@ fn ranks_that_do_not_come_are_named() {
         let mut command = Command::new("sh");
         command.args(["-c", &script]);
         command.env(PART, "meeting").env(SECONDS, "4");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().expect("it runs")
+        limit::start(&mut command)
     };
     let shells = [0, 2].map(|rank| (rank, shell(rank)));
-    let names = [0, 1].map(|index| format!("-parent-{}-", shells[index].1.id()));
-    let all = shells.map(|(rank, shell)| (rank, shell.wait_with_output().expect("it ends")));
+    let names = [0, 1].map(|index| format!("-parent-{}-", shells[index].1.pid));
+    let all = shells.map(|(rank, shell)| (rank, shell.output()));
     let mut told_of_another = 0;
     for (index, (rank, output)) in all.into_iter().enumerate() {
         let ended = ended(&[output]);
@@ -82,11 +81,7 @@ fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
             .env("PMIX_NAMESPACE", &name);
         command.env("FLAGPOST_MEMORY", "64K").env(PART, "meeting");
         command.env(SECONDS, "20");
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command.spawn().expect("it runs")
+        limit::start(command.stdin(Stdio::piped()))
     };
     let jobs = [start(), start()];
     // Both have a rank that waits for the other one.
@@ -103,7 +98,7 @@ fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
     }
     let both = begun();
     for job in jobs {
-        let ended = ended(&[job.wait_with_output().expect("it ends")]);
+        let ended = ended(&[job.output()]);
         assert_eq!(both, 2, "{ended:?}");
         assert_eq!((&ended.codes[..], &*ended.err), (&[0][..], ""), "{ended:?}");
         for rank in 0..2 {
@@ -144,7 +139,7 @@ fn ranks_of_mpich_meet() {
         command.args(["-n", "3"]).args(wrapper);
         command.arg(rank.get_program()).args(rank.get_args());
         command.env(PART, "meeting").env(SECONDS, "60");
-        let ended = ended(&[command.output().expect("it runs")]);
+        let ended = ended(&[limit::output(&mut command)]);
         assert_eq!(ended.codes, [0], "{wrapper:?}: {ended:?}");
         for rank in 0..3 {
             let line = format!("rank {rank} of 3");
@@ -174,11 +169,10 @@ fn ranks_of_open_mpi_meet() {
         }
         command.env(PART, "meeting").env(SECONDS, "60");
         command.env("FLAGPOST_MEMORY", "1M");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().expect("it runs")
+        limit::start(&mut command)
     };
     for job in [0, 1].map(start) {
-        let ended = ended(&[job.wait_with_output().expect("it ends")]);
+        let ended = ended(&[job.output()]);
         assert_eq!(ended.codes, [0], "{ended:?}");
         for rank in 0..3 {
             let line = format!("rank {rank} of 3");

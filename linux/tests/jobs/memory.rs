@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use flagpost::{Error, World};
 use flagpost_linux::{HostLink, run};
 
-use super::{Ended, PART, ended, ours, words};
+use super::{Ended, PART, ended, limit, ours, words};
 
 /// Touches all memory that a rank can get.
 pub(super) fn rank() -> ExitCode {
@@ -31,8 +31,8 @@ pub(super) fn namespace() -> Option<Command> {
     };
     let can = |option: &&str| {
         let script = "mount -t tmpfs tmpfs /dev/shm";
-        let tried = with(option).args(["sh", "-c", script]).output();
-        tried.is_ok_and(|output| output.status.success())
+        let tried = limit::output(with(option).args(["sh", "-c", script]));
+        tried.status.success()
     };
     let found = ["-m", "-rm"].into_iter().find(can);
     if found.is_none() {
@@ -46,7 +46,7 @@ fn in_small(size: &str, script: &str) -> Option<Ended> {
     let mount = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm || exit 99; {script}");
     let mut command = namespace()?;
     command.args(["sh", "-c", &mount]).env(PART, "memory");
-    Some(ended(&[command.output().expect("it runs")]))
+    Some(ended(&[limit::output(&mut command)]))
 }
 
 fn launcher() -> String {
@@ -109,7 +109,7 @@ fn the_option_for_more_memory_is_named() {
     let script = format!("exec {} -n 1 --mem 64K {}", launcher(), words());
     let mut command = Command::new("sh");
     command.args(["-c", &script]).env(PART, "memory");
-    let ended = ended(&[command.output().expect("it runs")]);
+    let ended = ended(&[limit::output(&mut command)]);
     let told = ended.err.lines().next().unwrap_or_default();
     assert!(
         told.starts_with("rank 0: shared memory needs "),
@@ -138,7 +138,7 @@ fn limits_of_processes_are_told() {
     ] {
         let mut command = Command::new("bash");
         command.args(["-c", &script]).env(PART, "memory");
-        let ended = ended(&[command.output().expect("it runs")]);
+        let ended = ended(&[limit::output(&mut command)]);
         assert_eq!(ended.codes, [2], "{script}: {ended:?}");
         let lines = ended.err.lines().filter(|line| line.contains(told));
         assert_eq!(lines.count(), 1, "{script}: {ended:?}");

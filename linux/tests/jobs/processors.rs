@@ -7,7 +7,7 @@ use flagpost_linux::{Coherent, Linux};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::memory::namespace;
-use super::{PART, ended, ours, words};
+use super::{PART, ended, limit, ours, words};
 
 /// Says whether ranks are more than their processors.
 pub(super) fn rank() -> ExitCode {
@@ -44,10 +44,8 @@ fn ranks_that_are_bound_know_of_a_limit_of_their_time() {
     let job = format!("{} & {} && wait $!", rank(0, first), rank(1, last));
     let told = |mut command: Command, script: String| {
         command.args(["sh", "-c", &script]).env(PART, "processors");
-        let ended = ended(&[command
-            .env("FLAGPOST_MEMORY", "64K")
-            .output()
-            .expect("it runs")]);
+        command.env("FLAGPOST_MEMORY", "64K");
+        let ended = ended(&[limit::output(&mut command)]);
         assert_eq!(ended.codes, [0], "{ended:?}");
         [true, false].map(|crowded| ended.out.matches(&format!(": {crowded}")).count())
     };
@@ -82,7 +80,7 @@ fn told(ranks: usize, bind: &[&str]) -> Vec<(String, usize)> {
                          $FLAGPOST_PROCESSORS";
     let mut command = ours(&["-n", &ranks.to_string()]);
     command.args(bind).args(["sh", "-c", WORDS]);
-    let ended = ended(&[command.output().expect("it runs")]);
+    let ended = ended(&[limit::output(&mut command)]);
     assert_eq!(ended.codes, [0], "{bind:?}: {ended:?}");
     let mut lines: Vec<(usize, String, usize)> = { ended.out.lines() }
         .map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
@@ -140,5 +138,5 @@ fn ranks_run_where_they_are_told_and_know_how_many_processors_they_have() {
     // A user's own number stays.
     let mut command = ours(&["-n", "1", "sh", "-c", "echo $FLAGPOST_PROCESSORS"]);
     command.env("FLAGPOST_PROCESSORS", "77");
-    assert_eq!(ended(&[command.output().expect("it runs")]).out, "77\n");
+    assert_eq!(ended(&[limit::output(&mut command)]).out, "77\n");
 }

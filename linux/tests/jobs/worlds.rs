@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use flagpost::{Error, Tag, World};
 use flagpost_linux::{HostLink, run, threads};
 
+use super::threads::within;
 use super::{Launcher, job};
 
 /// Ranks pass numbers that begin with `base` to the next, in as many rounds.
@@ -71,12 +72,16 @@ fn a_second_world_works_or_is_refused() {
 #[test]
 fn threads_are_worlds_of_their_own() {
     let well = |base| threads(3, |world| ring(world, base)).is_ok();
-    assert!(well(1000) && well(2000), "one after the other");
-    let inside = threads(2, |world| {
-        ring(world, 1000)?;
-        let inner = well(2000);
-        ring(world, 3000)?;
-        Ok::<bool, Error>(inner)
-    });
+    let after = within(|| well(1000) && well(2000));
+    assert!(after, "one after the other");
+    let inside = || {
+        threads(2, |world| {
+            ring(world, 1000)?;
+            let inner = well(2000);
+            ring(world, 3000)?;
+            Ok::<bool, Error>(inner)
+        })
+    };
+    let inside = within(inside);
     assert_eq!(inside.expect("it runs"), [true, true]);
 }

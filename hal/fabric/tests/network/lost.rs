@@ -1,0 +1,163 @@
+//! Ranks that are lost, or have ended their program.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use flagpost_fabric::{Apart, Hub, Job, Network, Secret};
+use flagpost_hal::CoreId;
+use flagpost_hal::fabric::{Event, Fabric as _, Work};
+
+use super::{HERE, next, on_each_provider, on_threads, options, post, until, wait};
+
+/// What is in flight to a rank that is lost fails, and what is posted to it later. The rank only
+/// sleeps, so the provider itself reports no failure. Over `tcp` only: `shm` stores in the memory
+/// of a rank that sleeps.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn operations_to_a_rank_that_is_gone_fail() {
+    let secret = Secret::new().unwrap();
+    let hub = Hub::start(HERE, 2, secret).unwrap();
+    let [first, second] = pair(&hub, secret);
+    let done = AtomicBool::new(false);
+    on_threads(|scope| {
+        scope.spawn(|| {
+            let network = Network::open(&second, &options("tcp")).unwrap();
+            network.meet().unwrap();
+            sleep_until(&done);
+        });
+        scope.spawn(|| {
+            let _done = Sets(&done);
+            let network = Network::open(&first, &options("tcp")).unwrap();
+            let (gone, mut events) = (CoreId::new(1), Vec::new());
+            let (at, data, immediate) = (0, &[1; 8], None);
+            let put = |confirmed| Work::Put {
+                at,
+                data,
+                immediate,
+                confirmed,
+            };
+            // A connection is there from here on.
+            post(&network, 0, gone, put(true), &mut events);
+            wait(&network, 1, &mut events);
+            network.meet().unwrap();
+            events.clear();
+            post(&network, 1, gone, put(true), &mut events);
+            post(&network, 1, gone, put(false), &mut events);
+            hub.mark_lost(1);
+            until(|| {
+                events.extend(network.poll());
+                network.lost().is_some() && !events.is_empty()
+            });
+            assert_eq!(network.lost(), Some(gone));
+            post(&network, 2, gone, put(false), &mut events);
+            post(&network, 2, gone, put(true), &mut events);
+            wait(&network, 2, &mut events);
+            assert_eq!(events, [1, 2].map(|id| Event::Failed { id }));
+            assert_eq!(network.meet(), Err(Apart::Lost(1)));
+            // What was not confirmed keeps nobody.
+            assert_eq!(network.leave(), Err(Apart::Lost(1)));
+        });
+    });
+}
+
+/// A rank that ends its program is known to have left, after what it has sent; and its memory is
+/// there until the others end theirs.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
+    const COUNT: u32 = 500;
+    on_each_provider(3, |network| {
+        let gone = CoreId::new(1);
+        let put = |at, immediate, confirmed| Work::Put {
+            at,
+            data: &[7; 8],
+            immediate,
+            confirmed,
+        };
+        let mut events = Vec::new();
+        if network.core() == gone {
+            for at in 0..COUNT {
+                post(
+                    network,
+                    at,
+                    CoreId::new(0),
+                    put(at * 8, Some(at), false),
+                    &mut events,
+                );
+            }
+            return;
+        }
+        if network.core().get() == 0 {
+            // What is asked for comes after what is polled.
+            let start = Instant::now();
+            while !network.has_left(Some(gone)) {
+                let _ = network.lost();
+                events.extend(network.poll());
+                assert!(
+                    start.elapsed() < Duration::from_secs(30),
+                    "it does not leave"
+                );
+            }
+            let from = gone;
+            let told = (0..COUNT).map(|immediate| Event::Immediate { from, immediate });
+            assert!(events.iter().copied().eq(told));
+            assert!(network.has_left(None) && !network.has_left(Some(network.core())));
+            assert_eq!(network.lost(), None);
+            events.clear();
+            post(network, 1, gone, put(0, None, true), &mut events);
+            wait(network, 1, &mut events);
+            assert_eq!(events, [Event::Done { id: 1, value: 0 }]);
+        } else {
+            until(|| network.lost().is_some() || network.has_left(Some(gone)));
+            assert_eq!(network.lost(), None);
+        }
+    });
+}
+
+/// Nobody tells of lost ranks any more.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn without_the_hub_all_others_are_lost() {
+    let secret = Secret::new().unwrap();
+    let hub = Hub::start(HERE, 2, secret).unwrap();
+    let jobs = pair(&hub, secret);
+    let both = std::sync::Barrier::new(3);
+    on_threads(|scope| {
+        for job in &jobs {
+            scope.spawn(|| {
+                let network = Network::open(job, &options("tcp")).unwrap();
+                both.wait();
+                until(|| network.lost().is_some());
+                assert_eq!(network.lost(), Some(next(&network)));
+                assert!(matches!(network.meet(), Err(Apart::Hub(_))));
+            });
+        }
+        both.wait();
+        drop(hub);
+    });
+}
+
+/// Two ranks.
+fn pair(hub: &Hub, secret: Secret) -> [Job; 2] {
+    [0, 1].map(|rank| Job {
+        rank,
+        ranks: 2,
+        hub: hub.address(),
+        secret,
+    })
+}
+
+/// Sets a flag at its end, in a panic too: others wait for it.
+struct Sets<'a>(&'a AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn sleep_until(done: &AtomicBool) {
+    while !done.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
