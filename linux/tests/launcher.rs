@@ -40,6 +40,7 @@ fn play(part: &str, world: &World<'_, HostLink>) -> Result<(), Error> {
         all_are_there(world)?;
     }
     match (part, me) {
+        ("two", _) => two_die(world)?,
         ("ring", _) => {
             let window = world.allocate::<u32>(1)?;
             let mut request = window.expect(0..1, flagpost::Tag(1))?;
@@ -78,6 +79,39 @@ fn all_are_there(world: &World<'_, HostLink>) -> Result<(), Error> {
     let mut request = window.expect(0..1, tag)?.times(world.size() - 1)?;
     request.start()?;
     request.wait()?;
+    Ok(())
+}
+
+/// Rank 1 dies, and rank 2 as it hears of that. Rank 0 ends after both.
+fn two_die(world: &World<'_, HostLink>) -> Result<(), Error> {
+    let (me, pid) = (world.rank().get(), std::process::id());
+    let window = world.allocate::<u32>(1)?;
+    if me == 2 {
+        window.put_notify(Rank::new(0), 0, &[pid], flagpost::Tag(3))?;
+    }
+    if me == 0 {
+        let mut request = window.expect(0..1, flagpost::Tag(3))?;
+        request.start()?;
+        request.wait()?;
+        window.put_notify(Rank::new(1), 0, &[0], flagpost::Tag(4))?;
+    }
+    if me == 1 {
+        let mut request = window.expect(0..1, flagpost::Tag(4))?;
+        request.start()?;
+        request.wait()?;
+        kill(pid);
+    }
+    let lost = world.barrier().expect_err("rank 1 does not come");
+    if me == 2 {
+        kill(pid);
+    }
+    // The launcher has seen its end then.
+    let second = Path::new("/proc").join(window.local().get(0)?.to_string());
+    while second.exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    println!("rank 0 was told {lost:?}");
     Ok(())
 }
 
@@ -156,6 +190,20 @@ fn who_dies_is_told_to_all() {
             assert!(out.contains(&line), "{part}: {out}");
         }
     }
+}
+
+/// The second one hears of the first one's death. The last one still has its time then.
+#[test]
+fn two_that_die_are_told_in_order() {
+    let output = limit::output(&mut job(3, "two"));
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(137), "{out}{err}");
+    let told = err.lines().map(|line| &line[..line.len().min(29)]);
+    let first = "flagpost-run: rank 1 (process";
+    let second = "flagpost-run: rank 2 (process";
+    assert!(told.eq([first, second]), "{out}{err}");
+    let lost = Error::PeerLost(Rank::new(1));
+    assert!(out.contains(&format!("rank 0 was told {lost:?}")), "{out}");
 }
 
 /// The others are in the library; one ends in order without ever having been there.
