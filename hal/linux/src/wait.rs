@@ -8,8 +8,7 @@
 //! | sleep | sleeps, longer each few times | until something changes |
 //!
 //! Where the processor can watch a line ([`Monitor`]), the rank watches it in its pauses. The first
-//! [`ALIKE`] sleeps take [`SHORTEST`] each. Each [`ALIKE`] sleeps later the time doubles, up to
-//! [`LONGEST`].
+//! [`ALIKE`] sleeps take [`SHORTEST`] each. Each [`ALIKE`] sleeps later the time doubles, up to 0.8 ms.
 //!
 //! Copies of 1 MiB take up to half a millisecond where processors are far from each other: such a
 //! wait must not end in a sleep. And no sleep is longer than about a tenth of what was waited.
@@ -59,8 +58,9 @@ const YIELDS: u32 = 300;
 const ALIKE: u32 = 8;
 /// The first sleep,
 const SHORTEST: Duration = Duration::from_micros(50);
-/// and the longest: short beside any budget, and beside the death of a rank.
-const LONGEST: Duration = Duration::from_micros(800);
+/// and how often that time doubles, to 0.8 ms: short beside any budget, and beside the death of a
+/// rank.
+const DOUBLINGS: u32 = 4;
 
 /// How a rank waits.
 #[derive(Debug)]
@@ -74,6 +74,7 @@ pub(crate) struct Waiter {
     turns: Cell<u32>,
     /// What it watches.
     watched: Cell<Option<Watch>>,
+    sleep: fn(Duration),
 }
 
 impl Waiter {
@@ -85,6 +86,7 @@ impl Waiter {
             monitor: Monitor::detect(),
             turns: Cell::new(0),
             watched: Cell::new(None),
+            sleep: std::thread::sleep,
         }
     }
 
@@ -143,8 +145,8 @@ impl Waiter {
             rustix::thread::sched_yield();
             self.in_a_row.set(0);
         } else if !changed() {
-            let doublings = ((turn - YIELDS) / ALIKE).min(4);
-            std::thread::sleep((SHORTEST * (1 << doublings)).min(LONGEST));
+            let doublings = ((turn - YIELDS) / ALIKE).min(DOUBLINGS);
+            (self.sleep)(SHORTEST * (1 << doublings));
         }
         true
     }
@@ -191,7 +193,7 @@ fn pause(monitor: Monitor, line: &AtomicU32, watched: usize, changed: impl Fn() 
 mod tests {
     use super::*;
     use flagpost_hal::{CoreId, Region};
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     fn watch(seen: u32) -> [Watch; 1] {
         let at = Region::memory(CoreId::new(0)).at(64);
@@ -215,6 +217,44 @@ mod tests {
         assert_eq!(short_turns(&waiter, &watch(2)), PAUSES, "another wait");
         waiter.done();
         assert_eq!(short_turns(&waiter, &[]), UNWATCHED);
+    }
+
+    thread_local! {
+        /// How long this thread's rank would have slept, each time.
+        static SLEPT: RefCell<Vec<Duration>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// No sleep is longer than 50 us and an eighth of what was slept before, nor than 0.8 ms: so a
+    /// rank wakes late by no more than that. Nor are there many short ones. Waits begin anew.
+    #[test]
+    fn sleeps_are_short_beside_what_was_waited() {
+        let sleep = |length| SLEPT.with_borrow_mut(|slept| slept.push(length));
+        for crowded in [false, true] {
+            let waiter = Waiter {
+                sleep,
+                ..Waiter::new(crowded)
+            };
+            for _ in 0..2 {
+                for _ in 0..2000 {
+                    waiter.turn(&watch(1), None, || false);
+                }
+                waiter.done();
+                let (slept, mut before) = (SLEPT.take(), Duration::ZERO);
+                for (number, length) in slept.iter().enumerate() {
+                    let most =
+                        (Duration::from_micros(50) + before / 8).min(Duration::from_micros(800));
+                    assert!(
+                        *length <= most,
+                        "sleep {number}: {length:?} after {before:?}"
+                    );
+                    before += *length;
+                }
+                assert!(before > Duration::from_micros(700) * slept.len() as u32);
+                // What yields before does not sleep.
+                let yields = if crowded { YIELDS } else { PAUSES + YIELDS };
+                assert_eq!(slept.len() as u32, 2000 - yields);
+            }
+        }
     }
 
     #[test]

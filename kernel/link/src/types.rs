@@ -16,8 +16,8 @@ use flagpost_hal::Amo;
 /// **No rank begins a session while a peer is in the one before**: what that peer still stores
 /// would come into the new one, and a later barrier may never come. Nothing checks that. So a core
 /// is not reset alone: a board whose watchdog resets one core resets the others too, or stops them,
-/// before that core starts its link. Nor does a program leave a session alone: where its last
-/// barrier has not come, its peers may still store.
+/// before that core starts its link. A rank also leaves no session while the others stay in it:
+/// before its last barrier has ended, its peers may still store.
 ///
 /// # Example
 /// ```

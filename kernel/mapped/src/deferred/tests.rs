@@ -90,7 +90,7 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                     0..=3 => {
                         let len = 1 + dice.below(20);
                         let mut at = dice.place(&mut short, len, (0, LONG));
-                        // Who has put there: nobody else puts to the same bytes meanwhile.
+                        // The rank that has put there: no other one puts to the same bytes meanwhile.
                         let end = at + len;
                         while at < end {
                             let rest = (at / 20 + 1) * 20;
@@ -203,8 +203,8 @@ const ONE: Rank = Rank::new(1);
 const TWO: Rank = Rank::new(2);
 const THREE: Rank = Rank::new(3);
 
-/// D2: whoever this rank tells waits for the data of all that have answered, but for its own:
-/// the first that has answered, the last, each.
+/// D2: a rank that this one tells something waits for the data of all that have answered, but for
+/// its own: the first that has answered, the last, each.
 #[test]
 fn telling_waits_for_all_that_have_answered_but_the_one_that_is_told() {
     let orders: [&[Rank]; 8] = [

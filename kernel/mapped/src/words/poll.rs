@@ -4,13 +4,13 @@
 //! to know those words, to sleep until one changes. Instead of passing them through every layer,
 //! each poll notes its word here, and relaxing hands over what was noted since the last time.
 //!
-//! Whoever gets bytes in a loop, or reads memory, polls what is no word. That is noted too, and so
-//! is the end of a wait: relaxing then looks once too often rather than sleep on a word that nobody
-//! changes any more.
+//! A loop that gets bytes, or reads memory, polls what is no word. That is noted too, and so is the
+//! end of a wait: relaxing then looks once too often rather than sleep on a word that nobody changes
+//! any more.
 
 use core::cell::Cell;
 
-use flagpost_hal::{Address, CoreId, Machine, Region, Relax, Watch};
+use flagpost_hal::{Address, CoreId, Machine, Region, Relax, UncachedMemory, Watch};
 use flagpost_link::{mutant::Site, point};
 
 use crate::{Atomics, Mapped};
@@ -88,7 +88,7 @@ impl Polled {
     /// Looks at the word that was noted last, until it is another one, or as often as the machine's
     /// loops do: not at all where ranks share processors.
     #[inline]
-    pub(crate) fn look<M: Machine>(&self, machine: &M) {
+    pub(crate) fn look<M: UncachedMemory + Relax>(&self, machine: &M) {
         if machine.is_crowded() {
             return;
         }
@@ -105,8 +105,8 @@ impl Polled {
     }
 
     /// Notes that bells were looked at. They are waited for as what they were heard as, not as what
-    /// they were in this look: who has another value has told this rank something that it does not
-    /// know.
+    /// they were in this look: a peer with another value has told this rank something that it does
+    /// not know.
     pub(crate) fn note_bells(&self) {
         self.bells.set(true);
     }
@@ -237,7 +237,7 @@ mod tests {
         Watch { at, seen }
     }
 
-    /// So many words are watched as there is room for, bells among them, as they were seen last.
+    /// As many words are watched as there is room for, bells among them, as they were seen last.
     /// One more, or something that is no word, and none is: nobody sleeps. That is forgotten then.
     #[test]
     fn as_many_words_are_watched_as_there_is_room_for() {
@@ -274,5 +274,67 @@ mod tests {
             polled.forget();
             assert_eq!(relaxed(0, bells).len(), bells);
         }
+    }
+
+    /// A word that is another one in the look of this number, and the looks at it.
+    struct Word {
+        crowded: bool,
+        changes: u32,
+        looks: Cell<u32>,
+    }
+
+    impl UncachedMemory for Word {
+        fn load_u8(&self, _: Address) -> u8 {
+            0
+        }
+
+        fn store_u8(&self, _: Address, _: u8) {}
+
+        fn load_u32(&self, at: Address) -> u32 {
+            assert_eq!(at, watch(2, 0).at, "the word that was noted last");
+            let looks = self.looks.get().saturating_add(1);
+            self.looks.set(looks);
+            u32::from(looks == self.changes)
+        }
+
+        fn store_u32(&self, _: Address, _: u32) {}
+
+        fn store_bytes(&self, _: Address, _: &[u8]) {}
+    }
+
+    impl Relax for Word {
+        const LOOKS: u32 = 9;
+
+        fn is_crowded(&self) -> bool {
+            self.crowded
+        }
+
+        fn relax(&self, _: &[Watch]) {}
+    }
+
+    /// As often as the machine says, until the word is another one; not at all where ranks share
+    /// processors, or nothing was noted.
+    #[test]
+    fn a_loop_looks_as_often_as_its_machine_says() {
+        let polled = Polled::new();
+        let looks = |crowded, changes| {
+            let looks = Cell::new(0);
+            let word = Word {
+                crowded,
+                changes,
+                looks,
+            };
+            polled.look(&word);
+            word.looks.get()
+        };
+        assert_eq!(looks(false, 0), 0, "there is no word");
+        for number in [1, 2] {
+            polled.note(watch(number, 0).at, 0);
+        }
+        assert_eq!(
+            [0, 1, 4, 9, 10].map(|last| looks(false, last)),
+            [9, 1, 4, 9, 9]
+        );
+        assert_eq!([0, 1, 4].map(|last| looks(true, last)), [0; 3]);
     }
 }
