@@ -246,7 +246,7 @@ fn what_ranks_have_started_ends_with_another_rank() {
     let go = Go::new("another");
     let dies = format!("{}; exit 3", go.awaited());
     let script = format!("if [ $FLAGPOST_RANK = 1 ]; then {dies}; fi; {FAMILY}");
-    let (mut launcher, processes) = start(run_with(1, 2, &script), 2);
+    let (mut launcher, processes) = start(run_with(0, 2, &script), 2);
     go.go();
     assert_eq!(status_of(&mut launcher).code(), Some(3));
     for process in processes {

@@ -77,10 +77,27 @@ mod tests {
         assert_eq!(order(&sequence, [0, 1, 2]), [0, 1, 2]);
         assert_eq!(order(&sequence, [5, 4, 6]), []);
         assert_eq!(order(&sequence, [3]), [3, 4, 5, 6]);
-        let all = (7..=u16::MAX).rev();
-        let sorted: Vec<u32> = { 7..=u16::MAX }.map(u32::from).collect();
-        assert_eq!(order(&sequence, all), sorted);
-        assert_eq!(order(&sequence, [1, 0]), [0, 1]);
+        // Many that come the other way round, past the greatest number; and one before all others
+        // that have another number.
+        let mut next = 7_u16;
+        let mut all_come = |count: u16, backwards: bool| {
+            let first = next;
+            let numbers = || (0..count).map(|number| first.wrapping_add(number));
+            let sorted: Vec<u32> = numbers().map(u32::from).collect();
+            let mut arrivals: Vec<u16> = numbers().collect();
+            match backwards {
+                true => arrivals.reverse(),
+                false => arrivals.rotate_right(1),
+            }
+            assert_eq!(order(&sequence, arrivals), sorted);
+            next = first.wrapping_add(count);
+        };
+        for _ in 0..70 {
+            all_come(1000, true);
+        }
+        for _ in 0..3 {
+            all_come(u16::MAX, false);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Ranks of other launchers' jobs meet, whatever stands between; those that do not are told why.
 
 use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
@@ -23,23 +24,43 @@ pub(super) fn rank() -> ExitCode {
     })
 }
 
-/// A rank that others do not come to says who, and where it has waited.
+/// How many segments are there whose names contain `job`.
+fn segments(job: &str) -> usize {
+    let there = std::fs::read_dir("/dev/shm").expect("it is there");
+    let names = { there.flatten() }.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.contains(job)).count()
+}
+
+/// Waits until `count` of them are there, if that comes; how many there are.
+fn come(job: &str, count: usize) -> usize {
+    let start = Instant::now();
+    while segments(job) < count && start.elapsed().as_secs() < 30 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    segments(job)
+}
+
+/// A rank that others do not come to says which ones, where it has waited, and where another rank
+/// waits.
 #[test]
 fn ranks_that_do_not_come_are_named() {
     // Started by a shell each, which has set their numbers: not one job.
-    let shell = |rank: u16| {
+    let shell = |rank: u16, seconds: &str| {
         let script = format!("export PMI_RANK={rank} PMI_SIZE=3; {}; exit $?", words());
         let mut command = Command::new("sh");
         command.args(["-c", &script]);
-        command.env(PART, "meeting").env(SECONDS, "4");
+        command.env(PART, "meeting").env(SECONDS, seconds);
         limit::start(&mut command)
     };
-    let shells = [0, 2].map(|rank| (rank, shell(rank)));
-    let names = [0, 1].map(|index| format!("-parent-{}-", shells[index].1.pid));
-    let all = shells.map(|(rank, shell)| (rank, shell.output()));
-    let mut told_of_another = 0;
-    for (index, (rank, output)) in all.into_iter().enumerate() {
-        let ended = ended(&[output]);
+    let name_of = |shell: &limit::Started| format!("-parent-{}-", shell.pid);
+    // It waits for longer than the others, and ends with the test.
+    let other = shell(1, "60");
+    let other_name = name_of(&other);
+    assert_eq!(come(&other_name, 1), 1);
+    let shells = [0, 2].map(|rank| (rank, shell(rank, "1")));
+    for (rank, shell) in shells {
+        let name = name_of(&shell);
+        let ended = ended(&[shell.output()]);
         assert_eq!(ended.codes, [1], "{ended:?}");
         assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
         let missing = if rank == 0 { "1, 2" } else { "0, 1" };
@@ -52,11 +73,9 @@ fn ranks_that_do_not_come_are_named() {
             first.contains("ranks meet in /dev/shm/flagpost-"),
             "{ended:?}"
         );
-        assert!(first.contains(&names[index]), "{ended:?}");
-        told_of_another += usize::from(rest.contains(&names[1 - index]));
+        assert!(first.contains(&name), "{ended:?}");
+        assert!(rest.contains(&other_name), "{ended:?}");
     }
-    // Unless one has given up before the other has looked.
-    assert!(told_of_another > 0, "ranks of different jobs are told so");
 }
 
 /// Their launchers give them the same name, as in two containers that share `/dev/shm`.
@@ -85,18 +104,7 @@ fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
     };
     let jobs = [start(), start()];
     // Both have a rank that waits for the other one.
-    let begun = || {
-        let names = std::fs::read_dir("/dev/shm")
-            .expect("it is there")
-            .flatten();
-        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|found| found.contains(&name)).count()
-    };
-    let start = std::time::Instant::now();
-    while begun() < 2 && start.elapsed().as_secs() < 30 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let both = begun();
+    let both = come(&name, 2);
     for job in jobs {
         let ended = ended(&[job.output()]);
         assert_eq!(both, 2, "{ended:?}");
