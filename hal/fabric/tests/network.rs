@@ -4,6 +4,7 @@
 //! `cargo xtask fabric --headers` runs them.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -286,27 +287,28 @@ fn data_of(round: u32, number: usize, words: usize) -> Vec<u8> {
         .repeat(words)
 }
 
-/// The last of the `places` that has each word.
-fn owners(places: &[(u32, usize)]) -> Vec<Option<usize>> {
+/// Runs of words, each with the last of the `places` that has them.
+fn owners(places: &[(u32, usize)]) -> Vec<(usize, Range<usize>)> {
     let mut owners = vec![None; ORDERED as usize / 4];
     for (number, (at, words)) in places.iter().enumerate() {
         owners[*at as usize / 4..][..*words].fill(Some(number));
     }
-    owners
+    let mut end = 0;
+    let runs = owners.chunk_by(|a, b| a == b).filter_map(|run| {
+        let start = end;
+        end += run.len();
+        run[0].map(|owner| (owner, start..end))
+    });
+    runs.collect()
 }
 
-/// Whether own memory has all that the `places` in `done` should have left there.
-fn check(network: &Network, round: u32, owners: &[Option<usize>], done: std::ops::Range<usize>) {
-    let mut found = vec![0; ORDERED as usize];
-    network.read(0, &mut found);
-    for (word, (found, owner)) in found.chunks_exact(4).zip(owners).enumerate() {
-        if let Some(owner) = owner.filter(|owner| done.contains(owner)) {
-            assert_eq!(
-                found,
-                data_of(round, owner, 1),
-                "word {word} of put {owner}"
-            );
-        }
+/// Whether own memory has all that the places in `done` should have left there.
+fn check(network: &Network, round: u32, owners: &[(usize, Range<usize>)], done: Range<usize>) {
+    for (owner, words) in owners.iter().filter(|(owner, _)| done.contains(owner)) {
+        let mut found = vec![0; 4 * words.len()];
+        network.read(4 * words.start as u32, &mut found);
+        let is_there = found == data_of(round, *owner, words.len());
+        assert!(is_there, "words {words:?} of put {owner}");
     }
 }
 
