@@ -16,13 +16,16 @@
 //! is given the terminal only if the launcher is started in the foreground. What makes a session of
 //! its own (`setsid`, a daemon) is out of reach.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
+use rustix::net::{SendFlags, send};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open,
-    waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group,
+    pidfd_open, waitid,
 };
 
 use flagpost_hal_linux::segment::refused;
@@ -116,9 +119,10 @@ fn session_of(stat: &str) -> Option<i32> {
     rest.split_ascii_whitespace().nth(3)?.parse().ok()
 }
 
-/// A process that outlives the launcher and kills the ranks' sessions then. It reads from a pipe,
-/// which ends with the launcher.
-pub(crate) struct Keeper(Option<Child>);
+/// A process that outlives the launcher and kills the ranks' sessions then. It reads from a socket,
+/// which ends with the launcher. Each rank's process says itself that it is there, before it is the
+/// program: the launcher might be killed before it could.
+pub(crate) struct Keeper(Option<(Child, Arc<OwnedFd>)>);
 
 impl Keeper {
     /// Shell words, since a shell is on every host and is small: a line is a group to know, one to
@@ -151,6 +155,9 @@ impl Keeper {
     /// Without a shell there is no keeper, and only the kernel ends ranks with their launcher.
     pub(crate) fn start(ends: Option<&str>) -> Self {
         use std::os::unix::process::CommandExt as _;
+        let Ok((ours, theirs)) = UnixStream::pair() else {
+            return Self(None);
+        };
         let mut command = Command::new("/bin/sh");
         command
             .args([
@@ -159,37 +166,53 @@ impl Keeper {
                 "flagpost-keeper",
                 ends.unwrap_or_default(),
             ])
-            .stdin(Stdio::piped())
+            .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/")
             // What is typed at the terminal is not for it.
             .process_group(0);
-        Self(command.spawn().ok())
+        let child = command.spawn().ok();
+        Self(child.map(|child| (child, Arc::new(ours.into()))))
     }
 
-    fn tell(&mut self, line: &str) {
-        if let Some(pipe) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {
+    /// Where it is told, for [`is_here`].
+    pub(crate) fn ear(&self) -> Option<Arc<OwnedFd>> {
+        self.0.as_ref().map(|(_, ours)| Arc::clone(ours))
+    }
+
+    fn tell(&self, line: &str) {
+        if let Some((_, ours)) = &self.0 {
             // If somebody has killed it, the kernel's part remains.
-            let _ = pipe.write_all(line.as_bytes());
+            let _ = send(ours, line.as_bytes(), SendFlags::NOSIGNAL);
         }
     }
 
-    /// There is this group.
-    pub(crate) fn know(&mut self, group: &Group) {
-        self.tell(&format!("+ {}\n", group.number()));
-    }
-
-    /// It is about to be gone, and its number may be another's.
-    pub(crate) fn forget(&mut self, group: &Group) {
+    /// A group is about to be gone, and its number may be another's.
+    pub(crate) fn forget(&self, group: &Group) {
         self.tell(&format!("- {}\n", group.number()));
     }
+}
+
+/// Tells the keeper, by its ear, that this process is here, and leads a group and a session. May be
+/// called between fork and exec: it asks the system, and nothing else.
+pub(crate) fn is_here(ear: &OwnedFd) {
+    let mut line = *b"+            \n";
+    let mut number = getpid().as_raw_nonzero().get();
+    // A blank stays in front.
+    for place in line[2..].iter_mut().rev().skip(1) {
+        if number > 0 {
+            *place = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    }
+    let _ = send(ear, &line, SendFlags::NOSIGNAL);
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.tell(".\n");
-        if let Some(mut child) = self.0.take() {
+        if let Some((mut child, _)) = self.0.take() {
             let _ = child.wait();
         }
     }
@@ -198,7 +221,8 @@ impl Drop for Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::CommandExt as _;
+    use std::io::Read as _;
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 
     #[test]
     fn sessions_are_read() {
@@ -226,5 +250,34 @@ mod tests {
         assert!(!group.has_ended().expect("it is mine"));
         drop(group);
         assert!(kill_process_group(id, Signal::KILL).is_err(), "nobody left");
+    }
+
+    /// The launcher is killed as soon as a rank is there.
+    #[test]
+    fn the_keeper_hears_of_a_rank_before_it_begins() {
+        let mut keeper = Keeper::start(None);
+        let ear = keeper.ear().expect("there is a shell");
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo; wait"]);
+        command.stdout(Stdio::piped()).process_group(0);
+        // SAFETY: it only asks the system, and may be called between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                is_here(&ear);
+                Ok(())
+            });
+        }
+        let mut child = command.spawn().expect("it runs");
+        drop(command);
+        let mut out = child.stdout.take().expect("a pipe");
+        out.read_exact(&mut [0]).expect("it has begun");
+        let (mut shell, ours) = keeper.0.take().expect("there is a shell");
+        // As the launcher's end does.
+        drop(ours);
+        assert!(shell.wait().expect("it ends").success());
+        // Nobody is left who could write.
+        assert_eq!(out.read(&mut [0]).expect("it ends"), 0);
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
     }
 }

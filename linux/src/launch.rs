@@ -19,10 +19,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,7 +41,7 @@ use crate::bind::{self, Bind};
 use crate::choice::job_variable;
 use crate::descriptors;
 use crate::ended::{is_starved, starved_processes, vmstat};
-use crate::group::{Group, Keeper, kill_sessions};
+use crate::group::{Group, Keeper, is_here, kill_sessions};
 use crate::hosts::Hosts;
 use crate::job;
 use crate::named;
@@ -193,7 +194,7 @@ impl Starting {
             limit,
             places,
             grace,
-            mut keeper,
+            keeper,
         } = self;
         let starved = starved_processes(&vmstat());
         let watched = descriptors::raise(descriptors::of_launcher(register.ranks(), 1)).is_ok();
@@ -218,7 +219,7 @@ impl Starting {
                     ),
                 ));
             }
-            to_be_led(&mut command, limit);
+            to_be_led(&mut command, limit, keeper.ear());
             let child = bind::on(cpu, || command.spawn());
             let mut child = child.map_err(|why| {
                 let program = command.get_program().display();
@@ -229,7 +230,6 @@ impl Starting {
                 let _ = pipe.write_all(&input);
             }
             let group = Group::new(child, watched);
-            keeper.know(&group);
             processes.push(Process {
                 rank,
                 group,
@@ -292,13 +292,16 @@ fn may_read() -> bool {
 }
 
 /// Makes `command`'s process the leader of a session, with the limits that the launcher was started
-/// with, which dies with it.
-fn to_be_led(command: &mut Command, limit: Rlimit) {
+/// with, which dies with it, and of which the keeper knows.
+fn to_be_led(command: &mut Command, limit: Rlimit, ear: Option<Arc<OwnedFd>>) {
     let launcher = rustix::process::getpid();
     let prepare = move || {
         rustix::process::setsid()?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
         setrlimit(Resource::Nofile, limit)?;
+        if let Some(ear) = &ear {
+            is_here(ear);
+        }
         // It may be dead already.
         if rustix::process::getppid() == Some(launcher) {
             Ok(())
