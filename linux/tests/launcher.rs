@@ -3,15 +3,19 @@
 //!
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use flagpost::{Error, Rank, World};
 use flagpost_linux::HostLink;
 
 mod limit;
+#[path = "limit/lines.rs"]
+mod lines;
+
+use lines::{LIMIT, lines_of};
 
 const PART: &str = "FLAGPOST_TEST_PART";
 
@@ -262,18 +266,18 @@ fn ranks_end_with_their_launcher() {
 
 /// Kills the launcher of `ranks` ranks that have told their numbers: all of them end.
 fn end_with(launcher: &mut Child, ranks: usize) {
-    let out = launcher.stdout.take().expect("a pipe");
-    let mut lines = BufReader::new(out).lines().map_while(Result::ok);
-    let processes: Vec<String> = lines
-        .by_ref()
+    let lines = lines_of(launcher.stdout.take().expect("a pipe"));
+    let told = std::iter::from_fn(|| lines.recv_timeout(LIMIT).ok());
+    let processes: Vec<String> = told
         .filter_map(|line| Some(line.split_once("process ")?.1.to_owned()))
         .take(ranks)
         .collect();
-    assert_eq!(processes.len(), ranks);
     kill(launcher.id());
     launcher.wait().expect("it ends");
+    assert_eq!(processes.len(), ranks);
     // The pipe closes once nobody is left to write to it.
-    assert_eq!(lines.count(), 0);
+    let end = lines.recv_timeout(LIMIT);
+    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
     for process in processes {
         assert!(is_gone(&process), "process {process} is still there");
     }

@@ -8,7 +8,7 @@
 //! most, and what is started stays for [`LONG`] seconds unless it is ended.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -18,6 +18,10 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 mod limit;
+#[path = "limit/lines.rs"]
+mod lines;
+
+use lines::{LIMIT, lines_of};
 
 const PART: &str = "FLAGPOST_TEST_SLEEPS";
 
@@ -104,9 +108,12 @@ fn status_of(launcher: &mut Child) -> ExitStatus {
 /// Starts it, and waits for `count` lines of the kind that [`number`] reads.
 fn start(mut command: Command, count: usize) -> (Child, Vec<String>) {
     let mut launcher = command.stdout(Stdio::piped()).spawn().expect("it runs");
-    let out = launcher.stdout.take().expect("a pipe");
-    let lines = BufReader::new(out).lines().map_while(Result::ok);
+    let lines = lines_of(launcher.stdout.take().expect("a pipe"));
+    let lines = std::iter::from_fn(|| lines.recv_timeout(LIMIT).ok());
     let processes: Vec<String> = lines.filter_map(|line| number(&line)).take(count).collect();
+    if processes.len() < count {
+        let _ = launcher.kill();
+    }
     assert_eq!(processes.len(), count);
     (launcher, processes)
 }
