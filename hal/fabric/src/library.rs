@@ -273,9 +273,9 @@ impl Library {
     }
 }
 
-/// What may be why libfabric has no `shm`: it asks for room in `/dev/shm` for as many ranks as the
-/// host has processors, and says no more than that there is no such provider. The same is said by a
-/// library that was built without it.
+/// A possible cause where libfabric has no `shm`: it asks for room in `/dev/shm` for as many ranks
+/// as the host has processors. Without that room it only says that there is no such provider, as a
+/// library does that was built without `shm`.
 fn short_of_room(provider: &str) -> Option<String> {
     /// What libfabric 1.17 asks for each of them, and a little more.
     const EACH: u64 = 16 << 20;
