@@ -4,7 +4,7 @@
 //! of its own is done or has failed, or a peer has sent an immediate. Nothing blocks. Nothing is
 //! ordered, unless the fabric says that it orders puts. The contract of [`Fabric`] says the rest.
 
-use core::panic::Location;
+use core::{fmt, panic::Location};
 
 use crate::{Amo, CoreId};
 
@@ -91,6 +91,12 @@ pub trait Fabric {
     fn has_left(&self, core: Option<CoreId>) -> bool {
         let _ = core;
         false
+    }
+
+    /// What this core waits for, in words, and where: as [`Relax::waits`](crate::Relax::waits).
+    #[inline(always)]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        let _ = what;
     }
 
     /// Gives time to others. Returns when there is an event, or when one of `watched` differs, or

@@ -1,6 +1,6 @@
 //! Which core this is, what time it is, and how it waits.
 
-use core::panic::Location;
+use core::{fmt, panic::Location};
 
 use crate::{Address, CachedMemory, Coherence, CoreId, TestAndSet, UncachedMemory};
 
@@ -90,6 +90,14 @@ pub trait Relax {
     /// The loop must poll everything it waits for between two calls, and all of it must be in
     /// `watched`, or `watched` must be empty.
     fn relax(&self, watched: &[Watch]);
+
+    /// What this core waits for, in words, and where: `waits for …`. The loop says so before each
+    /// relaxing. A machine whose user asks what its cores wait for writes them down then; the
+    /// default ignores them.
+    #[inline(always)]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        let _ = what;
+    }
 
     /// The wait that relaxed last is over. For machines that wait in other ways the longer it
     /// takes.

@@ -61,7 +61,7 @@
 //! `hal/sim/tests/sim/software_lock.rs`: all schedules of two and three cores; without the drain,
 //! the acquire, or either half of the looks, some of them fail.
 
-use core::panic::Location;
+use core::{fmt, panic::Location};
 
 use crate::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Region, Relax,
@@ -317,6 +317,11 @@ impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         self.machine.relax(watched);
+    }
+
+    #[inline(always)]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        self.machine.waits(what);
     }
 
     fn ended(&self) {

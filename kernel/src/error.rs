@@ -63,10 +63,10 @@ pub enum Error {
     PeerLost(Rank),
     /// The rank has ended its program in order, and without it what the call waits for cannot come.
     /// What the rank did before has come. (Where the link knows that a rank has left: between
-    /// processes and threads of Linux.) As after [`Error::PeerLost`], the same call fails again.
-    /// The rank may have left because another one had: in a collective call the first to leave need
-    /// not be the one that is named. Calls that only test fail where the rank is named in the call;
-    /// those for any rank's find nothing.
+    /// processes and threads of Linux, and on the QEMU board.) As after [`Error::PeerLost`], the
+    /// same call fails again. The rank may have left because another one had: in a collective call
+    /// the first to leave need not be the one that is named. Calls that only test fail where the
+    /// rank is named in the call; those for any rank's find nothing.
     PeerLeft(Rank),
     /// There is no such rank.
     NoSuchRank {
@@ -79,7 +79,9 @@ pub enum Error {
     DuplicateRank(Rank),
     /// The access epoch was not started to this rank.
     NotInGroup(Rank),
-    /// The ranks did not call alike: this one asked for another window, or its own call failed.
+    /// The ranks did not call alike: this one asked for another window, or its own call failed. Or
+    /// it has made another collective call than this rank waits in, which is noticed if it has told
+    /// this rank so, and the wait is long; collective calls of this world cannot continue then.
     Asymmetric(Rank),
     /// A window has one access epoch and one exposure epoch at a time (of passive targets one per
     /// target), and one call that waits for a lock: end the open one first.
@@ -533,6 +535,14 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("timed out waiting for ")?;
+        self.tell(f)
+    }
+}
+
+impl Timeout {
+    /// Says what is waited for.
+    pub(crate) fn tell(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.waiting {
             Waiting::StartUp => "start-up by",
             Waiting::Collective => "a collective call by",
@@ -549,7 +559,6 @@ impl fmt::Display for Timeout {
         };
         let (unlock, count) = (self.waiting == Waiting::Unlock, self.missing.count());
         let named = self.missing.ranks().next().is_some();
-        f.write_str("timed out waiting for ")?;
         match (unlock, named) {
             (true, false) => write!(f, "the exclusive locks of {count} ranks")?,
             (false, false) => write!(f, "{what} any rank")?,

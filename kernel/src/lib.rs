@@ -111,13 +111,20 @@
 //! [CAF-NA]: crate#sources
 #![no_std]
 
-/// Tells the link that the program has called, and where. Each public call that may access memory
-/// begins with this, and is `#[track_caller]`. Where that is nothing to the link, the world is not
-/// even looked at.
+/// The program has called: notes where, and tells the link. Each public call that may access memory
+/// begins with this or with `tries!`, and is `#[track_caller]`.
 macro_rules! called {
     ($world:expr) => {
+        $world.called();
+    };
+}
+
+/// `called!`, for a call with a fast path: its place is noted ([`World::note_place`]) if that
+/// declines. Where the call is nothing to the link, the world is not even looked at.
+macro_rules! tries {
+    ($world:expr) => {
         if L::LISTENS || !L::PASSIVE {
-            $world.called();
+            $world.tries();
         }
     };
 }

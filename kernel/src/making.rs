@@ -78,6 +78,7 @@ pub(crate) const SAME: usize = 4;
 impl<'w, L: Link, M> Making<'w, L, M> {
     /// Makes what `prepare` prepares a part of; `offer`, 48 bits, tells what must be the same on
     /// all ranks.
+    #[track_caller]
     pub(crate) fn same(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
@@ -93,6 +94,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
 
     /// Makes what `prepare` prepares a part of; `row` tells what must be the same (not all 0), and
     /// what is this rank's own, and `note` keeps what others have.
+    #[track_caller]
     pub(crate) fn rows(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
@@ -110,6 +112,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
 
     /// Prepares this rank's part, and tells others, unless another call is under way: then nothing
     /// is taken.
+    #[track_caller]
     fn begin(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,

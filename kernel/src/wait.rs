@@ -23,14 +23,14 @@
 //! I2. That a rank is gone ends the wait only after one more poll: what the rank
 //!     did before may have come since.
 
-use core::{cell::Cell, panic::Location};
+use core::{cell::Cell, fmt, panic::Location};
 
 use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, point};
 
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
     budget::Deadline,
-    notify::{Notification, immediate::unpack},
+    notify::{Notification, Tag, immediate::unpack},
     window::bit,
 };
 
@@ -135,7 +135,7 @@ impl<'a, L: Link> Wait<'a, '_, L> {
     pub(crate) fn until<T>(
         self,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl Fn() -> Timeout,
+        missing: impl Fn() -> Timeout + Copy,
     ) -> Result<T, Error> {
         if L::LOOKS > 0 && self.near {
             if let Some(answer) = poll()? {
@@ -194,6 +194,7 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         if let Some(found) = poll(on)? {
             return Ok(Some(found));
         }
+        say_waits(self.world, || missing(on));
         // Of any rank's notifications one more may come: this rank's own.
         let Some(gone) = self.world.gone(|| missing(on), false) else {
             return Ok(None);
@@ -261,11 +262,26 @@ impl<L: Link> World<'_, L> {
             || sender.is_some_and(|sender| sender != told.source)
     }
 
-    /// Tells the link that the program has called, and where. Each call that may access memory
-    /// begins with this.
+    /// Notes where the program has called, and tells the link. Each call that may access memory
+    /// begins with this, or with [`tries`](Self::tries).
     #[inline(always)]
     #[track_caller]
     pub(crate) fn called(&self) {
+        self.note_place();
+        self.tries();
+    }
+
+    /// Notes the caller's place as that of the program's last call.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn note_place(&self) {
+        self.place.set(Some(Location::caller()));
+    }
+
+    /// Tells the link that the program has called, and where.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn tries(&self) {
         if L::LISTENS {
             self.link().step(Step::Called(Location::caller()));
         }
@@ -381,6 +397,42 @@ impl<L: Link> World<'_, L> {
     }
 }
 
+/// What a rank that waits says of it: for what, in which collective call, and where.
+struct Waits<'w, 'a, L, F>(&'w World<'a, L>, &'w F);
+
+impl<L, F: Fn() -> Timeout> fmt::Display for Waits<'_, '_, L, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(world, missing) = self;
+        let late = missing();
+        f.write_str("waits for ")?;
+        late.tell(f)?;
+        if let (Waiting::Collective, Some(call)) = (late.waiting, world.collectives.begun()) {
+            write!(f, ", in {call}")?;
+        }
+        let oldest = world.queue.find(|_| true);
+        if let (Waiting::Notification, Some(oldest)) = (late.waiting, oldest) {
+            let other = unpack(world.queue.tag_bits(), oldest);
+            let (rank, Tag(tag), window) = (other.source.get(), other.tag, other.window);
+            write!(
+                f,
+                "; one by {rank} with tag {tag} has come that it does not match, in window {window}"
+            )?;
+        }
+        match world.place.get() {
+            Some(place) => write!(f, " (call at {place})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Tells the link what this rank waits for. A function of its own: what is in registers stays there
+/// where nothing has to be waited for.
+#[inline(never)]
+fn say_waits<L: Link>(world: &World<'_, L>, missing: impl Fn() -> Timeout) {
+    let waits = Waits(world, &missing);
+    world.link().step(Step::Waits(format_args!("{waits}")));
+}
+
 /// Step 2 of a wait.
 #[inline(never)]
 fn turns<L: Link, T>(
@@ -388,7 +440,7 @@ fn turns<L: Link, T>(
     takes: bool,
     deadline: Option<&mut Option<Deadline>>,
     mut poll: impl FnMut() -> Result<Option<T>, Error>,
-    missing: impl Fn() -> Timeout,
+    missing: impl Fn() -> Timeout + Copy,
 ) -> Result<T, Error> {
     let link = world.link();
     // PROGRESS: G2 of `world`.
@@ -406,7 +458,7 @@ fn turns<L: Link, T>(
         if takes && take() {
             continue;
         }
-        if let Some(error) = world.gone(&missing, true) {
+        if let Some(error) = world.gone(missing, true) {
             if gone != Some(error) {
                 gone = Some(error);
                 continue;
@@ -421,6 +473,7 @@ fn turns<L: Link, T>(
         if passed {
             break Err(Error::Timeout(missing()));
         }
+        say_waits(world, missing);
         link.relax();
     };
     world.end_wait(inside);

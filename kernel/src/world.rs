@@ -16,7 +16,7 @@
 //! Words of the arena: the unexpected queue, and per window what its strategy says
 //! ([`Strategy`](crate::epoch::Strategy)).
 
-use core::cell::Cell;
+use core::{cell::Cell, panic::Location};
 
 use flagpost_link::{Gone, Link, Rank, point};
 
@@ -91,6 +91,8 @@ pub struct World<'a, L> {
     polls: Cell<u8>,
     /// Calls since this rank has looked for notifications.
     pub(crate) calls: Cell<u8>,
+    /// Where the program has called last.
+    pub(crate) place: Cell<Option<&'static Location<'static>>>,
 }
 
 impl<'a, L: Link> World<'a, L> {
@@ -198,6 +200,7 @@ impl<'a, L: Link> World<'a, L> {
             started: Cell::new(false),
             polls: Cell::new(POLLS),
             calls: Cell::new(0),
+            place: Cell::new(None),
         }
     }
 
@@ -234,6 +237,26 @@ impl<'a, L: Link> World<'a, L> {
     /// The link underneath.
     pub fn link(&self) -> &L {
         &self.link
+    }
+
+    /// Where the program has called Flagpost last: the call that has failed, if one has just done
+    /// so. Calls that have succeeded in their fast path (a `put`, a `put_notify`, an answer that is
+    /// there) are left out.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Rank;
+    ///
+    /// let line = line!() + 1;
+    /// let error = world.allocate::<u32>(1)?.peer(Rank::new(7)).err();
+    /// assert!(error.is_some());
+    /// assert_eq!(world.last_call().map(|place| place.line()), Some(line));
+    /// # Ok(())
+    /// # });
+    /// ```
+    pub fn last_call(&self) -> Option<&'static Location<'static>> {
+        self.place.get()
     }
 
     /// What notifications of this world can tell apart.

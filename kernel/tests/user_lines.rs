@@ -13,7 +13,9 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use flagpost::{Config, Error, Link, Rank, Rma, Session, Tag, World, epoch::Assert};
+use flagpost::{
+    Config, DynamicOptions, Error, Link, Rank, Rma, Session, Tag, World, epoch::Assert,
+};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Report, Sim, SimCore};
 
@@ -236,6 +238,29 @@ fn a_deadlock_names_the_calls_that_wait() {
         "{zero}"
     );
     assert!(zero.place.line() > one.place.line(), "{report}");
+    let words = "core 1 waits for a notification by any rank (1 missing; nothing says from which); \
+                 it polls";
+    assert!(one.to_string().starts_with(words), "{one}");
+    let words = "core 0 waits for a collective call by 1, or by a rank that it waits for, in a \
+                 barrier; it polls";
+    assert!(zero.to_string().starts_with(words), "{zero}");
+}
+
+/// A notification has come in another window than that of the request.
+#[test]
+fn a_deadlock_names_what_has_come_and_does_not_match() {
+    let (report, _) = ends(|world, _| {
+        let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
+        if world.rank() == ZERO {
+            return other.notify(ONE, Tag(7));
+        }
+        let mut never = window.expect(0..1, Tag(7))?;
+        never.start()?;
+        never.wait().map(drop)
+    });
+    assert_eq!(report.end, End::Deadlock, "{report}");
+    let words = "; one by 0 with tag 7 has come that it does not match, in window 1; it polls";
+    assert!(report.waiting[0].to_string().contains(words), "{report}");
 }
 
 /// The last call of the core that fails, and not one of the other core.
@@ -256,6 +281,61 @@ fn a_failure_names_the_last_call() {
     assert_eq!(failure.core.get(), 1);
     let end = format!("OutOfRange {{ end: 2, len: 1 }} (last call at {line}");
     assert!(failure.to_string().contains(&end), "{failure}");
+}
+
+/// After a call, its place is the world's last one: also of calls that are made by way of others.
+#[test]
+fn the_world_knows_the_last_call() {
+    let program = |world: &World<'_, Mapped<SimCore>>| -> Result<(), Error> {
+        let next = world.rank().next(world.size());
+        let is_here = |line: u32| {
+            let place = world.last_call().expect("a call was made");
+            assert_eq!((place.file(), place.line()), (file!(), line));
+        };
+        let window = world.allocate::<u32>(2)?;
+        is_here(line!() - 1);
+        let events = world.events(1)?;
+        is_here(line!() - 1);
+        let dynamic = world.dynamic(DynamicOptions::default())?;
+        is_here(line!() - 1);
+        let memory = world.reserve(64)?;
+        is_here(line!() - 1);
+        let over = world.create::<u32>(&memory, 0..64, 4)?;
+        is_here(line!() - 1);
+        let lock = window.lock_exclusive(next)?;
+        is_here(line!() - 1);
+        lock.put(next, 0, &[1])?;
+        lock.flush(next)?;
+        lock.unlock()?;
+        is_here(line!() - 1);
+        let mut request = window.expect(0..1, Tag(1))?;
+        request.start()?;
+        window.put_notify(next, 0, &[7], Tag(1))?;
+        request.wait()?;
+        is_here(line!() - 1);
+        let (exposure, access) = (window.post([next])?, window.start([next])?);
+        access.complete()?;
+        is_here(line!() - 1);
+        exposure.wait()?;
+        is_here(line!() - 1);
+        window.fence(Assert::empty())?.end()?;
+        is_here(line!() - 1);
+        assert_eq!(window.local().get(0)?, 7);
+        is_here(line!() - 1);
+        world.allreduce(&mut [1_u32], |a, b| a + b)?;
+        is_here(line!() - 1);
+        over.free()?;
+        is_here(line!() - 1);
+        dynamic.free()?;
+        is_here(line!() - 1);
+        events.free()?;
+        is_here(line!() - 1);
+        assert!(window.put_notify(next, 9, &[7], Tag(1)).is_err());
+        is_here(line!() - 1);
+        Ok(())
+    };
+    let (report, _) = ends(|world, _| program(world));
+    report.assert_done();
 }
 
 /// Each public call that may access memory says where it was called. Those that return at once what
@@ -308,6 +388,12 @@ fn every_public_call_says_where_it_was_called() {
                 let told = body
                     .clone()
                     .any(|line| line.contains("called!(") || line.contains("called("));
+                // A call with a fast path notes its place where that declines, or lets another call
+                // do so.
+                let tries = body.clone().any(|line| line.contains("tries!("));
+                let mut rest = { lines[number..].iter() }.take_while(|line| **line != "    }");
+                let notes = ["note_place()", "Location::caller()", ".go_on"];
+                let told = told || tries && rest.any(|line| notes.iter().any(|n| line.contains(n)));
                 if !tracked || !told {
                     silent.push(format!("{}:{}: {name}", path.display(), number + 1));
                 }

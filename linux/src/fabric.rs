@@ -49,7 +49,7 @@ use crate::descriptors;
 use crate::hosts::Hosts;
 use crate::job::{self, JoinError, Meets};
 use crate::launch::{self, Ended, Register, Starting};
-use crate::run::{Setup, say};
+use crate::run::{Setup, say, say_failed};
 use crate::{pmi, pmix};
 
 /// The name that stands where that of a mode does.
@@ -114,6 +114,18 @@ impl Register for (Hub, u16) {
 
     fn mark_lost(&self, rank: u16) {
         self.0.mark_lost(rank);
+    }
+
+    fn has_ended(&self, rank: u16) -> bool {
+        self.0.has_ended(rank)
+    }
+
+    fn ask(&self) {
+        self.0.ask();
+    }
+
+    fn has_answered(&self, rank: u16) -> bool {
+        self.0.has_answered(rank)
     }
 }
 
@@ -344,8 +356,8 @@ pub fn run<E: Display>(
         Ok(link) => link,
         Err(why) => return failed(&format!("cannot start: {}", flagpost::Error::from(why))),
     };
-    let result = match World::start_within(link, &mut arena, setup.config, setup.meeting) {
-        Ok(world) => program(&world),
+    let (result, place) = match World::start_within(link, &mut arena, setup.config, setup.meeting) {
+        Ok(world) => (program(&world), world.last_call()),
         Err(why) => return failed(&format!("cannot start: {why}")),
     };
     match result {
@@ -355,7 +367,7 @@ pub fn run<E: Display>(
             ExitCode::SUCCESS
         }
         Err(why) => {
-            say(&format!("rank {}: {why}", network.core().get()));
+            say_failed(network.core().get(), &why, place);
             ExitCode::FAILURE
         }
     }

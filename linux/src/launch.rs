@@ -45,6 +45,7 @@ use crate::group::{Group, Keeper, is_here, kill_sessions};
 use crate::hosts::Hosts;
 use crate::job;
 use crate::named;
+use crate::run::say;
 
 pub use crate::ended::Ended;
 
@@ -86,9 +87,10 @@ pub fn launch(
 }
 
 /// [`launch`], passing on `signals`: each byte that can be read there is the number of one, for the
-/// ranks and what they have started. After SIGHUP, SIGINT, SIGQUIT and SIGTERM they have
-/// [`Job::grace`] to end; what is left is killed, or at once with the next of these. SIGTSTP stops
-/// them and the launcher, SIGCONT lets them go on.
+/// ranks and what they have started. SIGUSR1 is kept: it asks the ranks what they wait for, as the
+/// first SIGINT does before it is passed on; the answers go to standard error. After SIGHUP,
+/// SIGINT, SIGQUIT and SIGTERM they have [`Job::grace`] to end; what is left is killed, or at once
+/// with the next of these. SIGTSTP stops them and the launcher, SIGCONT lets them go on.
 ///
 /// # Errors
 /// What the system refused; the ranks that were started are ended.
@@ -133,6 +135,17 @@ pub(crate) trait Register {
 
     /// The others are to know that a rank is lost.
     fn mark_lost(&self, rank: u16);
+
+    /// Whether `rank` has ended its program in order. Its process may still be needed.
+    fn has_ended(&self, rank: u16) -> bool {
+        self.state_of(rank) == State::Done
+    }
+
+    /// Asks all ranks what they wait for. Those that wait say so on their standard error.
+    fn ask(&self);
+
+    /// Whether `rank` has answered the last question.
+    fn has_answered(&self, rank: u16) -> bool;
 }
 
 impl Register for Segment {
@@ -146,6 +159,14 @@ impl Register for Segment {
 
     fn mark_lost(&self, rank: u16) {
         Segment::mark_lost(self, rank);
+    }
+
+    fn ask(&self) {
+        Segment::ask(self);
+    }
+
+    fn has_answered(&self, rank: u16) -> bool {
+        Segment::has_answered(self, rank)
     }
 }
 
@@ -449,9 +470,39 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Passes a signal on.
+    /// Asks the ranks what they wait for, and says which ones do not answer. They may compute, or
+    /// have no processor.
+    fn ask(&self) {
+        /// A rank that waits looks every few milliseconds, a hub each 50.
+        const PATIENCE: Duration = Duration::from_millis(300);
+        const NO_ANSWER: &str = "does not answer: it is in no call that waits";
+        self.register.ask();
+        let end = Instant::now() + PATIENCE;
+        let silence = |rank| match self.register.state_of(rank) {
+            _ if self.register.has_answered(rank) => None,
+            State::Expected => Some("has not joined the job"),
+            _ if self.register.has_ended(rank) => Some("has ended its program"),
+            _ => Some(NO_ANSWER),
+        };
+        let ranks = 0..self.register.ranks();
+        let may_answer = |rank| silence(rank) == Some(NO_ANSWER);
+        while ranks.clone().any(may_answer) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        for (rank, why) in ranks.filter_map(|rank| Some((rank, silence(rank)?))) {
+            say(&format!("flagpost-run: rank {rank} {why}"));
+        }
+    }
+
+    /// Passes a signal on, unless it is a question.
     fn pass_on(&mut self, signal: Option<Signal>) {
         let Some(signal) = signal else { return };
+        if signal == Signal::USR1 || signal == Signal::INT && self.deadline.is_none() {
+            self.ask();
+        }
+        if signal == Signal::USR1 {
+            return;
+        }
         // A session without a terminal is not stopped by less.
         let stops = signal == Signal::TSTP;
         let sent = if stops { Signal::STOP } else { signal };

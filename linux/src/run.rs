@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::io::Write as _;
+use std::panic::Location;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -138,7 +139,8 @@ fn with_world<M: Linked, T, E>(
 /// Runs `program` as one rank of the job that this process was started for: by `flagpost-run`,
 /// `mpiexec` or `srun`. Started by hand, it is a job of one.
 ///
-/// Returns when the program has. Its errors go to standard error, with the rank; then the status is
+/// Returns when the program has. Its errors go to standard error, with the rank and the place of
+/// the call that failed ([`World::last_call`]); then the status is
 /// 1, and the others' waits end with [`PeerLost`](flagpost::Error::PeerLost). So they do if it
 /// panics, or if its process dies.
 ///
@@ -181,15 +183,19 @@ pub fn run_with<M: Linked, E: Display>(
     setup: Setup,
     program: impl FnOnce(&World<'_, M::Link>) -> Result<(), E>,
 ) -> ExitCode {
-    let mut rank = None;
+    let (mut rank, mut place) = (None, None);
     let result = join(|machine: Linux<M>| {
         rank = Some(machine.core().get());
-        with_world::<M, (), E>(machine, setup, program)
+        with_world::<M, (), E>(machine, setup, |world| {
+            let result = program(world);
+            place = world.last_call();
+            result
+        })
     });
     match (rank, result) {
         (_, Ok(())) => ExitCode::SUCCESS,
         (Some(rank), Err(RunError::Program(why))) => {
-            say(&format!("rank {rank}: {why}"));
+            say_failed(rank, &why, place);
             ExitCode::FAILURE
         }
         (_, Err(why)) => {
@@ -197,6 +203,12 @@ pub fn run_with<M: Linked, E: Display>(
             ExitCode::from(2)
         }
     }
+}
+
+/// Says why the program of `rank` has failed, and where it has called Flagpost last.
+pub(crate) fn say_failed(rank: u16, why: &dyn Display, place: Option<&Location<'_>>) {
+    let call = place.map_or(String::new(), |place| format!(" (call at {place})"));
+    say(&format!("rank {rank}: {why}{call}"));
 }
 
 /// A line on standard error, in one piece among those of other ranks. If nobody reads it, that is

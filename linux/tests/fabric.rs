@@ -16,6 +16,7 @@ use std::time::Duration;
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
 
+mod asked;
 mod limit;
 mod needed;
 
@@ -38,6 +39,8 @@ fn rank() {
     );
     let code = fabric::run(Setup::default(), |world| match &*part {
         "ring" => ring(world),
+        "asked" => asked::stands_still(world),
+        "fails" => asked::fails(world),
         "beside" => beside(world),
         "blocks" => blocks(world),
         "gets" => gets(world),
@@ -242,16 +245,35 @@ fn job(provider: &str, part: &str) -> Output {
 }
 
 fn job_with(arguments: &[&str], part: &str) -> Output {
+    limit::output(&mut command_of(3, arguments, part))
+}
+
+fn command_of(ranks: u16, arguments: &[&str], part: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command
         .args(arguments)
-        .args(["-n", "3"])
+        .args(["-n", &ranks.to_string()])
         .args(["--grace", "20"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "rank", "--nocapture"])
         .env(PART, part)
         .stdin(Stdio::null());
-    limit::output(&mut command)
+    command
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn ranks_say_what_they_wait_for() {
+    for provider in ["tcp", "shm"] {
+        let arguments = ["--link", "fabric", "--provider", provider];
+        asked::is_asked(&mut command_of(asked::RANKS, &arguments, "asked"));
+    }
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn the_call_that_failed_is_named() {
+    asked::is_told_where(&mut command_of(1, &["--link", "fabric"], "fails"));
 }
 
 fn lines(output: &Output, what: &str) -> usize {

@@ -7,9 +7,11 @@
 //! |---|---|---|
 //! | `lost` | the launcher, or who finds a process gone | 0, or 1 + the first rank that is lost |
 //! | `left` | each rank, at its end | 0, or 1: a rank has left in order |
+//! | `asked` | the launcher | how often it has asked what ranks wait for |
 //! | `arrived` | each rank, once | how many have mapped the memory |
 //! | `barrier` | all | arrivals and turn of the harness's barrier |
 //! | `state`, `pid` of a rank | the rank; the launcher | see [`State`] |
+//! | `answered` of a rank | the rank | the question that it has answered last |
 //! | `lock` of a rank | who holds it | 0 free, 1 held |
 
 use std::sync::atomic::AtomicU32;
@@ -19,6 +21,7 @@ use crate::segment::Segment;
 
 const LOST: usize = 0;
 const LEFT: usize = 4;
+const ASKED: usize = 8;
 const ARRIVED: usize = 128;
 const BARRIER: usize = 256;
 const TURN: usize = 256 + 4;
@@ -26,6 +29,7 @@ const TURN: usize = 256 + 4;
 const LOCK: usize = 0;
 const STATE: usize = 128;
 const PID: usize = 128 + 4;
+const ANSWERED: usize = 128 + 8;
 
 /// What is known of a rank.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -101,6 +105,29 @@ impl Segment {
         let _ = self
             .control(LOST)
             .compare_exchange(0, word, AcqRel, Relaxed);
+    }
+
+    /// Asks each rank what it waits for. A rank that waits writes it to its standard error.
+    pub fn ask(&self) {
+        self.control(ASKED).fetch_add(1, Release);
+    }
+
+    /// Whether `rank` is to say what it waits for.
+    #[inline]
+    pub(crate) fn is_asked(&self, rank: u16) -> bool {
+        let asked = self.control(ASKED).load(Relaxed);
+        asked != 0 && asked != self.of_rank(rank, ANSWERED).load(Relaxed)
+    }
+
+    /// `rank` has said what it waits for.
+    pub(crate) fn answer(&self, rank: u16) {
+        let asked = self.control(ASKED).load(Acquire);
+        self.of_rank(rank, ANSWERED).store(asked, Release);
+    }
+
+    /// Whether `rank` has answered the last question.
+    pub fn has_answered(&self, rank: u16) -> bool {
+        self.of_rank(rank, ANSWERED).load(Acquire) == self.control(ASKED).load(Acquire)
     }
 
     /// The word that says whether a rank is lost.
@@ -184,6 +211,21 @@ mod tests {
         assert_eq!(segment.state_of(1), State::Done);
         let found = left.map(|rank| segment.has_left(rank));
         assert_eq!(found, [true, true, false, false], "there is no rank 3");
+    }
+
+    #[test]
+    fn each_question_is_answered_once() {
+        let shape = Shape::new(2, 1 << 16).expect("it makes sense");
+        let segment = Segment::of_threads(shape).expect("memory");
+        assert!(!segment.is_asked(0) && !segment.is_asked(1));
+        for _ in 0..2 {
+            segment.ask();
+            assert!(segment.is_asked(0) && segment.is_asked(1));
+            segment.answer(1);
+            assert!(segment.is_asked(0) && !segment.is_asked(1));
+            let answered = [0, 1].map(|rank| segment.has_answered(rank));
+            assert_eq!(answered, [false, true]);
+        }
     }
 
     #[test]

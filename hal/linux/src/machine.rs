@@ -1,5 +1,7 @@
 //! The handle that a rank holds of the machine.
 
+use std::fmt;
+use std::io::Write as _;
 use std::num::NonZero;
 use std::panic::Location;
 use std::rc::Rc;
@@ -123,6 +125,15 @@ impl<M: Mode> Linux<M> {
         let processes = (0..ranks).filter_map(|rank| Pid::from_raw(segment.pid_of(rank)?));
         let processors = processors_of(processes).min(processors_at_most());
         self.own.waiter.set_crowded(usize::from(ranks) > processors);
+    }
+
+    /// Says on standard error what this rank waits for, in one piece among the lines of others.
+    #[cold]
+    fn say_what(&self, what: fmt::Arguments<'_>) {
+        let line = format!("rank {} {what}\n", self.rank);
+        // If nobody reads it, that is no reason to fail.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        self.segment().answer(self.rank);
     }
 
     /// Waits until all ranks have called this, beside all worlds: for harnesses, between one world
@@ -249,6 +260,13 @@ where
         };
         if let (true, Some(peers)) = (long, &self.own.peers) {
             peers.look(self.segment());
+        }
+    }
+
+    #[inline(always)]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        if self.segment().is_asked(self.rank) {
+            self.say_what(what);
         }
     }
 

@@ -83,6 +83,15 @@ impl<const LINE: usize> SimCore<LINE> {
         }
     }
 
+    /// Says what this core waits for, if the engine wants to know: see the account of a run.
+    #[inline]
+    pub(crate) fn say_if_asked(&self, what: fmt::Arguments<'_>) {
+        let desk = self.port.desk();
+        if desk.asked.replace(false) {
+            desk.waits.set(Some(what.to_string()));
+        }
+    }
+
     /// Lays the bytes out that the next access brings.
     #[inline]
     pub(crate) fn bring(&self, bytes: Bytes) {
@@ -393,6 +402,10 @@ impl<const LINE: usize> Relax for SimCore<LINE> {
             self.ask_at_word(Access::Watch { seen }, at);
         }
         self.ask(Access::Relax);
+    }
+
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        self.say_if_asked(what);
     }
 }
 

@@ -105,6 +105,10 @@ impl Fabric for Nic {
         self.core.called(place);
     }
 
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        self.core.say_if_asked(what);
+    }
+
     fn lost(&self) -> Option<CoreId> {
         self.core.lost()
     }

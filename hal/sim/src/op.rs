@@ -139,6 +139,10 @@ pub(crate) struct Desk {
     pub(crate) reply: Cell<u64>,
     /// Where the program has called the kernel last.
     pub(crate) called: Cell<Option<Place>>,
+    /// The run is over, and the core is to say what it waits for.
+    pub(crate) asked: Cell<bool>,
+    /// What it has said.
+    pub(crate) waits: Cell<Option<String>>,
     /// Accesses made while the core's stack unwinds.
     pub(crate) afterlife: Cell<u64>,
 }
@@ -157,6 +161,8 @@ impl Desk {
             bytes: Cell::new([0; CHUNK]),
             reply: Cell::new(0),
             called: Cell::new(None),
+            asked: Cell::new(false),
+            waits: Cell::new(None),
             afterlife: Cell::new(0),
         }
     }

@@ -96,6 +96,8 @@ pub struct Waiting {
     pub register: Option<CoreId>,
     /// Whether it waits for its bell.
     pub bell: bool,
+    /// What it waits for, in the kernel's words; if it is one that says so.
+    pub what: Option<String>,
     /// The line of the program that waits: one that calls the kernel, or the machine.
     pub place: &'static Location<'static>,
 }
@@ -329,7 +331,10 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} waits", self.core)?;
+        match &self.what {
+            Some(what) => write!(f, "{} {what}; it polls", self.core)?,
+            None => write!(f, "{} waits", self.core)?,
+        }
         match self.register {
             Some(of) => write!(f, " for the register of {of}")?,
             None if self.bell => write!(f, " for its bell")?,

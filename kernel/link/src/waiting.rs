@@ -1,6 +1,6 @@
 //! [`Waiting`]: what a loop that waits asks of its link.
 
-use core::panic::Location;
+use core::{fmt, panic::Location};
 
 use crate::Rank;
 #[cfg(doc)]
@@ -27,7 +27,7 @@ pub trait Waiting {
 
     /// The kernel takes this step. The default ignores it.
     #[inline(always)]
-    fn step(&self, step: Step) {
+    fn step(&self, step: Step<'_>) {
         let _ = step;
     }
 
@@ -47,7 +47,7 @@ pub trait Waiting {
 
 /// A step of the kernel that a link may want to know.
 #[derive(Copy, Clone, Debug)]
-pub enum Step {
+pub enum Step<'a> {
     /// The program has called the kernel at this place. For links that give an account of a run.
     Called(&'static Location<'static>),
     /// A loop has polled once, and polls again before it begins to wait: the link may look at what
@@ -56,6 +56,10 @@ pub enum Step {
     /// A wait begins, which polls all that it waits for. What was polled before does not matter to
     /// it.
     Begin,
+    /// A wait has found nothing, and relaxes or returns next: what it waits for and where, in words
+    /// (`waits for …`). They cost nothing unless they are written, which a link does if it is asked
+    /// what its rank waits for.
+    Waits(fmt::Arguments<'a>),
     /// A wait has ended. The next [`relax`](Waiting::relax) may be the program's, in a loop that
     /// looks at other things, too: it only gives time to others.
     End,

@@ -468,7 +468,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
     }
 
     #[inline(always)]
-    fn step(&self, step: Step) {
+    fn step(&self, step: Step<'_>) {
         match step {
             Step::Called(place) => self.machine.called(place),
             Step::Look => self.polled.look(&self.machine),
@@ -476,6 +476,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
                 self.polled.forget();
                 self.polled.begin();
             }
+            Step::Waits(what) => self.machine.waits(what),
             Step::End => {
                 self.polled.looked();
                 self.machine.ended();

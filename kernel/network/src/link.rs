@@ -523,11 +523,12 @@ impl<F: Fabric> Waiting for Networked<F> {
     }
 
     #[inline(always)]
-    fn step(&self, step: Step) {
+    fn step(&self, step: Step<'_>) {
         match step {
             Step::Called(place) => self.fabric.called(place),
             Step::Look => (),
             Step::Begin => self.looks.clear(),
+            Step::Waits(what) => self.fabric.waits(what),
             Step::End => self.looks.unwatched(),
         }
     }

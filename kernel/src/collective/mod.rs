@@ -61,7 +61,7 @@ mod tree;
 
 pub(crate) use agree::Agreement;
 
-use core::{cell::Cell, ops::Range};
+use core::{cell::Cell, fmt, ops::Range};
 
 use flagpost_link::{Key, Link, Rank, Slot, order, point};
 
@@ -70,6 +70,10 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 /// First slot of barriers, and of all other calls.
 const BARRIER: u32 = 0;
 const GATHER: u32 = 16;
+
+/// One in so many polls of a wait looks whether the rank that it is for has made another call.
+/// Once that is seen, this many polls are the time for what is still on its way.
+const LONG: u32 = 512;
 
 /// Most rounds of a call: ranks are 16 bits.
 const ROUNDS: usize = 16;
@@ -120,6 +124,29 @@ pub(crate) enum Call {
     FreeEvents(Key),
 }
 
+/// As a part of a sentence that says what a rank waits for.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Barrier => f.write_str("a barrier"),
+            Self::Allgather { element } => write!(f, "an allgather of {element} bytes each"),
+            Self::Alltoall { len, .. } => write!(f, "an alltoall of {len} bytes"),
+            Self::Broadcast { root, len } => {
+                write!(f, "a broadcast of {len} bytes from {}", root.get())
+            }
+            Self::Reduce { root, len, .. } => {
+                write!(f, "a reduction of {len} bytes to {}", root.get())
+            }
+            Self::Allreduce { len, .. } => write!(f, "an allreduce of {len} bytes"),
+            Self::Make(_) => f.write_str("a call that makes a window or events"),
+            Self::Fence(_) => f.write_str("a fence"),
+            Self::FreeWindow(_) => f.write_str("a call that frees a window"),
+            Self::SetCounters(_) => f.write_str("a call that sets counters up"),
+            Self::FreeEvents(_) => f.write_str("a call that frees events"),
+        }
+    }
+}
+
 /// Where a rank stands in its collective calls.
 #[derive(Debug)]
 pub(crate) struct Collectives {
@@ -145,6 +172,11 @@ impl Collectives {
             phase: Cell::new(0),
             chunk: Cell::new(0),
         }
+    }
+
+    /// The call that has been begun and is not done.
+    pub(crate) fn begun(&self) -> Option<Call> {
+        self.under_way.get()
     }
 
     /// The call that makes the next window, or the like.
@@ -329,17 +361,28 @@ impl Rounds {
             }
             if receives {
                 let number = next(&self.heard, round);
+                let (polls, elsewhere) = (Cell::new(0_u32), Cell::new(false));
+                let poll = || {
+                    if link.reached(slot, number)? {
+                        return Ok(Some(()));
+                    }
+                    polls.set(polls.get().wrapping_add(1));
+                    if polls.get().is_multiple_of(LONG) {
+                        let is_elsewhere = self.is_elsewhere(world, round, number)?;
+                        if elsewhere.replace(is_elsewhere) && is_elsewhere {
+                            return Err(Error::Asymmetric(from));
+                        }
+                    }
+                    Ok(None)
+                };
                 order!(
                     "collective.round.wait<receive",
                     point!(
                         "collective.round.wait",
-                        world.wait().until(
-                            || Ok(link.reached(slot, number)?.then_some(())),
-                            || Timeout {
-                                waiting: Waiting::Collective,
-                                missing: Missing::one(from),
-                            },
-                        )?
+                        world.wait().until(poll, || Timeout {
+                            waiting: Waiting::Collective,
+                            missing: Missing::one(from),
+                        },)?
                     ),
                     exchange(step, Half::Receive)?
                 );
@@ -351,6 +394,27 @@ impl Rounds {
         }
         self.behind.set(0);
         Ok(())
+    }
+}
+
+impl Rounds {
+    /// Whether the rank that tells this one in round `round` has not told it `number`, but has told
+    /// it something in a call of the other row. In calls of the same order it tells `number` first.
+    #[cold]
+    fn is_elsewhere<L: Link>(
+        &self,
+        world: &World<'_, L>,
+        round: u8,
+        number: u32,
+    ) -> Result<bool, Error> {
+        let (link, all) = (world.link(), &world.collectives);
+        let other = match self.first_slot {
+            BARRIER => &all.gather,
+            _ => &all.barrier,
+        };
+        let slot = |rounds: &Self| Slot(rounds.first_slot).plus(round.into());
+        let has_told = link.reached(slot(other), next(&other.heard, round))?;
+        Ok(has_told && !link.reached(slot(self), number)?)
     }
 }
 

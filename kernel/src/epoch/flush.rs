@@ -65,12 +65,13 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     #[inline]
     #[track_caller]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
-        called!(self.core().world);
+        tries!(self.core().world);
         // FLUSH: that is all.
         point!("flush.place", {
             if fast::flush(self, target) {
                 return Ok(());
             }
+            self.core().world.note_place();
             fast::declined(move || self.flush_one(target))
         }; else Ok(()))
     }

@@ -125,17 +125,20 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         data: &[T],
         notice: impl Into<Notice>,
     ) -> Result<(), Error> {
-        called!(self.core.world);
+        tries!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
         if let Notice::Tag(tag) = notice {
             if !L::COHERENT {
+                core.world.note_place();
                 return self.put_tagged(to, index, data, tag);
             }
             if fast::put_notify(core, to, index, data, tag) {
                 return Ok(());
             }
+            core.world.note_place();
             return fast::put_notify_declined(self, to, index, data, tag);
         }
+        core.world.note_place();
         self.put_counted(to, index, data, notice)
     }
 

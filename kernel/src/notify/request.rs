@@ -7,7 +7,7 @@
 //! with a range also touches 3 lines of its window, to invalidate and to allow own stores.
 //! Measured: `tests/host/lines.rs`.
 
-use core::cell::Cell;
+use core::{cell::Cell, panic::Location};
 
 use flagpost_link::{Link, Rank, order, point};
 
@@ -110,10 +110,11 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline]
     #[track_caller]
     pub fn start(&mut self) -> Result<(), Error> {
-        called!(self.world);
+        tries!(self.world);
         if let Some(place) = fast::room(self) {
             return self.open(Some(place));
         }
+        self.world.note_place();
         fast::declined(move || self.start_beside())
     }
 
@@ -178,22 +179,29 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline(always)]
     #[track_caller]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
-        called!(self.world);
+        tries!(self.world);
         if L::COHERENT
             && let Some(status) = fast::test(self, 1)
         {
             return Ok(Some(status));
         }
-        self.test_long()
+        self.test_long(Location::caller())
     }
 
     /// [`test`](Self::test).
     #[inline(never)]
-    fn test_long(&mut self) -> Result<Option<Status>, Error> {
+    fn test_long(&mut self, place: &'static Location<'static>) -> Result<Option<Status>, Error> {
         let world = self.world;
-        world
-            .wait()
-            .once(self, Self::test_all, |this| this.missing(this.left()))
+        // A hit touches nothing of the world but the queue's head.
+        let missing = |this: &Self| {
+            world.place.set(Some(place));
+            this.missing(this.left())
+        };
+        let found = world.wait().once(self, Self::test_all, missing);
+        if found.is_err() {
+            world.place.set(Some(place));
+        }
+        found
     }
 
     pub(super) fn missing(&self, left: u32) -> Timeout {
@@ -260,13 +268,13 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline]
     #[track_caller]
     pub fn wait(&mut self) -> Result<Status, Error> {
-        called!(self.world);
+        tries!(self.world);
         if L::COHERENT
             && let Some(status) = fast::test(self, L::LOOKS)
         {
             return Ok(status);
         }
-        self.wait_long()
+        self.wait_long(Location::caller())
     }
 
     /// [`wait`](Self::wait), as long as `budget` says.
@@ -291,13 +299,15 @@ impl<'r, L: Link> Request<'r, L> {
     /// ```
     #[track_caller]
     pub fn wait_within(&mut self, budget: Budget) -> Result<Status, Error> {
-        called!(self.world);
-        self.world.within(budget, || self.wait_long())
+        tries!(self.world);
+        let place = Location::caller();
+        self.world.within(budget, || self.wait_long(place))
     }
 
     #[inline(never)]
-    fn wait_long(&mut self) -> Result<Status, Error> {
-        let (world, source, left) = (self.world, self.source(), Cell::new(0));
+    fn wait_long(&mut self, place: &'static Location<'static>) -> Result<Status, Error> {
+        let (world, source, left) = (self.world, self.source(), &Cell::new(0));
+        world.place.set(Some(place));
         world.wait().taking().until(
             || {
                 if L::COHERENT
@@ -309,7 +319,7 @@ impl<'r, L: Link> Request<'r, L> {
                 left.set(self.left());
                 answer
             },
-            || Timeout {
+            move || Timeout {
                 waiting: Waiting::Notification,
                 missing: Missing::among(source.into_iter(), left.get()),
             },

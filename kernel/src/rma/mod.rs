@@ -169,10 +169,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     #[inline]
     #[track_caller]
     fn put(&self, to: Rank, index: usize, data: &[T]) -> Result<(), Error> {
-        called!(self.core().world);
+        tries!(self.core().world);
         if fast::put(self, to, index, data) {
             return Ok(());
         }
+        self.core().world.note_place();
         fast::declined(move || put(self, to, index, data))
     }
 
@@ -429,10 +430,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Element,
     {
-        called!(self.core().world);
+        tries!(self.core().world);
         if let Some(old) = fast::fetch_and_op(self, to, index, operand, operation) {
             return Ok(old);
         }
+        self.core().world.note_place();
         let change = Change::new(operand, operation);
         fast::declined(move || fetch(self, to, index, change))
     }
@@ -467,10 +469,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
     where
         T: Integer,
     {
-        called!(self.core().world);
+        tries!(self.core().world);
         if let Some(old) = fast::compare_and_swap(self, to, index, expected, new) {
             return Ok(old);
         }
+        self.core().world.note_place();
         let change = Change::CompareSwap { expected, new };
         fast::declined(move || fetch(self, to, index, change))
     }

@@ -29,18 +29,18 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     #[inline]
     #[track_caller]
     pub fn get(&self, index: usize) -> Result<T, Error> {
-        called!(self.window.core.world);
-        match fast::read(&self.window.core, index) {
-            Some(value) => Ok(value),
-            None => fast::declined(|| self.get_long(index)),
+        tries!(self.window.core.world);
+        if let Some(value) = fast::read(&self.window.core, index) {
+            return Ok(value);
         }
+        self.window.core.world.note_place();
+        fast::declined(|| self.get_long(index))
     }
 
     #[inline(never)]
-    #[track_caller]
     fn get_long(&self, index: usize) -> Result<T, Error> {
         let mut value = [T::zeroed()];
-        self.copy_out(index, &mut value)?;
+        self.read(index, &mut value)?;
         let [value] = value;
         Ok(value)
     }
@@ -64,6 +64,10 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     #[track_caller]
     pub fn copy_out(&self, index: usize, into: &mut [T]) -> Result<(), Error> {
         called!(self.window.core.world);
+        self.read(index, into)
+    }
+
+    fn read(&self, index: usize, into: &mut [T]) -> Result<(), Error> {
         let offset = self.window.offset(index, into.len())?;
         let core = &self.window.core;
         let (world, bytes) = (core.world, bytemuck::cast_slice_mut(into));

@@ -24,7 +24,7 @@ const MOST_GRACE: u64 = 24 * 60 * 60;
 ///
 /// When a rank dies, the others' waits end with `PeerLost`, and what has not ended some seconds
 /// later (--grace) is killed. The exit status is that of the rank that died first, 128 + N if it
-/// was signal N.
+/// was signal N. SIGUSR1, and Ctrl-C, ask the ranks what they wait for, and where.
 #[derive(Parser, Debug)]
 #[command(name = "flagpost-run", version)]
 struct Arguments {

@@ -4,6 +4,8 @@
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. No test
 //! asks how long something takes.
 
+#[path = "../asked/mod.rs"]
+mod asked;
 mod choices;
 mod deaths;
 mod forks;
@@ -29,6 +31,8 @@ fn rank() {
     };
     let (test, rest) = part.split_once(' ').unwrap_or((&part, ""));
     let code = match test {
+        "asked" => flagpost_linux::run(asked::stands_still),
+        "fails" => flagpost_linux::run(asked::fails),
         "deaths" => deaths::rank(rest),
         "forks" => forks::rank(rest),
         "meeting" => meeting::rank(),
@@ -82,6 +86,15 @@ fn ours(arguments: &[&str]) -> Command {
     command
 }
 
+/// `flagpost-run` with the ranks of `part`.
+fn job_of(ranks: u16, part: &str) -> Command {
+    let mut command = ours(&["-n", &ranks.to_string(), "--mem", "1M"]);
+    let program = program(part);
+    command.arg(program.get_program()).args(program.get_args());
+    command.env(PART, part);
+    command
+}
+
 /// A rank of another launcher's job.
 fn other(part: &str, rank: u16, ranks: u16) -> Command {
     let mut command = program(part);
@@ -97,10 +110,7 @@ fn job(launcher: Launcher, ranks: u16, part: &str) -> Ended {
     static ONE: Mutex<()> = Mutex::new(());
     let outputs: Vec<Output> = match launcher {
         Launcher::Ours => {
-            let mut command = ours(&["-n", &ranks.to_string(), "--mem", "1M"]);
-            let program = program(part);
-            command.arg(program.get_program()).args(program.get_args());
-            vec![limit::output(command.env(PART, part))]
+            vec![limit::output(&mut job_of(ranks, part))]
         }
         Launcher::Other => {
             let _one = ONE.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -127,4 +137,29 @@ fn ended(outputs: &[Output]) -> Ended {
         out: text(|output| &output.stdout),
         err: text(|output| &output.stderr),
     }
+}
+
+#[test]
+fn ranks_say_what_they_wait_for() {
+    asked::is_asked(&mut job_of(asked::RANKS, "asked"));
+}
+
+/// Rank 0 waits for what rank 1 never sends.
+#[test]
+fn other_collective_calls_are_told_apart() {
+    use flagpost::{Error, Rank};
+
+    let ended = flagpost_linux::threads(2, |world| match world.rank().get() {
+        0 => world.broadcast(Rank::new(1), &mut [0_u32]),
+        _ => world.barrier(),
+    });
+    let Err(flagpost_linux::RunError::Program(why)) = ended else {
+        panic!("both have succeeded: {ended:?}");
+    };
+    assert_eq!(why, Error::Asymmetric(Rank::new(1)));
+}
+
+#[test]
+fn the_call_that_failed_is_named() {
+    asked::is_told_where(&mut job_of(1, "fails"));
 }

@@ -4,6 +4,7 @@
 //!
 //! What links and the kernel do on such machines only, they do here.
 
+use std::fmt;
 use std::panic::Location;
 
 use flagpost_hal::{
@@ -182,6 +183,10 @@ impl Relax for Coherent {
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
         self.0.relax(watched);
+    }
+
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        self.0.waits(what);
     }
 }
 

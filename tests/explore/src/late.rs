@@ -30,6 +30,7 @@
 //! taken to change memory no earlier than by its write-back.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::panic::Location;
 
 use flagpost_hal::{
@@ -570,6 +571,10 @@ impl Relax for Late {
     fn relax(&self, watched: &[Watch]) {
         self.note(|state, core| state.wait(core, watched));
         self.0.relax(watched);
+    }
+
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        self.0.waits(what);
     }
 }
 

@@ -170,7 +170,7 @@ impl<L: Link> Waiting for Recorded<'_, L> {
         self.link.relax();
     }
 
-    fn step(&self, step: Step) {
+    fn step(&self, step: Step<'_>) {
         if matches!(step, Step::Begin | Step::End) {
             self.link.step(step);
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,12 @@ pub enum Presence {
 #[derive(Debug)]
 struct Shared {
     ranks: Vec<AtomicU8>,
+    /// How often the owner has asked what ranks wait for; and of each rank, the question that it
+    /// has answered last.
+    asked: AtomicU32,
+    answered: Vec<AtomicU32>,
+    /// The ranks that have ended their program.
+    ended: Vec<AtomicBool>,
     stop: AtomicBool,
 }
 
@@ -69,6 +75,9 @@ impl Hub {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             ranks: (0..ranks).map(|_| AtomicU8::new(EXPECTED)).collect(),
+            asked: AtomicU32::new(0),
+            answered: (0..ranks).map(|_| AtomicU32::new(0)).collect(),
+            ended: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
             stop: AtomicBool::new(false),
         });
         let thread = Thread {
@@ -77,6 +86,7 @@ impl Hub {
             shared: Arc::clone(&shared),
             strangers: Vec::new(),
             members: (0..ranks).map(|_| Member::default()).collect(),
+            asked: 0,
         };
         let builder = std::thread::Builder::new().name("flagpost-hub".to_owned());
         let thread = Some(builder.spawn(move || thread.run())?);
@@ -113,6 +123,30 @@ impl Hub {
             let lost = |state| (state != LEFT).then_some(LOST);
             let _ = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, lost);
         }
+    }
+}
+
+impl Hub {
+    /// Whether `rank` has ended its program in order. It may still be here, for others.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn has_ended(&self, rank: u16) -> bool {
+        self.shared.ended[usize::from(rank)].load(Ordering::Acquire)
+    }
+
+    /// Asks each rank what it waits for. A rank that waits writes it to its standard error.
+    pub fn ask(&self) {
+        self.shared.asked.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether `rank` has answered the last question.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn has_answered(&self, rank: u16) -> bool {
+        let answered = self.shared.answered[usize::from(rank)].load(Ordering::Acquire);
+        answered == self.shared.asked.load(Ordering::Acquire)
     }
 }
 
@@ -155,6 +189,8 @@ struct Thread {
     shared: Arc<Shared>,
     strangers: Vec<Stranger>,
     members: Vec<Member>,
+    /// The last question that ranks have been told of.
+    asked: u32,
 }
 
 impl Thread {
@@ -168,6 +204,7 @@ impl Thread {
             }
             self.gather();
             self.tell_of_the_gone();
+            self.ask();
             for rank in 0..self.members.len() {
                 if let Some(wire) = self.members[rank].wire.as_mut()
                     && wire.flush().is_err()
@@ -288,7 +325,13 @@ impl Thread {
                 Ok(Some((Kind::Gather, gives))) if member.gives.is_none() => {
                     member.gives = Some(gives);
                 }
-                Ok(Some((Kind::End, _))) => member.has_ended = true,
+                Ok(Some((Kind::End, _))) => {
+                    member.has_ended = true;
+                    self.shared.ended[rank].store(true, Ordering::Release);
+                }
+                Ok(Some((Kind::Answer, _))) => {
+                    self.shared.answered[rank].store(self.asked, Ordering::Release);
+                }
                 Ok(Some((Kind::Leave, _))) => {
                     self.shared.ranks[rank].store(LEFT, Ordering::Release);
                     member.wire = None;
@@ -330,6 +373,14 @@ impl Thread {
                 self.members[rank].wire = None;
                 self.tell(kind, &(rank as u16).to_le_bytes());
             }
+        }
+    }
+
+    /// Asks the ranks that are here what they wait for, if the owner does.
+    fn ask(&mut self) {
+        let asked = self.shared.asked.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.asked, asked) != asked {
+            self.tell(Kind::Ask, &[]);
         }
     }
 

@@ -23,6 +23,8 @@
 //! | join | rank | `flagpost`, version, secret, rank, ranks |
 //! | gather | rank | its bytes |
 //! | end, leave | rank | nothing |
+//! | ask | hub | nothing: what does the rank wait for? |
+//! | answer | rank | nothing: it has said so on its standard error |
 //! | all | hub | the bytes of each rank in turn, with their length in front |
 //! | ended, left, lost | hub | a rank |
 //! | again | hub | the rank, which has joined before and is sent away |
@@ -58,7 +60,7 @@ const MOST: usize = 64 << 10;
 
 /// First bytes of a rank's first frame, and the version of what follows.
 const GREETING: &[u8; 8] = b"flagpost";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// How long a rank tries to reach its hub.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -165,6 +167,8 @@ pub struct Meeting {
     lost: Vec<u16>,
     left: Vec<u16>,
     ended: Vec<u16>,
+    /// The hub has asked what this rank waits for, and has no answer.
+    asked: bool,
     broken: Option<Apart>,
 }
 
@@ -190,6 +194,7 @@ impl Meeting {
             lost: Vec::new(),
             left: Vec::new(),
             ended: Vec::new(),
+            asked: false,
             broken: None,
         })
     }
@@ -250,6 +255,18 @@ impl Meeting {
         &self.ended
     }
 
+    /// Whether the hub has asked what this rank waits for, as far as is known, and has no answer.
+    pub fn is_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// Tells the hub that this rank has said what it waits for.
+    pub fn answer(&mut self) {
+        self.asked = false;
+        self.wire.push(Kind::Answer, &[]);
+        self.look();
+    }
+
     /// Tells the hub that this rank has ended its program. It may still be needed.
     pub fn end(&mut self) {
         self.wire.push(Kind::End, &[]);
@@ -308,6 +325,7 @@ impl Meeting {
             (Kind::Lost, Some(rank)) => self.lost.push(rank),
             (Kind::Left, Some(rank)) => self.left.push(rank),
             (Kind::Ended, Some(rank)) => self.ended.push(rank),
+            (Kind::Ask, _) => self.asked = true,
             (Kind::Again, Some(rank)) => self.broken = Some(Apart::Again(rank)),
             _ => self.break_off("a frame that makes no sense".to_owned()),
         }

@@ -309,3 +309,25 @@ fn gatherings_that_make_no_sense_are_refused() {
     assert_eq!(unpack(&bytes[..bytes.len() - 1], 2), None);
     assert_eq!(unpack(&[0xff; 4], 1), None);
 }
+
+#[test]
+fn ranks_are_asked_what_they_wait_for() {
+    let (hub, secret) = hub(2);
+    let [mut first, mut second] = [0, 1].map(|rank| join(&hub, rank, 2, secret));
+    for round in 0..2 {
+        hub.ask();
+        for meeting in [&mut first, &mut second] {
+            let end = Instant::now() + Duration::from_secs(10);
+            while !meeting.is_asked() {
+                assert!(Instant::now() < end, "in round {round}");
+                meeting.look();
+            }
+        }
+        second.answer();
+        assert!(!second.is_asked() && first.is_asked());
+        soon(|| hub.has_answered(1));
+        assert!(!hub.has_answered(0));
+        first.answer();
+        soon(|| hub.has_answered(0));
+    }
+}

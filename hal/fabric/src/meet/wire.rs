@@ -21,6 +21,8 @@ pub(super) enum Kind {
     End,
     Ended,
     Again,
+    Ask,
+    Answer,
 }
 
 impl Kind {
@@ -35,6 +37,8 @@ impl Kind {
             Self::End,
             Self::Ended,
             Self::Again,
+            Self::Ask,
+            Self::Answer,
         ];
         all.into_iter().find(|kind| *kind as u8 == number)
     }

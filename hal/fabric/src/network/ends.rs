@@ -1,5 +1,8 @@
 //! Ranks that end: this one, in order, and others that are gone.
 
+use std::fmt;
+use std::io::Write as _;
+
 use flagpost_hal::fabric::Fabric as _;
 
 use super::Network;
@@ -74,6 +77,18 @@ impl Network {
         }
     }
 
+    /// Says on standard error what this rank waits for, in one piece among the lines of others.
+    #[cold]
+    pub(super) fn say_what(&self, what: fmt::Arguments<'_>) {
+        let line = format!("rank {} {what}\n", self.0.rank);
+        // If nobody reads it, that is no reason to fail.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        self.0.is_asked.set(false);
+        if let Some(meeting) = self.0.meeting.borrow_mut().as_mut() {
+            meeting.answer();
+        }
+    }
+
     #[cold]
     pub(super) fn hear_of_the_gone(&self) {
         // While this rank is at a meeting, the meeting tells.
@@ -97,6 +112,7 @@ impl Network {
         for rank in &left[self.0.left.replace(left.len())..] {
             self.0.end.lose(usize::from(*rank));
         }
+        self.0.is_asked.set(meeting.is_asked());
         // Without a hub nobody tells who is lost: all others may be.
         if meeting.is_broken() {
             for rank in (0..self.0.ranks).filter(|rank| *rank != self.0.rank) {

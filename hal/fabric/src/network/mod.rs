@@ -4,6 +4,7 @@ mod ends;
 mod probe;
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -124,6 +125,8 @@ struct Inner {
     idle: Cell<u32>,
     /// Times that lost ranks were asked for.
     asked: Cell<u32>,
+    /// The hub has asked what this rank waits for.
+    is_asked: Cell<bool>,
     /// Accesses to memory that looked at no queue.
     accesses: Cell<u32>,
 }
@@ -193,6 +196,7 @@ impl Network {
             silent: Cell::new(0),
             idle: Cell::new(0),
             asked: Cell::new(0),
+            is_asked: Cell::new(false),
             accesses: Cell::new(0),
         };
         let network = Self(Rc::new(inner));
@@ -404,6 +408,13 @@ impl Fabric for Network {
             }
             Work::Get { at, into, len } => end.get(id, to, at, into, len),
             Work::Amo { at, amo } => end.change(id, to, at, amo),
+        }
+    }
+
+    #[inline(always)]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        if self.0.is_asked.get() {
+            self.say_what(what);
         }
     }
 

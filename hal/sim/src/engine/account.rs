@@ -17,12 +17,17 @@ const SHOWN: usize = 12;
 impl Run<'_, '_> {
     /// The account of the run, which is over.
     pub(crate) fn report(mut self, end: End) -> Report {
-        let waiting = self.waiting();
+        let mut waiting = self.waiting();
         let timeline = match end {
             End::Done => String::new(),
             _ => self.timeline(&end, &waiting),
         };
         let cores = 0..self.config.cores;
+        let counters = { cores.clone() }.map(|core| *self.machine.count(core));
+        let counters = counters.collect();
+        if matches!(end, End::Deadlock | End::Livelock) {
+            self.ask(&mut waiting);
+        }
         Report {
             end,
             failures: self.failures,
@@ -34,7 +39,7 @@ impl Run<'_, '_> {
             },
             marks: self.marks,
             hash: self.trace.hash(),
-            counters: cores.map(|core| *self.machine.count(core)).collect(),
+            counters,
             timeline,
             config: self.config.clone(),
             case: String::new(),
@@ -80,10 +85,44 @@ impl Run<'_, '_> {
                 words: watched.into_iter().map(word).collect(),
                 register,
                 bell,
+                what: None,
                 place,
             });
         }
         waiting
+    }
+
+    /// Asks the cores that wait what for, in words: each polls once more. Its accesses are in no
+    /// account.
+    fn ask(&mut self, waiting: &mut [Waiting]) {
+        /// Accesses of a poll, at most.
+        const POLL: usize = 100_000;
+        for waiting in waiting {
+            let core = waiting.core.get();
+            let index = usize::from(core);
+            self.cores[index].strand.desk().asked.set(true);
+            for _ in 0..POLL {
+                let op = self.cores[index].next();
+                let desk = self.cores[index].strand.desk();
+                let reply = match op.access {
+                    Access::Relax | Access::Watch { .. } | Access::Mark(_) | Access::Ring(_) => 0,
+                    Access::WaitForRing => 0,
+                    Access::Cycles => self.steps + self.offset,
+                    _ => self.machine.execute(core, &op, &desk.bytes).reply,
+                };
+                let strand = &mut self.cores[index].strand;
+                if strand.resume(reply).is_some() || !strand.desk().asked.get() {
+                    break;
+                }
+            }
+            let what = self.cores[index].strand.desk().waits.take();
+            // The place stands at the end of the line.
+            let what = what.map(|what| match what.split_once(" (call at ") {
+                Some((what, _)) => what.to_owned(),
+                None => what,
+            });
+            waiting.what = what;
+        }
     }
 
     /// The last accesses of those concerned: by the oracle, by failure, by waiting; then of others.

@@ -236,7 +236,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     #[inline(always)]
     #[track_caller]
     pub fn lock_exclusive(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
-        called!(self.core.world);
+        tries!(self.core.world);
         let mut hold = Hold::new(&self.core, Kind::Exclusive, target);
         if fast::lock_exclusive(&mut hold) {
             return Ok(Lock {
@@ -638,7 +638,7 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     #[inline(always)]
     #[track_caller]
     pub fn unlock(mut self) -> Result<(), Error> {
-        called!(self.hold.words.core.world);
+        tries!(self.hold.words.core.world);
         if fast::unlock_exclusive(&mut self.hold) {
             return Ok(());
         }

@@ -41,9 +41,19 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// ```
     #[track_caller]
     pub fn start<'e>(&'e self, targets: impl Ranks<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
-        called!(self.core.world);
-        let targets = targets.group(self.core.world.size())?;
-        self.core.open(&self.core.access_open)?;
+        let world = self.core.world;
+        tries!(world);
+        let targets = match targets.group(world.size()) {
+            Ok(targets) => targets,
+            Err(error) => {
+                world.note_place();
+                return Err(error);
+            }
+        };
+        if let Err(error) = self.core.open(&self.core.access_open) {
+            world.note_place();
+            return Err(error);
+        }
         Ok(Access {
             element: PhantomData,
             ending: Completing {
@@ -192,7 +202,7 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// ```
     #[track_caller]
     pub fn complete(self) -> Result<(), Error> {
-        called!(self.ending.side.core.world);
+        tries!(self.ending.side.core.world);
         self.ending.go_on()
     }
 
@@ -208,7 +218,7 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
         self,
         budget: Budget,
     ) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
-        called!(self.ending.side.core.world);
+        tries!(self.ending.side.core.world);
         self.ending.go_on_within(budget)
     }
 }
@@ -234,9 +244,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     /// [`Error::PeerLost`], [`Error::PeerLeft`]: [`Access::complete`] says what has been done then.
     #[track_caller]
     pub fn go_on(mut self) -> Result<(), Error> {
-        called!(self.side.core.world);
-        // An error is final: a rank is lost, or has left.
         let world = self.side.core.world;
+        called!(world);
+        // An error is final: a rank is lost, or has left.
         world.within(Budget::UNLIMITED, || self.finish())
     }
 

@@ -47,8 +47,14 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// ```
     #[track_caller]
     pub fn post<'e>(&'e self, origins: impl Ranks<'e>) -> Result<Exposure<'e, 'w, L, S>, Error> {
-        called!(self.core.world);
-        let origins = origins.group(self.core.world.size())?;
+        tries!(self.core.world);
+        let origins = match origins.group(self.core.world.size()) {
+            Ok(origins) => origins,
+            Err(error) => {
+                self.core.world.note_place();
+                return Err(error);
+            }
+        };
         self.posting(Ok(self.core.all()), origins).go_on()
     }
 
@@ -295,9 +301,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// ```
     #[track_caller]
     pub fn wait(mut self) -> Result<(), Error> {
-        called!(self.side.core.world);
-        // An error is final: a rank is lost, or has left.
         let world = self.side.core.world;
+        called!(world);
+        // An error is final: a rank is lost, or has left.
         world.within(Budget::UNLIMITED, || self.finish())
     }
 

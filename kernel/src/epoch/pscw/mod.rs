@@ -114,7 +114,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Side<'e, 'w, L, S> {
         let world = self.core.world;
         world.wait().until(
             || Ok(self.has_posted(target)?.then_some(())),
-            || no_post(target),
+            move || no_post(target),
         )
     }
 

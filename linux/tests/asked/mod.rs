@@ -1,0 +1,139 @@
+//! Jobs that stand still, and are asked what their ranks wait for; and one that fails.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use flagpost::{Error, Link, Rank, Tag, World};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::limit;
+
+/// How many ranks such a job has.
+pub(crate) const RANKS: u16 = 4;
+
+/// What happens at the latest after this long, beside whatever else the machine does.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The lines at which ranks 0 and 1 wait below.
+const REQUEST: u32 = line!() + 14;
+const BROADCAST: u32 = REQUEST + 2;
+
+/// A rank says so when all have come.
+const STANDS: &str = "all are there";
+
+/// Ranks 0 and 1 wait for ever, 2 makes no call, and 3 ends.
+pub(crate) fn stands_still<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let window = world.allocate::<u32>(1)?;
+    let mut never = window.expect(0..1, Tag(1))?.from(Rank::new(2))?;
+    never.start()?;
+    world.barrier()?;
+    println!("{STANDS}");
+    match world.rank().get() {
+        0 => never.wait().map(drop),
+        // Rank 0 makes no such call.
+        1 => world.broadcast(Rank::new(0), &mut [7_u32; 2]),
+        2 => loop {
+            std::thread::sleep(LIMIT);
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The line of the call that fails below.
+const WRONG: u32 = line!() + 5;
+
+/// A call fails that names a rank which there is not; and others have succeeded before.
+pub(crate) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let window = world.allocate::<u32>(1)?;
+    window.put_notify(Rank::new(9), 0, &[1], Tag(1))?;
+    world.barrier()
+}
+
+/// Runs the job of one that [fails].
+pub(crate) fn is_told_where(launcher: &mut Command) {
+    let output = limit::output(launcher);
+    let told = String::from_utf8_lossy(&output.stderr);
+    let place = format!("(call at {}:{WRONG}:", file!());
+    let mut lines = told.lines().filter(|line| line.starts_with("rank 0: "));
+    assert!(lines.any(|line| line.contains(&place)), "{place} in {told}");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+}
+
+/// What is told of a job that [stands still](stands_still).
+fn expected() -> [String; 4] {
+    let file = file!();
+    [
+        format!("rank 0 waits for a notification by 2 (1 missing) (call at {file}:{REQUEST}:"),
+        format!(
+            "rank 1 waits for a collective call by 0, or by a rank that it waits for, in a broadcast of 8 \
+             bytes from 0 (call at {file}:{BROADCAST}:"
+        ),
+        "flagpost-run: rank 2 does not answer: it is in no call that waits".to_owned(),
+        "flagpost-run: rank 3 has ended its program".to_owned(),
+    ]
+}
+
+/// Asks a job that [stands still](stands_still), which `launcher` starts, by SIGUSR1, and then ends
+/// it by SIGINT, which asks, too.
+pub(crate) fn is_asked(launcher: &mut Command) {
+    let mut launcher = { launcher.stdout(Stdio::piped()).stderr(Stdio::piped()) }
+        .spawn()
+        .expect("it runs");
+    let (sender, lines) = mpsc::channel();
+    send_lines(launcher.stdout.take(), sender.clone());
+    send_lines(launcher.stderr.take(), sender);
+    let mut stands = false;
+    while let (false, Ok(line)) = (stands, lines.recv_timeout(LIMIT)) {
+        stands = line.ends_with(STANDS);
+    }
+    if !stands {
+        let _ = launcher.kill();
+        panic!("the ranks do not come");
+    }
+    let mut heard = Vec::new();
+    let end = Instant::now() + LIMIT;
+    // Ranks may still be on their way to where they stand.
+    loop {
+        send(&launcher, Signal::USR1);
+        let until = Instant::now() + Duration::from_millis(500);
+        while let Some(rest) = until.checked_duration_since(Instant::now())
+            && missing(&heard).is_some()
+        {
+            heard.extend(lines.recv_timeout(rest));
+        }
+        let Some(line) = missing(&heard) else { break };
+        if Instant::now() > end {
+            let _ = launcher.kill();
+            panic!("not told: {line}\n{heard:#?}");
+        }
+    }
+    heard = Vec::new();
+    send(&launcher, Signal::INT);
+    while let Ok(line) = lines.recv_timeout(LIMIT) {
+        heard.push(line);
+    }
+    let status = launcher.wait().expect("it is mine");
+    assert!(!status.success(), "{heard:#?}");
+    assert_eq!(missing(&heard), None, "{heard:#?}");
+}
+
+/// Sends the lines of `output` on, in a thread of its own.
+fn send_lines(output: Option<impl Read + Send + 'static>, to: mpsc::Sender<String>) {
+    let output = BufReader::new(output.expect("it is piped"));
+    std::thread::spawn(move || {
+        let mut all = output.lines().map_while(Result::ok);
+        all.try_for_each(|line| to.send(line))
+    });
+}
+
+/// The first line that is expected and was not heard.
+fn missing(heard: &[String]) -> Option<String> {
+    let is_missing = |line: &String| !heard.iter().any(|heard| heard.starts_with(line));
+    expected().into_iter().find(is_missing)
+}
+
+fn send(launcher: &Child, signal: Signal) {
+    kill_process(Pid::from_child(launcher), signal).expect("it is mine");
+}
