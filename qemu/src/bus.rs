@@ -13,16 +13,18 @@
 //! The address map is the SCC's own up to 48 harts. More tiles than 24 have smaller slots, at the
 //! same addresses: see [`Map::mesh`](flagpost_scc::Map::mesh).
 
+use core::fmt;
+use core::panic::Location;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use flagpost_hal::Address;
+use flagpost_hal::{Address, CoreId};
 use flagpost_scc::map::TILE_CORES;
 use flagpost_scc::registers::TileId;
 use flagpost_scc::{Attribute, Bus, Physical, Place, State};
 
-use crate::csr;
 use crate::hart::Hart;
 use crate::registers::Register;
+use crate::{csr, end};
 
 /// Turns that a relaxing hart gives away before it returns for no reason (R3).
 const TURNS: u32 = 64;
@@ -80,6 +82,23 @@ impl Hart {
 }
 
 impl Bus for Hart {
+    const LISTENS: bool = true;
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.silence().called(place);
+    }
+
+    #[inline]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        self.silence().waits(self, what);
+    }
+
+    #[inline]
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        end::has_left(core)
+    }
+
     #[track_caller]
     fn load_u8(&self, at: Physical, attribute: Attribute) -> u8 {
         let mut byte = [0];

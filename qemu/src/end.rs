@@ -1,13 +1,20 @@
 //! How the machine ends: all harts returned, or one of them died.
 //!
+//! # Leaving
+//! A hart whose program has returned has *left*: what it has stored is in memory, and it stores
+//! nothing more. Calls of others that need it fail then.
+//!
 //! # Dying
 //! A trap or a panic is the end of the whole machine: the core that meets it logs one record and
 //! writes the status. *One* core dies; others that meet trouble at the same time are left waiting,
 //! so that the first record is whole. See `log` for how the dying core gets at the logger.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use flagpost_hal::CoreId;
 
 use crate::barrier::barrier;
+use crate::board::MAX_HARTS;
 use crate::entry::Exit;
 use crate::hart::Hart;
 use crate::{csr, devices};
@@ -18,12 +25,17 @@ static DYING: AtomicU32 = AtomicU32::new(0);
 /// Harts whose program failed.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 
+/// Harts that have left: how many, and which.
+static LEFT: AtomicU32 = AtomicU32::new(0);
+static HAS_LEFT: [AtomicBool; MAX_HARTS] = [const { AtomicBool::new(false) }; MAX_HARTS];
+
 /// Ends this hart's program; ends the machine once all harts are here.
 pub(crate) fn hart_returned(hart: Hart, exit: Exit) -> ! {
     if exit == Exit::Fail {
         // ORDERING: Relaxed: the barrier shows it to core 0.
         FAILED.fetch_add(1, Ordering::Relaxed);
     }
+    leave(hart);
     barrier(hart);
     if hart.core().get() == 0 {
         match FAILED.load(Ordering::Relaxed) {
@@ -32,6 +44,24 @@ pub(crate) fn hart_returned(hart: Hart, exit: Exit) -> ! {
         }
     }
     park()
+}
+
+/// The program of this hart makes no more calls: those of others that need it fail. A program that
+/// returns does so by itself.
+pub fn leave(hart: Hart) {
+    hart.empty();
+    // ORDERING: Release: a hart that sees that this one has left finds what it has stored.
+    HAS_LEFT[hart.core().index()].store(true, Ordering::Release);
+    LEFT.fetch_add(1, Ordering::Release);
+}
+
+/// Whether `core` has left; whether any has, if none is named.
+#[inline]
+pub(crate) fn has_left(core: Option<CoreId>) -> bool {
+    match core {
+        None => LEFT.load(Ordering::Acquire) != 0,
+        Some(core) => HAS_LEFT[core.index()].load(Ordering::Acquire),
+    }
 }
 
 /// Ends the machine now, from any hart: exit status 0 for `Pass`, 1 for `Fail`.

@@ -1,5 +1,7 @@
 //! What a program gives the board, and what it gives back.
 
+use crate::hart::Hart;
+
 /// How a hart, or the machine, ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, defmt::Format)]
 pub enum Exit {
@@ -28,12 +30,20 @@ impl Outcome for () {
 }
 
 impl<T: Outcome, E: defmt::Format> Outcome for Result<T, E> {
-    /// Logs the error.
+    /// Logs the error, and where the program has called Flagpost last.
     fn exit(self) -> Exit {
         match self {
             Ok(value) => value.exit(),
             Err(error) => {
-                defmt::error!("main returned an error: {}", error);
+                match Hart::current().silence().last_call() {
+                    Some(place) => defmt::error!(
+                        "main returned an error: {} (last call at {=str}:{=u32})",
+                        error,
+                        place.file(),
+                        place.line()
+                    ),
+                    None => defmt::error!("main returned an error: {}", error),
+                }
                 Exit::Fail
             }
         }

@@ -46,6 +46,10 @@
 //! `sleep=off` it does not: QEMU 7.2 lets the host's clock cut turns short, and some runs of
 //! hundreds of harts all but stop. A host thread per hart works too, slowly.
 //!
+//! A call that waits for very long logs once what it waits for, and at which line; so does the
+//! error that a program returns. A hart whose program has returned has left: calls that need it
+//! give `Error::PeerLeft`.
+//!
 //! # The log
 //! defmt frames (rzcobs) on the 16550 UART; the timestamp of a record is the number of its core.
 //!
@@ -67,13 +71,14 @@ mod hart;
 mod log;
 mod memory;
 mod registers;
+mod silence;
 mod status;
 mod trap;
 
 pub use barrier::barrier;
 pub use board::{MAX_HARTS, boot_args};
 pub use boot::load_from_zero;
-pub use end::finish;
+pub use end::{finish, leave};
 pub use entry::{Exit, Outcome};
 pub use flagpost_scc::{Mapping, Scc};
 pub use hart::Hart;

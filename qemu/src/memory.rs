@@ -28,6 +28,7 @@ use flagpost_scc::{Scc, State};
 use crate::board::{MAX_HARTS, MEMORY_SIZE};
 use crate::hart::Hart;
 use crate::registers;
+use crate::silence::Silence;
 
 /// Bytes per line of the private images, as on the SCC.
 pub const LINE: usize = flagpost_scc::LINE as usize;
@@ -47,6 +48,7 @@ static PRIVATE: Cells = Cells(
         Private {
             caches: UnsafeCell::new(Caches::EMPTY),
             state: State::new(),
+            silence: Silence::new(),
         }
     }; _],
 );
@@ -55,12 +57,13 @@ static PRIVATE: Cells = Cells(
 struct Private {
     caches: UnsafeCell<Caches>,
     state: State,
+    silence: Silence,
 }
 
 struct Cells([Private; MAX_HARTS]);
 
-// SAFETY: M3: nothing in here is ever reached by two harts; `Hart::with_caches` and
-// `Hart::port_state` are the only ways in.
+// SAFETY: M3: nothing in here is ever reached by two harts; `Hart::with_caches`,
+// `Hart::port_state` and `Hart::silence` are the only ways in.
 unsafe impl Sync for Cells {}
 
 /// Image and write-combining buffer of a hart. All zeros when empty, so that it lives in `.bss`.
@@ -146,6 +149,16 @@ impl Hart {
     /// What the port remembers of this core.
     pub(crate) fn port_state(&self) -> &State {
         &PRIVATE.0[self.core().index()].state
+    }
+
+    /// What is known of this core's last call.
+    pub(crate) fn silence(&self) -> &Silence {
+        &PRIVATE.0[self.core().index()].silence
+    }
+
+    /// Empties the combining buffer, as [`Coherence::drain`](flagpost_hal::Coherence::drain) does.
+    pub(crate) fn empty(&self) {
+        self.with_caches(|caches| caches.let_go(self));
     }
 
     /// The words that hold the `len` bytes at `at`.

@@ -7,6 +7,7 @@
 
 use core::cell::Cell;
 use core::fmt;
+use core::panic::Location;
 use core::sync::atomic::{Ordering, compiler_fence};
 
 use flagpost_hal::{Address, CoreId};
@@ -168,6 +169,28 @@ pub trait Bus: Processor {
     /// Stores an aligned word.
     #[track_caller]
     fn store_u32(&self, at: Physical, attribute: Attribute, value: u32);
+
+    /// [`Topology::LISTENS`](flagpost_hal::Topology::LISTENS).
+    const LISTENS: bool = false;
+
+    /// [`Topology::called`](flagpost_hal::Topology::called).
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        let _ = place;
+    }
+
+    /// [`Relax::waits`](flagpost_hal::Relax::waits).
+    #[inline(always)]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        let _ = what;
+    }
+
+    /// [`Topology::has_left`](flagpost_hal::Topology::has_left).
+    #[inline(always)]
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        let _ = core;
+        false
+    }
 
     /// Whether lines may come into L1 that nobody asked for. The chip has no prefetcher.
     fn prefetches(&self) -> bool {

@@ -1,5 +1,7 @@
 //! A core's handle of the chip.
 
+use core::{fmt, panic::Location};
+
 use flagpost_hal::{Address, Clock, CoreId, Kind, MessageBuffer, Region, Relax, Topology, Watch};
 
 use crate::bus::{Attribute, Bus, Fault, Physical};
@@ -142,6 +144,8 @@ impl<B: Bus> MessageBuffer for Scc<B> {
 }
 
 impl<B: Bus> Topology for Scc<B> {
+    const LISTENS: bool = B::LISTENS;
+
     fn cores(&self) -> u16 {
         self.map.cores()
     }
@@ -152,6 +156,16 @@ impl<B: Bus> Topology for Scc<B> {
 
     fn memory_size(&self) -> u32 {
         self.map.region_size(Kind::Memory)
+    }
+
+    #[inline(always)]
+    fn called(&self, place: &'static Location<'static>) {
+        self.bus.called(place);
+    }
+
+    #[inline(always)]
+    fn has_left(&self, core: Option<CoreId>) -> bool {
+        self.bus.has_left(core)
     }
 }
 
@@ -171,5 +185,10 @@ impl<B: Bus> Relax for Scc<B> {
     fn relax(&self, watched: &[Watch]) {
         let physical = |watch: &Watch| (self.locate_word(watch.at), watch.seen);
         self.bus.relax(watched.iter().map(physical));
+    }
+
+    #[inline(always)]
+    fn waits(&self, what: fmt::Arguments<'_>) {
+        self.bus.waits(what);
     }
 }

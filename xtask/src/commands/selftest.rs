@@ -28,7 +28,7 @@ struct Check {
 
 /// Broken images: exit status 1, and the message names case, core and trouble. The ones that hang
 /// get little time.
-const BROKEN: [Check; 9] = [
+const BROKEN: [Check; 11] = [
     Check {
         name: "a case that fails",
         arguments: &["--filter", "broken.fail"],
@@ -68,6 +68,30 @@ const BROKEN: [Check; 9] = [
         ],
         status: 1,
         words: &["case broken.hang hung", "core 1 still runs: ", ".rs:"],
+    },
+    Check {
+        name: "a case that deadlocks",
+        arguments: &[
+            "--filter",
+            "broken.deadlock",
+            "--timeout",
+            "10",
+            "--cores",
+            "2",
+        ],
+        status: 1,
+        words: &[
+            "core   1 warn  waits for a notification by any rank",
+            "core   0 warn  waits for a collective call by 1",
+            "in a barrier (call at ",
+            "case broken.deadlock hung",
+        ],
+    },
+    Check {
+        name: "a case in which a core leaves that others need",
+        arguments: &["--filter", "broken.leaver", "--timeout", "10"],
+        status: 1,
+        words: &["case broken.leaver failed on core ", "PeerLeft"],
     },
     Check {
         name: "a case that traps",

@@ -5,9 +5,10 @@
 
 use core::hint::{black_box, spin_loop};
 
+use flagpost::{Config, Tag, World};
 use flagpost_hal::{Relax, Topology};
-use flagpost_qemu::{Exit, finish, load_from_zero};
-use flagpost_tests::{Case, Context, Failure};
+use flagpost_qemu::{Exit, finish, leave, load_from_zero};
+use flagpost_tests::{Case, Context, Failure, Platform as _};
 
 use crate::Qemu;
 
@@ -21,6 +22,8 @@ pub(crate) const CASES: &[Case<Qemu>] = &[
     case("broken.overflow", |context| culprit(context, overflow)),
     case("broken.silent", |context| culprit(context, silent)),
     case("broken.panic", |context| culprit(context, panic)),
+    case("broken.deadlock", deadlock),
+    case("broken.leaver", leaver),
 ];
 
 const fn case(name: &'static str, run: fn(&mut Context<'_, Qemu>) -> Result) -> Case<Qemu> {
@@ -92,6 +95,34 @@ fn dig(depth: u64) -> u64 {
 /// Ends the machine as if all were well.
 fn silent(_: &Context<'_, Qemu>) {
     finish(Exit::Pass);
+}
+
+/// The last core waits for a notification that no core sends, and the others for the last core.
+fn deadlock(context: &mut Context<'_, Qemu>) -> Result {
+    let last = context.machine.core().get() + 1 == context.machine.cores();
+    let link = Qemu::link(&context.machine, context.session, None)?;
+    World::run(link, context.arena, Config::default(), |world| {
+        let window = world.allocate::<u32>(1)?;
+        if last {
+            let mut never = window.expect(0..1, Tag(1))?;
+            never.start()?;
+            never.wait()?;
+        }
+        world.barrier()
+    })?;
+    Ok(())
+}
+
+/// The last core leaves, and the others need it, or one that has left for want of it.
+fn leaver(context: &mut Context<'_, Qemu>) -> Result {
+    let last = context.machine.core().get() + 1 == context.machine.cores();
+    let link = Qemu::link(&context.machine, context.session, None)?;
+    let done = World::run(link, context.arena, Config::default(), |world| match last {
+        true => Ok(()),
+        false => world.barrier(),
+    });
+    leave(*context.machine.bus());
+    Ok(done?)
 }
 
 fn panic(_: &Context<'_, Qemu>) {
