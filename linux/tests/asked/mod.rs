@@ -94,8 +94,10 @@ pub(crate) fn is_asked(launcher: &mut Command) {
     }
     let mut heard = Vec::new();
     let end = Instant::now() + LIMIT;
+    let mut questions = 0;
     // Ranks may still be on their way to where they stand.
     loop {
+        questions += 1;
         send(&launcher, Signal::USR1);
         let until = Instant::now() + Duration::from_millis(500);
         while let Some(rest) = until.checked_duration_since(Instant::now())
@@ -109,6 +111,8 @@ pub(crate) fn is_asked(launcher: &mut Command) {
             panic!("not told: {line}\n{heard:#?}");
         }
     }
+    let answers = heard.iter().filter(|line| line.starts_with("rank 0 waits"));
+    assert!(answers.count() <= questions, "one answer each: {heard:#?}");
     heard = Vec::new();
     send(&launcher, Signal::INT);
     while let Ok(line) = lines.recv_timeout(LIMIT) {

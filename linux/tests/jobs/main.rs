@@ -32,6 +32,10 @@ fn rank() {
     let (test, rest) = part.split_once(' ').unwrap_or((&part, ""));
     let code = match test {
         "asked" => flagpost_linux::run(asked::stands_still),
+        "order" => flagpost_linux::run(|world| match world.rank().get() {
+            0 => world.broadcast(flagpost::Rank::new(1), &mut [0_u32]),
+            _ => world.barrier(),
+        }),
         "fails" => flagpost_linux::run(asked::fails),
         "deaths" => deaths::rank(rest),
         "forks" => forks::rank(rest),
@@ -147,16 +151,13 @@ fn ranks_say_what_they_wait_for() {
 /// Rank 0 waits for what rank 1 never sends.
 #[test]
 fn other_collective_calls_are_told_apart() {
-    use flagpost::{Error, Rank};
-
-    let ended = flagpost_linux::threads(2, |world| match world.rank().get() {
-        0 => world.broadcast(Rank::new(1), &mut [0_u32]),
-        _ => world.barrier(),
-    });
-    let Err(flagpost_linux::RunError::Program(why)) = ended else {
-        panic!("both have succeeded: {ended:?}");
-    };
-    assert_eq!(why, Error::Asymmetric(Rank::new(1)));
+    let ended = job(Launcher::Ours, 2, "order");
+    let told = ended.err.lines().find(|line| line.starts_with("rank 0: "));
+    let told = told.unwrap_or_else(|| panic!("it is not told: {ended:?}"));
+    assert!(
+        told.starts_with("rank 0: rank 1 called differently, or failed"),
+        "{told}"
+    );
 }
 
 #[test]
