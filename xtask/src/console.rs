@@ -92,6 +92,12 @@ impl Console {
         lock(&self.failures).push(what.to_owned());
     }
 
+    /// What failed so far.
+    #[cfg(test)]
+    pub(crate) fn failed(&self) -> Vec<String> {
+        lock(&self.failures).clone()
+    }
+
     /// Lists on standard output what failed, if anything did: the first [`FAILURES`].
     pub(crate) fn failures(&self) {
         let failures = lock(&self.failures);

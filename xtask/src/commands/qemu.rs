@@ -83,19 +83,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
             "--filter {filter}: no case has this in its name (broken.* run by full name only); cases: {known}"
         )));
     }
-    console.clear();
-    console.release();
-    if !arguments.json {
-        report::tables(&runs);
-    }
-    report::errors(console, &runs, &|run| arguments.repeat(run));
-    if runs.iter().all(|run| run.ok() && run.begun() == 0) {
-        console.say(&format!(
-            "no case runs on {} cores: all were skipped",
-            arguments.cores
-        ));
-    }
-    Ok(runs.iter().all(Run::ok))
+    Ok(arguments.show(console, &runs))
 }
 
 /// Prints the names of the cases, one per line.
@@ -153,6 +141,23 @@ impl Arguments {
             verbose: true,
             ..Setup::new(self.cores, self.seed)
         }
+    }
+
+    /// Prints the tables and errors of `runs`; `false` if anything failed, in a case or outside.
+    fn show(&self, console: &Console, runs: &[Run]) -> bool {
+        console.clear();
+        console.release();
+        if !self.json {
+            report::tables(runs);
+        }
+        report::errors(console, runs, &|run| self.repeat(run));
+        if runs.iter().all(|run| run.ok() && run.begun() == 0) {
+            console.say(&format!(
+                "no case runs on {} cores: all were skipped",
+                self.cores
+            ));
+        }
+        runs.iter().all(Run::ok)
     }
 
     /// The command that repeats a run.
@@ -266,6 +271,42 @@ mod tests {
         assert_eq!(seeds("5..8"), Ok(5..8));
         for bad in ["0", "8..5", "5..5", "a..b", "..", "-3"] {
             assert!(seeds(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// All cases have passed, and QEMU has ended with a status of its own.
+    #[test]
+    fn trouble_outside_of_any_case_fails_the_command_and_is_told() {
+        let arguments = Arguments {
+            cores: 8,
+            filter: None,
+            list: false,
+            timeout: Duration::from_secs(1),
+            seed: 0,
+            seeds: None,
+            parallel: false,
+            json: true,
+            arguments: Vec::new(),
+        };
+        let well = || Run::new(8, 0);
+        let trouble = || Run {
+            errors: vec!["QEMU exited with status 3".to_owned()],
+            ..Run::new(8, 1)
+        };
+        for (runs, expected) in [
+            (vec![well()], true),
+            (vec![trouble()], false),
+            (vec![well(), trouble()], false),
+            (vec![trouble(), well()], false),
+        ] {
+            let console = Console::new();
+            assert_eq!(arguments.show(&console, &runs), expected, "{runs:?}");
+            let told = console.failed();
+            assert_eq!(told.is_empty(), expected, "{told:?}");
+            assert!(
+                told.iter().all(|what| what.contains("status 3")),
+                "{told:?}"
+            );
         }
     }
 

@@ -159,19 +159,25 @@ fn parts(console: &Console, arguments: &Arguments) -> Count {
         named && (arguments.deep || part.quick.is_some() || !arguments.parts.is_empty())
     };
     let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
-    let total = parts.iter().map(|part| part.minutes).sum();
     if arguments.deep {
+        let total: u64 = parts.iter().map(|part| part.minutes).sum();
         let names: Vec<_> = parts.iter().map(|part| part.name).collect();
         out(&format!(
             "about {total} minutes on two idle cores: {}",
             names.join(", ")
         ));
     }
+    sum(console, &parts, arguments.deep)
+}
+
+/// Runs these parts and counts their tests: a part that cannot run, or tests nothing, has failed.
+fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
+    let total = parts.iter().map(|part| part.minutes).sum();
     let (mut count, mut done) = (Count::default(), 0);
     for part in parts {
         let started = Instant::now();
         out(&format!("\n== {}: {}", part.name, part.what));
-        let quick = part.quick.filter(|_| !arguments.deep);
+        let quick = part.quick.filter(|_| !deep);
         if quick.is_none() {
             out(&format!("about {} minutes", part.minutes));
             console.progress(done, total, "minutes' worth of tests");
@@ -320,6 +326,47 @@ fn show(console: &Console, runs: &[Run]) -> Count {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sum_is_that_of_all_parts_and_each_trouble_is_told() {
+        let part = |name, quick| Part {
+            name,
+            what: "",
+            minutes: 1,
+            quick: Some(quick),
+            deep: |_| Ok(Count::one(true)),
+        };
+        let well = part("well", |_| {
+            Ok(Count {
+                passed: 3,
+                failed: 0,
+            })
+        });
+        let fails = part("fails", |console| {
+            console.failure("a case");
+            Ok(Count {
+                passed: 2,
+                failed: 2,
+            })
+        });
+        let cannot = part("cannot", |_| anyhow::bail!("a tool is missing"));
+        let empty = part("empty", |_| Ok(Count::default()));
+        let all = [&well, &fails, &cannot, &empty];
+        let backwards = [&empty, &cannot, &fails, &well];
+        let told = ["a case", "a tool is missing", "empty: nothing was tested"];
+        for (parts, deep, passed, failed, told) in [
+            (&all[..], false, 5, 4, &told[..]),
+            (&backwards, false, 5, 4, &[told[2], told[1], told[0]]),
+            (&all[..1], false, 3, 0, &[]),
+            (&all[2..3], false, 0, 1, &[told[1]]),
+            (&all, true, 4, 0, &[]),
+        ] {
+            let console = Console::new();
+            let count = sum(&console, parts, deep);
+            assert_eq!(count, Count { passed, failed });
+            assert_eq!(console.failed(), told);
+        }
+    }
 
     #[test]
     fn results_of_cargo_test_are_read() {

@@ -25,6 +25,8 @@
 //! A port that is listened on is a process's: no process, no port.
 
 mod job;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -189,35 +191,46 @@ impl Plan {
             }
             let start = undisturbed[&shortest].length;
             let (end, why) = undisturbed[&turn.kind].disturb(&programs, &turn, start, number)?;
-            if let Some(why) = why {
-                let what = match turn.pause {
-                    Some(pause) => format!("stopped for {pause:?}"),
-                    None => "killed".to_owned(),
-                };
-                let told = format!(
-                    "turn {number} of seed {}: {} over {}, rank {} of {} {what} at {:.3} of {}: \
-                     {why}",
-                    self.seed,
-                    turn.kind.example,
-                    turn.kind.provider,
-                    turn.rank,
-                    turn.kind.ranks,
-                    turn.moment,
-                    if turn.early { "the start" } else { "its work" },
-                );
-                if end.is_failure() {
-                    console.error(&told);
-                } else {
-                    console.say(&told);
-                }
-            }
-            count.add(Count::one(!end.is_failure()));
+            count.add(self.tell(console, number, &turn, end, why));
             let row = (turn.kind.example, turn.kind.provider);
             ends.entry(row).or_default().push(end);
         }
         console.clear();
         print(&ends);
         Ok(count)
+    }
+
+    /// Prints why turn `number` has ended so, if there is anything to say, and counts it.
+    fn tell(
+        &self,
+        console: &Console,
+        number: u32,
+        turn: &Turn,
+        end: End,
+        why: Option<String>,
+    ) -> Count {
+        if let Some(why) = why {
+            let what = match turn.pause {
+                Some(pause) => format!("stopped for {pause:?}"),
+                None => "killed".to_owned(),
+            };
+            let told = format!(
+                "turn {number} of seed {}: {} over {}, rank {} of {} {what} at {:.3} of {}: {why}",
+                self.seed,
+                turn.kind.example,
+                turn.kind.provider,
+                turn.rank,
+                turn.kind.ranks,
+                turn.moment,
+                if turn.early { "the start" } else { "its work" },
+            );
+            if end.is_failure() {
+                console.error(&told);
+            } else {
+                console.say(&told);
+            }
+        }
+        Count::one(!end.is_failure())
     }
 
     /// The turn of this number: the same for the same seed.
@@ -466,120 +479,4 @@ fn print(ends: &BTreeMap<(&str, String), Vec<End>>) {
     let mut align = [Align::Right; 11];
     align[..2].fill(Align::Left);
     table(align, &rows).iter().for_each(|line| out(line));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(seed: u64) -> Plan {
-        Plan {
-            examples: &EXAMPLES,
-            providers: PROVIDERS.map(str::to_owned).to_vec(),
-            seed,
-            number: 0,
-        }
-    }
-
-    #[test]
-    fn a_seed_repeats_its_turns_and_all_is_drawn() {
-        let words = |seed, number| {
-            let turn = plan(seed).turn(number);
-            format!(
-                "{:?} {} {} {:?}",
-                turn.kind, turn.rank, turn.moment, turn.pause
-            )
-        };
-        assert_eq!(words(1, 7), words(1, 7));
-        assert!(words(1, 7) != words(2, 7) && words(1, 7) != words(1, 8));
-        let turns: Vec<Turn> = (0..300).map(|number| plan(1).turn(number)).collect();
-        for (example, most) in EXAMPLES {
-            for ranks in 2..=most {
-                let is = |turn: &&Turn| turn.kind.example == example && turn.kind.ranks == ranks;
-                assert!(turns.iter().any(|turn| is(&turn)), "{example} {ranks}");
-            }
-        }
-        assert!(turns.iter().all(|turn| turn.rank < turn.kind.ranks));
-        let paused = turns.iter().filter(|turn| turn.pause.is_some()).count();
-        assert!((50..100).contains(&paused), "{paused}");
-        let late = turns.iter().filter(|turn| turn.moment > 0.5).count();
-        assert!((120..180).contains(&late), "{late}");
-    }
-
-    /// Each rule is broken by something.
-    #[test]
-    fn ends_are_judged() {
-        let undisturbed = Undisturbed {
-            length: Duration::from_secs(1),
-            lines: vec!["a".to_owned(), "b".to_owned()],
-        };
-        let killed = "flagpost-run: rank 1 (process 7) was ended by signal 9 (SIGKILL)\n";
-        let lost = "core 0: rank 1 does not answer any more\nflagpost-run: rank 0 (process 6) ended with status 1\n";
-        let meeting =
-            "error: rank 1 is lost\nflagpost-run: rank 0 (process 6) ended with status 2\n";
-        let by_us =
-            "flagpost-run: rank 0 (process 6) was ended by signal 9 (SIGKILL), by flagpost-run\n";
-        let crash = "flagpost-run: rank 0 (process 6) was ended by signal 11 (SIGSEGV)\n";
-        let inside = "\nhalo:6 terminated with signal 11 at PC=1 SP=2.  Backtrace:\n\
-                      /lib/libfabric.so.1(+0xb83f9)[0x1]\n/bin/halo(+0x2)[0x3]\n";
-        let outside = inside.replace("libfabric.so.1", "libc.so.6");
-        let well = |struck| (Some(0), "b\na\n", String::new(), struck);
-        let ends = |err: &str| (Some(137), "b\n", format!("{killed}{err}"), true);
-        let kill = None;
-        let stop = Some(Duration::from_millis(1));
-        for ((code, printed, err, struck), pause, expected) in [
-            (well(false), kill, End::Before),
-            (well(false), stop, End::Before),
-            (well(true), stop, End::Paused),
-            (well(true), kill, End::Broken),
-            (ends(lost), kill, End::PeerLost),
-            (ends(meeting), kill, End::WhileMeeting),
-            (ends(""), kill, End::OthersWell),
-            (ends("core 0: timed out\n"), kill, End::Error),
-            (ends(crash), kill, End::Broken),
-            (ends(inside), kill, End::Crash),
-            (ends(&outside), kill, End::Broken),
-            (ends(&format!("{inside}{crash}")), kill, End::Broken),
-            (ends(by_us), kill, End::Broken),
-            (ends("thread 'main' panicked\n"), kill, End::Broken),
-            (ends(lost), stop, End::Broken),
-            ((Some(1), "", lost.to_owned(), true), kill, End::Broken),
-            ((Some(137), "", killed.to_owned(), false), kill, End::Broken),
-            (
-                (Some(137), "c\n", killed.to_owned(), true),
-                kill,
-                End::Broken,
-            ),
-            (
-                (Some(137), "b\nb\n", killed.to_owned(), true),
-                kill,
-                End::Broken,
-            ),
-            ((Some(0), "b\n", String::new(), false), kill, End::Broken),
-        ] {
-            let mut turn = plan(1).turn(0);
-            (turn.rank, turn.pause) = (1, pause);
-            turn.kind.provider = "tcp".to_owned();
-            let mut ended = job::Ended {
-                code,
-                out: printed.to_owned(),
-                err,
-                struck,
-                length: Duration::ZERO,
-                hung: false,
-                left: Vec::new(),
-            };
-            let end = undisturbed.judge(&turn, &ended);
-            assert_eq!(end.0, expected, "{ended:?}: {end:?}");
-            if expected == End::Crash {
-                turn.kind.provider = "shm".to_owned();
-                assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
-            }
-            ended.left.push("a process".to_owned());
-            assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
-            ended.left.clear();
-            ended.hung = true;
-            assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
-        }
-    }
 }

@@ -2,6 +2,8 @@
 //! notice.
 
 mod board;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -228,8 +230,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
         let news = sweep.news(&plan, &advice);
         news.iter().for_each(|line| console.say(line));
     }
-    let ok = sweep.verdict(console, &sources, arguments.json);
-    let count = plan.points.len();
+    let count = sweep.count(console, &sources, plan.points.len(), arguments.json);
     if arguments.record && sweep.ended_well {
         let gone: Vec<String> = sources.gone(&killers).map(str::to_owned).collect();
         let changed = killers.update(&gone, sweep.killers());
@@ -239,11 +240,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
             killers.0.len()
         ));
     }
-    let failed = sweep.wrong(&sources).max(usize::from(!ok));
-    Ok(Count {
-        passed: count.saturating_sub(failed),
-        failed,
-    })
+    Ok(count)
 }
 
 /// The check of the sources and of the recorded runs' names alone.
@@ -475,6 +472,17 @@ impl Sweep {
         self.results.iter().filter_map(of).collect()
     }
 
+    /// Prints the verdict, and counts `points` points: those that are wrong have failed, and at
+    /// least one if the sweep did not end well.
+    fn count(&self, console: &Console, sources: &Sources, points: usize, json: bool) -> Count {
+        let ok = self.verdict(console, sources, json);
+        let failed = self.wrong(sources).max(usize::from(!ok));
+        Count {
+            passed: points.saturating_sub(failed),
+            failed,
+        }
+    }
+
     /// Prints what is wrong, and the last line.
     fn verdict(&self, console: &Console, sources: &Sources, json: bool) -> bool {
         console.clear();
@@ -562,108 +570,5 @@ fn replay(console: &Console, arguments: &Arguments, which: &str) -> Result<bool>
             "--replay {which}: give CASE/CORES/PROFILE:SEED as a row has it"
         ))),
         code => Ok(code == Some(0)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sources() -> Sources {
-        Sources {
-            names: ["a", "b", "c"].map(str::to_owned).to_vec(),
-            equivalent: BTreeSet::new(),
-            errors: 0,
-        }
-    }
-
-    fn heard(lines: &[Value]) -> Sweep {
-        let console = Console::new();
-        let mut sweep = Sweep::default();
-        for line in lines {
-            sweep.hear(&console, line.clone()).unwrap();
-        }
-        sweep
-    }
-
-    fn kill(point: &str, replay: &str, how: &str) -> Value {
-        json!({"is": "result", "point": point, "killed": true, "schedules": 1, "how": how, "replay": replay})
-    }
-
-    fn recorded<'a>(points: &[&'a str], killer: &'a Killer) -> Plan<'a> {
-        Plan {
-            points: vec!["a", "b", "c"],
-            killers: points.iter().map(|point| (*point, killer)).collect(),
-            schedules: 1,
-        }
-    }
-
-    #[test]
-    fn what_kills_as_recorded_is_no_news() {
-        let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
-        let sweep = heard(&[kill("a", "case/2/scc:0", "panic")]);
-        let news = sweep.news(&recorded(&["a"], &killer), "; record");
-        assert_eq!(news, [""; 0]);
-        assert_eq!(sweep.wrong(&sources()), 0);
-    }
-
-    #[test]
-    fn a_killer_that_kills_no_longer_is_told_and_replaced() {
-        let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
-        let sweep = heard(&[
-            json!({"is": "lapsed", "point": "a", "why": "case/2/scc:0 passes"}),
-            kill("b", "case/2/scc:0", "deadlock"),
-            kill("a", "other/3/weak:7", "panic"),
-            kill("c", "third/2/scc:1", "panic"),
-        ]);
-        let plan = recorded(&["a", "b"], &killer);
-        assert_eq!(
-            sweep.news(&plan, "; record"),
-            [
-                "killer of b kills by deadlock now, not by panic; record",
-                "killer of a no longer kills (case/2/scc:0 passes): found another, other/3/weak:7; record",
-                "no killer of c is recorded: found third/2/scc:1; record",
-            ]
-        );
-        assert_eq!(sweep.wrong(&sources()), 0);
-        let mut killers = Killers::default();
-        for point in ["a", "gone"] {
-            killers.0.insert(point.to_owned(), killer.clone());
-        }
-        assert_eq!(sources().gone(&killers).collect::<Vec<_>>(), ["gone"]);
-        assert_eq!(killers.update(&["gone".to_owned()], sweep.killers()), 4);
-        let now: Vec<String> = killers.0.values().map(Killer::replay).collect();
-        assert_eq!(now, ["other/3/weak:7", "case/2/scc:0", "third/2/scc:1"]);
-    }
-
-    #[test]
-    fn a_point_that_nothing_kills_any_more_fails_the_command() {
-        let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
-        let sweep = heard(&[
-            json!({"is": "lapsed", "point": "a", "why": "case/2/scc:0 passes"}),
-            json!({"is": "result", "point": "a", "killed": false, "schedules": 9}),
-        ]);
-        let news = sweep.news(&recorded(&["a"], &killer), "; record");
-        let told = "killer of a no longer kills (case/2/scc:0 passes): found no other";
-        assert_eq!(news, [told]);
-        assert_eq!(sweep.wrong(&sources()), 1);
-    }
-
-    #[test]
-    fn slices_are_every_nth_point() {
-        let names = ["a", "b", "c", "d", "e"];
-        let chosen = |slice: &str| {
-            let slice = Some(slice.parse().unwrap());
-            let arguments = Arguments {
-                slice,
-                ..Arguments::default()
-            };
-            arguments.points(&names).unwrap()
-        };
-        assert_eq!(chosen("1/2"), ["a", "c", "e"]);
-        assert_eq!(chosen("2/2"), ["b", "d"]);
-        for bad in ["0/2", "3/2", "1/0", "1", "x/2", "1/2/3"] {
-            assert!(bad.parse::<Slice>().is_err(), "{bad}");
-        }
     }
 }

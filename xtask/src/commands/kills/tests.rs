@@ -1,0 +1,132 @@
+//! Turns are repeated by their seed, ends are judged, and a broken rule fails its turn.
+
+use super::*;
+
+fn plan(seed: u64) -> Plan {
+    Plan {
+        examples: &EXAMPLES,
+        providers: PROVIDERS.map(str::to_owned).to_vec(),
+        seed,
+        number: 0,
+    }
+}
+
+#[test]
+fn a_seed_repeats_its_turns_and_all_is_drawn() {
+    let words = |seed, number| {
+        let turn = plan(seed).turn(number);
+        format!(
+            "{:?} {} {} {:?}",
+            turn.kind, turn.rank, turn.moment, turn.pause
+        )
+    };
+    assert_eq!(words(1, 7), words(1, 7));
+    assert!(words(1, 7) != words(2, 7) && words(1, 7) != words(1, 8));
+    let turns: Vec<Turn> = (0..300).map(|number| plan(1).turn(number)).collect();
+    for (example, most) in EXAMPLES {
+        for ranks in 2..=most {
+            let is = |turn: &&Turn| turn.kind.example == example && turn.kind.ranks == ranks;
+            assert!(turns.iter().any(|turn| is(&turn)), "{example} {ranks}");
+        }
+    }
+    assert!(turns.iter().all(|turn| turn.rank < turn.kind.ranks));
+    let paused = turns.iter().filter(|turn| turn.pause.is_some()).count();
+    assert!((50..100).contains(&paused), "{paused}");
+    let late = turns.iter().filter(|turn| turn.moment > 0.5).count();
+    assert!((120..180).contains(&late), "{late}");
+}
+
+#[test]
+fn a_broken_rule_fails_its_turn_and_is_told() {
+    for (end, _) in ENDS {
+        let console = Console::new();
+        let plan = plan(1);
+        let why = Some("why".to_owned());
+        let count = plan.tell(&console, 7, &plan.turn(7), end, why);
+        let told = console.failed();
+        if matches!(end, End::Broken | End::Error) {
+            assert_eq!((count.passed, count.failed), (0, 1), "{end:?}");
+            assert!(told[0].starts_with("turn 7 of seed 1: "), "{told:?}");
+            assert!(told[0].ends_with(": why"), "{told:?}");
+        } else {
+            assert_eq!((count.passed, count.failed), (1, 0), "{end:?}");
+            assert!(told.is_empty(), "{told:?}");
+        }
+    }
+}
+
+/// Each rule is broken by something.
+#[test]
+fn ends_are_judged() {
+    let undisturbed = Undisturbed {
+        length: Duration::from_secs(1),
+        lines: vec!["a".to_owned(), "b".to_owned()],
+    };
+    let killed = "flagpost-run: rank 1 (process 7) was ended by signal 9 (SIGKILL)\n";
+    let lost = "core 0: rank 1 does not answer any more\nflagpost-run: rank 0 (process 6) ended with status 1\n";
+    let meeting = "error: rank 1 is lost\nflagpost-run: rank 0 (process 6) ended with status 2\n";
+    let by_us =
+        "flagpost-run: rank 0 (process 6) was ended by signal 9 (SIGKILL), by flagpost-run\n";
+    let crash = "flagpost-run: rank 0 (process 6) was ended by signal 11 (SIGSEGV)\n";
+    let inside = "\nhalo:6 terminated with signal 11 at PC=1 SP=2.  Backtrace:\n\
+                  /lib/libfabric.so.1(+0xb83f9)[0x1]\n/bin/halo(+0x2)[0x3]\n";
+    let outside = inside.replace("libfabric.so.1", "libc.so.6");
+    let well = |struck| (Some(0), "b\na\n", String::new(), struck);
+    let ends = |err: &str| (Some(137), "b\n", format!("{killed}{err}"), true);
+    let kill = None;
+    let stop = Some(Duration::from_millis(1));
+    for ((code, printed, err, struck), pause, expected) in [
+        (well(false), kill, End::Before),
+        (well(false), stop, End::Before),
+        (well(true), stop, End::Paused),
+        (well(true), kill, End::Broken),
+        (ends(lost), kill, End::PeerLost),
+        (ends(meeting), kill, End::WhileMeeting),
+        (ends(""), kill, End::OthersWell),
+        (ends("core 0: timed out\n"), kill, End::Error),
+        (ends(crash), kill, End::Broken),
+        (ends(inside), kill, End::Crash),
+        (ends(&outside), kill, End::Broken),
+        (ends(&format!("{inside}{crash}")), kill, End::Broken),
+        (ends(by_us), kill, End::Broken),
+        (ends("thread 'main' panicked\n"), kill, End::Broken),
+        (ends(lost), stop, End::Broken),
+        ((Some(1), "", lost.to_owned(), true), kill, End::Broken),
+        ((Some(137), "", killed.to_owned(), false), kill, End::Broken),
+        (
+            (Some(137), "c\n", killed.to_owned(), true),
+            kill,
+            End::Broken,
+        ),
+        (
+            (Some(137), "b\nb\n", killed.to_owned(), true),
+            kill,
+            End::Broken,
+        ),
+        ((Some(0), "b\n", String::new(), false), kill, End::Broken),
+    ] {
+        let mut turn = plan(1).turn(0);
+        (turn.rank, turn.pause) = (1, pause);
+        turn.kind.provider = "tcp".to_owned();
+        let mut ended = job::Ended {
+            code,
+            out: printed.to_owned(),
+            err,
+            struck,
+            length: Duration::ZERO,
+            hung: false,
+            left: Vec::new(),
+        };
+        let end = undisturbed.judge(&turn, &ended);
+        assert_eq!(end.0, expected, "{ended:?}: {end:?}");
+        if expected == End::Crash {
+            turn.kind.provider = "shm".to_owned();
+            assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
+        }
+        ended.left.push("a process".to_owned());
+        assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
+        ended.left.clear();
+        ended.hung = true;
+        assert_eq!(undisturbed.judge(&turn, &ended).0, End::Broken);
+    }
+}
