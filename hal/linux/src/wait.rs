@@ -8,7 +8,8 @@
 //! | sleep | sleeps, longer each few times | until something changes |
 //!
 //! Where the processor can watch a line ([`Monitor`]), the rank watches it in its pauses. The first
-//! [`ALIKE`] sleeps take [`SHORTEST`] each. Each [`ALIKE`] sleeps later the time doubles, up to 0.8 ms.
+//! [`ALIKE`] sleeps take [`SHORTEST`] each. Each [`ALIKE`] sleeps later the time doubles, up to
+//! 0.8 ms.
 //!
 //! Copies of 1 MiB take up to half a millisecond where processors are far from each other: such a
 //! wait must not end in a sleep. And no sleep is longer than about a tenth of what was waited.

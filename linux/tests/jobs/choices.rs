@@ -104,8 +104,8 @@ fn options_win_over_variables_and_these_over_defaults() {
     assert!(told.starts_with("coherent 16777216"), "{told}");
 }
 
-/// What starts ranks on other hosts may set variables of a job of its own, as `srun` does. The ranks
-/// are the launcher's.
+/// What starts ranks on other hosts may set variables of a job of its own, as `srun` does. The
+/// ranks are the launcher's.
 #[test]
 fn ranks_on_other_hosts_are_of_no_job_of_what_starts_them() {
     const WORDS: &str = "echo $FLAGPOST_RANK $SLURM_PROCID $SLURM_STEP_NUM_TASKS";

@@ -1,5 +1,5 @@
-//! A hang is a verdict: what a test starts ends within [`LIMIT`]. Else it is killed with all that it
-//! has started, and the test fails.
+//! A hang is a verdict: what a test starts ends within [`LIMIT`]. Else it is killed with all that
+//! it has started, and the test fails.
 
 use std::io;
 use std::process::{ChildStdin, Command, Output, Stdio};

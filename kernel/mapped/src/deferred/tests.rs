@@ -90,7 +90,8 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                     0..=3 => {
                         let len = 1 + dice.below(20);
                         let mut at = dice.place(&mut short, len, (0, LONG));
-                        // The rank that has put there: no other one puts to the same bytes meanwhile.
+                        // The rank that has put there: no other one puts to the same bytes
+                        // meanwhile.
                         let end = at + len;
                         while at < end {
                             let rest = (at / 20 + 1) * 20;

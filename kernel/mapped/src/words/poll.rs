@@ -4,9 +4,9 @@
 //! to know those words, to sleep until one changes. Instead of passing them through every layer,
 //! each poll notes its word here, and relaxing hands over what was noted since the last time.
 //!
-//! A loop that gets bytes, or reads memory, polls what is no word. That is noted too, and so is the
-//! end of a wait: relaxing then looks once too often rather than sleep on a word that nobody changes
-//! any more.
+//! A loop that gets bytes, or reads memory, polls what is no word. That is noted too, and so is
+//! the end of a wait: relaxing then looks once too often rather than sleep on a word that nobody
+//! changes any more.
 
 use core::cell::Cell;
 
