@@ -21,8 +21,9 @@ pub enum Error {
         /// Words (of 4 bytes) that it should have more.
         missing_words: u32,
     },
-    /// This rank's shared memory is used up. More of it: `--mem` of `flagpost-run` on Linux, the
-    /// machine's memory elsewhere.
+    /// This rank's shared memory is used up. More of it: `--mem` of `flagpost-run` on Linux,
+    /// `_flagpost_memory_size` of the linker script on the QEMU board, the machine's memory
+    /// elsewhere.
     MemoryFull {
         /// Bytes that it should have more; `u32::MAX` for a piece of 4 GiB or more, which no rank's
         /// memory holds.
@@ -456,7 +457,8 @@ impl fmt::Display for Error {
             Self::MemoryFull { missing_bytes } => {
                 write!(
                     f,
-                    "shared memory needs {missing_bytes} more bytes per rank (flagpost-run: --mem)"
+                    "shared memory needs {missing_bytes} more bytes per rank \
+                     (flagpost-run: --mem; linker script of the QEMU board: _flagpost_memory_size)"
                 )
             }
             Self::TooManyPieces { max } => write!(f, "more than {max} pieces of memory"),

@@ -8,9 +8,6 @@ use crate::csr::Yield;
 /// for.
 pub const MAX_HARTS: usize = 512;
 
-/// Bytes of ordinary memory per core.
-pub(crate) const MEMORY_SIZE: u32 = 64 << 10;
-
 /// What the device tree says.
 pub(crate) struct Board {
     pub(crate) harts: u16,

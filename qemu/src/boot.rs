@@ -8,10 +8,13 @@
 //! The lowest 4 KiB of each hart's share are closed to that hart itself, by a *locked* entry of its
 //! physical memory protection: locked entries bind M mode too, until reset. A function whose frame
 //! is larger than 4 KiB can step over the guard, and nothing traps. Below the guard lie the trap
-//! stack and the stack of the core before this one; below that of core 0 the end of `.bss`.
+//! stack and the stack of the core before this one; below that of core 0 the end of `.memory`.
 
 #[cfg(target_arch = "riscv64")]
 use core::arch::global_asm;
+use core::ptr::with_exposed_provenance;
+use core::slice;
+use core::sync::atomic::AtomicU32;
 
 use hermit_dtb::Dtb;
 use riscv::register::{Permission, Range};
@@ -35,6 +38,8 @@ struct Layout {
     harts_max: usize,
     stacks: usize,
     stack_size: usize,
+    memory: usize,
+    memory_size: usize,
 }
 
 // SAFETY: `boot.s` defines this; it takes nothing and changes one caller-saved register.
@@ -42,7 +47,7 @@ unsafe extern "C" {
     safe fn _flagpost_load_from_zero();
 }
 
-// SAFETY: the linker script defines the table with these three words in read-only memory; `entry!`
+// SAFETY: the linker script defines the table with these words in read-only memory; `entry!`
 // defines the function with this signature.
 unsafe extern "Rust" {
     safe static _flagpost_layout: Layout;
@@ -82,18 +87,38 @@ fn read(device_tree: *const u8) -> Board {
     let layout = &_flagpost_layout;
     assert!(
         (1..=MAX_HARTS.min(layout.harts_max)).contains(&harts),
-        "{harts} harts: the image has room for {MAX_HARTS}"
+        "{harts} harts: the image has room for {}",
+        MAX_HARTS.min(layout.harts_max)
     );
     let end = layout.stacks + harts * layout.stack_size;
     assert!(
         end <= device_tree.addr(),
         "the stacks of {harts} harts end at {end:#x}, behind the device tree at {device_tree:p}: \
-         start QEMU with more memory (-m)"
+         start QEMU with more memory (-m), or make _flagpost_memory_size smaller"
     );
     Board {
         harts: harts as u16,
         boot_args: str::from_utf8(boot_args).unwrap_or(""),
     }
+}
+
+/// Bytes of memory that each core shares.
+pub(crate) fn memory_size() -> usize {
+    _flagpost_layout.memory_size
+}
+
+/// The memory that this core shares, in words. `None` if the image has no room for such a core.
+#[inline]
+pub(crate) fn memory(core: usize) -> Option<&'static [AtomicU32]> {
+    let layout = &_flagpost_layout;
+    if core >= layout.harts_max {
+        return None;
+    }
+    let start = with_exposed_provenance(layout.memory + core * layout.memory_size);
+    // SAFETY: the linker script sets aside `harts_max` times `memory_size` bytes from `memory` on,
+    // multiples of 4 KiB, for nothing else, and the stacks behind them are in RAM (`read`). All
+    // references to them are made here, and their words are atomic, for which all bits are valid.
+    Some(unsafe { slice::from_raw_parts(start, layout.memory_size / 4) })
 }
 
 /// Start of the guard below this hart's stack.

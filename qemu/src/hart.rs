@@ -6,8 +6,8 @@ use core::sync::atomic::{Ordering::SeqCst, fence};
 use flagpost_hal::CoreId;
 use flagpost_scc::{Fault, Map, Mapping, Processor, Scc};
 
-use crate::board::{self, MAX_HARTS, MEMORY_SIZE};
-use crate::csr;
+use crate::board::{self, MAX_HARTS};
+use crate::{boot, csr};
 
 /// Cores of the SCC: up to here the board's address map is the chip's own.
 const SCC_CORES: u16 = 48;
@@ -39,7 +39,10 @@ impl Hart {
         let map = if harts <= SCC_CORES { Map::SCC } else { LARGE };
         Self {
             core: csr::core_number(),
-            map: map.with_cores(harts).with_memory(MEMORY_SIZE),
+            // The linker script keeps it below 512 MiB.
+            map: map
+                .with_cores(harts)
+                .with_memory(boot::memory_size() as u32),
             stays_here: PhantomData,
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! # Layout
 //! ```text
-//!   MEMORY  [ core 0: 64 KiB ][ core 1 ] …      words, in .bss; every hart reaches all of them
-//!   BUFFER  [ core 0:  8 KiB ][ core 1 ] …
+//!   .memory [ core 0: 64 KiB ][ core 1 ] …      words; every hart reaches all of them
+//!   BUFFER  [ core 0:  8 KiB ][ core 1 ] …      the same, in .bss
 //!   PRIVATE [ core 0: image of 256 lines of 32 bytes, combining buffer ] … for its own hart only
 //! ```
+//! The linker script sets `.memory` aside: an image has as much as `_flagpost_memory_size` says.
 //! QEMU takes host memory for what is touched only, so the room for 512 harts costs a small run
 //! nothing.
 //!
@@ -25,7 +26,8 @@ use flagpost_hal::{Address, CoreId, Kind, Lines, Region};
 use flagpost_scc::map::BUFFER as BUFFER_SIZE;
 use flagpost_scc::{Scc, State};
 
-use crate::board::{MAX_HARTS, MEMORY_SIZE};
+use crate::board::MAX_HARTS;
+use crate::boot;
 use crate::hart::Hart;
 use crate::registers;
 use crate::silence::Silence;
@@ -39,8 +41,6 @@ const LINES: usize = 256;
 type Image = PrivateImage<LINES, LINE>;
 type Words<const BYTES: usize> = [[AtomicU32; BYTES]; MAX_HARTS];
 
-static MEMORY: Words<{ MEMORY_SIZE as usize / 4 }> =
-    [const { [const { AtomicU32::new(0) }; _] }; _];
 static BUFFER: Words<{ BUFFER_SIZE as usize / 4 }> =
     [const { [const { AtomicU32::new(0) }; _] }; _];
 static PRIVATE: Cells = Cells(
@@ -172,7 +172,7 @@ impl Hart {
         let words = start / 4..(start + len).div_ceil(4);
         let owner = at.region.owner.index();
         let region = match at.region.kind {
-            Kind::Memory => MEMORY.get(owner).map(|words| &words[..]),
+            Kind::Memory => boot::memory(owner),
             Kind::MessageBuffer => BUFFER.get(owner).map(|words| &words[..]),
         };
         match region.and_then(|region| region.get(words)) {
@@ -265,7 +265,8 @@ impl Hart {
         // the time that a small case takes, so nothing else is in the loop.
         let pattern: [u32; 8] =
             core::array::from_fn(|i| garbage.rotate_left(4 * i as u32) | 0x0101_0101);
-        for region in [&MEMORY[own][..], &BUFFER[own][..]] {
+        let memory = boot::memory(own).unwrap_or(&[]);
+        for region in [memory, &BUFFER[own][..]] {
             for words in region.as_chunks::<8>().0 {
                 for (word, value) in words.iter().zip(pattern) {
                     word.store(value, Relaxed);

@@ -17,7 +17,8 @@ fn main(hart: Hart) -> Result<(), Error> {
     let mut arena = [0; ARENA];
     let link = Mapped::start(hart.scc(Mapping::Normal), Session::FIRST)?; // QEMU clears memory
     let world = World::start(link, &mut arena, Config::default())?;
-    ring(&world)
+    ring(&world)?;
+    large(&world)
 }
 
 /// Knows nothing of the board: the same function runs in the simulator.
@@ -42,5 +43,25 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     access.complete()?;
     exposure.wait()?;
     defmt::info!("{} by an epoch", window.local().get(1)?);
+    Ok(())
+}
+
+/// Elements of a message of 64 KiB: more than a core shares, if `memory.x` does not ask for more.
+const LARGE: usize = 8192;
+
+/// One large message round the ring.
+fn large<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate::<u64>(LARGE)?;
+    let mut arrived = window.expect(0..LARGE, Tag(8))?;
+    arrived.start()?;
+    window.put_notify(me.next(size), 0, &[u64::from(me.get()); LARGE], Tag(8))?;
+    let status = arrived.wait()?;
+    let last = window.local().get(LARGE - 1)?;
+    defmt::assert_eq!(
+        (status.source, last),
+        (me.prev(size), u64::from(me.prev(size).get()))
+    );
+    defmt::info!("{} bytes from {}", LARGE * 8, status.source);
     Ok(())
 }

@@ -115,7 +115,7 @@ fn the_option_for_more_memory_is_named() {
         told.starts_with("rank 0: shared memory needs "),
         "{ended:?}"
     );
-    assert!(told.contains(" (flagpost-run: --mem)"), "{ended:?}");
+    assert!(told.contains(" (flagpost-run: --mem; "), "{ended:?}");
     assert_eq!(ended.codes, [1], "{ended:?}");
 }
 
