@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::children::{self, Running};
+use crate::compiling::Compiling;
 use crate::console::Console;
 use crate::paths;
 
@@ -42,6 +43,7 @@ impl Explorer {
     fn build(console: &Console, directory: &str, profile: &str, flags: &[&str]) -> Result<Self> {
         let directory = paths::target().join(directory);
         console.step(format!("building {PACKAGE}"));
+        let _time = Compiling::start();
         let mut command = Command::new(paths::cargo());
         command
             .args([
@@ -117,6 +119,7 @@ impl Explorer {
 /// If cargo cannot be run, or does not build it.
 pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
     console.step(format!("building {program}"));
+    let _time = Compiling::start();
     let mut command = Command::new(paths::cargo());
     command
         .args(["build", "--quiet", "--locked"])

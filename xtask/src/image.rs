@@ -13,6 +13,7 @@ use defmt_decoder::Table;
 use serde_json::Value;
 
 use crate::children::Running;
+use crate::compiling::Compiling;
 use crate::console::Console;
 use crate::paths;
 use crate::toolchain::Toolchain;
@@ -81,6 +82,7 @@ pub(crate) fn build(
         |[_, bin, _]| bin.into(),
     );
     console.step(format!("building {name}"));
+    let _time = Compiling::start();
     let mut command = toolchain.build(match source.bin {
         Some(_) => PROFILE,
         // A workspace of its own.

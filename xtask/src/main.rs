@@ -25,6 +25,7 @@ mod arguments;
 mod boot;
 mod children;
 mod commands;
+mod compiling;
 mod console;
 mod count;
 mod deps;

@@ -7,13 +7,14 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::{bench, explore, linux, mutants};
 use crate::boot::Setup;
-use crate::children::Running;
+use crate::children::{self, Running};
+use crate::compiling::{self, Compiling};
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::paths;
@@ -167,6 +168,16 @@ fn parts(console: &Console, arguments: &Arguments) -> Count {
             names.join(", ")
         ));
     }
+    if arguments.parts.is_empty() {
+        match compiling::reference(console) {
+            Ok(time) => out(&format!(
+                "this machine compiles {} from nothing in {:.1} s",
+                compiling::PIECE,
+                time.as_secs_f64()
+            )),
+            Err(why) => console.error(&format!("{why:#}")),
+        }
+    }
     sum(console, &parts, arguments.deep)
 }
 
@@ -175,7 +186,7 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
     let total = parts.iter().map(|part| part.minutes).sum();
     let (mut count, mut done) = (Count::default(), 0);
     for part in parts {
-        let started = Instant::now();
+        let (started, compiled) = (Instant::now(), compiling::spent());
         out(&format!("\n== {}: {}", part.name, part.what));
         let quick = part.quick.filter(|_| !deep);
         if quick.is_none() {
@@ -196,10 +207,11 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
             ran
         };
         out(&format!(
-            "{}: {}, {:.0} s",
+            "{}: {}, {:.0} s, {:.0} of them to compile",
             part.name,
             ran.line(),
-            started.elapsed().as_secs_f64()
+            started.elapsed().as_secs_f64(),
+            (compiling::spent() - compiled).as_secs_f64()
         ));
         count.add(ran);
         done += part.minutes;
@@ -207,8 +219,24 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
     count
 }
 
+/// Builds what `cargo test` runs, all but the documentation's examples.
+fn build_tests() -> Result<()> {
+    let _time = Compiling::start();
+    let mut command = Command::new(paths::cargo());
+    command
+        .args(["test", "--locked", "--no-run"])
+        .current_dir(paths::root())
+        .stdin(Stdio::null());
+    let built = children::status(&mut command).context("cannot run cargo test")?;
+    if !built.success() {
+        bail!("cargo test: see the errors above");
+    }
+    Ok(())
+}
+
 /// `cargo test`, its output passed on and counted.
 fn host(console: &Console, deep: bool) -> Result<Count> {
+    build_tests()?;
     let mut command = Command::new(paths::cargo());
     command.args(["test", "--locked", "--no-fail-fast"]);
     if deep {
