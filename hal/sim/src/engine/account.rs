@@ -95,18 +95,27 @@ impl Run<'_, '_> {
     /// Asks the cores that wait what for, in words: each polls once more. Its accesses are in no
     /// account.
     fn ask(&mut self, waiting: &mut [Waiting]) {
-        /// Accesses of a poll, at most.
-        const POLL: usize = 100_000;
+        /// Accesses between two rests, at most.
+        const POLL: usize = 10_000;
         for waiting in waiting {
             let core = waiting.core.get();
             let index = usize::from(core);
             self.cores[index].strand.desk().asked.set(true);
+            // A core that says something does so before its second rest. One that never does is
+            // stopped there: searches come to thousands of deadlocks.
+            let mut rests = 0;
             for _ in 0..POLL {
                 let op = self.cores[index].next();
                 let desk = self.cores[index].strand.desk();
                 let reply = match op.access {
-                    Access::Relax | Access::Watch { .. } | Access::Mark(_) | Access::Ring(_) => 0,
-                    Access::WaitForRing => 0,
+                    Access::Relax | Access::Watch { .. } | Access::WaitForRing if rests > 0 => {
+                        break;
+                    }
+                    Access::Relax | Access::Watch { .. } | Access::WaitForRing => {
+                        rests += 1;
+                        0
+                    }
+                    Access::Mark(_) | Access::Ring(_) => 0,
                     Access::Cycles => self.steps + self.offset,
                     _ => self.machine.execute(core, &op, &desk.bytes).reply,
                 };
