@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -219,7 +219,8 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
     count
 }
 
-/// Builds what `cargo test` runs, all but the documentation's examples.
+/// Builds what `cargo test` runs, all but the documentation's examples. What does not build counts
+/// when the tests are run.
 fn build_tests() -> Result<()> {
     let _time = Compiling::start();
     let mut command = Command::new(paths::cargo());
@@ -227,10 +228,7 @@ fn build_tests() -> Result<()> {
         .args(["test", "--locked", "--no-run"])
         .current_dir(paths::root())
         .stdin(Stdio::null());
-    let built = children::status(&mut command).context("cannot run cargo test")?;
-    if !built.success() {
-        bail!("cargo test: see the errors above");
-    }
+    children::status(&mut command).context("cannot run cargo test")?;
     Ok(())
 }
 
