@@ -278,6 +278,16 @@ impl<L: Link> World<'_, L> {
         self.place.set(Some(Location::caller()));
     }
 
+    /// Hands `result` on; if it is an error, the caller's place is noted.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn noted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if result.is_err() {
+            self.note_place();
+        }
+        result
+    }
+
     /// Tells the link that the program has called, and where.
     #[inline(always)]
     #[track_caller]

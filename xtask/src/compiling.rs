@@ -1,6 +1,7 @@
 //! How long compilers have run for this command: what a test takes is told apart from what it takes
 //! to build it.
 
+use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -34,6 +35,19 @@ pub(crate) fn spent() -> Duration {
     Duration::from_millis(SPENT.load(Relaxed))
 }
 
+/// Builds something in the workspace, by these words of cargo. Tells whether it succeeded.
+pub(crate) fn cargo<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result<bool> {
+    let _time = Compiling::start();
+    let mut command = Command::new(paths::cargo());
+    command
+        .args(words)
+        .arg("--locked")
+        .current_dir(paths::root())
+        .stdin(Stdio::null());
+    let status = children::status(&mut command).context("cannot run cargo")?;
+    Ok(status.success())
+}
+
 /// Compiles a piece of the kernel that nothing else needs, from nothing: minutes of different
 /// machines, and of different days, are compared by what this takes.
 pub(crate) fn reference(console: &Console) -> Result<Duration> {
@@ -45,18 +59,10 @@ pub(crate) fn reference(console: &Console) -> Result<Duration> {
         }
         _ => (),
     }
-    let mut command = Command::new(paths::cargo());
-    command
-        .args(["build", "--quiet", "--locked", "--package", PIECE])
-        .arg("--target-dir")
-        .arg(&directory)
-        .current_dir(paths::root())
-        .stdin(Stdio::null());
     let started = Instant::now();
-    if !children::status(&mut command)
-        .context("cannot run cargo")?
-        .success()
-    {
+    let build = ["build", "--quiet", "--package", PIECE, "--target-dir"];
+    let build = build.map(OsStr::new).into_iter();
+    if !cargo(build.chain([directory.as_os_str()]))? {
         bail!("{PIECE} does not build");
     }
     Ok(started.elapsed())

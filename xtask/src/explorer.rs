@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::children::{self, Running};
-use crate::compiling::Compiling;
+use crate::children::Running;
+use crate::compiling::{self, Compiling};
 use crate::console::Console;
 use crate::paths;
 
@@ -119,16 +119,7 @@ impl Explorer {
 /// If cargo cannot be run, or does not build it.
 pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
     console.step(format!("building {program}"));
-    let _time = Compiling::start();
-    let mut command = Command::new(paths::cargo());
-    command
-        .args(["build", "--quiet", "--locked"])
-        .current_dir(paths::root())
-        .stdin(Stdio::null());
-    if !children::status(&mut command)
-        .context("cannot run cargo")?
-        .success()
-    {
+    if !compiling::cargo(["build", "--quiet"])? {
         bail!("{program} does not build");
     }
     Ok(paths::target().join("debug").join(program))

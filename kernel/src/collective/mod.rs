@@ -395,9 +395,7 @@ impl Rounds {
         self.behind.set(0);
         Ok(())
     }
-}
 
-impl Rounds {
     /// Whether the rank that tells this one in round `round` has not told it `number`, but has told
     /// it something in a call of the other row. In calls of the same order it tells `number` first.
     #[cold]

@@ -13,8 +13,8 @@ use clap::builder::PossibleValuesParser;
 
 use super::{bench, explore, linux, mutants};
 use crate::boot::Setup;
-use crate::children::{self, Running};
-use crate::compiling::{self, Compiling};
+use crate::children::Running;
+use crate::compiling;
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::paths;
@@ -219,22 +219,10 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
     count
 }
 
-/// Builds what `cargo test` runs, all but the documentation's examples. What does not build counts
-/// when the tests are run.
-fn build_tests() -> Result<()> {
-    let _time = Compiling::start();
-    let mut command = Command::new(paths::cargo());
-    command
-        .args(["test", "--locked", "--no-run"])
-        .current_dir(paths::root())
-        .stdin(Stdio::null());
-    children::status(&mut command).context("cannot run cargo test")?;
-    Ok(())
-}
-
 /// `cargo test`, its output passed on and counted.
 fn host(console: &Console, deep: bool) -> Result<Count> {
-    build_tests()?;
+    // All but the documentation's examples. What does not build counts when the tests are run.
+    compiling::cargo(["test", "--no-run"])?;
     let mut command = Command::new(paths::cargo());
     command.args(["test", "--locked", "--no-fail-fast"]);
     if deep {

@@ -124,9 +124,7 @@ impl Hub {
             let _ = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, lost);
         }
     }
-}
 
-impl Hub {
     /// Whether `rank` has ended its program in order. It may still be here, for others.
     ///
     /// # Panics

@@ -43,17 +43,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     pub fn start<'e>(&'e self, targets: impl Ranks<'e>) -> Result<Access<'e, 'w, T, L, S>, Error> {
         let world = self.core.world;
         tries!(world);
-        let targets = match targets.group(world.size()) {
-            Ok(targets) => targets,
-            Err(error) => {
-                world.note_place();
-                return Err(error);
-            }
-        };
-        if let Err(error) = self.core.open(&self.core.access_open) {
-            world.note_place();
-            return Err(error);
-        }
+        let targets = world.noted(targets.group(world.size()))?;
+        world.noted(self.core.open(&self.core.access_open))?;
         Ok(Access {
             element: PhantomData,
             ending: Completing {

@@ -48,13 +48,10 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     #[track_caller]
     pub fn post<'e>(&'e self, origins: impl Ranks<'e>) -> Result<Exposure<'e, 'w, L, S>, Error> {
         tries!(self.core.world);
-        let origins = match origins.group(self.core.world.size()) {
-            Ok(origins) => origins,
-            Err(error) => {
-                self.core.world.note_place();
-                return Err(error);
-            }
-        };
+        let origins = self
+            .core
+            .world
+            .noted(origins.group(self.core.world.size()))?;
         self.posting(Ok(self.core.all()), origins).go_on()
     }
 
