@@ -392,7 +392,7 @@ fn every_public_call_says_where_it_was_called() {
                 // do so.
                 let tries = body.clone().any(|line| line.contains("tries!("));
                 let mut rest = { lines[number..].iter() }.take_while(|line| **line != "    }");
-                let notes = ["note_place()", "Location::caller()", ".go_on"];
+                let notes = ["note_place()", "noted(", "Location::caller()", ".go_on"];
                 let told = told || tries && rest.any(|line| notes.iter().any(|n| line.contains(n)));
                 if !tracked || !told {
                     silent.push(format!("{}:{}: {name}", path.display(), number + 1));
