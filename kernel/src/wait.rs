@@ -17,6 +17,9 @@
 //! 2. Turn by turn: poll; take notifications; ask the link for ranks that are gone; look at the
 //!    clock, if there is a budget; relax.
 //!
+//! What a wait does only once it has to (to repeat, to say what it waits for, to look who has left)
+//! is compiled once, and not for each of the kernel's waits: it takes `dyn` functions.
+//!
 //! # Invariants
 //! I1. `poll` looks at everything that it waits for, each time: what was polled since the last
 //!     relaxing is what wakes this rank.
@@ -135,7 +138,7 @@ impl<'a, L: Link> Wait<'a, '_, L> {
     pub(crate) fn until<T>(
         self,
         mut poll: impl FnMut() -> Result<Option<T>, Error>,
-        missing: impl Fn() -> Timeout + Copy,
+        missing: impl Fn() -> Timeout,
     ) -> Result<T, Error> {
         if L::LOOKS > 0 && self.near {
             if let Some(answer) = poll()? {
@@ -146,7 +149,7 @@ impl<'a, L: Link> Wait<'a, '_, L> {
                 return Ok(answer);
             }
         }
-        turns(self.world, self.takes, self.deadline, poll, missing)
+        turns(self.world, self.takes, self.deadline, poll, &missing)
     }
 
     /// Repeats `operation` until the link does not refuse it for the moment.
@@ -160,13 +163,19 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         if L::LOOKS > 0 {
             // Where a look costs next to nothing, what is refused is asked for again.
             return match operation() {
-                Err(refusal) if refusal.is_transient() => world.repeat(full, None, operation),
+                Err(refusal) if refusal.is_transient() => {
+                    let mut operation = operation;
+                    world.repeat(full, None, &mut operation)
+                }
                 result => result.map_err(Error::from),
             };
         }
         let inside = world.begin_wait();
         let result = match operation() {
-            Err(refusal) if refusal.is_transient() => world.repeat(full, Some(refusal), operation),
+            Err(refusal) if refusal.is_transient() => {
+                let mut operation = operation;
+                world.repeat(full, Some(refusal), &mut operation)
+            }
             result => result.map_err(Error::from),
         };
         world.end_wait(inside);
@@ -194,9 +203,9 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         if let Some(found) = poll(on)? {
             return Ok(Some(found));
         }
-        say_waits(self.world, || missing(on));
+        say_waits(self.world, &|| missing(on));
         // Of any rank's notifications one more may come: this rank's own.
-        let Some(gone) = self.world.gone(|| missing(on), false) else {
+        let Some(gone) = self.world.gone(&|| missing(on), false) else {
             return Ok(None);
         };
         match poll(on)? {
@@ -340,11 +349,11 @@ impl<L: Link> World<'_, L> {
         &self,
         full: Waiting,
         mut refused: Option<Refusal>,
-        mut operation: impl FnMut() -> Result<T, Refusal>,
+        operation: &mut dyn FnMut() -> Result<T, Refusal>,
     ) -> Result<T, Error> {
         let last = Cell::new(None);
         self.wait().until(
-            || match refused.take().map_or_else(&mut operation, Err) {
+            || match refused.take().map_or_else(&mut *operation, Err) {
                 Ok(done) => Ok(Some(done)),
                 Err(refusal) => {
                     let waiting = match refusal {
@@ -373,19 +382,19 @@ impl<L: Link> World<'_, L> {
 
     /// Why a wait for `missing` cannot end: a rank is lost, or has left. A rank that has left an
     /// earlier world may come to this one: while it starts, no such rank counts.
-    fn gone(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
+    fn gone(&self, missing: &dyn Fn() -> Timeout, waits: bool) -> Option<Error> {
         match self.link().gone(None)? {
             Gone::Lost(rank) => Some(Error::PeerLost(rank)),
-            Gone::Left if self.started.get() => self.left(missing, waits),
+            Gone::Left if self.started.get() => self.left(missing(), waits),
             Gone::Left => None,
         }
     }
 
-    /// Why a wait for `missing` cannot end: a rank has left. A wait for a notification of any rank
+    /// Why a wait for `late` cannot end: a rank has left. A wait for a notification of any rank
     /// cannot end once all others have left, if this rank `waits`.
     #[inline(never)]
-    fn left(&self, missing: impl FnOnce() -> Timeout, waits: bool) -> Option<Error> {
-        let Timeout { waiting, missing } = missing();
+    fn left(&self, late: Timeout, waits: bool) -> Option<Error> {
+        let Timeout { waiting, missing } = late;
         let has_left = |rank| self.link().gone(Some(rank)) == Some(Gone::Left);
         let others = || {
             (0..self.size())
@@ -408,9 +417,9 @@ impl<L: Link> World<'_, L> {
 }
 
 /// What a rank that waits says of it: for what, in which collective call, and where.
-struct Waits<'w, 'a, L, F>(&'w World<'a, L>, &'w F);
+struct Waits<'w, 'a, L>(&'w World<'a, L>, &'w dyn Fn() -> Timeout);
 
-impl<L, F: Fn() -> Timeout> fmt::Display for Waits<'_, '_, L, F> {
+impl<L> fmt::Display for Waits<'_, '_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(world, missing) = self;
         let late = missing();
@@ -438,8 +447,8 @@ impl<L, F: Fn() -> Timeout> fmt::Display for Waits<'_, '_, L, F> {
 /// Tells the link what this rank waits for. A function of its own: what is in registers stays there
 /// where nothing has to be waited for.
 #[inline(never)]
-fn say_waits<L: Link>(world: &World<'_, L>, missing: impl Fn() -> Timeout) {
-    let waits = Waits(world, &missing);
+fn say_waits<L: Link>(world: &World<'_, L>, missing: &dyn Fn() -> Timeout) {
+    let waits = Waits(world, missing);
     world.link().step(Step::Waits(format_args!("{waits}")));
 }
 
@@ -450,7 +459,7 @@ fn turns<L: Link, T>(
     takes: bool,
     deadline: Option<&mut Option<Deadline>>,
     mut poll: impl FnMut() -> Result<Option<T>, Error>,
-    missing: impl Fn() -> Timeout + Copy,
+    missing: &dyn Fn() -> Timeout,
 ) -> Result<T, Error> {
     let link = world.link();
     // PROGRESS: G2 of `world`.

@@ -42,23 +42,10 @@ impl<L: Link> World<'_, L> {
         mine: T,
         mut each: impl FnMut(Rank, T),
     ) -> Result<(), Error> {
-        let own = bytemuck::bytes_of(&mine);
         let (link, (key, _)) = (self.link(), self.link().scratch());
-        let size = own.len() as u32;
-        let place = |rank: Rank| size.saturating_mul(u32::from(rank.get()));
         let state = &self.collectives;
         if state.phase.get() == 0 {
-            let exchange = |step: Step, half: Half| {
-                if half == Half::Receive {
-                    return Ok(());
-                }
-                if step.round == 0 {
-                    self.wait()
-                        .retry(|| link.put(self.rank(), key, place(self.rank()), own))?;
-                }
-                self.pass_on(key, size, step)
-            };
-            state.gather.run(self, Rows::All, exchange)?;
+            self.spread(key, bytemuck::bytes_of(&mine))?;
         }
         order!(
             "collective.allgather.read<barrier",
@@ -67,7 +54,8 @@ impl<L: Link> World<'_, L> {
                     let mut element = mine;
                     if rank != self.rank() {
                         let into = bytemuck::bytes_of_mut(&mut element);
-                        link.get(self.rank(), key, place(rank), into, &Op::new())?;
+                        let place = place(into, rank);
+                        link.get(self.rank(), key, place, into, &Op::new())?;
                     }
                     each(rank, element);
                 }
@@ -114,6 +102,22 @@ impl<L: Link> World<'_, L> {
         })
     }
 
+    /// Puts `own` into the scratch memory of every rank, at this rank's place.
+    fn spread(&self, key: Key, own: &[u8]) -> Result<(), Error> {
+        let exchange = |step: Step, half: Half| {
+            if half == Half::Receive {
+                return Ok(());
+            }
+            if step.round == 0 {
+                let (rank, place) = (self.rank(), place(own, self.rank()));
+                self.wait()
+                    .retry(|| self.link().put(rank, key, place, own))?;
+            }
+            self.pass_on(key, own.len() as u32, step)
+        };
+        self.collectives.gather.run(self, Rows::All, exchange)
+    }
+
     /// Copies the elements that this rank has heard of to `step.to`, as far as that lacks them:
     /// those of itself and the ranks before it, which lie in one run of memory, or in two if it
     /// wraps around.
@@ -149,4 +153,9 @@ impl<L: Link> World<'_, L> {
         );
         Ok(())
     }
+}
+
+/// Where the element of `rank` lies in scratch memory, if each is as long as this one.
+fn place(element: &[u8], rank: Rank) -> u32 {
+    (element.len() as u32).saturating_mul(u32::from(rank.get()))
 }
