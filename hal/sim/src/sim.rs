@@ -66,13 +66,13 @@ impl Sim {
         &mut self,
         program: impl Fn(SimCore<LINE>) -> Result<(), E>,
     ) -> Report {
-        assert!(
-            self.config.line as usize == LINE,
-            "the program is for lines of {LINE} bytes, the chip's have {}",
-            self.config.line
-        );
+        self.once(&|core| in_words(program(core)))
+    }
+
+    fn once<const LINE: usize>(&mut self, program: &Program<'_, LINE>) -> Report {
+        self.check_lines::<LINE>();
         if self.config.choices.is_empty() {
-            return self.with(&program, |mut run| {
+            return self.with(program, |mut run| {
                 let end = run.until_it_ends();
                 run.report(end)
             });
@@ -81,7 +81,7 @@ impl Sim {
             rest: self.config.choices.0.clone().into_iter(),
         };
         let bounds = self.config.within.clone();
-        self.with(&program, |mut run| {
+        self.with(program, |mut run| {
             let end = run.piloted(&bounds, &mut None, &mut follow);
             run.report(end.unwrap_or(End::Done))
         })
@@ -101,6 +101,16 @@ impl Sim {
         keep_going: bool,
         program: impl Fn(SimCore<LINE>) -> Result<(), E>,
     ) -> Explored {
+        self.search(bounds, method, keep_going, &|core| in_words(program(core)))
+    }
+
+    fn search<const LINE: usize>(
+        &mut self,
+        bounds: &Bounds,
+        method: Method,
+        keep_going: bool,
+        program: &Program<'_, LINE>,
+    ) -> Explored {
         if cfg!(panic = "abort") {
             panic!(
                 "a search leaves cores behind, whose stacks would leak: build with panic = \"unwind\""
@@ -113,7 +123,7 @@ impl Sim {
         let config = self.config.clone();
         let mut set_up = None;
         explore(&config, bounds, method, keep_going, |pilot| {
-            self.with(&program, |mut run| {
+            self.with(program, |mut run| {
                 let end = run.piloted(bounds, &mut set_up, pilot);
                 let (steps, heard) = (run.steps(), run.heard());
                 (end.map(|end| run.report(end)), steps, heard)
@@ -122,25 +132,17 @@ impl Sim {
     }
 
     /// Makes a run ready, every core at its first access, and hands it over.
-    fn with<const LINE: usize, E: Debug, R>(
+    fn with<const LINE: usize, R>(
         &mut self,
-        program: &impl Fn(SimCore<LINE>) -> Result<(), E>,
+        program: &Program<'_, LINE>,
         then: impl FnOnce(Run<'_, '_>) -> R,
     ) -> R {
-        assert!(
-            self.config.line as usize == LINE,
-            "the program is for lines of {LINE} bytes, the chip's have {}",
-            self.config.line
-        );
+        self.check_lines::<LINE>();
         self.machine.reset(self.config.seed);
         self.trace.reset();
         let shape = self.machine.shape;
-        let strand = |core| {
-            Strand::new(move |port| {
-                let handle = SimCore::new(port, CoreId::new(core), shape);
-                program(handle).map_err(|error| format!("{error:?}"))
-            })
-        };
+        let strand =
+            |core| Strand::new(move |port| program(SimCore::new(port, CoreId::new(core), shape)));
         let strands = (0..self.config.cores).map(strand);
         then(Run::new(
             &self.config,
@@ -149,4 +151,20 @@ impl Sim {
             strands,
         ))
     }
+
+    fn check_lines<const LINE: usize>(&self) {
+        assert!(
+            self.config.line as usize == LINE,
+            "the program is for lines of {LINE} bytes, the chip's have {}",
+            self.config.line
+        );
+    }
+}
+
+/// What each core runs: one type for all, so that what runs it is not compiled for each program.
+type Program<'p, const LINE: usize> = dyn Fn(SimCore<LINE>) -> Result<(), String> + 'p;
+
+/// A program's result, with its error as it is reported.
+fn in_words(result: Result<(), impl Debug>) -> Result<(), String> {
+    result.map_err(|error| format!("{error:?}"))
 }
