@@ -12,7 +12,7 @@ use flagpost::{
 };
 
 use super::created::largest;
-use super::timeout::{SHORT, await_go, go};
+use super::timeout::{SHORT, await_go, go, shortly};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Failure, context::check};
 
@@ -143,7 +143,7 @@ fn begun_early<'w, L: Link>(
     let world = told.world();
     let (me, first, last) = (world.rank(), Rank::new(0), Rank::new(world.size() - 1));
     if me == first {
-        let Err(Error::Timeout(_)) = attempt(SHORT) else {
+        let Err(Error::Timeout(_)) = shortly(&mut *attempt) else {
             return Err(NO_ERROR);
         };
         others_are_refused(told, memory, except)?;

@@ -7,7 +7,7 @@ use flagpost::{
 };
 
 use super::{
-    timeout::{SHORT, await_go, go, timed_out},
+    timeout::{SHORT, await_go, go, short, timed_out},
     world::{NO_ERROR, refused},
 };
 use crate::{Failure, context::check};
@@ -292,7 +292,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let mut window = world.allocate::<u64>(2)?;
     match world.rank().get() {
         0 => {
-            let Err(error) = world.within(SHORT, || window.set_num_notify(2)) else {
+            let Err(error) = short(world, || window.set_num_notify(2)) else {
                 return Err(NO_ERROR);
             };
             let Error::Timeout(timeout) = error else {
@@ -321,18 +321,18 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let one = core::slice::from_mut(&mut three);
-            let Err(error) = world.within(SHORT, || wait_any(one)) else {
+            let Err(error) = short(world, || wait_any(one)) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let one = core::slice::from_mut(&mut three);
-            let Err(error) = world.within(SHORT, || wait_all(one)) else {
+            let Err(error) = short(world, || wait_all(one)) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let ge = Compare::Ge;
             let signal = || window.signal_wait_until(1..2, Signal(0), ge, 3);
-            let Err(error) = world.within(SHORT, signal) else {
+            let Err(error) = short(world, signal) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 1, &[])?;

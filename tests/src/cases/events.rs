@@ -8,7 +8,7 @@ use flagpost::{
 use super::{
     join,
     rma_request::go_on,
-    timeout::{SHORT, await_go, go, take, timed_out},
+    timeout::{SHORT, await_go, go, short, take, timed_out},
     world::{NO_ERROR, refused},
 };
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -243,11 +243,11 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let bound = events.bind(&window, 1..2, 0)?;
             await_go(&window, SECOND)?;
             for _ in 0..2 {
-                let Err(error) = world.within(SHORT, || events.wait(0, 3)) else {
+                let Err(error) = short(world, || events.wait(0, 3)) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(error, Waiting::Notification, 2, &[])?;
-                let Err(error) = world.within(SHORT, || bound.wait(4)) else {
+                let Err(error) = short(world, || bound.wait(4)) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(error, Waiting::Notification, 3, &[])?;
@@ -322,11 +322,11 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         go_on(held, late, Request::wait)?;
         // The own lock: the same call again goes on.
         let held = take(&machine, FIRST);
-        let Err(late) = world.within(SHORT, || window.set_notify_value(Counter(0), 5)) else {
+        let Err(late) = short(&world, || window.set_notify_value(Counter(0), 5)) else {
             return Err(NO_ERROR);
         };
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;
-        let Err(late) = world.within(SHORT, || window.reset_notify_value(Counter(0))) else {
+        let Err(late) = short(&world, || window.reset_notify_value(Counter(0))) else {
             return Err(NO_ERROR);
         };
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;

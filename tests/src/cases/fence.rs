@@ -1,8 +1,9 @@
 //! Fences: epochs of all ranks.
 
-use flagpost::epoch::Assert;
-use flagpost::{Budget, EpochSlots, Error, Link, Model, Rma as _, Tag, Waiting, Window, World};
+use flagpost::epoch::{Assert, Ending, Fencing};
+use flagpost::{EpochSlots, Error, Link, Model, Rma as _, Tag, Waiting, Window, World};
 
+use super::timeout::{SHORT, answered};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Failure, context::check};
 
@@ -267,7 +268,6 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Rank 0 comes early to each of three fences.
 pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const SHORT: Budget = Budget::microseconds(20);
     let (me, size) = (world.rank(), world.size());
     let (first, last) = (flagpost::Rank::new(0), flagpost::Rank::new(size - 1));
     let window = world.allocate::<u32>(2)?;
@@ -292,19 +292,19 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.local().set(1, value(me, 0))?;
     let early = me == first;
     if early {
-        let Err(stopped) = window.fence_within(NONE, SHORT) else {
+        let Err(stopped) = answered(window.fence_within(NONE, SHORT), Fencing::go_on_within) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;
         refuses("own store", window.local().set(1, 0), Error::Exposed)?;
         let epoch = stopped.handle.go_on()?;
         epoch.put(next, 0, &[1])?;
-        let Err(stopped) = epoch.fence_within(NONE, SHORT) else {
+        let Err(stopped) = answered(epoch.fence_within(NONE, SHORT), Fencing::go_on_within) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;
         let epoch = stopped.handle.go_on()?;
-        let Err(stopped) = epoch.end_within(SHORT) else {
+        let Err(stopped) = answered(epoch.end_within(SHORT), Ending::go_on_within) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;

@@ -1,28 +1,16 @@
 //! Budgets that run out while a lock is waited for: it can go on, be cancelled, or be dropped, and
 //! nobody hangs.
 
-use flagpost::{Budget, Error, Link, Rank, Rma as _, Tag, Waiting, Window, World, epoch::Locked};
+use flagpost::{Error, Link, Rank, Rma as _, Waiting, World, epoch::Locked};
 
 use super::lock::How;
+use super::timeout::{SHORT, await_go, go, unless_early};
 use super::world::NO_ERROR;
 use crate::{Failure, context::check};
 
-const SHORT: Budget = Budget::microseconds(20);
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
 const THIRD: Rank = Rank::new(2);
-
-/// Tells `to` to go on, and waits to be told.
-fn go<L: Link>(window: &Window<'_, u32, L>, to: Rank) -> Result<(), Failure> {
-    Ok(window.put_notify(to, 0, &[], Tag(1))?)
-}
-
-fn await_go<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Failure> {
-    let mut request = window.expect(0..0, Tag(1))?.from(from)?;
-    request.start()?;
-    request.wait()?;
-    Ok(())
-}
 
 /// The handle of a lock that was waited for too long, which rank `holder` has exclusively.
 fn late_of<'e, 'w, L: Link>(
@@ -49,29 +37,24 @@ fn late_behind<'e, 'w, L: Link>(
 }
 
 fn late_for<'e, 'w, L: Link>(
-    mut locked: Locked<'e, 'w, u32, L>,
+    locked: Locked<'e, 'w, u32, L>,
     waiting: Waiting,
     named: Option<Rank>,
 ) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
-    /// Budgets that may end before the target's memory has answered: beside other work a network
-    /// takes longer than one.
-    const UNANSWERED: usize = 1000;
-    for _ in 0..UNANSWERED {
-        let Err(late) = locked else {
-            return Err(NO_ERROR);
-        };
-        match late.error {
-            Error::Timeout(timeout) if timeout.waiting == waiting => {
-                check("named", timeout.missing.ranks().eq(named), true)?;
-                return Ok(late.handle);
-            }
-            Error::Timeout(timeout) if timeout.waiting == Waiting::Answer => {
-                locked = late.handle.go_on_within(SHORT);
-            }
-            other => return Err(other.into()),
+    // The owner is named until its words have told which rank has the lock, or is before this one.
+    let is_early =
+        |late| late == Waiting::Answer || waiting != Waiting::Unlock && late == Waiting::Unlock;
+    let go_on = flagpost::epoch::Locking::go_on_within;
+    let Err(late) = unless_early(locked, is_early, go_on) else {
+        return Err(NO_ERROR);
+    };
+    match late.error {
+        Error::Timeout(timeout) if timeout.waiting == waiting => {
+            check("named", timeout.missing.ranks().eq(named), true)?;
+            Ok(late.handle)
         }
+        other => Err(other.into()),
     }
-    Err(NO_ERROR)
 }
 
 /// Rank 0 has the piece of rank 1 exclusively; rank 1 wants it in each way, gives up, and goes on.

@@ -5,9 +5,10 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
+use flagpost::epoch::pscw::Posting;
 use flagpost::{Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
 
-use super::timeout::{SHORT, await_go, go, timed_out};
+use super::timeout::{SHORT, answered, await_go, go, short, timed_out};
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
 
@@ -75,7 +76,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             let targets = [late];
             let access = window.start(&world.group(&targets)?)?;
-            let Err(closed) = world.within(SHORT, || access.put(late, 0, &[6])) else {
+            let Err(closed) = short(world, || access.put(late, 0, &[6])) else {
                 return Err(NO_ERROR);
             };
             timed_out(closed, Waiting::Post, 1, &[late])?;
@@ -91,13 +92,13 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         2 => {
             await_go(&window, early)?;
-            let mut posting = window.post_within(&origins, SHORT);
+            let mut posting = answered(window.post_within(&origins, SHORT), Posting::go_on_within);
             for _ in 0..2 {
                 let Err(full) = posting else {
                     return Err(NO_ERROR);
                 };
                 timed_out(full.error, Waiting::ListSpace, 1, &[origin])?;
-                posting = full.handle.go_on_within(SHORT);
+                posting = answered(full.handle.go_on_within(SHORT), Posting::go_on_within);
             }
             let Err(full) = posting else {
                 return Err(NO_ERROR);

@@ -3,13 +3,13 @@
 use flagpost::{
     Counter, EpochSlots, Error, Link, Model, Notice, Rank, Request, Rma as _, Signal, Status, Tag,
     TagFilter, Unfinished, Waiting, Window, World,
-    rma::{Fetch, Operation},
+    rma::{self, Fetch, Operation},
 };
 use flagpost_link::{Op, Slot};
 
 use super::{
     insist,
-    timeout::{SHORT, timed_out},
+    timeout::{SHORT, answered, timed_out},
     world::{NO_ERROR, refused},
 };
 use crate::{Failure, context::check};
@@ -355,7 +355,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     return Err(NO_ERROR);
                 }
                 let told = window.rput_notify(target, 0, &[], Tag(2))?;
-                match told.wait_within(SHORT) {
+                match answered(told.wait_within(SHORT), rma::Request::wait_within) {
                     Ok(()) => sent += 1,
                     Err(Unfinished { handle, .. }) if !handle.has_begun() => break,
                     Err(late) => return Err(late.into()),
@@ -367,7 +367,9 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let result = window.rget_notify(target, 1, &mut old, Tag(3));
             let get = unfinished(result?, target)?;
             let result = window.rfetch_and_op_notify(target, 2, 6, Operation::SUM, Tag(3))?;
-            let Err(Unfinished { handle, error }) = result.wait_within(SHORT) else {
+            let Err(Unfinished { handle, error }) =
+                answered(result.wait_within(SHORT), Fetch::wait_within)
+            else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::RingSpace, 1, &[target])?;
@@ -375,7 +377,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             check("fetch has begun", fetch.has_begun(), true)?;
             let mut put = window.rput_notify(target, 3, &[8], Tag(3))?;
             check("nothing is put", put.has_begun() || put.test()?, false)?;
-            let late = put.wait_within(SHORT);
+            let late = answered(put.wait_within(SHORT), rma::Request::wait_within);
             let Err(Unfinished { handle: put, error }) = late else {
                 return Err(NO_ERROR);
             };
@@ -421,7 +423,9 @@ fn unfinished<'r, 'w, L: Link>(
     request: flagpost::rma::Request<'r, 'w, L>,
     target: Rank,
 ) -> Result<flagpost::rma::Request<'r, 'w, L>, Failure> {
-    let Err(Unfinished { handle, error }) = request.wait_within(SHORT) else {
+    let Err(Unfinished { handle, error }) =
+        answered(request.wait_within(SHORT), rma::Request::wait_within)
+    else {
         return Err(NO_ERROR);
     };
     timed_out(error, Waiting::RingSpace, 1, &[target])?;

@@ -6,7 +6,7 @@ use flagpost::{
 };
 
 use super::{
-    timeout::{SHORT, timed_out},
+    timeout::{short, timed_out},
     world::{NO_ERROR, refused},
 };
 use crate::{Failure, context::check};
@@ -195,15 +195,15 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             window.expect(0..0, Tag(2))?.from(sender)?,
         ];
         both.iter_mut().try_for_each(Request::start)?;
-        let late = world.within(SHORT, || wait_any(&mut both)).err();
+        let late = short(world, || wait_any(&mut both)).err();
         let late = late.ok_or(NO_ERROR)?;
         timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
-        let late = world.within(SHORT, || wait_all(&mut both)).err();
+        let late = short(world, || wait_all(&mut both)).err();
         let late = late.ok_or(NO_ERROR)?;
         timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
         let mut any = [window.expect(0..0, Tag(3))?];
         any.iter_mut().try_for_each(Request::start)?;
-        let late = world.within(SHORT, || wait_any(&mut any)).err();
+        let late = short(world, || wait_any(&mut any)).err();
         let late = late.ok_or(NO_ERROR)?;
         timed_out(late, Waiting::Notification, 1, &[])?;
         any.iter_mut().try_for_each(Request::cancel)?;

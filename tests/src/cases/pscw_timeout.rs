@@ -1,11 +1,13 @@
 //! Budgets of epochs that run out, with each strategy: who is missing is named, and the handle goes
 //! on where it stopped.
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, Waiting, World, epoch::Strategy};
+use flagpost::epoch::Strategy;
+use flagpost::epoch::pscw::{Completing, Exposure, Posting};
+use flagpost::{Error, Link, Rank, Rma as _, Tag, Waiting, World};
 use flagpost_hal::{Relax, TestAndSet};
 
 use super::again;
-use super::timeout::{NONE, SHORT, await_go, go, take, timed_out};
+use super::timeout::{NONE, SHORT, answered, await_go, go, short, take, timed_out};
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
 
@@ -21,7 +23,7 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
     match world.rank().get() {
         0 => {
             let access = window.start(&targets)?;
-            let Err(late) = world.within(SHORT, || access.put(target, 0, &[1])) else {
+            let Err(late) = short(world, || access.put(target, 0, &[1])) else {
                 return Err(NO_ERROR);
             };
             timed_out(late, Waiting::Post, 1, &[target])?;
@@ -31,7 +33,8 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
 
             // Nothing was accessed in the second epoch: its complete is what waits.
             let access = window.start(&targets)?;
-            let Err(late) = access.complete_within(SHORT) else {
+            let Err(late) = answered(access.complete_within(SHORT), Completing::go_on_within)
+            else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Post, 1, &[target])?;
@@ -67,11 +70,13 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
             0 => {
                 let access = window.start(&targets)?;
                 access.put(early, 0, &[epoch])?;
-                let Err(closed) = world.within(SHORT, || access.put(late, 0, &[epoch])) else {
+                let Err(closed) = short(world, || access.put(late, 0, &[epoch])) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(closed, Waiting::Post, 1, &[late])?;
-                let Err(stopped) = access.complete_within(SHORT) else {
+                let Err(stopped) =
+                    answered(access.complete_within(SHORT), Completing::go_on_within)
+                else {
                     return Err(NO_ERROR);
                 };
                 timed_out(stopped.error, Waiting::Post, 1, &[late])?;
@@ -136,7 +141,7 @@ pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
     match world.rank().get() {
         0 => {
             let exposure = window.post(&origins)?;
-            let Err(late) = exposure.wait_within(SHORT) else {
+            let Err(late) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Completion, 1, &[origin])?;
@@ -172,7 +177,7 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
             0 => {
                 let exposure = window.post(&origins)?;
                 await_go(&window, early)?;
-                let Err(open) = exposure.wait_within(SHORT) else {
+                let Err(open) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
                     return Err(NO_ERROR);
                 };
                 let named = if told_apart { &both[1..] } else { &both[..] };
@@ -214,13 +219,13 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
     for epoch in 1..=2_u64 {
         if world.rank() == target {
             let exposure = window.post(&origins)?;
-            let Err(open) = exposure.wait_within(SHORT) else {
+            let Err(open) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
                 return Err(NO_ERROR);
             };
             timed_out(open.error, Waiting::Completion, 3, &all)?;
             go(&window, all[0])?;
             await_go(&window, all[0])?;
-            let Err(open) = open.handle.wait_within(SHORT) else {
+            let Err(open) = answered(open.handle.wait_within(SHORT), Exposure::wait_within) else {
                 return Err(NO_ERROR);
             };
             let named = if told_apart { &all[1..] } else { &all };
@@ -321,7 +326,8 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
     match world.rank().get() {
         0 => {
             let held = take(machine, late);
-            let Err(stopped) = window.post_within(&both, SHORT) else {
+            let Err(stopped) = answered(window.post_within(&both, SHORT), Posting::go_on_within)
+            else {
                 return Err(NO_ERROR);
             };
             timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
@@ -342,7 +348,7 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
             go(&window, target)?;
             await_go(&window, target)?;
             let access = window.start(&targets)?;
-            let Err(closed) = world.within(SHORT, || access.put(target, 1, &[11])) else {
+            let Err(closed) = short(world, || access.put(target, 1, &[11])) else {
                 return Err(NO_ERROR);
             };
             timed_out(closed, Waiting::Post, 1, &[target])?;
@@ -379,7 +385,8 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
             access.put(early, 0, &[10])?;
             access.put(late, 0, &[20])?;
             let held = take(machine, late);
-            let Err(stopped) = access.complete_within(SHORT) else {
+            let Err(stopped) = answered(access.complete_within(SHORT), Completing::go_on_within)
+            else {
                 return Err(NO_ERROR);
             };
             timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
@@ -391,7 +398,7 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
             let exposure = window.post(&origins)?;
             world.barrier()?;
             await_go(&window, origin)?;
-            let Err(open) = exposure.wait_within(SHORT) else {
+            let Err(open) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
                 return Err(NO_ERROR);
             };
             // Which of the two it is, a counter does not tell.
@@ -429,12 +436,14 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
     match world.rank().get() {
         0 => {
             let exposure = window.post(&world.group(&only_never)?)?;
-            let Err(late) = exposure.wait_within(SHORT) else {
+            let Err(late) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Completion, 1, &only_never)?;
             let access = window.start(&targets)?;
-            let Err(late_access) = access.complete_within(SHORT) else {
+            let Err(late_access) =
+                answered(access.complete_within(SHORT), Completing::go_on_within)
+            else {
                 return Err(NO_ERROR);
             };
             // Nobody but one of them is waited for.
@@ -451,7 +460,7 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
         1 => {
             let exposure = window.post(&origins)?;
             await_go(&signals, origin)?;
-            let Err(late) = exposure.wait_within(SHORT) else {
+            let Err(late) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Completion, 1, &only_origin)?;

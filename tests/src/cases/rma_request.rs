@@ -16,7 +16,7 @@ use flagpost_link::{Amo, Op, Place, Width};
 use super::{
     join,
     rma::{at, next},
-    timeout::{NONE, SHORT, take, timed_out},
+    timeout::{NONE, SHORT, short, take, timed_out},
     world::NO_ERROR,
 };
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -181,7 +181,7 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
                     let mut requests = [access.raccumulate(target, 0, &data, Operation::SUM)?];
                     check("begun", requests[0].has_begun(), false)?;
                     check("done", requests[0].test()?, false)?;
-                    let late = world.within(SHORT, || wait_any(&mut requests));
+                    let late = short(&world, || wait_any(&mut requests));
                     drop(held);
                     let Err(late) = late else {
                         return Err(NO_ERROR);

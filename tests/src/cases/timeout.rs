@@ -2,7 +2,10 @@
 //!
 //! One rank is made to wait for what its peer does only later, when it is told to go on.
 
-use flagpost::{Budget, Config, Error, Link, Missing, Rank, Tag, Waiting, Window, World};
+use bytemuck::Pod;
+use flagpost::{
+    Budget, Config, Error, Link, Missing, Rank, Tag, Unfinished, Waiting, Window, World, rma,
+};
 use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology, UncachedMemory};
 use flagpost_link::{Access as _, LocalMemory as _, Op, Place, Slot, Waiting as _};
 
@@ -34,6 +37,49 @@ pub(super) fn timed_out(
         }
         other => Err(other.into()),
     }
+}
+
+/// `attempt`, which had a short budget. While it ends for lack of an answer, it continues: beside
+/// other work a network may take longer than one budget to answer for an earlier step.
+pub(super) fn answered<T, H>(
+    attempt: Result<T, Unfinished<H>>,
+    go_on: impl FnMut(H, Budget) -> Result<T, Unfinished<H>>,
+) -> Result<T, Unfinished<H>> {
+    unless_early(attempt, |late| late == Waiting::Answer, go_on)
+}
+
+/// [`answered`], where more is too early to tell than [`Waiting::Answer`].
+pub(super) fn unless_early<T, H>(
+    mut attempt: Result<T, Unfinished<H>>,
+    is_early: impl Fn(Waiting) -> bool,
+    mut go_on: impl FnMut(H, Budget) -> Result<T, Unfinished<H>>,
+) -> Result<T, Unfinished<H>> {
+    /// Some 10 seconds of short budgets.
+    const UNANSWERED: usize = 500_000;
+    for _ in 0..UNANSWERED {
+        attempt = match attempt {
+            Err(Unfinished {
+                handle,
+                error: Error::Timeout(late),
+            }) if is_early(late.waiting) => go_on(handle, SHORT),
+            other => return other,
+        };
+    }
+    attempt
+}
+
+/// `call` with a short budget, as [`answered`] does.
+pub(super) fn short<L: Link, T>(
+    world: &World<'_, L>,
+    mut call: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    shortly(|budget| world.within(budget, &mut call))
+}
+
+/// `call` with a short budget, as [`answered`] does. It continues when it is called again.
+pub(super) fn shortly<T>(mut call: impl FnMut(Budget) -> Result<T, Error>) -> Result<T, Error> {
+    let mut call = |(), budget| call(budget).map_err(|error| Unfinished { handle: (), error });
+    answered(call((), SHORT), call).map_err(|late| late.error)
 }
 
 /// A peer that has not started is named. It is told to go on past the link, by a word of an earlier
@@ -72,12 +118,15 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
 }
 
 /// Tells `to` to go on, and waits to be told.
-pub(super) fn go<L: Link, S>(window: &Window<'_, u64, L, S>, to: Rank) -> Result<(), Failure> {
+pub(super) fn go<T: Pod, L: Link, S>(
+    window: &Window<'_, T, L, S>,
+    to: Rank,
+) -> Result<(), Failure> {
     Ok(window.put_notify(to, 0, &[], Tag(1))?)
 }
 
-pub(super) fn await_go<L: Link, S>(
-    window: &Window<'_, u64, L, S>,
+pub(super) fn await_go<T: Pod, L: Link, S>(
+    window: &Window<'_, T, L, S>,
     from: Rank,
 ) -> Result<(), Failure> {
     let mut request = window.expect(0..0, Tag(1))?.from(from)?;
@@ -123,7 +172,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, first) = (world.rank(), Rank::new(0));
     for _ in 0..2 {
         if me == first {
-            let Err(late) = world.within(SHORT, || world.barrier()) else {
+            let Err(late) = short(world, || world.barrier()) else {
                 return Err(NO_ERROR);
             };
             let from = Rank::new(world.size() - 1);
@@ -131,7 +180,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, from)?;
             if world.size() > 2 {
                 let second = loop {
-                    match world.within(SHORT, || world.barrier()) {
+                    match short(world, || world.barrier()) {
                         Ok(()) => return Err(NO_ERROR),
                         Err(Error::Timeout(late)) if late.missing.ranks().eq([from]) => {}
                         Err(late) => break late,
@@ -166,7 +215,7 @@ pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 }
                 let data = [sent + 1];
                 let put = window.rput_notify(target, 0, &data, Tag(2))?;
-                match put.wait_within(SHORT) {
+                match answered(put.wait_within(SHORT), rma::Request::wait_within) {
                     Ok(()) => sent += 1,
                     Err(late) => {
                         check("nothing was sent", late.handle.has_begun(), false)?;
