@@ -18,8 +18,11 @@ use crate::console::Console;
 use crate::paths;
 use crate::toolchain::Toolchain;
 
-/// How images are built, and what is measured: the whole program as one unit.
+/// How what is measured is built: the whole program as one unit.
 pub(crate) const PROFILE: &str = "image";
+
+/// How the image of all cases is built, unless it is measured.
+pub(crate) const CASES: &str = "cases";
 
 const FLAGS: [&str; 1] = ["-Cforce-frame-pointers=yes"];
 
@@ -54,15 +57,22 @@ pub(crate) struct Source<'a> {
     pub(crate) dir: &'a Path,
     /// Package, binary and features; without them, whatever the directory's package holds.
     pub(crate) bin: Option<[&'a str; 3]>,
+    pub(crate) profile: &'a str,
     /// With all mutants in the kernel; in a target directory of its own.
     pub(crate) mutants: bool,
 }
 
 /// The image of the conformance cases.
-pub(crate) fn cases(console: &Console, toolchain: &Toolchain, mutants: bool) -> Result<Image> {
+pub(crate) fn cases(
+    console: &Console,
+    toolchain: &Toolchain,
+    profile: &str,
+    mutants: bool,
+) -> Result<Image> {
     let source = Source {
         dir: &paths::root(),
         bin: Some(["flagpost-qemu", "flagpost-cases", "cases"]),
+        profile,
         mutants,
     };
     Image::open(&build(console, toolchain, &source)?)
@@ -83,11 +93,7 @@ pub(crate) fn build(
     );
     console.step(format!("building {name}"));
     let _time = Compiling::start();
-    let mut command = toolchain.build(match source.bin {
-        Some(_) => PROFILE,
-        // A workspace of its own.
-        None => "release",
-    });
+    let mut command = toolchain.build(source.profile);
     command
         .current_dir(source.dir)
         .arg("--locked")
@@ -102,11 +108,6 @@ pub(crate) fn build(
     }
     if std::env::var_os("DEFMT_LOG").is_none() {
         command.env("DEFMT_LOG", "info");
-    }
-    if source.mutants {
-        // For a few runs of which nobody reads a count: compiled in half the time.
-        command.env("CARGO_PROFILE_IMAGE_LTO", "off");
-        command.env("CARGO_PROFILE_IMAGE_CODEGEN_UNITS", "16");
     }
     let flags: Vec<&str> = FLAGS
         .into_iter()

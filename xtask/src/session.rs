@@ -21,19 +21,24 @@ pub(crate) struct Session {
 impl Session {
     /// Finds or installs what is needed, and builds the image.
     pub(crate) fn open(console: &Console) -> Result<Self> {
-        Self::with(console, false)
+        Self::with(console, image::CASES, false)
+    }
+
+    /// [`Session::open`], for the image whose instructions count.
+    pub(crate) fn measured(console: &Console) -> Result<Self> {
+        Self::with(console, image::PROFILE, false)
     }
 
     /// [`Session::open`], for the image that holds all mutants.
     pub(crate) fn mutants(console: &Console) -> Result<Self> {
-        Self::with(console, true)
+        Self::with(console, image::CASES, true)
     }
 
-    fn with(console: &Console, mutants: bool) -> Result<Self> {
+    fn with(console: &Console, profile: &str, mutants: bool) -> Result<Self> {
         let qemu = tools::qemu(console)?;
         let toolchain = toolchain::choose(console)?;
         console.hold(toolchain.what.clone());
-        let image = image::cases(console, &toolchain, mutants)?;
+        let image = image::cases(console, &toolchain, profile, mutants)?;
         Ok(Self { qemu, image })
     }
 

@@ -285,6 +285,7 @@ fn example(console: &Console) -> Result<Count> {
         &Source {
             dir: &dir,
             bin: None,
+            profile: "release",
             mutants: false,
         },
     )?)?;

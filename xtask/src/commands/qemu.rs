@@ -55,6 +55,10 @@ pub(crate) struct Arguments {
     /// One JSON object per case, a line each, on standard output, when the case ends
     #[arg(long)]
     json: bool,
+    /// Build the image as a program is built of which counts of instructions are given: as one
+    /// unit, which takes minutes
+    #[arg(long)]
+    measure: bool,
     /// Further boot argument for the cases; may be given several times
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = argument)]
     arguments: Vec<String>,
@@ -65,7 +69,10 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     for word in &arguments.arguments {
         takes(word, arguments.cores)?;
     }
-    let session = Session::open(console)?;
+    let session = match arguments.measure {
+        true => Session::measured(console)?,
+        false => Session::open(console)?,
+    };
     if arguments.list {
         return list(console, &session, arguments);
     }
@@ -169,6 +176,7 @@ impl Arguments {
         words.extend(self.filter.iter().map(|name| format!("--filter {name}")));
         words.extend(self.arguments.iter().map(|word| format!("--arg {word}")));
         words.extend(self.parallel.then(|| "--parallel".to_owned()));
+        words.extend(self.measure.then(|| "--measure".to_owned()));
         words.join(" ")
     }
 }
@@ -286,6 +294,7 @@ mod tests {
             seeds: None,
             parallel: false,
             json: true,
+            measure: true,
             arguments: Vec::new(),
         };
         let well = || Run::new(8, 0);
@@ -301,6 +310,8 @@ mod tests {
         ] {
             let console = Console::new();
             assert_eq!(arguments.show(&console, &runs), expected, "{runs:?}");
+            let again = "cargo xtask qemu --cores 8 --seed 0 --measure";
+            assert_eq!(arguments.repeat(&well()), again);
             let told = console.failed();
             assert_eq!(told.is_empty(), expected, "{told:?}");
             assert!(
