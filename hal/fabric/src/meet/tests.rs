@@ -170,6 +170,35 @@ fn a_rank_that_sends_byte_by_byte_is_heard() {
     soon(|| hub.presence(1) == Presence::Left);
 }
 
+/// The system keeps 4 MB for a connection; what is more waits in the hub, which serves the others
+/// meanwhile.
+#[test]
+fn a_rank_that_reads_late_and_little_holds_nobody_up_and_gets_all() {
+    const ROUNDS: u8 = 100;
+    let (hub, secret) = hub(2);
+    let mut first = join(&hub, 0, 2, secret);
+    let mut slow = TcpStream::connect(hub.address()).unwrap();
+    slow.write_all(&greeting(secret, 1, 2, VERSION)).unwrap();
+    // Of no power of two: a write ends anywhere in a frame.
+    let given = |round| vec![round; MOST - 11];
+    for round in 0..ROUNDS {
+        slow.write_all(&frame(Kind::Gather, &[round])).unwrap();
+        let all = vec![given(round), vec![round]];
+        assert_eq!(first.gather(&given(round), || ()), Ok(all));
+    }
+    slow.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    for round in 0..ROUNDS {
+        let expected = frame(Kind::All, &pack(&[given(round), vec![round]]));
+        let mut come = vec![0; expected.len()];
+        for part in come.chunks_mut(1000) {
+            slow.read_exact(part).unwrap();
+        }
+        assert!(come == expected, "round {round}");
+    }
+    assert_eq!(hub.presence(1), Presence::Here);
+}
+
 /// In its greeting it is nobody yet; in what it gives, or in its farewell, it is lost.
 #[test]
 fn a_rank_that_stops_half_way_is_lost() {

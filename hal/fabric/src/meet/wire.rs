@@ -1,5 +1,6 @@
 //! Frames over a connection, without waiting.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ impl Kind {
 pub(super) struct Wire {
     pub(super) stream: TcpStream,
     come: Vec<u8>,
-    to_go: Vec<u8>,
+    to_go: VecDeque<u8>,
 }
 
 /// A host that is cut off says nothing: how long a connection is silent before the system asks
@@ -73,14 +74,14 @@ impl Wire {
         Ok(Self {
             stream,
             come: Vec::new(),
-            to_go: Vec::new(),
+            to_go: VecDeque::new(),
         })
     }
 
     /// Adds a frame to what is to go.
     pub(super) fn push(&mut self, kind: Kind, contents: &[u8]) {
         self.to_go.extend((contents.len() as u32).to_le_bytes());
-        self.to_go.push(kind as u8);
+        self.to_go.push_back(kind as u8);
         self.to_go.extend(contents);
     }
 
@@ -92,7 +93,7 @@ impl Wire {
     /// Sends what the connection takes now.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while !self.to_go.is_empty() {
-            match self.stream.write(&self.to_go) {
+            match self.stream.write(self.to_go.as_slices().0) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(sent) => drop(self.to_go.drain(..sent)),
                 Err(why) if why.kind() == ErrorKind::WouldBlock => break,
