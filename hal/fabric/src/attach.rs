@@ -59,6 +59,7 @@ impl Place {
 pub(crate) struct Attached {
     process: i32,
     start: u64,
+    len: u32,
     /// A copy has failed.
     failed: Cell<bool>,
 }
@@ -69,6 +70,7 @@ impl Attached {
         let attached = Self {
             process: place.process,
             start: place.start,
+            len,
             failed: Cell::new(false),
         };
         let mut proof = [0; PROOF];
@@ -76,20 +78,27 @@ impl Attached {
         (found && proof == place.proof).then_some(attached)
     }
 
-    /// Stores `from` at `at`, which is inside. False if not all of it could be stored.
+    /// Stores `from` at `at`. False if not all of it could be stored.
+    ///
+    /// # Panics
+    /// Unless the bytes lie inside.
     pub(crate) fn write(&self, at: u32, from: &[u8]) -> bool {
         let own = part(from.as_ptr().cast_mut().cast(), from.len());
         let peer = self.part(at, from.len());
         // M3: what was stored to own memory before is seen by the peer.
         fence(Ordering::Release);
         // SAFETY: the call loads the bytes of `from`. It stores to a process that has shown that it
-        // is a rank's (A1), where this rank's puts belong (A2); that is not this process (A3).
+        // is a rank's (A1), inside of its memory (`part`), where this rank's puts belong (A2); that
+        // is not this process (A3).
         self.whole(from.len(), || unsafe {
             libc::process_vm_writev(self.process, &own, 1, &peer, 1, 0)
         })
     }
 
-    /// Loads the bytes at `at`, which are inside. False if not all of them could be loaded.
+    /// Loads the bytes at `at`. False if not all of them could be loaded.
+    ///
+    /// # Panics
+    /// Unless they lie inside.
     pub(crate) fn read(&self, at: u32, into: &mut [u8]) -> bool {
         let own = part(into.as_mut_ptr().cast(), into.len());
         let peer = self.part(at, into.len());
@@ -109,7 +118,10 @@ impl Attached {
         whole
     }
 
+    /// The `len` bytes at `at`.
     fn part(&self, at: u32, len: usize) -> libc::iovec {
+        let inside = (self.len as usize).checked_sub(at as usize) >= Some(len);
+        assert!(inside, "{len} bytes at {at} of a peer's {}", self.len);
         part((self.start + u64::from(at)) as *mut c_void, len)
     }
 }
@@ -142,6 +154,41 @@ mod tests {
         let others: Vec<_> = (0..8).map(|_| Memory::new(8192)).collect();
         assert!(!attached.write(4000, &sent) && !attached.read(4000, &mut back));
         drop(others);
+    }
+
+    #[test]
+    fn what_lies_outside_of_the_peers_memory_stops_the_rank() {
+        const LEN: u32 = 4096;
+        let memory = Memory::new(2 * LEN).unwrap();
+        let place = Place {
+            proof: [0; PROOF],
+            ..Place::of(&memory).unwrap()
+        };
+        let attached = Attached::new(&place, LEN).unwrap();
+        let stops =
+            |act: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err();
+        for (at, len) in [
+            (LEN - 7, 8),
+            (LEN, 1),
+            (LEN + 1, 0),
+            (u32::MAX, 8),
+            (0, 4097),
+        ] {
+            assert!(
+                stops(&|| _ = attached.write(at, &vec![1; len])),
+                "{at} {len}"
+            );
+            assert!(
+                stops(&|| _ = attached.read(at, &mut vec![1; len])),
+                "{at} {len}"
+            );
+        }
+        let mut behind = [1; 8];
+        memory.read(LEN, &mut behind);
+        assert_eq!(behind, [0; 8]);
+        for (at, len) in [(LEN - 8, 8), (0, 4096)] {
+            assert!(attached.write(at, &vec![1; len]) && attached.read(at, &mut vec![1; len]));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::handle::Handle;
 use super::slots::{Flight, Kind};
-use super::{End, INJECTS, Peer};
+use super::{End, Peer};
 use crate::bindings::*;
 
 /// Completions that are read in one call.
@@ -83,7 +83,7 @@ impl End {
     /// From now on all puts to `peer` fail, and none is injected.
     pub(super) fn fails(&self, peer: &Peer) {
         peer.failed.set(true);
-        peer.injects.set(0);
+        peer.credits.end();
         self.failed.set(Some(peer.rank));
     }
 
@@ -199,7 +199,7 @@ impl End {
         let (id, peer) = (flight.id, self.peer(flight.to));
         if well && flight.kind == Kind::Put && !peer.failed.get() {
             // E5.
-            peer.injects.set(INJECTS);
+            peer.credits.come_back();
         }
         match (well, flight.silent) {
             (true, true) => (),

@@ -29,10 +29,11 @@
 //! look.
 //!
 //! # Bounds
-//! [`SLOTS`] operations in flight, or as many as the provider takes; and twice [`INJECTS`] puts to
-//! each rank that the provider keeps a copy of.
+//! [`SLOTS`] operations in flight, or as many as the provider takes; and twice as many puts to each
+//! rank that the provider keeps a copy of as there are [`Credits`].
 
 mod completions;
+mod credits;
 mod handle;
 mod helper;
 mod operations;
@@ -47,6 +48,7 @@ use std::net::IpAddr;
 use std::ptr::null_mut;
 use std::time::Duration;
 
+use credits::Credits;
 use handle::{Domain, Handle, Port};
 use helper::Helper;
 use slots::Slots;
@@ -63,11 +65,6 @@ pub(crate) use operations::Put;
 
 /// Operations in flight at most.
 const SLOTS: usize = 256;
-
-/// Of how many small puts to a rank one is not injected, so that it has a completion; and how many
-/// follow the last one whose completion was read, at most.
-const MARKED: u32 = 256;
-const INJECTS: u32 = 4 * MARKED - 1;
 
 /// Bytes of an endpoint's name at most.
 const NAME: usize = 512;
@@ -134,8 +131,8 @@ struct Peer {
     lost: Cell<bool>,
     /// It is gone, or a put of which nobody is told has failed: so does what is put later.
     failed: Cell<bool>,
-    /// Puts that may be injected, until the completion of one that is not is read.
-    injects: Cell<u32>,
+    /// For small puts.
+    credits: Credits,
     /// There were puts after the last confirmed one.
     unconfirmed: Cell<bool>,
 }
@@ -372,7 +369,7 @@ impl End {
                     .flatten(),
                 lost: Cell::new(false),
                 failed: Cell::new(false),
-                injects: Cell::new(INJECTS),
+                credits: Credits::new(),
                 unconfirmed: Cell::new(false),
             })
         };

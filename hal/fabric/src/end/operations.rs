@@ -9,7 +9,7 @@ use flagpost_hal::fabric::SendQueueFull;
 
 use super::slots::{Flight, Kind, SMALL};
 use super::staging::Buffer;
-use super::{Completion, End, MARKED, Peer};
+use super::{Completion, End, Peer};
 use crate::bindings::*;
 
 /// Something to store at a rank.
@@ -45,8 +45,7 @@ impl End {
         told: Option<u64>,
     ) -> Result<(), SendQueueFull> {
         let peer = self.peer(to);
-        let injects = peer.injects.get();
-        if data.len() <= self.inject && !injects.is_multiple_of(MARKED) {
+        if data.len() <= self.inject && peer.credits.inject() {
             return self.inject(peer, at, data, told);
         }
         if data.len() > self.inject && told.is_none() && self.store(peer, at, data) {
@@ -69,10 +68,9 @@ impl End {
     /// Stores `data` at `at` of `peer`'s memory, if the system copies there.
     ///
     /// # Panics
-    /// Unless they fit there.
+    /// As [`Attached::write`](crate::attach::Attached::write).
     #[cold]
     fn store(&self, peer: &Peer, at: u32, data: &[u8]) -> bool {
-        self.memory.inside(at, data.len());
         let stored = peer.attached().is_some_and(|peer| peer.write(at, data));
         self.copies.set(self.copies.get() + u64::from(stored));
         stored
@@ -81,9 +79,8 @@ impl End {
     /// Loads the bytes at `at` of `to`'s memory, if the system copies from there.
     ///
     /// # Panics
-    /// Unless they lie inside.
+    /// As [`Attached::read`](crate::attach::Attached::read).
     pub(crate) fn load(&self, to: usize, at: u32, into: &mut [u8]) -> bool {
-        self.memory.inside(at, into.len());
         let attached = self.peer(to).attached();
         let loaded = attached.is_some_and(|peer| peer.read(at, into));
         self.copies.set(self.copies.get() + u64::from(loaded));
@@ -95,12 +92,11 @@ impl End {
     #[cold]
     fn mark(&self, peer: &Peer, put: Put<'_>) -> Result<(), SendQueueFull> {
         self.pump();
-        let injects = peer.injects.get();
-        if injects == 0 && !peer.failed.get() {
+        if peer.credits.are_spent() && !peer.failed.get() {
             return Err(SendQueueFull);
         }
         self.put(put)?;
-        peer.injects.set(peer.injects.get().saturating_sub(1));
+        peer.credits.spend();
         Ok(())
     }
 
@@ -185,7 +181,7 @@ impl End {
         if result != 0 {
             return self.refused(peer, None, result);
         }
-        peer.injects.set(peer.injects.get() - 1);
+        peer.credits.spend();
         peer.unconfirmed.set(true);
         Ok(())
     }
