@@ -76,13 +76,19 @@ fn next(network: &Network) -> CoreId {
 }
 
 /// Posts, as often as it takes.
+#[track_caller]
 fn post(network: &Network, id: u32, to: CoreId, work: Work<'_>, events: &mut Vec<Event>) {
-    while network.post(id, to, work).is_err() {
-        events.extend(network.poll());
-    }
+    until(|| {
+        let begun = network.post(id, to, work).is_ok();
+        if !begun {
+            events.extend(network.poll());
+        }
+        begun
+    });
 }
 
 /// Asks again and again, for what happens soon.
+#[track_caller]
 fn until(mut happens: impl FnMut() -> bool) {
     let start = Instant::now();
     while !happens() {

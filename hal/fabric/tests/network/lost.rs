@@ -7,7 +7,7 @@ use flagpost_fabric::{Apart, Hub, Job, Network, Secret};
 use flagpost_hal::CoreId;
 use flagpost_hal::fabric::{Event, Fabric as _, Work};
 
-use super::{HERE, next, on_each_provider, on_threads, options, post, until, wait};
+use super::{HERE, MEMORY, next, on_each_provider, on_threads, options, post, until, wait};
 
 /// What is in flight to a rank that is lost fails, and what is posted to it later. The rank only
 /// sleeps, so the provider itself reports no failure. Over `tcp` only: `shm` stores in the memory
@@ -112,6 +112,96 @@ fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
             assert_eq!(network.lost(), None);
         }
     });
+}
+
+/// A rank that ends behind large puts that nobody confirms has left once all are in place.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn large_puts_of_a_rank_that_has_ended_are_whole() {
+    const SIZE: u32 = 512 << 10;
+    on_each_provider(2, |network| {
+        let gone = CoreId::new(1);
+        let puts = || {
+            (0..MEMORY / SIZE).map(|number| (number * SIZE, vec![number as u8 + 1; SIZE as usize]))
+        };
+        network.meet().unwrap();
+        if network.core() == gone {
+            for (at, data) in puts() {
+                post(
+                    network,
+                    0,
+                    CoreId::new(0),
+                    large(at, &data, None),
+                    &mut Vec::new(),
+                );
+            }
+            return;
+        }
+        // Time to end before its data have come.
+        std::thread::sleep(Duration::from_millis(50));
+        until(|| {
+            // The hub is asked each time, the network once.
+            (0..4096).for_each(|_| assert_eq!(network.lost(), None));
+            let has_left = network.has_left(Some(gone));
+            assert!(has_left || network.poll().is_none());
+            has_left
+        });
+        for (at, data) in puts() {
+            assert!(has(network, at, &data), "at {at}");
+        }
+    });
+}
+
+/// A rank is lost behind a large put: what its immediate tells of is whole, if that comes. The loss
+/// is told. Over `tcp` only: `shm` shares memory between the threads of one process, and the one
+/// that ends takes it away. Of processes `cargo xtask kills` kills some in their puts.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn a_large_put_of_a_rank_that_is_lost_is_whole_or_does_not_come() {
+    let secret = Secret::new().unwrap();
+    let hub = Hub::start(HERE, 2, secret).unwrap();
+    let [first, second] = pair(&hub, secret);
+    let data = vec![7; 2 << 20];
+    on_threads(|scope| {
+        scope.spawn(|| {
+            let network = Network::open(&second, &options("tcp")).unwrap();
+            network.meet().unwrap();
+            let (to, put) = (CoreId::new(0), large(0, &data, Some(3)));
+            post(&network, 0, to, put, &mut Vec::new());
+        });
+        scope.spawn(|| {
+            let network = Network::open(&first, &options("tcp")).unwrap();
+            let (from, immediate) = (CoreId::new(1), 3);
+            network.meet().unwrap();
+            until(|| {
+                if let Some(event) = network.poll() {
+                    assert_eq!(event, Event::Immediate { from, immediate });
+                    assert!(has(&network, 0, &data));
+                }
+                network.lost().is_some()
+            });
+            assert_eq!(network.lost(), Some(from));
+            assert_eq!(network.leave(), Err(Apart::Lost(1)));
+        });
+    });
+}
+
+/// A put that nobody confirms.
+fn large(at: u32, data: &[u8], immediate: Option<u32>) -> Work<'_> {
+    let confirmed = false;
+    Work::Put {
+        at,
+        data,
+        immediate,
+        confirmed,
+    }
+}
+
+/// Whether own memory has `data` at `at`.
+fn has(network: &Network, at: u32, data: &[u8]) -> bool {
+    let mut found = vec![0; data.len()];
+    network.read(at, &mut found);
+    found == data
 }
 
 /// Nobody tells of lost ranks any more.
