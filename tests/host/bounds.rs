@@ -152,7 +152,8 @@ fn entries_under_way_are_as_many_as_there_are_places() {
             if matches!(ring, Ring::Bells { .. }) || bound == 64 {
                 continue;
             }
-            let start = |core| Mapped::start_native(Coherent(core), Session::FIRST, Some(ring));
+            let start =
+                |core| Mapped::start_native(Coherent::new(core), Session::FIRST, Some(ring));
             let what = &format!("{what}, coherent");
             holds_its_own(what, &chip(), bound, &start);
             stays_bounded(what, chip(), bound, (shares, 8), start);

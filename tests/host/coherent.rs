@@ -53,7 +53,7 @@ fn bursts_are_taken_in_order() {
     const SENT: [u64; 6] = [1, 2, 3, 1, 1, 4];
     let program = |core: SimCore| {
         let mut arena = [0; 512];
-        let link = Mapped::start_native(coherent::Coherent(core), Session::FIRST, None)?;
+        let link = Mapped::start_native(coherent::Coherent::new(core), Session::FIRST, None)?;
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(1)?;
         let me = world.rank();
@@ -98,7 +98,7 @@ fn bursts_are_taken_in_order() {
 fn a_post_is_awaited_beside_another_one() {
     let program = |core: SimCore| {
         let mut arena = [0; 512];
-        let link = Mapped::start(coherent::Coherent(core), Session::FIRST)?;
+        let link = Mapped::start(coherent::Coherent::new(core), Session::FIRST)?;
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let [origin, early, late] = [0, 1, 2].map(Rank::new);
         let window = world.allocate_with::<u32, MatchVector<'_>>(1, ())?;

@@ -234,7 +234,7 @@ fn a_rank_holds_several_locks() {
             let native = |core| Mapped::<_, Native>::start_native(core, Session::FIRST, None);
             check(seed, with_all, &native);
             // Its fast paths are those of a coherent machine.
-            let coherent = |core| Mapped::start_native(Coherent(core), Session::FIRST, None);
+            let coherent = |core| Mapped::start_native(Coherent::new(core), Session::FIRST, None);
             check(seed, with_all, &coherent);
         }
     }

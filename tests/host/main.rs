@@ -5,6 +5,7 @@
 //! * `programs`, `matching`, `late`, `told`: random programs, compared with models of what they
 //!   mean.
 //! * `hazards`: why each step is there. Small programs with and without it, in every schedule.
+//! * `fast`: what short ways must leave to the long ones.
 //! * `abandoned`, `bounds`, `held`, `lines`, `locks`, `many`, `own_piece`, `payload`, `rma`,
 //!   `windows`: what no case can show.
 //! * `leaving`: ranks that leave or are lost, on a machine that knows of it.
@@ -22,6 +23,7 @@ mod abandoned;
 mod bounds;
 mod coherent;
 mod counts;
+mod fast;
 mod hazards;
 mod held;
 mod late;

@@ -275,7 +275,7 @@ impl Setting {
     fn on_coherent<U: Use>(&self, then: U) -> U::Result {
         let case = link_cases::<CoherentSimulator>().find(|case| case.name == self.case.name);
         let case = case.expect("a setting that does not fit is not run");
-        then.with(move |core: SimCore| run_case(case, Coherent(core)))
+        then.with(move |core: SimCore| run_case(case, Coherent::new(core)))
     }
 
     /// The case on the simulated network.

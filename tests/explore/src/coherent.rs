@@ -32,7 +32,7 @@ impl Platform for CoherentSimulator {
     }
 
     fn go(machine: &Coherent) {
-        machine.0.mark("go");
+        machine.core.mark("go");
     }
 }
 
@@ -50,54 +50,66 @@ pub fn cases() -> impl Iterator<Item = (&'static crate::Case, &'static Case)> {
 /// # Errors
 /// Why the case failed on this core.
 pub fn program(case: &Case, core: SimCore) -> Result<(), Failure> {
-    run_case(case, Coherent(core))
+    run_case(case, Coherent::new(core))
 }
 
 /// A simulated core that looks at nothing through its cache.
 #[derive(Clone, Debug)]
-pub struct Coherent(pub SimCore);
+pub struct Coherent {
+    core: SimCore,
+    /// Whether it says that ranks share processors.
+    pub crowded: bool,
+}
+
+impl Coherent {
+    /// One that shares no processor.
+    pub fn new(core: SimCore) -> Self {
+        let crowded = false;
+        Self { core, crowded }
+    }
+}
 
 impl UncachedMemory for Coherent {
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
-        self.0.load_u8(at)
+        self.core.load_u8(at)
     }
 
     #[track_caller]
     fn store_u8(&self, at: Address, value: u8) {
-        self.0.store_u8(at, value);
+        self.core.store_u8(at, value);
     }
 
     #[track_caller]
     fn load_u32(&self, at: Address) -> u32 {
-        self.0.load_u32(at)
+        self.core.load_u32(at)
     }
 
     #[track_caller]
     fn store_u32(&self, at: Address, value: u32) {
-        self.0.store_u32(at, value);
+        self.core.store_u32(at, value);
     }
 
     #[track_caller]
     fn store_bytes(&self, at: Address, from: &[u8]) {
-        self.0.store_bytes(at, from);
+        self.core.store_bytes(at, from);
     }
 
     #[track_caller]
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
-        self.0.load_bytes(at, into);
+        self.core.load_bytes(at, into);
     }
 }
 
 impl CachedMemory for Coherent {
     #[track_caller]
     fn read(&self, at: Address, into: &mut [u8]) {
-        self.0.load_bytes(at, into);
+        self.core.load_bytes(at, into);
     }
 
     #[track_caller]
     fn write(&self, at: Address, from: &[u8]) {
-        self.0.store_bytes(at, from);
+        self.core.store_bytes(at, from);
     }
 }
 
@@ -114,30 +126,30 @@ unsafe impl Coherence for Coherent {
 
     #[track_caller]
     fn drain(&self) {
-        self.0.drain();
+        self.core.drain();
     }
 
     #[track_caller]
     fn acquire(&self) {
-        self.0.acquire();
+        self.core.acquire();
     }
 }
 
 impl TestAndSet for Coherent {
     #[track_caller]
     fn test_and_set(&self, of: CoreId) -> bool {
-        self.0.test_and_set(of)
+        self.core.test_and_set(of)
     }
 
     #[track_caller]
     fn clear(&self, of: CoreId) {
-        self.0.clear(of);
+        self.core.clear(of);
     }
 }
 
 impl MessageBuffer for Coherent {
     fn message_buffer_size(&self) -> u32 {
-        self.0.message_buffer_size()
+        self.core.message_buffer_size()
     }
 }
 
@@ -145,48 +157,52 @@ impl Topology for Coherent {
     const LISTENS: bool = true;
 
     fn cores(&self) -> u16 {
-        self.0.cores()
+        self.core.cores()
     }
 
     fn core(&self) -> CoreId {
-        self.0.core()
+        self.core.core()
     }
 
     fn memory_size(&self) -> u32 {
-        self.0.memory_size()
+        self.core.memory_size()
     }
 
     #[inline(always)]
     fn called(&self, place: &'static Location<'static>) {
-        self.0.called(place);
+        self.core.called(place);
     }
 
     fn lost(&self) -> Option<CoreId> {
-        self.0.lost()
+        self.core.lost()
     }
 }
 
 impl Clock for Coherent {
     #[track_caller]
     fn cycles(&self) -> u64 {
-        self.0.cycles()
+        self.core.cycles()
     }
 
     fn hertz(&self) -> u64 {
-        self.0.hertz()
+        self.core.hertz()
     }
 }
 
 impl Relax for Coherent {
     const LOOKS: u32 = 2;
 
+    fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
-        self.0.relax(watched);
+        self.core.relax(watched);
     }
 
     fn waits(&self, what: fmt::Arguments<'_>) {
-        self.0.waits(what);
+        self.core.waits(what);
     }
 }
 
@@ -195,6 +211,6 @@ impl Records for Coherent {}
 impl NativeAtomics for Coherent {
     #[track_caller]
     fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
-        self.0.atomic_u32(at, operation)
+        self.core.atomic_u32(at, operation)
     }
 }
