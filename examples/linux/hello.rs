@@ -20,7 +20,7 @@ fn hello<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     window.put_notify(me.next(world.size()), 0, &[number], Tag(0))?;
     let sender = arrived.wait()?.source;
     println!(
-        "hello from {me}: {sender} has put {}",
+        "hello from rank {me}: rank {sender} has put {}",
         window.local().get(0)?
     );
     Ok(())

@@ -51,7 +51,7 @@ fn workqueue<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let mut all = [taken];
     world.allreduce(&mut all, |a, b| a + b)?;
     assert_eq!(all[0], PIECES, "each piece was taken once");
-    println!("{} did {taken} of {PIECES} pieces", world.rank());
+    println!("rank {} did {taken} of {PIECES} pieces", world.rank());
     Ok(())
 }
 

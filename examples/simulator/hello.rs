@@ -25,7 +25,7 @@ fn hello(core: SimCore) -> Result<(), Error> {
     window.put_notify(me.next(world.size()), 0, &[number], Tag(0))?;
     let sender = arrived.wait()?.source;
     println!(
-        "hello from {me}: {sender} has put {}",
+        "hello from rank {me}: rank {sender} has put {}",
         window.local().get(0)?
     );
     Ok(())

@@ -462,8 +462,8 @@ impl fmt::Display for Error {
                 )
             }
             Self::TooManyPieces { max } => write!(f, "more than {max} pieces of memory"),
-            Self::PeerLost(rank) => write!(f, "{rank} does not answer any more"),
-            Self::PeerLeft(rank) => write!(f, "{rank} has left: its program has ended"),
+            Self::PeerLost(rank) => write!(f, "rank {rank} does not answer any more"),
+            Self::PeerLeft(rank) => write!(f, "rank {rank} has left: its program has ended"),
             Self::OutOfRange { end, len } => {
                 write!(f, "access up to element {end} of a window of {len}")
             }
@@ -471,12 +471,12 @@ impl fmt::Display for Error {
                 write!(f, "{target} bytes at the target, {origin} at the origin")
             }
             Self::FieldsAccumulated => f.write_str("fields of records cannot be accumulated"),
-            Self::NoSuchRank { rank, size } => write!(f, "{rank} in a world of {size}"),
-            Self::DuplicateRank(rank) => write!(f, "{rank} is named twice"),
-            Self::NotInGroup(rank) => write!(f, "{rank} is not in the epoch's group"),
+            Self::NoSuchRank { rank, size } => write!(f, "rank {rank} in a world of {size}"),
+            Self::DuplicateRank(rank) => write!(f, "rank {rank} is named twice"),
+            Self::NotInGroup(rank) => write!(f, "rank {rank} is not in the epoch's group"),
             Self::Asymmetric(rank) => write!(
                 f,
-                "{rank} called differently, or failed, perhaps for want of memory"
+                "rank {rank} called differently, or failed, perhaps for want of memory"
             ),
             Self::EpochOpen => f.write_str("the window has an open epoch of this kind"),
             Self::TooManyLocks { max } => write!(f, "more than {max} locked targets"),
@@ -520,7 +520,7 @@ impl fmt::Display for Error {
                 write!(f, "{count} notifications of the window are not matched")
             }
             Self::NoSuchCounter { rank, index, count } => {
-                write!(f, "no counter {index}: {rank} has {count}")
+                write!(f, "no counter {index}: rank {rank} has {count}")
             }
             Self::NotDirect => f.write_str("peers' memory is not reached by loads and stores"),
             Self::CollectiveUnfinished => {
@@ -567,7 +567,7 @@ impl Timeout {
             (_, true) => f.write_str(what)?,
         }
         for rank in self.missing.ranks() {
-            write!(f, " {}", rank.get())?;
+            write!(f, " {rank}")?;
         }
         match (unlock, named) {
             (true, _) => f.write_str(" (which ranks have locked is not recorded)"),
@@ -660,6 +660,33 @@ mod tests {
 
     use super::*;
     use std::string::ToString as _;
+
+    /// A text says "rank" before the number of one, and once.
+    #[test]
+    fn texts_name_a_rank_once() {
+        let rank = Rank::new(3);
+        let (index, count, size) = (7, 5, 2);
+        let errors = [
+            Error::PeerLost(rank),
+            Error::PeerLeft(rank),
+            Error::NoSuchRank { rank, size },
+            Error::DuplicateRank(rank),
+            Error::NotInGroup(rank),
+            Error::Asymmetric(rank),
+            Error::NoSuchCounter { rank, index, count },
+        ];
+        for text in errors.map(|error| error.to_string()) {
+            let found = ["rank 3", "rank", "3"].map(|word| text.matches(word).count());
+            assert_eq!(found, [1; 3], "{text}");
+        }
+        // No text is missing above.
+        let source = include_str!("error.rs");
+        let texts = source.split_once("impl fmt::Display for Error {");
+        let (texts, _) = texts
+            .and_then(|(_, rest)| rest.split_once("\n}\n"))
+            .expect("texts");
+        assert_eq!(texts.matches("{rank}").count(), errors.len());
+    }
 
     /// Fails if a variant is in no row of the table, or in a row that its remedy is not.
     #[test]

@@ -19,7 +19,7 @@
 //!     world.barrier()?; // every rank is ready to receive
 //!     window.put_notify(me.next(size), 0, &[u32::from(me.get())], Tag(0))?;
 //!     let sender = arrived.wait()?.source;
-//!     println!("{me} of {size}: {sender} has put {}", window.local().get(0)?);
+//!     println!("rank {me}: rank {sender} has put {}", window.local().get(0)?);
 //!     Ok(())
 //! }
 //!

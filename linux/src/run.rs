@@ -155,7 +155,7 @@ fn with_world<M: Linked, T, E>(
 ///         arrived.start()?;
 ///         window.put_notify(me.next(size), 0, &[u64::from(me.get())], Tag(7))?;
 ///         arrived.wait()?;
-///         println!("{me}: {} was here", window.local().get(0)?);
+///         println!("rank {me}: rank {} was here", window.local().get(0)?);
 ///         Ok::<(), Error>(())
 ///     })
 /// }

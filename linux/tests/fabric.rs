@@ -89,7 +89,7 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         arrived.wait()?;
         assert_eq!(window.local().get(index)?, index as u64);
     }
-    println!("{me} is round");
+    println!("rank {me} is round");
     Ok(())
 }
 
@@ -136,7 +136,7 @@ fn blocks(world: &World<'_, fabric::FabricLink>) -> Result<(), Error> {
     }
     let copies = world.link().fabric().copies();
     assert_eq!(copies > 0, others > 0, "{copies} copies");
-    println!("{me} is round");
+    println!("rank {me} is round");
     Ok(())
 }
 
@@ -166,7 +166,7 @@ fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         }
     }
     world.barrier()?;
-    println!("{} is round", world.rank());
+    println!("rank {} is round", world.rank());
     Ok(())
 }
 
@@ -191,7 +191,7 @@ fn survives<L: Link>(
         die(world);
     };
     assert_eq!(gone, Error::PeerLost(DIES));
-    println!("{} has lost {DIES}", world.rank());
+    println!("rank {} has lost rank {DIES}", world.rank());
     Ok(())
 }
 
@@ -221,7 +221,7 @@ fn leaver<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     (0..100).try_for_each(|_| lock.get(gone, 0, &mut found))?;
     lock.unlock()?;
     needed_calls_fail(world, &window, &mut request, gone)?;
-    println!("{me} was left by {gone}");
+    println!("rank {me} was left by rank {gone}");
     Ok(())
 }
 

@@ -67,7 +67,11 @@ fn reads_many(regions: u16, kept: u16, validation: Validation) {
                 for (region, at) in places.iter().copied().enumerate() {
                     let mut found = [0_u32];
                     window.at(&all, at).get(owner, 0, &mut found)?;
-                    assert_eq!(found[0], word(owner, region, round), "{owner} {region}");
+                    assert_eq!(
+                        found[0],
+                        word(owner, region, round),
+                        "rank {owner}, {region}"
+                    );
                 }
             }
             all.unlock()?;

@@ -113,9 +113,10 @@ impl Rank {
     }
 }
 
+/// The number alone: the text around it says "rank".
 impl fmt::Display for Rank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {}", self.0)
+        self.0.fmt(f)
     }
 }
 

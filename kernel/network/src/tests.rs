@@ -139,10 +139,14 @@ fn notify(link: &Networked<Script>, to: Rank) -> Result<(), Refusal> {
 /// Tells `to` as often as there is room, so often; then no more, however often it is tried.
 fn fills(link: &Networked<Script>, to: Rank, room: u32) {
     for nth in 0..room {
-        assert_eq!(notify(link, to), Ok(()), "{nth} of {room} to {to}");
+        assert_eq!(notify(link, to), Ok(()), "{nth} of {room} to rank {to}");
     }
     for _ in 0..3 {
-        assert_eq!(notify(link, to), Err(Refusal::Full(to)), "{room} to {to}");
+        assert_eq!(
+            notify(link, to),
+            Err(Refusal::Full(to)),
+            "{room} to rank {to}"
+        );
     }
 }
 
@@ -215,9 +219,12 @@ fn credits_come_back_to_each_peer() {
             }
             for (taken, peer) in taken.iter().zip(PEERS) {
                 let owed = taken - script.given(peer);
-                assert!(owed <= *taken, "{peer} has more than it gave");
+                assert!(owed <= *taken, "rank {peer} has more than it gave");
                 let less_than_half = 2 * owed < entries;
-                assert!(less_than_half || script.refuses.get(), "{owed} of {peer}");
+                assert!(
+                    less_than_half || script.refuses.get(),
+                    "{owed} of rank {peer}"
+                );
             }
         }
         assert_eq!(script.given(ME), 0);
@@ -243,11 +250,11 @@ fn a_fence_waits_for_each_peer() {
                         link.put(*to, link.scratch().0, 0, &[1]).unwrap();
                     }
                     for awaited in to.iter().filter(|to| flushed.is_none_or(|one| one == **to)) {
-                        assert!(matches!(wait(), Err(Refusal::Busy(_))), "{awaited}");
+                        assert!(matches!(wait(), Err(Refusal::Busy(_))), "rank {awaited}");
                         // It is asked once.
                         let mut asked = script.under_way.borrow_mut();
                         let mine = asked.iter().filter(|(_, at)| at == awaited);
-                        assert_eq!(mine.count(), 1, "{awaited} {orders}");
+                        assert_eq!(mine.count(), 1, "rank {awaited}, {orders}");
                         let place = asked.iter().position(|(_, at)| at == awaited);
                         let (id, _) = asked.remove(place.unwrap()).unwrap();
                         script

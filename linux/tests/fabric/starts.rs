@@ -21,7 +21,7 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     }
     arrived.wait()?;
     world.barrier()?;
-    println!("{me} is round");
+    println!("rank {me} is round");
     Ok(())
 }
 

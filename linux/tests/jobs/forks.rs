@@ -34,7 +34,7 @@ fn play(world: &World<'_, HostLink>, part: &str) -> Result<(), Error> {
     }
     world.barrier()?;
     world.barrier()?;
-    println!("{} has met the others", world.rank());
+    println!("rank {} has met the others", world.rank());
     Ok(())
 }
 

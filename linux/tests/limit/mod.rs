@@ -50,7 +50,12 @@ impl Started {
     pub(crate) fn output(mut self) -> Output {
         drop(self.stdin.take());
         if let Ok(output) = self.ended.recv_timeout(LIMIT) {
-            return output.expect("it ends");
+            let output = output.expect("it ends");
+            for text in [&output.stdout, &output.stderr] {
+                let text = String::from_utf8_lossy(text);
+                assert!(!text.contains("rank rank"), "{}: {text}", self.words);
+            }
+            return output;
         }
         kill_family(self.pid);
         let said = self.ended.recv_timeout(AFTER);

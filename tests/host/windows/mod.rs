@@ -173,10 +173,10 @@ fn all_readers_are_told() {
                 let mut seen = [7_u32];
                 if let Some(old) = old {
                     let gone = window.at(&lock, old).get(owner, 0, &mut seen);
-                    assert_eq!(gone, Err(Error::NotAttached), "{me}");
+                    assert_eq!(gone, Err(Error::NotAttached), "rank {me}");
                 }
                 window.at(&lock, here).get(owner, 0, &mut seen)?;
-                assert_eq!(seen, [round], "{me}");
+                assert_eq!(seen, [round], "rank {me}");
                 lock.unlock()?;
                 old = Some(here);
             }

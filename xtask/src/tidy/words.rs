@@ -39,6 +39,14 @@ static AVOIDED: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 pub(super) fn check(file: &str, prose: &Prose) -> Vec<(usize, String)> {
     let page = PAGES.iter().any(|page| file.starts_with(page));
     let mut found = Vec::new();
+    // Of lines that a program prints: the text says it once.
+    for line in prose
+        .lines
+        .iter()
+        .filter(|line| line.text.contains("rank rank"))
+    {
+        found.push((line.number, "\"rank\" twice: write it once".to_owned()));
+    }
     for (pattern, instead) in &*AVOIDED {
         for block in &prose.blocks {
             if !(page || file.ends_with("src/lib.rs") && block.mark == "//!") {
@@ -89,6 +97,15 @@ mod tests {
         assert_eq!(
             Tree::findings(&[("kernel/src/lib.rs", source), ("kernel/src/a.rs", source)]),
             ["kernel/src/lib.rs:1: \"So many\": write the number, such as \"`n` lines\""]
+        );
+    }
+
+    #[test]
+    fn a_rank_is_named_once() {
+        let text = "```text\nrank 0 waits for\nrank rank 3\n```\n";
+        assert_eq!(
+            Tree::findings(&[("docs/other.md", text)]),
+            ["docs/other.md:3: \"rank\" twice: write it once"]
         );
     }
 
