@@ -192,10 +192,12 @@ pub(crate) fn valgrind(console: &Console) -> Result<()> {
 }
 
 /// What a program loads to reach a network.
-const LIBFABRIC: &str = "libfabric.so.1";
+pub(crate) const LIBFABRIC: &str = "libfabric.so.1";
+/// The Debian package that brings it.
+pub(crate) const LIBFABRIC_PACKAGE: &str = "libfabric1";
 
 /// Where the library is, as the loader would find it.
-fn find_libfabric() -> Option<PathBuf> {
+pub(crate) fn find_libfabric() -> Option<PathBuf> {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let named = std::env::split_paths(&path).map(|dir| dir.join(LIBFABRIC));
     let ldconfig = find("ldconfig").unwrap_or_else(|| PathBuf::from("/sbin/ldconfig"));
@@ -212,7 +214,7 @@ fn find_libfabric() -> Option<PathBuf> {
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
 pub(crate) fn libfabric(console: &Console) -> Result<()> {
-    package(console, LIBFABRIC, "libfabric1", find_libfabric)
+    package(console, LIBFABRIC, LIBFABRIC_PACKAGE, find_libfabric)
 }
 
 /// The directory of a libfabric 2, downloaded if need be: that of a Python package.

@@ -128,6 +128,11 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
             &tools::apt_line(&[tools::VALGRIND]),
         ),
         finding(
+            tools::LIBFABRIC,
+            tools::find_libfabric().map(|file| file.display().to_string()),
+            &tools::apt_line(&[tools::LIBFABRIC_PACKAGE]),
+        ),
+        finding(
             "apt, for installing",
             apt.then(|| "may install without asking".to_owned()),
             "not needed if all else is here; wants root or sudo -n, and no FLAGPOST_NO_INSTALL",

@@ -18,9 +18,19 @@ use crate::{children, explorer, paths, tools};
 /// The providers that were tried, as `flagpost-run --provider` knows them.
 pub(super) const PROVIDERS: [&str; 2] = ["tcp", "shm"];
 
-/// Ranks of CI; and of the command, since some cases are for three.
-const CI_RANKS: [u16; 2] = [2, 4];
+/// Ranks of a quick run of the tests; of CI beside it; and of the command, since some cases are for
+/// three.
+const TEST_RANKS: [u16; 1] = [4];
+const CI_RANKS: [u16; 1] = [2];
 const RANKS: [u16; 3] = [2, 3, 4];
+
+/// Tests that need libfabric, which `cargo test` leaves out: those that compare the bindings with
+/// its headers, and others.
+const BINDINGS: [&[&str]; 1] = [&["--package", "flagpost-fabric", "--lib"]];
+const TESTS: [&[&str]; 2] = [
+    &["--package", "flagpost-fabric", "--test", "network"],
+    &["--package", "flagpost-linux", "--test", "fabric"],
+];
 
 /// Run the conformance cases over a real network: libfabric's providers tcp and shm
 ///
@@ -79,12 +89,29 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     Ok(count.failed == 0)
 }
 
-/// What CI runs.
+/// Whether libfabric is here, or can be installed.
+pub(crate) fn is_possible() -> bool {
+    tools::find_libfabric().is_some() || tools::apt().is_some()
+}
+
+/// The part of `cargo xtask test`; a deep one has made the tests in `cargo test`.
+pub(crate) fn of_tests(console: &Console, deep: bool) -> Result<Count> {
+    let library = Library::of(console, false)?;
+    if deep {
+        return cases(console, &PROVIDERS, &RANKS, &library, None, "");
+    }
+    let mut count = tests(console, &TESTS)?;
+    count.add(cases(console, &PROVIDERS, &TEST_RANKS, &library, None, "")?);
+    Ok(count)
+}
+
+/// What CI runs beside `cargo xtask test`.
 pub(crate) fn ci(console: &Console) -> Result<Count> {
-    let mut count = headers(console)?;
-    for (newer, ranks) in [(false, &CI_RANKS[..]), (true, &CI_RANKS[..1])] {
+    tools::libfabric_headers(console)?;
+    let mut count = tests(console, &BINDINGS)?;
+    for newer in [false, true] {
         let library = Library::of(console, newer)?;
-        count.add(cases(console, &PROVIDERS, ranks, &library, None, "")?);
+        count.add(cases(console, &PROVIDERS, &CI_RANKS, &library, None, "")?);
     }
     count.add(bench_fabric::smoke(console)?);
     count.add(kills::ci(console)?);
@@ -165,10 +192,17 @@ fn cases(
     Ok(count)
 }
 
-/// The tests that `cargo test` leaves out. Each has a network of its own, some with all its ranks
-/// in one process: one at a time.
+/// All tests that `cargo test` leaves out.
 fn headers(console: &Console) -> Result<Count> {
     tools::libfabric_headers(console)?;
+    let mut count = tests(console, &BINDINGS)?;
+    count.add(tests(console, &TESTS)?);
+    Ok(count)
+}
+
+/// Tests that `cargo test` leaves out. Each has a network of its own, some with all ranks in one
+/// process: one at a time.
+fn tests(console: &Console, targets: &[&[&str]]) -> Result<Count> {
     console.step("cargo build, examples");
     // `cargo test` of one target leaves out the examples that it starts.
     let mut examples = Command::new(paths::cargo());
@@ -178,17 +212,13 @@ fn headers(console: &Console) -> Result<Count> {
         .current_dir(paths::root());
     let built = children::status(&mut examples).context("cannot run cargo")?;
     let mut count = Count::one(built.success());
-    // The others of these tests need no libfabric: `cargo test` runs them.
-    for tests in [
-        ["--package", "flagpost-fabric", "--lib"].as_slice(),
-        &["--package", "flagpost-fabric", "--test", "network"],
-        &["--package", "flagpost-linux", "--test", "fabric"],
-    ] {
-        console.step(format!("cargo test {}", tests.join(" ")));
+    // Others of these targets need no libfabric: `cargo test` runs them.
+    for target in targets {
+        console.step(format!("cargo test {}", target.join(" ")));
         let mut command = Command::new(paths::cargo());
         command
             .args(["test", "--quiet", "--locked"])
-            .args(tests)
+            .args(*target)
             .args(["--", "--ignored", "--test-threads", "1"])
             .current_dir(paths::root());
         let status = children::status(&mut command).context("cannot run cargo")?;

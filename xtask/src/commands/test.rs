@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::{bench, explore, linux, mutants};
+use super::{bench, explore, fabric, linux, mutants};
 use crate::boot::Setup;
 use crate::children::Running;
 use crate::compiling;
@@ -52,8 +52,8 @@ const MAPPINGS: [&str; 2] = ["mapping=mpbt", "mapping=mpbt-wt"];
 /// Schedules per mutation point that is searched for.
 const SCHEDULES: u64 = 20_000;
 
-/// Run the tests: of the host, the cases on Linux processes, an exploration, mutants, the cases
-/// under QEMU
+/// Run the tests: of the host, the cases on Linux processes, jobs over libfabric where it is here
+/// or can be installed, an exploration, mutants, the cases under QEMU
 ///
 /// The quick run tries a part of the seeds and schedules that the deep run tries. Each part
 /// prints how long it took, and a deep one before that how long it will take.
@@ -81,7 +81,10 @@ struct Part {
     deep: fn(&Console) -> Result<Count>,
 }
 
-const PARTS: [Part; 8] = [
+/// The part that is left out where there is no libfabric, unless it is asked for.
+const FABRIC: &str = "fabric";
+
+const PARTS: [Part; 9] = [
     Part {
         name: "host",
         what: "cargo test",
@@ -95,6 +98,13 @@ const PARTS: [Part; 8] = [
         minutes: 1,
         quick: Some(linux::cases),
         deep: linux::cases,
+    },
+    Part {
+        name: FABRIC,
+        what: "jobs over libfabric",
+        minutes: 2,
+        quick: Some(|console| fabric::of_tests(console, false)),
+        deep: |console| fabric::of_tests(console, true),
     },
     Part {
         name: "exploration",
@@ -159,7 +169,13 @@ fn parts(console: &Console, arguments: &Arguments) -> Count {
         let named = arguments.parts.is_empty() || arguments.parts.iter().any(|n| n == part.name);
         named && (arguments.deep || part.quick.is_some() || !arguments.parts.is_empty())
     };
-    let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
+    let mut parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
+    if arguments.parts.is_empty() && !fabric::is_possible() {
+        parts.retain(|part| part.name != FABRIC);
+        out(&format!(
+            "{FABRIC} is left out: no libfabric is here; `cargo xtask doctor` says how to get it"
+        ));
+    }
     if arguments.deep {
         let total: u64 = parts.iter().map(|part| part.minutes).sum();
         let names: Vec<_> = parts.iter().map(|part| part.name).collect();
