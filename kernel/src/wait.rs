@@ -52,7 +52,7 @@ pub(crate) struct Wait<'a, 'w, L> {
     full: Waiting,
     /// It begins with step 1.
     near: bool,
-    /// The loop takes notifications: else `poll` does.
+    /// The loop takes notifications.
     takes: bool,
     /// When it ends, if its caller keeps that.
     deadline: Option<&'a mut Option<Deadline>>,
@@ -110,7 +110,8 @@ impl<L: Link> World<'_, L> {
 }
 
 impl<'a, L: Link> Wait<'a, '_, L> {
-    /// `poll` takes notifications from the link by itself.
+    /// The loop takes no notifications from the link: `poll` does so by itself, or nothing is to be
+    /// taken yet.
     pub(crate) fn taking(self) -> Self {
         Self {
             near: false,

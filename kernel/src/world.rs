@@ -2,10 +2,10 @@
 //!
 //! # Guarantee
 //! G1. When [`World::start`] returns, every rank has started and may be accessed.
-//! G2. While a rank waits in any call, it takes notifications from its link as long as its
-//!     unexpected queue has room, so that two ranks that wait for each other's rings both go on.
-//!     Without room it [attends](flagpost_link::Telling::attend): the data of notifications that
-//!     it cannot take are placed all the same.
+//! G2. While a rank that has started waits in any call, it takes notifications from its link as
+//!     long as its unexpected queue has room, so that two ranks that wait for each other's rings
+//!     both go on. Without room it [attends](flagpost_link::Telling::attend): the data of
+//!     notifications that it cannot take are placed all the same.
 //! G3. A notification that no rank of this world sends is dropped, and nobody is told: of a window
 //!     that there is not, or in the name of a rank that there is not, or, where the link knows its
 //!     sender, in that of another one. (Where the machine is coherent, a request that takes its

@@ -22,11 +22,12 @@ use crate::{Amo, Key, Op, Rank, Refusal, Width};
 /// [`Refusal::Busy`] and [`Refusal::Locked`] pass; the others stay. [`Refusal::PeerLost`]: nothing
 /// that was on its way to the rank can be relied on.
 pub trait Access {
-    /// Whether `to` has started up and may be accessed. The kernel asks once for each peer that it
-    /// accesses before the first barrier; after a barrier all ranks are up.
+    /// Whether `to` has started up and may be accessed. The kernel asks for this rank first: until
+    /// that is `Ok`, it uses nothing else of the link that peers reach. Then it asks once for each
+    /// peer that it accesses before the first barrier; after a barrier all ranks are up.
     ///
     /// # Errors
-    /// [`Refusal::NotReady`] until then.
+    /// [`Refusal::NotReady`] until then, with a rank that has not started.
     fn connect(&self, to: Rank) -> Result<(), Refusal>;
 
     /// Stores `data` in `to`'s memory. The data arrive in any order with other puts, before what

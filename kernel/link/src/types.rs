@@ -13,11 +13,15 @@ use flagpost_hal::Amo;
 /// All ranks of a world take the same session, and each new world in the same memory another one
 /// than the last. It is never 0, which memory that was cleared holds.
 ///
-/// **No rank begins a session while a peer is in the one before**: what that peer still stores
-/// would come into the new one, and a later barrier may never come. Nothing checks that. So a core
-/// is not reset alone: a board whose watchdog resets one core resets the others too, or stops them,
-/// before that core starts its link. A rank also leaves no session while the others stay in it:
-/// before its last barrier has ended, its peers may still store.
+/// **A core may be reset alone**, for instance by its watchdog: it begins the next session while
+/// its peers are in the one before. It waits at its start until they have all begun that session,
+/// too, and what they have stored before is not in it. A peer that waits for it with a budget gets
+/// a timeout that names it, and then begins that session. Without a budget the peer waits on. So a
+/// board with watchdogs gives each wait a budget, and keeps the number where all cores read it.
+///
+/// A core that is reset while a session starts may have been seen by some peers only. Then a start
+/// with a budget, `World::start_within`, names a rank that is missing, and all ranks begin the next
+/// session.
 ///
 /// # Example
 /// ```

@@ -24,6 +24,7 @@ pub(crate) const PAIRS: usize = 64;
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) ready: u32,
+    pub(crate) arrived: u32,
     pub(crate) slots: u32,
     pub(crate) scratch: u32,
     /// The first byte of memory behind the fixed part: a multiple of the line.
@@ -58,7 +59,7 @@ impl Layout {
         ring: Ring,
         buffer: u32,
     ) -> Self {
-        let slots = line;
+        let slots = round_up(8, line);
         let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
         let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
         let fixed = round_up(scratch.saturating_add(scratch_bytes), line);
@@ -93,6 +94,7 @@ impl Layout {
         let rings_end = tail.saturating_add(bytes);
         Self {
             ready: 0,
+            arrived: 4,
             slots,
             scratch,
             end: if in_buffer { fixed } else { rings_end },
@@ -153,7 +155,7 @@ mod tests {
             ] {
                 let ring = Ring::for_ranks(ranks, buffer, entry, coherent);
                 let l = Layout::new((line, coherent), entry, ranks, ring, buffer);
-                assert!(l.ready + 4 <= l.slots);
+                assert!(l.ready + 4 <= l.arrived && l.arrived + 4 <= l.slots);
                 assert!(l.slots + 4 * SLOTS <= l.scratch);
                 let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
                 let end = if l.in_buffer { l.buffer_end } else { l.end };

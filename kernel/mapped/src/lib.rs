@@ -32,9 +32,11 @@
 //! ```text
 //!   offset            what                        who writes it
 //!   ┌───────────────┐
-//!   │ 0             │ ready: session number       owner, once
+//!   │ 0             │ ready: session number       owner, when all have arrived
 //!   ├───────────────┤
-//!   │ L             │ slots: 32 words             per word: the one peer that signals it
+//!   │ 4             │ arrived: session number     owner, when it starts
+//!   ├───────────────┤
+//!   │ max(L, 8)     │ slots: 32 words             per word: the one peer that signals it
 //!   ├───────────────┤
 //!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
 //!   ├───────────────┤

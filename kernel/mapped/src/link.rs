@@ -23,13 +23,14 @@ use crate::{
 /// A rank's link over the memory of machine `M`. Rank r is core r.
 ///
 /// ```text
-///   Mapped::start(machine, session)      clears own words, then says `ready`
+///   Mapped::start(machine, session)      says that this rank begins the session
+///   connect(to)                          when all have: clears own words, then says `ready`
 /// ```
 /// Memory may hold anything at start-up; `session` is what tells a peer that has started from
 /// left-over bytes of an earlier run. It must be the same on all ranks, not 0, and different from
-/// those of earlier links in this memory. 0 and the last link's are refused. Before a rank starts
-/// a second link, all ranks must have finished with the first. Where memory is zeros before each
-/// run, as of a job on Linux, any number does; where it keeps its bytes over a restart, count.
+/// those of earlier links in this memory. 0 and the last link's are refused. Where memory is zeros
+/// before each run, as of a job on Linux, any number does; where it keeps its bytes over a restart,
+/// count.
 ///
 /// `A` is how words that many change are changed: see [`atomics`](crate::words::atomics).
 ///
@@ -96,6 +97,8 @@ pub struct Mapped<
     pub(crate) memory: Heap<PIECES>,
     pub(crate) buffer: Heap<PIECES>,
     pub(crate) session: u32,
+    /// The first rank that is not known to have begun this session. None once this rank is ready.
+    pub(crate) missing: Cell<Option<Rank>>,
 }
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
@@ -324,7 +327,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Access
     for Mapped<M, A, PEERS, PIECES>
 {
     fn connect(&self, to: Rank) -> Result<(), Refusal> {
-        let ready = self.poll(self.region_of(to)?.at(self.layout.ready));
+        let region = self.region_of(to)?;
+        self.open()?;
+        let ready = self.poll(region.at(self.layout.ready));
         if ready != self.session {
             return Err(Refusal::NotReady(to));
         }

@@ -1,8 +1,20 @@
 //! Start-up: the fixed part of a rank's memory is laid out, cleared and announced.
+//!
+//! A core may be reset alone, and begin a session while its peers are in the one before. So a rank
+//! starts in two steps. First it says that it has arrived: it stores nothing of an earlier session
+//! any more. When all ranks have arrived, it clears its words and says that it is ready: then its
+//! peers may store there. What a peer has stored in the session before is cleared with the rest.
+//!
+//! # Steps
+//! ```text
+//!   start     write back dirty lines, drain, arrived = session
+//!   open      all have arrived: free the register, clear the words, drain, ready = session
+//! ```
+//! `open` does not wait. It is tried at the end of `start`, and in each `connect` until it is done.
 
 use core::{cell::Cell, marker::PhantomData};
 
-use flagpost_hal::{Machine, NativeAtomics, Records, Region};
+use flagpost_hal::{CoreId, Machine, NativeAtomics, Records, Region};
 use flagpost_link::{Heap, Rank, Refusal, Session, order, point};
 
 use crate::{
@@ -20,8 +32,9 @@ use crate::{
 };
 
 impl<M: Machine> Mapped<M> {
-    /// Brings this rank's words into their initial state and announces that it is up. Does not wait
-    /// for anybody.
+    /// Announces that this rank begins `session`. Its peers may access it when all ranks have done
+    /// so, and this rank has found that out: here, or in
+    /// [`connect`](flagpost_link::Access::connect). Does not wait for anybody.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
@@ -127,8 +140,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return Err(Refusal::NoMemory { missing });
         }
         // Peers of that session would take this rank for started, and may use what is cleared here.
-        let ready = Region::memory(machine.core()).at(layout.ready);
-        if machine.load_u32(ready) == session.get() {
+        let arrived = Region::memory(machine.core()).at(layout.arrived);
+        if machine.load_u32(arrived) == session.get() {
             return Err(Refusal::BadSession { session });
         }
         let most_inline = match M::COHERENT {
@@ -155,43 +168,86 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             memory: Heap::new(free, memory, Self::ALIGN),
             buffer: Heap::new(layout.buffer_end, buffer, M::LINE as u32),
             session: session.get(),
+            missing: Cell::new(Some(Rank::new(0))),
         };
         link.take_turns();
+        order!(
+            "mapped.start.write_back<arrived",
+            // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this
+            // memory. One that is evicted later would travel over words and windows of this one.
+            point!(
+                "mapped.start.write_back",
+                link.machine
+                    .write_back(&[link.lines(0, link.machine.memory_size())])
+            ),
+            {
+                // DRAIN: what this rank has stored in an earlier session is in memory before a peer
+                // clears its own.
+                point!("mapped.start.leave", link.machine.drain());
+                link.machine.store_u32(arrived, link.session);
+            }
+        );
+        match link.open() {
+            Ok(()) | Err(Refusal::NotReady(_)) => Ok(link),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Once all ranks have begun this session: brings this rank's words into their initial state,
+    /// and announces that it is ready. Nothing if that is done.
+    ///
+    /// # Errors
+    /// [`Refusal::NotReady`], with a rank that has not begun this session.
+    pub(crate) fn open(&self) -> Result<(), Refusal> {
+        let Some(first) = self.missing.get() else {
+            return Ok(());
+        };
+        // ORDER: what peers have stored in an earlier session is cleared here.
+        point!("mapped.start.meet", self.all_arrived(first)?);
+        let ready = self.own(self.layout.ready);
         order!(
             "mapped.start.release<ready",
             // RELEASE: the register's state is undefined; a peer that knew us to be up might hold
             // it.
             point!(
                 "mapped.start.release",
-                link.machine.release_at_start(link.machine.core())
+                self.machine.release_at_start(self.machine.core())
             ),
             order!(
-                "mapped.start.write_back<clear",
-                // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this
-                // memory. One that is evicted later would travel over words and windows of this
-                // one.
-                point!(
-                    "mapped.start.write_back",
-                    link.machine
-                        .write_back(&[link.lines(0, link.machine.memory_size())])
-                ),
-                order!(
-                    "mapped.start.clear<ready",
-                    {
-                        link.clear_rings()?;
-                        if layout.faces {
-                            link.place_facing();
-                        }
-                        link.clear_slots();
-                    },
-                    {
-                        // DRAIN: before `ready`: no peer may find words of an earlier run.
-                        point!("mapped.start.drain", link.machine.drain());
-                        link.machine.store_u32(ready, link.session);
+                "mapped.start.clear<ready",
+                {
+                    self.clear_rings()?;
+                    if self.layout.faces {
+                        self.place_facing();
                     }
-                )
+                    self.clear_slots();
+                },
+                {
+                    // DRAIN: before `ready`: no peer may find words of an earlier run.
+                    point!("mapped.start.drain", self.machine.drain());
+                    self.machine.store_u32(ready, self.session);
+                }
             )
         );
-        Ok(link)
+        self.missing.set(None);
+        Ok(())
+    }
+
+    /// Whether all ranks have begun this session. Those before `first` have.
+    ///
+    /// # Errors
+    /// [`Refusal::NotReady`], with the first rank that has not.
+    fn all_arrived(&self, first: Rank) -> Result<(), Refusal> {
+        for rank in (first.get()..self.machine.cores()).map(Rank::new) {
+            let at = Region::memory(CoreId::new(rank.get())).at(self.layout.arrived);
+            let seen = self.machine.load_u32(at);
+            if seen != self.session {
+                self.missing.set(Some(rank));
+                self.polled.note(at, seen);
+                return Err(Refusal::NotReady(rank));
+            }
+            self.polled.note_arrived(at, seen);
+        }
+        Ok(())
     }
 }

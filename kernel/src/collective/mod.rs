@@ -63,7 +63,7 @@ pub(crate) use agree::Agreement;
 
 use core::{cell::Cell, fmt, ops::Range};
 
-use flagpost_link::{Key, Link, Rank, Slot, order, point};
+use flagpost_link::{Key, Link, Rank, Refusal, Slot, order, point};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -504,8 +504,27 @@ impl<L: Link> World<'_, L> {
         self.collectives.barrier.run(self, Rows::All, |_, _| Ok(()))
     }
 
-    /// The first barrier: each peer must be up before it is told anything.
+    /// The first barrier: each rank must be up before it is told anything, or takes anything.
     pub(crate) fn meet(&self) -> Result<(), Error> {
+        let missing = Cell::new(self.rank());
+        let late = || Timeout {
+            waiting: Waiting::StartUp,
+            missing: Missing::one(missing.get()),
+        };
+        // ORDER: what has come before this rank is up is of an earlier session.
+        point!(
+            "collective.meet.open",
+            self.wait().taking().until(
+                || match self.link().connect(self.rank()) {
+                    Err(Refusal::NotReady(rank)) => {
+                        missing.set(rank);
+                        Ok(None)
+                    }
+                    result => Ok(Some(result?)),
+                },
+                late
+            )?
+        );
         let connect = |step: Step, half: Half| {
             if half == Half::Send {
                 // ORDER: who starts up clears the words that we are about to store to.

@@ -2,9 +2,9 @@
 
 use flagpost::{Error, Link, Rank, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
-use flagpost_link::{Access as _, LocalMemory as _, Refusal, Telling as _, Waiting as _};
+use flagpost_link::{Access as _, LocalMemory as _, Op, Refusal, Slot, Telling as _, Waiting as _};
 
-use super::{insist, join, join_as, other};
+use super::{insist, join, join_as, other, timeout};
 use crate::{Context, Failure, MachinePlatform, context::check};
 
 /// Stands for a call that should have failed and did not.
@@ -69,6 +69,85 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
     check("and data", window.local().get(0)?, 77_u32)
 }
 
+/// Rank 0 is reset alone, twice: it begins the next session while its peers are in the last one,
+/// notify it, and wait for it. Nothing of that is in the next session, which they come to when they
+/// have waited in vain.
+pub(super) fn reset_alone<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let alone = Rank::new(0);
+    for number in 0..3 {
+        let session = match number {
+            0 => context.session,
+            _ => other(context.session, number),
+        };
+        let world = join_as(context, session, None)?;
+        let (me, size) = (world.rank(), world.size());
+        let window = world.allocate::<u32>(1)?;
+        let mut told = window.expect(0..1, TagFilter::Any)?;
+        told.start()?;
+        world.barrier()?;
+        window.put_notify(me.next(size), 0, &[number], Tag(number))?;
+        let found = told.wait()?;
+        check("of this session", found.tag.0, number)?;
+        check("from the rank before", found.source == me.prev(size), true)?;
+        check("with its data", window.local().get(0)?, number)?;
+        world.barrier()?;
+        if me == alone || number == 2 {
+            continue;
+        }
+        let waited = world.within(timeout::NONE, || {
+            window.put_notify(alone, 0, &[77], Tag(99))?;
+            world.barrier()
+        });
+        match waited {
+            Err(Error::Timeout(_)) => (),
+            Err(other) => return Err(other.into()),
+            Ok(()) => return Err(NO_ERROR),
+        }
+    }
+    Ok(())
+}
+
+/// Rank 0 is reset alone, and rank 1 puts into its memory in the last session and begins the next
+/// one at once. Nothing of that comes after rank 0 is up in the next session.
+pub(super) fn late_put<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let first = Rank::new(0);
+    // Longer than a rank takes to start.
+    let a_while = || (0..600).for_each(|_| machine.relax(&[]));
+    let connect = |link: &P::Link, to| {
+        while link.connect(to).is_err() {
+            link.relax();
+        }
+    };
+    let meet = |link: &P::Link| (0..link.size()).for_each(|to| connect(link, Rank::new(to)));
+
+    let last = P::link(&machine, context.session, None)?;
+    let (key, _) = last.scratch();
+    meet(&last);
+    match last.rank() {
+        rank if rank == first => a_while(),
+        rank if rank == Rank::new(1) => last.put(first, key, 0, &[1; 4])?,
+        _ => (),
+    }
+    drop(last);
+
+    let next = P::link(&machine, other(context.session, 1), None)?;
+    if next.rank() == first {
+        connect(&next, first);
+        next.put(first, key, 0, &[2; 4])?;
+        next.flush(None)?;
+    }
+    a_while();
+    if next.rank() == first {
+        a_while();
+        let mut found = [0; 4];
+        next.get(first, key, 0, &mut found, &Op::new())?;
+        check("what is there", u32::from_le_bytes(found), 0x0202_0202_u32)?;
+    }
+    meet(&next);
+    Ok(())
+}
+
 /// Peers that use a rank's lock and ring as soon as that rank says that it is up, before any
 /// barrier.
 pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
@@ -76,8 +155,19 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
     let link = P::link(&machine, context.session, None)?;
     let first = Rank::new(0);
     let me = u32::from(link.rank().get());
+    while link.connect(first).is_err() {
+        link.relax();
+    }
+    // The last word that is cleared.
+    let signaled = Slot(31);
     if link.rank() == first {
         let mut sum = 0;
+        for _ in 0..8 {
+            machine.relax(&[]);
+        }
+        while !link.reached(signaled, 1)? {
+            link.relax();
+        }
         for _ in 1..link.size() {
             sum += loop {
                 match link.progress(false).map(|arrival| arrival.immediate) {
@@ -89,8 +179,8 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
         let others = u32::from(link.size()) - 1;
         return check("one from each", sum, others * (others + 1) / 2);
     }
-    while link.connect(first).is_err() {
-        link.relax();
+    if me == 1 {
+        link.signal(first, signaled, 1)?;
     }
     let core = CoreId::new(first.get());
     let held = loop {
@@ -105,7 +195,7 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
     drop(held);
     let (key, _) = link.scratch();
     loop {
-        match link.put_immediate(first, (key, 0), &[], me, true, &flagpost_link::Op::new()) {
+        match link.put_immediate(first, (key, 0), &[], me, true, &Op::new()) {
             Err(refusal) if refusal.is_transient() => link.relax(),
             other => return Ok(other?),
         }
@@ -120,7 +210,7 @@ pub(super) fn dirty_restart<P: MachinePlatform>(
     let machine = context.machine.clone();
     let own = Region::memory(machine.core());
     for line in 0..32 {
-        machine.write(own.at(32 * line), &[0xFF; 4]);
+        machine.write(own.at(32 * line), &[0xFF; 8]);
     }
     {
         let first = join(context)?;
@@ -166,7 +256,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         world.barrier()?;
         let from = me.next(size);
         let mut seen = [0; 4];
-        link.get(me, key, place(from), &mut seen, &flagpost_link::Op::new())?;
+        link.get(me, key, place(from), &mut seen, &Op::new())?;
         check("put before the barrier", u32::from_le_bytes(seen), round)?;
         world.barrier()?;
     }

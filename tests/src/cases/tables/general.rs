@@ -63,6 +63,8 @@ impl<P: MachinePlatform> Machines<P> {
         },
         case("world.restart", 1, MANY, world::restart),
         case("world.dirty_restart", 1, MANY, world::dirty_restart),
+        case("world.reset_alone", 2, MANY, world::reset_alone),
+        case("world.late_put", 2, ANY, world::late_put),
         case("world.early_peers", 2, ANY, world::early_peers),
         case("link.last_byte", 1, ANY, link::last_byte),
         case("link.post", 2, ANY, link::post),
