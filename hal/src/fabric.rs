@@ -85,6 +85,12 @@ pub trait Fabric {
         None
     }
 
+    /// Whether `core` is one of those that will not answer any more. Others may be lost after the
+    /// one that [`lost`](Self::lost) names, and the default does not know of them.
+    fn is_lost(&self, core: CoreId) -> bool {
+        self.lost() == Some(core)
+    }
+
     /// Whether `core` has ended its program in order; if none is named, whether any has. The events
     /// of what it has sent come before. Its memory may still be there. The default is for fabrics
     /// on which nobody learns of an end.

@@ -37,6 +37,12 @@ pub trait Topology {
         None
     }
 
+    /// Whether `core` is one of those that will not answer any more. Others may be lost after the
+    /// one that [`lost`](Self::lost) names, and the default does not know of them.
+    fn is_lost(&self, core: CoreId) -> bool {
+        self.lost() == Some(core)
+    }
+
     /// Whether `core` has ended its program in order (any core, if none is named): what it has
     /// stored is seen then, and it stores nothing more. The default is for machines that do not
     /// know.

@@ -291,6 +291,10 @@ impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE
         self.machine.lost()
     }
 
+    fn is_lost(&self, core: CoreId) -> bool {
+        self.machine.is_lost(core)
+    }
+
     fn has_left(&self, core: Option<CoreId>) -> bool {
         self.machine.has_left(core)
     }

@@ -295,7 +295,7 @@ fn hints_and_optional_parts_are_off() {
     let machine = Plain::new();
     assert!(!machine.loads_lines(Region::memory(ME)));
     const { assert!(!Plain::LISTENS && !Plain::COHERENT && !Plain::WIDE && Plain::LOOKS == 0) };
-    assert_eq!(machine.lost(), None);
+    assert_eq!((machine.lost(), machine.is_lost(ME)), (None, false));
     machine.ended();
     Topology::called(&machine, Location::caller());
     assert_eq!(machine.atomic_u64(own(8), Amo::Add(1)), 0);

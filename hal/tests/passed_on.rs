@@ -86,6 +86,10 @@ impl Topology for Rich {
         Some(CoreId::new(0))
     }
 
+    fn is_lost(&self, core: CoreId) -> bool {
+        core == CoreId::new(1)
+    }
+
     fn has_left(&self, core: Option<CoreId>) -> bool {
         core == Some(CoreId::new(1))
     }
@@ -124,6 +128,8 @@ fn what_a_machine_overrides_is_passed_on() {
     }
     let [first, second] = [0, 1].map(CoreId::new);
     assert_eq!(locked.lost(), Some(first));
+    let lost = [first, second].map(|core| locked.is_lost(core));
+    assert_eq!(lost, [false, true]);
     let left = [None, Some(first), Some(second)].map(|core| locked.has_left(core));
     assert_eq!(left, [false, false, true]);
     let lines = [first, second].map(|core| locked.loads_lines(Region::memory(core)));

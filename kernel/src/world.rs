@@ -259,6 +259,48 @@ impl<'a, L: Link> World<'a, L> {
         self.place.get()
     }
 
+    /// All ranks that are known to be lost, in ascending order. Does not wait.
+    ///
+    /// A rank is lost if it has ended without having left: its process has died, or its program has
+    /// failed or panicked. So has the program of a rank that a loss has ended by
+    /// [`Error::PeerLost`]. A rank whose program has ended well is not lost.
+    ///
+    /// | the ranks share | a loss is known |
+    /// |---|---|
+    /// | memory, started by `flagpost-run` | to all ranks, once the launcher has noticed it |
+    /// | memory, started by others | to all ranks, 20 ms after one of them waits or asks |
+    /// | a network | to each rank, once the job's hub has told it, or an access there has failed |
+    /// | the QEMU board, the simulator | never: there a core can only leave |
+    ///
+    /// A call that fails with `PeerLost` names one rank, and others may be lost by then, or later:
+    /// a loss that is not known yet is in a later answer. A rank that is in one answer is in all
+    /// later ones.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Error;
+    ///
+    /// match world.barrier() {
+    ///     Err(Error::PeerLost(_)) => {
+    ///         for rank in world.lost() {
+    ///             println!("rank {rank} is lost");
+    ///         }
+    ///     }
+    ///     done => done?,
+    /// }
+    /// assert_eq!(world.lost().count(), 0); // nobody is
+    /// # Ok(())
+    /// # });
+    /// ```
+    pub fn lost(&self) -> impl Iterator<Item = Rank> {
+        let link = &self.link;
+        let has_left = |rank| link.gone(Some(rank)) == Some(Gone::Left);
+        let ranks = (0..link.size()).map(Rank::new);
+        // Memory of a rank that has ended well may be gone as well.
+        ranks.filter(move |rank| link.is_lost(*rank) && !has_left(*rank))
+    }
+
     /// What notifications of this world can tell apart.
     pub fn limits(&self) -> Limits {
         self.limits

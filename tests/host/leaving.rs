@@ -26,8 +26,10 @@ use crate::survivor::{LOST, polls};
 struct Fates {
     /// Which have left, a bit each.
     left: Cell<u32>,
-    /// The one that is lost.
+    /// The first one that is lost.
     lost: Cell<Option<CoreId>>,
+    /// Which are lost after it, a bit each.
+    more: Cell<u32>,
 }
 
 /// A core that knows of the others' ends.
@@ -123,6 +125,10 @@ impl Topology for Known {
         self.fates.lost.get().or(self.core.lost())
     }
 
+    fn is_lost(&self, core: CoreId) -> bool {
+        self.lost() == Some(core) || self.fates.more.get() & (1 << core.get()) != 0
+    }
+
     fn has_left(&self, core: Option<CoreId>) -> bool {
         // A step: others may end between a poll and this question.
         self.core.cycles();
@@ -202,6 +208,28 @@ fn polls_tell_that_a_core_is_lost() {
             Ok(()) => Ok(()),
             Err(why) => panic!("{why:?}"),
         }
+    });
+}
+
+/// All are listed, but for one that has ended well before: its process has failed after that.
+#[test]
+fn all_lost_ranks_are_listed() {
+    leave_under(1, 5, |world| {
+        let fates = &world.link().machine().fates;
+        let lost = || world.lost().map(Rank::get).collect::<Vec<_>>();
+        if world.rank() != Rank::new(0) {
+            while fates.left.get() & 1 == 0 {
+                world.link().relax();
+            }
+            return Ok(());
+        }
+        assert_eq!(lost(), []);
+        fates.lost.set(Some(CoreId::new(3)));
+        assert_eq!(lost(), [3]);
+        fates.more.set(1 << 1 | 1 << 2);
+        fates.left.set(1 << 2 | 1 << 4);
+        assert_eq!(lost(), [1, 3]);
+        Ok(())
     });
 }
 

@@ -12,6 +12,7 @@
 //! | `barrier` | all | arrivals and turn of the harness's barrier |
 //! | `state`, `pid` of a rank | the rank; the launcher | see [`State`] |
 //! | `answered` of a rank | the rank | the question that it has answered last |
+//! | `gone` of a rank | who changes `lost` | 0, or 1: it is lost |
 //! | `lock` of a rank | who holds it | 0 free, 1 held |
 
 use std::sync::atomic::AtomicU32;
@@ -30,6 +31,7 @@ const LOCK: usize = 0;
 const STATE: usize = 128;
 const PID: usize = 128 + 4;
 const ANSWERED: usize = 128 + 8;
+const GONE: usize = 128 + 12;
 
 /// What is known of a rank.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -99,8 +101,9 @@ impl Segment {
         i32::try_from(pid).ok().filter(|pid| *pid > 0)
     }
 
-    /// Tells all that `rank` is lost; the first one that is stays.
+    /// Tells all that `rank` is lost. [`lost`](Self::lost) stays the first one.
     pub fn mark_lost(&self, rank: u16) {
+        self.of_rank(rank, GONE).store(1, Release);
         let word = u32::from(rank) + 1;
         let _ = self
             .control(LOST)
@@ -141,6 +144,11 @@ impl Segment {
         let word = self.lost_word().load(Acquire);
         let rank = u16::try_from(word.checked_sub(1)?).ok()?;
         (rank < self.shape().ranks()).then_some(rank)
+    }
+
+    /// Whether `rank` is lost.
+    pub(crate) fn is_lost(&self, rank: u16) -> bool {
+        rank < self.shape().ranks() && self.of_rank(rank, GONE).load(Acquire) != 0
     }
 
     /// Waits until all ranks are here, or one is lost: for harnesses, beside all links. False if
@@ -229,11 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rank_that_is_lost_stays() {
+    fn all_lost_ranks_are_known_and_the_first_one_stays() {
         let shape = Shape::new(3, 1 << 16).expect("it makes sense");
         let segment = Segment::of_threads(shape).expect("memory");
         segment.mark_lost(2);
         segment.mark_lost(1);
         assert_eq!(segment.lost(), Some(2));
+        let lost = [0, 1, 2, 3].map(|rank| segment.is_lost(rank));
+        assert_eq!(lost, [false, true, true, false], "there is no rank 3");
     }
 }

@@ -209,6 +209,15 @@ impl<M: Mode> Topology for Linux<M> {
         segment.lost().map(CoreId::new)
     }
 
+    fn is_lost(&self, core: CoreId) -> bool {
+        let segment = self.segment();
+        // Others may have gone since the first one was found.
+        if let Some(peers) = &self.own.peers {
+            peers.look(segment);
+        }
+        segment.is_lost(core.get())
+    }
+
     #[inline]
     fn has_left(&self, core: Option<CoreId>) -> bool {
         self.segment().has_left(core.map(CoreId::get))

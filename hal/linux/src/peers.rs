@@ -46,7 +46,7 @@ impl Peers {
         }
     }
 
-    /// Looks, if the last look is a while ago, and tells all of the first peer that is gone without
+    /// Looks, if the last look is a while ago, and tells all of the peers that are gone without
     /// having said so.
     pub(crate) fn look(&self, segment: &Segment) {
         let now = Instant::now();
@@ -62,7 +62,6 @@ impl Peers {
                 && segment.state_of(rank) == State::Here
             {
                 segment.mark_lost(rank);
-                return;
             }
         }
     }

@@ -41,6 +41,11 @@ pub trait Waiting {
         None
     }
 
+    /// Whether `rank` is lost, of all ranks that are. The default is for links that know of one.
+    fn is_lost(&self, rank: Rank) -> bool {
+        self.gone(None) == Some(Gone::Lost(rank))
+    }
+
     /// What this rank's clock shows.
     fn now(&self) -> Time;
 }

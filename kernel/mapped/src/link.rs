@@ -497,6 +497,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Waiting
         self.machine.has_left(core).then_some(Gone::Left)
     }
 
+    fn is_lost(&self, rank: Rank) -> bool {
+        self.machine.is_lost(CoreId::new(rank.get()))
+    }
+
     #[inline]
     fn now(&self) -> Time {
         Time {

@@ -541,6 +541,11 @@ impl<F: Fabric> Waiting for Networked<F> {
         self.fabric.has_left(core).then_some(Gone::Left)
     }
 
+    fn is_lost(&self, rank: Rank) -> bool {
+        let peer = self.peers.get(rank.index());
+        self.fabric.is_lost(CoreId::new(rank.get())) || peer.is_some_and(|peer| peer.lost.get())
+    }
+
     fn now(&self) -> Time {
         Time {
             ticks: self.fabric.now(),

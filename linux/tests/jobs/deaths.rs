@@ -11,6 +11,7 @@ use std::time::Duration;
 use flagpost::{Error, Rank, Tag, World};
 use flagpost_linux::{HostLink, run};
 
+use super::lost::die;
 use super::{Launcher, job};
 
 const RANKS: u16 = 3;
@@ -36,13 +37,6 @@ pub(super) fn rank(part: &str) -> ExitCode {
         std::fs::write(file, []).expect("a file");
     }
     code
-}
-
-/// Ends this process, as by a mistake in it.
-fn die() -> ! {
-    let own = rustix::process::getpid();
-    let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
-    std::process::abort();
 }
 
 /// Waits until `file` is there.

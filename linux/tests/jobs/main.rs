@@ -11,6 +11,8 @@ mod deaths;
 mod forks;
 #[path = "../limit/mod.rs"]
 mod limit;
+#[path = "../lost/mod.rs"]
+mod lost;
 mod meeting;
 mod memory;
 mod processors;
@@ -39,6 +41,7 @@ fn rank() {
         "fails" => flagpost_linux::run(asked::fails),
         "deaths" => deaths::rank(rest),
         "forks" => forks::rank(rest),
+        "lost" => flagpost_linux::run(lost::two_die),
         "meeting" => meeting::rank(),
         "memory" => memory::rank(),
         "processors" => processors::rank(),
@@ -146,6 +149,16 @@ fn ended(outputs: &[Output]) -> Ended {
 #[test]
 fn ranks_say_what_they_wait_for() {
     asked::is_asked(&mut job_of(asked::RANKS, "asked"));
+}
+
+#[test]
+fn all_lost_ranks_are_named() {
+    lost::are_named(&limit::output(&mut job_of(lost::RANKS, "lost")));
+    // Where no launcher looks, the last rank itself has to.
+    let start = |rank| limit::start(&mut other("lost", rank, lost::RANKS));
+    let ranks: Vec<_> = (0..lost::RANKS).map(start).collect();
+    let outputs = ranks.into_iter().map(limit::Started::output);
+    lost::are_named(&outputs.collect::<Vec<_>>()[0]);
 }
 
 /// Rank 0 waits for what rank 1 never sends.

@@ -44,6 +44,8 @@ fn loses_a_peer(world: &World<'_, Mock>) -> Result<(), Error> {
         }
     };
     assert_eq!(lost, Error::PeerLost(LOST));
+    // No rank was told; it has found out by itself.
+    assert_eq!(Vec::from_iter(world.lost()), [LOST]);
     // A flush of another rank says nothing of it, a fence once: what was to be ordered is not
     // there.
     assert_eq!(settled(link, || link.flush(Some(THIRD))), Ok(()));
@@ -133,6 +135,7 @@ fn each_lost_rank_is_told_of() {
         }
         fenced.sort();
         assert_eq!(fenced, [one, two]);
+        assert_eq!(Vec::from_iter(world.lost()), fenced);
         for target in [one, two] {
             assert_eq!(lock.flush(target), Err(Error::PeerLost(target)));
             assert_eq!(lock.flush(target), Ok(()));

@@ -445,6 +445,11 @@ impl Fabric for Network {
         lost.map(CoreId::new)
     }
 
+    fn is_lost(&self, core: CoreId) -> bool {
+        self.hear_of_the_gone();
+        self.lost() == Some(core) || self.0.lost.borrow().contains(&core.get())
+    }
+
     fn has_left(&self, core: Option<CoreId>) -> bool {
         let ended = self.0.ended.borrow();
         if ended.is_empty() {

@@ -49,6 +49,8 @@ fn operations_to_a_rank_that_is_gone_fail() {
                 network.lost().is_some() && !events.is_empty()
             });
             assert_eq!(network.lost(), Some(gone));
+            let lost = [0, 1].map(|core| network.is_lost(CoreId::new(core)));
+            assert_eq!(lost, [false, true]);
             post(&network, 2, gone, put(false), &mut events);
             post(&network, 2, gone, put(true), &mut events);
             wait(&network, 2, &mut events);
