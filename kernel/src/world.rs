@@ -272,9 +272,10 @@ impl<'a, L: Link> World<'a, L> {
     /// | a network | to each rank, once the job's hub has told it, or an access there has failed |
     /// | the QEMU board, the simulator | never: there a core can only leave |
     ///
+    /// Over a network whose launcher is gone all other ranks count as lost.
+    ///
     /// A call that fails with `PeerLost` names one rank, and others may be lost by then, or later:
-    /// a loss that is not known yet is in a later answer. A rank that is in one answer is in all
-    /// later ones.
+    /// a loss that is not known yet is in a later answer.
     ///
     /// # Example
     /// ```

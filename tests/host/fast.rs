@@ -5,8 +5,8 @@ use std::cell::Cell;
 
 use flagpost::{Config as WorldConfig, Error, Rank, Session, Tag, TagFilter, World};
 use flagpost_explore::coherent::Coherent;
-use flagpost_hal::{Clock as _, CoreId, Topology as _};
-use flagpost_link::Fast as _;
+use flagpost_hal::{Clock as _, Relax as _};
+use flagpost_link::{Access as _, Fast as _, Link as _, Waiting as _};
 use flagpost_mapped::{Mapped, Native};
 use flagpost_sim::{Config, Sim, SimCore};
 
@@ -125,12 +125,19 @@ fn a_crowded_rank_looks_once() {
     let steps = |crowded| {
         let steps = Cell::new(0);
         let report = Sim::new(chip(0)).run(|core: SimCore| {
-            if core.core() != CoreId::new(0) {
-                return Ok::<(), Error>(());
-            }
             let mut machine = Coherent::new(core);
             machine.crowded = crowded;
             let link: Link = Mapped::start_native(machine, Session::FIRST, None)?;
+            for rank in [link.rank(), Rank::new(0), Rank::new(1)] {
+                while link.connect(rank).is_err() {
+                    link.relax();
+                }
+            }
+            if link.rank() != Rank::new(0) {
+                return Ok::<(), Error>(());
+            }
+            // Until the other one has ended.
+            (0..100).for_each(|_| link.machine().relax(&[]));
             let before = link.machine().cycles();
             assert!(!link.fast_take(1, LOOKS));
             steps.set(link.machine().cycles() - before - 1);

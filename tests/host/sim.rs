@@ -145,7 +145,7 @@ fn every_protocol_is_tried_at_512_cores() {
 }
 
 /// Sizes beyond the exhaustive ones: cases with as many cores as the SCC has. In a quick run every
-/// fourth; `scc` and `network` have the others.
+/// fourth; `scc` and `network` have others.
 #[test]
 fn forty_eight_cores() {
     let mut runs = sweep(0..groups::seeds(2));

@@ -101,8 +101,12 @@ impl Segment {
         i32::try_from(pid).ok().filter(|pid| *pid > 0)
     }
 
-    /// Tells all that `rank` is lost. [`lost`](Self::lost) stays the first one.
+    /// Tells all that `rank` is lost, if it has not ended in order. [`lost`](Self::lost) stays the
+    /// first one.
     pub fn mark_lost(&self, rank: u16) {
+        if self.has_left(Some(rank)) {
+            return;
+        }
         self.of_rank(rank, GONE).store(1, Release);
         let word = u32::from(rank) + 1;
         let _ = self
@@ -215,6 +219,8 @@ mod tests {
         let left = [None, Some(1), Some(2), Some(3)];
         assert_eq!(left.map(|rank| segment.has_left(rank)), [false; 4]);
         segment.leave(1);
+        segment.mark_lost(1);
+        assert_eq!(segment.lost(), None, "what has left is not lost");
         assert_eq!(segment.arrive(1), None, "after it has left");
         assert_eq!(segment.state_of(1), State::Done);
         let found = left.map(|rank| segment.has_left(rank));

@@ -10,14 +10,16 @@ use flagpost_hal::Amo;
 
 /// Tells what a link stores in its memory from what an earlier one has left there.
 ///
-/// All ranks of a world take the same session, and each new world in the same memory another one
-/// than the last. It is never 0, which memory that was cleared holds.
+/// All ranks of a world take the same session, and each new world in the same memory one that no
+/// world there had before: count up. It is never 0, which memory that was cleared holds.
 ///
 /// **A core may be reset alone**, for instance by its watchdog: it begins the next session while
 /// its peers are in the one before. It waits at its start until they have all begun that session,
 /// too, and what they have stored before is not in it. A peer that waits for it with a budget gets
-/// a timeout that names it, and then begins that session. Without a budget the peer waits on. So a
-/// board with watchdogs gives each wait a budget, and keeps the number where all cores read it.
+/// a timeout, which may name that core, another one that waits for it, or none; then the peer
+/// begins that session. Without a budget the peer waits on. So a board with watchdogs gives each
+/// wait a budget, that of a lock which is dropped too (in `World::within`), and keeps the number
+/// where all cores read it.
 ///
 /// A core that is reset while a session starts may have been seen by some peers only. Then a start
 /// with a budget, `World::start_within`, names a rank that is missing, and all ranks begin the next

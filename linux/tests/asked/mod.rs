@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use flagpost::{Error, Link, Rank, Tag, World};
@@ -115,8 +115,15 @@ pub(crate) fn is_asked(launcher: &mut Command) {
     assert!(answers.count() <= questions, "one answer each: {heard:#?}");
     heard = Vec::new();
     send(&launcher, Signal::INT);
-    while let Ok(line) = lines.recv_timeout(LIMIT) {
-        heard.push(line);
+    loop {
+        match lines.recv_timeout(LIMIT) {
+            Ok(line) => heard.push(line),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = launcher.kill();
+                panic!("it does not end (is SIGINT ignored here?): {heard:#?}");
+            }
+        }
     }
     let status = launcher.wait().expect("it is mine");
     assert!(!status.success(), "{heard:#?}");

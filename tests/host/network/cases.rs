@@ -90,7 +90,7 @@ fn five_ranks() {
     ranks(5, groups::seeds(SEEDS / 3));
 }
 
-/// In a quick run every second case: those that `sim::forty_eight_cores` leaves out.
+/// In a quick run every second case, none of which `sim` and `scc` have with 48 cores.
 #[test]
 fn forty_eight_ranks() {
     let skipped = usize::from(!groups::is_deep());

@@ -41,9 +41,12 @@ fn late_for<'e, 'w, L: Link>(
     waiting: Waiting,
     named: Option<Rank>,
 ) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
-    // The owner is named until its words have told which rank has the lock, or is before this one.
-    let is_early =
-        |late| late == Waiting::Answer || waiting != Waiting::Unlock && late == Waiting::Unlock;
+    // The owner is named until its words have told which rank has the lock, or is before this one:
+    // where accesses take effect at once, within the first budget.
+    let is_early = |late| {
+        late == Waiting::Answer
+            || !L::DIRECT && waiting != Waiting::Unlock && late == Waiting::Unlock
+    };
     let go_on = flagpost::epoch::Locking::go_on_within;
     let Err(late) = unless_early(locked, is_early, go_on) else {
         return Err(NO_ERROR);

@@ -94,14 +94,12 @@ pub(crate) fn is_possible() -> bool {
     tools::find_libfabric().is_some() || tools::apt().is_some()
 }
 
-/// The part of `cargo xtask test`; a deep one has made the tests in `cargo test`.
+/// The part of `cargo xtask test`.
 pub(crate) fn of_tests(console: &Console, deep: bool) -> Result<Count> {
     let library = Library::of(console, false)?;
-    if deep {
-        return cases(console, &PROVIDERS, &RANKS, &library, None, "");
-    }
+    let ranks: &[_] = if deep { &RANKS } else { &TEST_RANKS };
     let mut count = tests(console, &TESTS)?;
-    count.add(cases(console, &PROVIDERS, &TEST_RANKS, &library, None, "")?);
+    count.add(cases(console, &PROVIDERS, ranks, &library, None, "")?);
     Ok(count)
 }
 

@@ -159,7 +159,7 @@ fn large_puts_of_a_rank_that_has_ended_are_whole() {
 /// that ends takes it away. Of processes `cargo xtask kills` kills some in their puts.
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn a_large_put_of_a_rank_that_is_lost_is_whole_or_does_not_come() {
+fn what_the_immediate_of_a_lost_rank_tells_of_is_whole() {
     let secret = Secret::new().unwrap();
     let hub = Hub::start(HERE, 2, secret).unwrap();
     let [first, second] = pair(&hub, secret);
