@@ -290,8 +290,12 @@ impl Thread {
         }
     }
 
-    /// Tells a rank that has just come which ones had gone before, as the others know.
+    /// Tells a rank that has just come which ones had gone before, as the others know, and asks it
+    /// what they were asked.
     fn tell_of_the_past(&self, wire: &mut Wire) {
+        if self.asked != 0 {
+            wire.push(Kind::Ask, &[]);
+        }
         for rank in 0..self.members.len() {
             if self.members[rank].told
                 && let Some(kind) = self.kind_of_gone(rank)
@@ -374,7 +378,8 @@ impl Thread {
         }
     }
 
-    /// Asks the ranks that are here what they wait for, if the owner does.
+    /// Asks the ranks that are here what they wait for, if the owner does. Others are asked when they
+    /// come.
     fn ask(&mut self) {
         let asked = self.shared.asked.load(Ordering::Acquire);
         if std::mem::replace(&mut self.asked, asked) != asked {
