@@ -378,8 +378,8 @@ impl Thread {
         }
     }
 
-    /// Asks the ranks that are here what they wait for, if the owner does. Others are asked when they
-    /// come.
+    /// Asks the ranks that are here what they wait for, if the owner does. Others are asked when
+    /// they come.
     fn ask(&mut self) {
         let asked = self.shared.asked.load(Ordering::Acquire);
         if std::mem::replace(&mut self.asked, asked) != asked {
