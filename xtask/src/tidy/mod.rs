@@ -44,17 +44,12 @@ enum Rule {
 }
 
 /// Files and directories that a rule leaves out, with the reason. There are no other exemptions.
-const EXEMPT: [(&str, Rule, &str); 3] = [
+const EXEMPT: [(&str, Rule, &str); 2] = [
     ("docs/log/", Rule::Width, "notebooks and generated data"),
     (
         "docs/log/",
         Rule::Sources,
         "old notes name files of their time",
-    ),
-    (
-        "CHANGELOG.md",
-        Rule::Sources,
-        "old entries name files of their time",
     ),
 ];
 
