@@ -39,11 +39,54 @@
 //!
 //! [`SoftwareCoherent`] goes past the caches by cache instructions. It has no atomics, by type.
 //!
+//! # What ranks may do to each other
+//! * The memory is reached by the processes that the launcher has started, or, where it has a name,
+//!   by processes of the same user: mode 0600, owner and mode checked, no symbolic link followed.
+//! * A rank knows the number of ranks and the size of their memory from its start. It compares them
+//!   with the size of the file, and never reads them from the memory.
+//! * Other sizes and offsets are the peers' to say, so they are read from the memory: where the
+//!   piece of a created window lies, where attached memory lies, lengths and places in the entries
+//!   of rings. The link refuses what does not lie in the memory of the rank that is named. After
+//!   that each address is checked against what is mapped.
+//! * A hostile rank can store anything in the memory: data, lengths, tickets, locks. Others then
+//!   have wrong data, errors, and budgets that run out. They access nothing outside of the memory,
+//!   do not stop, and leave each call when its budget ends. A call without a budget may wait for
+//!   ever.
+//!
+//! `linux/tests/hostile` tries it in all modes, and `linux/tests/queue_ring.rs` has what chance did
+//! not find.
+//!
+//! # When a rank ends
+//! | what happens | what the others see | what `flagpost-run` says |
+//! |---|---|---|
+//! | a signal ends it | `PeerLost` | rank, process, signal; status 128 + signal |
+//! | another status than 0, or a panic | `PeerLost` | rank, process, status; that status |
+//! | its program returns an error | `PeerLost` | the same: status 1 |
+//! | 0 after it has joined, before it has left | `PeerLost` | that it has not left; status 1 |
+//! | 0 before it has joined, and others have | `PeerLost` | that it has not joined; status 1 |
+//! | 0 after [`run`] has returned | `PeerLeft`, where a call needs it | nothing |
+//! | the launcher dies | they are killed | |
+//!
+//! A rank that waits is told within microseconds, or within 0.8 ms if it sleeps. Under `mpiexec`
+//! and `srun` the ranks that wait look at their peers' processes, every 20 ms. What a rank has
+//! started ends with it; a process that has gone to a session of its own (a daemon), and has not
+//! joined the job, outlives it. The launcher's keeper, which kills what its ranks have started when
+//! the launcher is killed, is a shell: without `/bin/sh` the ranks themselves are killed alone.
+//!
+//! # Want of memory
+//! | memory | what happens |
+//! |---|---|
+//! | a file (`--mem-in`) | the launcher reserves all of it, or says what is free: status 2 |
+//! | a name in `/dev/shm` (`mpiexec`, `srun`) | each rank reserves its part, or says so: status 2 |
+//! | a memfd (`flagpost-run`) | not reserved: pages that no rank touches cost nothing |
+//! | `ulimit -f`, `ulimit -v` | refused, with the limit: status 2 |
+//!
+//! A rank of a memfd that is ended for want of memory is named with how much memory the job has.
+//! A file under `--mem-in` is not sealed: a rank that shrinks it ends the others.
+//!
 //! # `unsafe`
 //! Stands in `launch`, for what happens between fork and exec; in `pmi`, for a descriptor that was
 //! inherited; and in `pmix`, for a library. The machine below, in [`flagpost_hal_linux`], has more.
-//!
-//! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
 
 pub mod bind;
 pub mod choice;

@@ -19,7 +19,7 @@
 //! `clock` (one counter) and `coherent/order` (a fence), and where
 //! [`Coherence`](flagpost_hal::Coherence) is promised.
 //!
-//! What ranks of one job may do to each other, and what not: `docs/log/linux.md`.
+//! What ranks of one job may do to each other, and what not, the page of `flagpost-linux` says.
 
 mod bytes;
 mod cache;
