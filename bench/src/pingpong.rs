@@ -41,7 +41,7 @@ use flagpost_sim::{
 };
 
 use crate::Failure;
-use crate::two_sided::{Channel, Shape, Way};
+use crate::two_sided::{Channel, Shape};
 
 /// Bytes of the default sizes: 8 to 64 KiB.
 pub const SIZES: [usize; 14] = [
@@ -159,7 +159,11 @@ impl Measured {
 /// If the setup is none.
 pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
     let &Setup {
-        bytes, hops, cores, ..
+        bytes,
+        hops,
+        cores,
+        latencies,
+        ..
     } = setup;
     assert!(bytes > 0 && bytes.is_multiple_of(8) && bytes <= BYTES_MAX && hops <= 1);
     assert!((2..=CORES_MAX).contains(&cores));
@@ -170,57 +174,6 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
         rows: tiles.div_ceil(COLUMNS),
         cores_per_tile,
     };
-    between(cores, mesh, setup.latencies, bytes, |core| {
-        let rounds = Rounds {
-            core,
-            bytes,
-            count: WARM + setup.rounds,
-        };
-        match setup.variant {
-            Variant::TwoSided if rounds.core.core().get() > 1 => Ok(()),
-            Variant::TwoSided => rounds.two_sided(1, Way::Push, Shape::PAIR),
-            variant => rounds.in_world(variant),
-        }
-    })
-}
-
-/// Measures send and receive by one way, over any distance.
-///
-/// # Errors
-/// The account of a run that failed.
-pub fn measure_way(
-    way: Way,
-    shape: Shape,
-    bytes: usize,
-    hops: u16,
-) -> Result<Measured, Box<Report>> {
-    let mesh = Mesh {
-        columns: 1 + hops,
-        rows: 1,
-        cores_per_tile: if hops == 0 { 2 } else { 1 },
-    };
-    let cores = (1 + hops).max(2);
-    between(cores, mesh, Latencies::SccEas, bytes, |core| {
-        let rounds = Rounds {
-            core,
-            bytes,
-            count: WARM + SPREAD,
-        };
-        match rounds.core.core().get() {
-            number if number == 0 || number + 1 == cores => rounds.two_sided(cores - 1, way, shape),
-            _ => Ok(()),
-        }
-    })
-}
-
-/// Runs it, and looks at rank 0's marks.
-fn between(
-    cores: u16,
-    mesh: Mesh,
-    latencies: Latencies,
-    bytes: usize,
-    program: impl Fn(SimCore) -> Result<(), Failure>,
-) -> Result<Measured, Box<Report>> {
     let config = Config {
         cores,
         // The link's fixed part and a window.
@@ -235,7 +188,18 @@ fn between(
         max_steps: u64::MAX,
         ..Config::default()
     };
-    let report = Sim::new(config).run(program);
+    let report = Sim::new(config).run(|core| {
+        let rounds = Rounds {
+            core,
+            bytes,
+            count: WARM + setup.rounds,
+        };
+        match setup.variant {
+            Variant::TwoSided if rounds.core.core().get() > 1 => Ok(()),
+            Variant::TwoSided => rounds.two_sided(),
+            variant => rounds.in_world(variant),
+        }
+    });
     if !report.is_done() {
         return Err(Box::new(report));
     }
@@ -311,11 +275,11 @@ impl Rounds {
         Ok(())
     }
 
-    /// Between core 0 and core `last`.
-    fn two_sided(&self, last: u16, way: Way, shape: Shape) -> Result<(), Failure> {
+    /// Between cores 0 and 1.
+    fn two_sided(&self) -> Result<(), Failure> {
         let core = &self.core;
-        let peer = CoreId::new(last - core.core().get());
-        let channel = Channel::open_way(core, peer, way, shape, [0, 0]);
+        let peer = CoreId::new(1 - core.core().get());
+        let channel = Channel::open(core, peer, Shape::PAIR, [0, 0]);
         let buffer = Region::memory(core.core()).at(0);
         self.run(
             |data| {

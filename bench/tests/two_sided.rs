@@ -1,11 +1,10 @@
-//! Send and receive over message buffers: that they deliver, what they take, and which way is the
-//! faster one.
+//! Send and receive over message buffers: that they deliver, and what they take.
 
 use std::cell::RefCell;
 
-use flagpost_bench::pingpong::{SIZES, measure_way};
+use flagpost_bench::pingpong::{SIZES, Setup, Variant, measure};
 use flagpost_bench::pscw::{self, Strategy};
-use flagpost_bench::two_sided::{Channel, Shape, Way};
+use flagpost_bench::two_sided::{Channel, Shape};
 use flagpost_hal::{CoreId, Topology as _};
 use flagpost_sim::{Config, Oracles, Schedule, Sim};
 
@@ -14,37 +13,26 @@ const LENGTHS: [usize; 18] = [
     0, 1, 4, 27, 28, 29, 32, 60, 61, 100, 252, 256, 1000, 3999, 4096, 5001, 9999, 20000,
 ];
 
-fn half(way: Way, bytes: usize, hops: u16) -> u64 {
-    let shape = match way {
-        Way::Push => Shape::PAIR,
-        Way::Pull => Shape::DOUBLE,
-    };
-    let measured = measure_way(way, shape, bytes, hops);
-    measured.unwrap_or_else(|report| panic!("{report}")).half()
-}
-
 fn message(number: usize, len: usize) -> Vec<u8> {
     (0..len)
         .map(|byte| (byte * 7 + byte / 251 + number * 31) as u8)
         .collect()
 }
 
-/// Both ways, small rings and large ones, whatever the cores' speeds and whatever caches lose: in
+/// Small rings and large ones, whatever the cores' speeds and whatever caches lose: in
 /// both directions, and several messages ahead of the receiver.
 #[test]
 fn messages_arrive() {
-    let shapes = [Shape::PAIR, Shape::DOUBLE, Shape::LINES];
-    for (seed, (way, shape)) in [Way::Push, Way::Pull]
-        .into_iter()
-        .flat_map(|way| shapes.map(|shape| (way, shape)))
-        .cycle()
-        .take(18)
-        .enumerate()
-    {
+    let large = Shape {
+        cells: 2,
+        lines: 60,
+    };
+    let shapes = [Shape::PAIR, large, Shape::LINES];
+    for (seed, shape) in shapes.into_iter().cycle().take(9).enumerate() {
         let config = Config {
             buffer_size: 8 << 10,
             publish: 32,
-            schedule: if seed < 6 {
+            schedule: if seed < 3 {
                 Schedule::Timed
             } else {
                 Schedule::Random
@@ -58,7 +46,7 @@ fn messages_arrive() {
         let report = Sim::new(config).run(|core| {
             let first = core.core() == CoreId::new(0);
             let peer = CoreId::new(first.into());
-            let channel = Channel::open_way(&core, peer, way, shape, [0, 0]);
+            let channel = Channel::open(&core, peer, shape, [0, 0]);
             let send = |number: usize, len| channel.send(&message(number, len));
             let receive = |number, len| {
                 let mut whole = vec![0; len];
@@ -117,22 +105,14 @@ fn short_messages_are_eager() {
 
 #[test]
 fn exact_cycles_of_half_a_round_trip() {
-    let cycles = SIZES.map(|bytes| half(Way::Push, bytes, 1));
+    let cycles = SIZES.map(|bytes| {
+        let measured = measure(&Setup::new(Variant::TwoSided, bytes));
+        measured.unwrap_or_else(|report| panic!("{report}")).half()
+    });
     let expected = [
         131, 135, 204, 281, 431, 791, 1508, 2776, 5361, 10427, 20470, 40668, 81087, 162055,
     ];
     assert_eq!(cycles, expected);
-}
-
-/// Hence `Channel::open` pushes.
-#[test]
-fn pushing_is_faster_than_pulling() {
-    for hops in [0, 1, 8] {
-        for bytes in SIZES {
-            let (push, pull) = (half(Way::Push, bytes, hops), half(Way::Pull, bytes, hops));
-            assert!(push < pull, "{bytes} bytes, {hops} hops: {push} {pull}");
-        }
-    }
 }
 
 /// Nanoseconds that [PSCW-SCC] V-C gives for 13 targets with messages.

@@ -4,19 +4,17 @@
 //! allow: no matching, no headers but a number, both sides know the length, a line is announced by
 //! its own last word. Only flags and buffers of one pair, so that nobody else is asked or locked.
 //!
-//! # Two ways
+//! # The way
 //! ```text
-//!   push (remote put, local get)              pull (local put, remote get: RCCE's)
-//!
-//!   sender            receiver's buffer       sender's buffer        receiver
-//!     │ data, number ───► [cell]                [cell] ◄─── data │      │
-//!     │                     │ read              number ───────────┼────► │ polls its own buffer
-//!     │ ◄─── taken ─────────┘                   [cell] ─── fetched ────► │
-//!                                                  ◄───── taken ─────────┘
+//!   sender            receiver's buffer
+//!     │ data, number ───► [cell]
+//!     │                     │ read
+//!     │ ◄─── taken ─────────┘
 //! ```
-//! `push` needs no flag of its own: a cell's last word is its number, and lines leave the
-//! write-combining buffer whole and in order. It is faster at every size and distance
-//! (`tests/two_sided.rs`), so [`Channel::open`] takes it; `pull` is kept for the comparison.
+//! The sender puts, and the receiver polls its own buffer. There is no flag beside the data: a
+//! cell's last word is its number, and lines leave the write-combining buffer whole and in order.
+//! RCCE's way, where the receiver gets, was slower at every size and distance
+//! (`docs/log/notified.md`).
 //!
 //! # Eager and pipelined
 //! A message goes in chunks, each into a cell of the ring. What fits the ring is *eager*: the
@@ -26,8 +24,8 @@
 //!
 //! # Layout of an area (one per peer, in its owner's message buffer)
 //! ```text
-//!   line 0: ready (owner) | taken, full (peer)         then: cells x lines
-//!   push: a chunk lies at the end of its cell, its last word is  number << 16 | taken
+//!   line 0: ready (owner) | taken (peer)         then: cells x lines
+//!   a chunk lies at the end of its cell, its last word is  number << 16 | taken
 //! ```
 //! `taken` travels with messages the other way; alone only if half of the ring is due. Its numbers,
 //! and those of cells, are taken modulo 2^16.
@@ -37,11 +35,8 @@
 //! ever for a peer that does not receive.
 //!
 //! # Source
-//! RCCE (flags and chunks in message buffers; pull), iRCCE (push; flags that carry payload), SCC: a
+//! RCCE (flags and chunks in message buffers), iRCCE (remote put; flags that carry payload), SCC: a
 //! full line leaves the write-combining buffer as one packet, accesses complete in program order.
-
-mod pull;
-mod push;
 
 use std::cell::Cell;
 
@@ -59,16 +54,9 @@ const READY: u32 = 0x7405_1DED;
 /// Where words are in an area's first line.
 const READY_AT: u32 = 0;
 const TAKEN_AT: u32 = 4;
-const FULL_AT: u32 = 8;
 
-/// Who moves data between the cores.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// The sender, into the receiver's buffer.
-    Push,
-    /// The receiver, out of the sender's.
-    Pull,
-}
+/// Bytes of a cell's number, at its end.
+const NUMBER: usize = size_of::<u32>();
 
 /// An area's ring. The same at both ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -87,12 +75,6 @@ impl Shape {
         lines: 4,
     };
 
-    /// Two large cells, for [`Way::Pull`].
-    pub const DOUBLE: Self = Self {
-        cells: 2,
-        lines: 60,
-    };
-
     /// A few lines, for short messages to each of many peers.
     pub const LINES: Self = Self { cells: 4, lines: 1 };
 
@@ -106,7 +88,6 @@ impl Shape {
 #[derive(Debug)]
 pub struct Channel<'m, M> {
     machine: &'m M,
-    way: Way,
     shape: Shape,
     /// The own area and the peer's.
     own: Address,
@@ -120,7 +101,7 @@ pub struct Channel<'m, M> {
 }
 
 impl<'m, M: Machine> Channel<'m, M> {
-    /// The channel to `peer`, by the faster way. Waits until the peer has opened its end.
+    /// The channel to `peer`. Waits until the peer has opened its end.
     ///
     /// `places` are the numbers of the own area in the own buffer, and of the peer's in the peer's:
     /// who talks to one peer only has area 0.
@@ -128,20 +109,6 @@ impl<'m, M: Machine> Channel<'m, M> {
     /// # Panics
     /// If the areas do not fit the message buffers.
     pub fn open(machine: &'m M, peer: CoreId, shape: Shape, places: [u32; 2]) -> Self {
-        Self::open_way(machine, peer, Way::Push, shape, places)
-    }
-
-    /// [`open`](Self::open), by the given way.
-    ///
-    /// # Panics
-    /// As there.
-    pub fn open_way(
-        machine: &'m M,
-        peer: CoreId,
-        way: Way,
-        shape: Shape,
-        places: [u32; 2],
-    ) -> Self {
         assert_eq!(M::LINE, LINE, "the SCC's lines");
         assert!(shape.cells.is_power_of_two() && (1..=LINES_MAX).contains(&shape.lines));
         let [own, its] = places;
@@ -150,7 +117,6 @@ impl<'m, M: Machine> Channel<'m, M> {
         let at = |core, place| Region::message_buffer(core).at(place * shape.bytes());
         let channel = Self {
             machine,
-            way,
             shape,
             own: at(machine.core(), own),
             peer: at(peer, its),
@@ -159,9 +125,7 @@ impl<'m, M: Machine> Channel<'m, M> {
             received: Cell::new(0),
             told: Cell::new(0),
         };
-        for word in [TAKEN_AT, FULL_AT] {
-            machine.store_u32(channel.own.plus(word), 0);
-        }
+        machine.store_u32(channel.own.plus(TAKEN_AT), 0);
         for cell in 0..shape.cells {
             machine.store_u32(channel.tail(channel.own, cell, size_of::<u32>()), 0);
         }
@@ -173,37 +137,25 @@ impl<'m, M: Machine> Channel<'m, M> {
 
     /// Sends a message, of any length. The receiver names the same length.
     pub fn send(&self, data: &[u8]) {
-        for (start, len) in chunks(self.way, self.shape, data.len()) {
-            let chunk = &data[start..start + len];
-            match self.way {
-                Way::Push => self.push(chunk),
-                Way::Pull => self.offer(chunk),
-            }
+        for (start, len) in chunks(self.shape, data.len()) {
+            self.push(&data[start..start + len]);
         }
     }
 
     /// Receives a message of `len` bytes: `deliver` gets each piece of it, and where it belongs.
     pub fn receive(&self, len: usize, mut deliver: impl FnMut(usize, &[u8])) {
-        for (start, len) in chunks(self.way, self.shape, len) {
+        for (start, len) in chunks(self.shape, len) {
             let mut buffer = [0; LINE * LINES_MAX as usize];
-            match self.way {
-                Way::Push => self.take(len, &mut buffer),
-                Way::Pull => self.fetch(len, &mut buffer),
-            }
+            self.take(len, &mut buffer);
             deliver(start, &buffer[..len]);
         }
     }
 
-    /// The first line of a cell of an area.
-    fn cell(&self, area: Address, number: u16) -> Address {
-        let cell = u32::from(number % self.shape.cells);
-        area.plus((1 + cell * u32::from(self.shape.lines)) * LINE as u32)
-    }
-
     /// The last `len` bytes of a cell of an area.
     fn tail(&self, area: Address, number: u16, len: usize) -> Address {
-        let whole = u32::from(self.shape.lines) * LINE as u32;
-        self.cell(area, number).plus(whole - len as u32)
+        let cell = u32::from(number % self.shape.cells);
+        let end = (1 + (cell + 1) * u32::from(self.shape.lines)) * LINE as u32;
+        area.plus(end - len as u32)
     }
 
     /// Polls a word until it is as wanted.
@@ -250,21 +202,72 @@ impl<'m, M: Machine> Channel<'m, M> {
             .store_u32(self.peer.plus(TAKEN_AT), taken.into());
         self.told.set(taken);
     }
+
+    /// Sends a chunk, which with its number fits a cell.
+    fn push(&self, chunk: &[u8]) {
+        self.await_room();
+        let (sent, taken) = (self.sent.get(), self.received.get());
+        let next = sent.wrapping_add(1);
+        // Whole lines, which leave the write-combining buffer one by one, the one with the number
+        // last.
+        let mut lines = [0; LINE * LINES_MAX as usize];
+        let len = whole(chunk.len());
+        let number = u32::from(next) << 16 | u32::from(taken);
+        lines[..chunk.len()].copy_from_slice(chunk);
+        lines[len - NUMBER..len].copy_from_slice(&number.to_le_bytes());
+        let at = self.tail(self.peer, sent, len);
+        self.machine.store_bytes(at, &lines[..len]);
+        self.sent.set(next);
+        self.told.set(taken);
+    }
+
+    /// Receives a chunk of `len` bytes into the front of `buffer`.
+    fn take(&self, len: usize, buffer: &mut [u8]) {
+        let received = self.received.get();
+        let next = received.wrapping_add(1);
+        let whole = whole(len);
+        let at = |bytes| self.tail(self.own, received, bytes);
+        let (front, last) = buffer[..whole].split_at_mut(whole - LINE);
+        // The last line is polled as a whole: if the number is there, so is its payload.
+        let number = loop {
+            self.read(at(LINE), last);
+            let word = last[LINE - NUMBER..].try_into().map(u32::from_le_bytes);
+            let word = word.expect("4 bytes");
+            if (word >> 16) as u16 == next {
+                break word;
+            }
+            self.machine.relax(&[Watch {
+                at: at(NUMBER),
+                seen: word,
+            }]);
+        };
+        self.machine.acquire();
+        if !front.is_empty() {
+            self.read(at(whole), front);
+        }
+        self.received.set(next);
+        self.learn(number as u16);
+        let due = next.wrapping_sub(self.told.get());
+        if due > self.shape.cells / 2 {
+            self.tell();
+        }
+    }
+}
+
+/// Bytes of the lines that a chunk and its number take.
+const fn whole(chunk: usize) -> usize {
+    (chunk + NUMBER).next_multiple_of(LINE)
 }
 
 /// How a message of `len` bytes is cut: where each chunk starts, and its bytes. An empty message is
 /// an empty chunk.
-fn chunks(way: Way, shape: Shape, len: usize) -> impl Iterator<Item = (usize, usize)> {
+fn chunks(shape: Shape, len: usize) -> impl Iterator<Item = (usize, usize)> {
     let lines = len.div_ceil(LINE);
     // The time is that of the slower side for all lines, that of a flag per chunk, and that of the
     // other side for the last chunk: least where a chunk is about the root of a multiple of the
     // whole.
-    let (best, number) = match way {
-        Way::Push => (lines / 8, size_of::<u32>()),
-        Way::Pull => (2 * lines, 0),
-    };
-    let lines = best.isqrt().clamp(1, shape.lines.into());
-    let room = lines * LINE - number;
+    let lines = (lines / 8).isqrt().clamp(1, shape.lines.into());
+    let room = lines * LINE - NUMBER;
     (0..len.div_ceil(room).max(1)).map(move |chunk| {
         let start = chunk * room;
         (start, room.min(len - start))
