@@ -16,7 +16,7 @@ use crate::children::Running;
 use crate::compiling::Compiling;
 use crate::console::Console;
 use crate::paths;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{self, Part};
 
 /// How what is measured is built: the whole program as one unit.
 pub(crate) const PROFILE: &str = "image";
@@ -63,40 +63,31 @@ pub(crate) struct Source<'a> {
 }
 
 /// The image of the conformance cases.
-pub(crate) fn cases(
-    console: &Console,
-    toolchain: &Toolchain,
-    profile: &str,
-    mutants: bool,
-) -> Result<Image> {
+pub(crate) fn cases(console: &Console, profile: &str, mutants: bool) -> Result<Image> {
     let source = Source {
         dir: &paths::root(),
         bin: Some(["flagpost-qemu", "flagpost-cases", "cases"]),
         profile,
         mutants,
     };
-    Image::open(&build(console, toolchain, &source)?)
+    Image::open(&build(console, &source)?)
 }
 
 /// Builds, and returns the path of the executable.
 ///
 /// # Errors
 /// With everything the compiler said, if it failed.
-pub(crate) fn build(
-    console: &Console,
-    toolchain: &Toolchain,
-    source: &Source<'_>,
-) -> Result<PathBuf> {
+pub(crate) fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
+    toolchain::need(console, Part::BOARD)?;
     let name = source.bin.map_or_else(
         || source.dir.display().to_string(),
         |[_, bin, _]| bin.into(),
     );
     console.step(format!("building {name}"));
     let _time = Compiling::start();
-    let mut command = toolchain.build(source.profile);
+    let mut command = toolchain::build(Part::BOARD.name(), source.profile);
     command
         .current_dir(source.dir)
-        .arg("--locked")
         .arg("--target-dir")
         .arg(match source.mutants {
             true => paths::images().join("mutants"),
@@ -111,7 +102,6 @@ pub(crate) fn build(
     }
     let flags: Vec<&str> = FLAGS
         .into_iter()
-        .chain(toolchain.flags.iter().map(|f| &**f))
         .chain(["--cfg", "mutants"].into_iter().filter(|_| source.mutants))
         .collect();
     // The encoded form may hold blanks, and it goes before RUSTFLAGS and config files.
@@ -134,11 +124,7 @@ pub(crate) fn build(
     }
     let mut built = artifacts.join().unwrap_or_default();
     if !cargo.wait()?.success() {
-        bail!(
-            "cannot build {name} ({}):\n{}",
-            toolchain.what,
-            said.trim_end()
-        );
+        bail!("cannot build {name}:\n{}", said.trim_end());
     }
     match built.len() {
         1 => Ok(built.remove(0)),

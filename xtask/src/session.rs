@@ -10,7 +10,7 @@ use crate::boot::{self, Setup};
 use crate::console::Console;
 use crate::image::{self, Image};
 use crate::run::Run;
-use crate::{toolchain, tools};
+use crate::tools;
 
 /// Ready to boot.
 pub(crate) struct Session {
@@ -36,9 +36,7 @@ impl Session {
 
     fn with(console: &Console, profile: &str, mutants: bool) -> Result<Self> {
         let qemu = tools::qemu(console)?;
-        let toolchain = toolchain::choose(console)?;
-        console.hold(toolchain.what.clone());
-        let image = image::cases(console, &toolchain, profile, mutants)?;
+        let image = image::cases(console, profile, mutants)?;
         Ok(Self { qemu, image })
     }
 

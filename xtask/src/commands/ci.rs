@@ -18,7 +18,8 @@ use crate::error::usage;
 use crate::image::{self, Image, Source};
 use crate::run::Run;
 use crate::session::Session;
-use crate::{children, deps, instructions, paths, toolchain, tools};
+use crate::toolchain::{self, Part};
+use crate::{children, deps, instructions, paths, tools};
 
 /// The board crate's binary links only for its own target; its library is checked on the host.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
@@ -26,7 +27,7 @@ const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
 /// A tenth of those of a deep run.
 const SEEDS: u32 = 10;
 /// The other processor that `flagpost-hal-linux` has code for.
-const OTHER_LINUX: &str = "aarch64-unknown-linux-gnu";
+const OTHER_LINUX: Part = Part::Target("aarch64-unknown-linux-gnu");
 const EXAMPLE: &str = "examples/bare-metal-rust";
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
@@ -189,12 +190,13 @@ fn other_linux(console: &Console) -> Result<Count> {
     if !toolchain::has(console, OTHER_LINUX) {
         console.clear();
         out(&format!(
-            "left out: the toolchain has no {OTHER_LINUX}, and rustup cannot add it here"
+            "left out: the toolchain has no {}, and rustup cannot add it here",
+            OTHER_LINUX.name()
         ));
         return Ok(Count::default());
     }
     let package = ["--package", "flagpost-linux"];
-    let target = ["--target", OTHER_LINUX];
+    let target = ["--target", OTHER_LINUX.name()];
     cargo(&[&["check", "--locked"], &package[..], &target].concat())
 }
 
@@ -278,10 +280,8 @@ fn example(console: &Console) -> Result<Count> {
         bail!("{EXAMPLE} is missing");
     }
     let qemu = tools::qemu(console)?;
-    let toolchain = toolchain::choose(console)?;
     let image = Image::open(&image::build(
         console,
-        &toolchain,
         &Source {
             dir: &dir,
             bin: None,
@@ -303,14 +303,13 @@ fn example(console: &Console) -> Result<Count> {
 /// Compiles and links the kernel over the SCC's own bus. There is nothing to run it on: its
 /// instructions are read.
 fn scc_image(console: &Console) -> Result<Count> {
-    let toolchain = toolchain::from_source(console)?;
-    let mut command = toolchain.build_for("linker/i586-scc-none.json", image::PROFILE);
+    toolchain::need(console, Part::Sources)?;
+    let mut command = toolchain::build("linker/i586-scc-none.json", image::PROFILE);
     command
-        .args(["-Zjson-target-spec", "--locked"])
         .args(["--package", "flagpost-scc-image"])
         .arg("--target-dir")
         .arg(paths::images())
-        .env("CARGO_ENCODED_RUSTFLAGS", toolchain.flags.join("\u{1f}"));
+        .env("CARGO_ENCODED_RUSTFLAGS", "");
     console.step("building the image of examples/scc/silicon.rs");
     let built = run_cargo(&mut command)?;
     if built.failed > 0 {

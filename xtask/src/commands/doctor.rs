@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::console::{Align, Console, out, table};
-use crate::toolchain::{self, Survey, TARGET};
+use crate::toolchain::{Part, Survey};
 use crate::{paths, tools};
 
 /// What is known about one tool.
@@ -42,7 +42,10 @@ pub(crate) fn run(console: &Console) -> bool {
     } else {
         apt.then_some("QEMU by apt")
     };
-    let rust_way = rust_way(&survey, apt);
+    let rust_way = match (survey.has(Part::BOARD), survey.may_add(Part::BOARD)) {
+        (true, _) => Some(""),
+        (false, may_add) => may_add.then_some("the target by rustup"),
+    };
     out("");
     match (qemu_way, rust_way) {
         (Some(""), Some("")) => out("cargo xtask qemu can run."),
@@ -61,17 +64,6 @@ pub(crate) fn run(console: &Console) -> bool {
     qemu_way.is_some() && rust_way.is_some()
 }
 
-/// How an image would be built: at once (""), after getting something, or not at all.
-fn rust_way(survey: &Survey, apt: bool) -> Option<&'static str> {
-    if survey.target || survey.debian_ready() {
-        return Some("");
-    }
-    if survey.rustup_may_add() {
-        return Some("the target by rustup");
-    }
-    apt.then_some("Debian's Rust by apt")
-}
-
 fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
     let version = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
@@ -79,11 +71,14 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
         text.lines().next().map(str::to_owned)
     };
     let cargo = paths::cargo().to_string_lossy().into_owned();
-    let src = toolchain::DEBIAN[2];
     let finding = |name, found, bring: &str| Finding {
         name,
         found,
         bring: bring.to_owned(),
+    };
+    let part = |name, part: Part| {
+        let found = survey.has(part).then(|| part.name().to_owned());
+        finding(name, found, &part.line())
     };
     vec![
         finding("rustc", survey.rustc.clone(), "see https://rustup.rs"),
@@ -102,26 +97,8 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
             qemu.and_then(|program| version(&program.to_string_lossy(), &["--version"])),
             &tools::qemu_line(),
         ),
-        finding(
-            "bare-metal target",
-            survey.target.then(|| TARGET.to_owned()),
-            &format!("rustup target add {TARGET} (or use the fallback)"),
-        ),
-        finding(
-            "fallback: Debian's Rust",
-            survey.debian.clone(),
-            &tools::apt_line(&toolchain::DEBIAN),
-        ),
-        finding(
-            "fallback: rust-src",
-            survey.debian_src.then(|| src.to_owned()),
-            &tools::apt_line(&[src]),
-        ),
-        finding(
-            "fallback: rust-lld or lld",
-            survey.lld.as_ref().map(|lld| lld.display().to_string()),
-            &tools::apt_line(&["lld"]),
-        ),
+        part("bare-metal target", Part::BOARD),
+        part("sources of core, for the SCC's image", Part::Sources),
         finding(
             tools::VALGRIND,
             version(tools::VALGRIND, &["--version"]),

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::console::{Console, out};
 use crate::count::Count;
-use crate::{children, paths, toolchain};
+use crate::toolchain::{self, Part};
+use crate::{children, paths};
 
 /// The directories of the crates for targets.
 const TARGETS: [&str; 2] = ["kernel", "hal"];
@@ -19,11 +20,11 @@ const TARGETS: [&str; 2] = ["kernel", "hal"];
 const HOSTED: [&str; 3] = ["flagpost-sim", "flagpost-hal-linux", "flagpost-fabric"];
 
 pub(crate) fn check(console: &Console) -> Result<Count> {
-    if !toolchain::has(console, toolchain::TARGET) {
+    if !toolchain::has(console, Part::BOARD) {
         console.clear();
         out(&format!(
             "left out: the toolchain has no {}, and rustup cannot add it here",
-            toolchain::TARGET
+            Part::BOARD.name()
         ));
         return Ok(Count::default());
     }
@@ -49,7 +50,7 @@ pub(crate) fn check(console: &Console) -> Result<Count> {
 fn compiles(crates: &[&str], feature: Option<&str>) -> Result<bool> {
     let mut command = Command::new(paths::cargo());
     command.args(["check", "--locked", "--no-default-features", "--quiet"]);
-    command.args(["--target", toolchain::TARGET]);
+    command.args(["--target", Part::BOARD.name()]);
     for name in crates {
         command.args(["--package", name]);
     }

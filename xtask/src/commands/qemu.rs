@@ -19,16 +19,15 @@ pub(crate) const CORES_MAX: u32 = 512;
 
 /// Run the conformance cases on riscv64 under QEMU.
 ///
-/// Finds or installs QEMU and a Rust that can build for riscv64gc-unknown-none-elf, builds the
-/// image, boots it and prints a line per case. Exit status: 0 if all passed, 1 if a case failed,
-/// hung, trapped, panicked or fell silent, 2 if nothing was run because the input is wrong or a
-/// tool is missing.
+/// Finds or installs QEMU and rustup's riscv64gc-unknown-none-elf, builds the image, boots it and
+/// prints a line per case. Exit status: 0 if all passed, 1 if a case failed, hung, trapped,
+/// panicked or fell silent, 2 if nothing was run because the input is wrong or a tool is missing.
 ///
 /// Runs are deterministic: the same image, cores, seed and arguments give the same instruction
 /// counts. Another seed gives other interleavings.
 ///
-/// Environment: FLAGPOST_NO_INSTALL=1 installs nothing; FLAGPOST_TOOLCHAIN=rustup or debian
-/// leaves out the other; DEFMT_LOG sets the image's log level (info).
+/// Environment: FLAGPOST_NO_INSTALL=1 installs nothing; DEFMT_LOG sets the image's log level
+/// (info).
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// Number of cores, 1 to 512
