@@ -4,10 +4,9 @@ use core::cell::Cell;
 
 use flagpost_link::{Key, Link, Rank, point};
 
-use super::Kind;
+use super::{Kind, passive::Passive};
 use crate::{
     Error, Model, Tag, World,
-    epoch::lock::Passive,
     notify::{Counters, Notification},
     rma::Reach,
 };

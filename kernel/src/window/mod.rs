@@ -55,6 +55,7 @@ mod dynamic;
 mod local;
 mod memory;
 mod model;
+pub(crate) mod passive;
 mod peer;
 
 use ::core::ops::Range;

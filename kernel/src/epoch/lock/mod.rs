@@ -135,7 +135,6 @@
 //!
 //! [foMPI]: crate#sources
 
-mod passive;
 mod queue;
 mod words;
 
@@ -150,7 +149,6 @@ use crate::{
     window::Core,
 };
 
-pub(crate) use passive::Passive;
 pub(crate) use words::{EXCLUSIVE, MASTER, Step, Words};
 
 /// What is locked, and how.

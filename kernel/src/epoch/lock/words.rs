@@ -4,40 +4,20 @@ use core::cell::Cell;
 
 use flagpost_link::{Amo, Link, Op, Rank, Width, point};
 
-use super::{
-    Kind,
-    passive::{Aside, Want},
-    queue::Queue,
-};
+use super::{Kind, queue::Queue};
 use crate::{
     Error, Missing, Timeout, Waiting, fast,
-    window::{Core, cell},
+    window::{
+        Core, cell,
+        passive::{Aside, WRITER, Want, holder},
+    },
 };
 
 /// Both words: an exclusive lock waits for the readers that are there to go; new ones stand aside.
 const WANT: u32 = 1 << 31;
 
-/// Local word: a rank has locked the piece exclusively. The low half counts ranks that share it.
-const WRITER: u32 = 1 << 30;
+/// Local word, low half: how many ranks share the piece.
 const READERS: u32 = 0xffff;
-/// Local word, these bits of the high half: 1 + the rank that has locked it exclusively; 0 if that
-/// does not fit.
-const HOLDER: u32 = 0x3fff;
-
-/// What `rank` makes of a local word that is free.
-pub(super) const fn locked_by(rank: Rank) -> u32 {
-    // u32 holds the sum.
-    let number = (rank.get() as u32).wrapping_add(1);
-    let holder = if number <= HOLDER { number } else { 0 };
-    WRITER | holder.wrapping_shl(u16::BITS)
-}
-
-/// The rank that has locked the piece of a local `word` exclusively, if it says so.
-fn holder(word: u32) -> Option<Rank> {
-    let number = word.wrapping_shr(u16::BITS) & HOLDER;
-    // At most 14 bits.
-    number.checked_sub(1).map(|rank| Rank::new(rank as u16))
-}
 
 /// Global word, low half: how many have locked all pieces. High half, without [`WANT`]: how many
 /// have locked some piece exclusively.
@@ -688,32 +668,5 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             self.core.passive.aside.set(Aside::No);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Readers count in and out beside the holder, as many as a world has ranks.
-    #[test]
-    fn a_local_word_names_its_holder() {
-        for rank in [0, 1, 77, 16_381, 16_382] {
-            let word = locked_by(Rank::new(rank));
-            for readers in [0, 1, u32::from(u16::MAX)] {
-                assert_eq!(holder(word + readers), Some(Rank::new(rank)));
-                assert!(word + readers >= WRITER);
-            }
-        }
-        for rank in [16_383, 32_767, u16::MAX - 1] {
-            assert_eq!(
-                locked_by(Rank::new(rank)),
-                WRITER,
-                "its number does not fit"
-            );
-        }
-        for unlocked in [0, 1, u32::from(u16::MAX), WRITER] {
-            assert_eq!(holder(unlocked), None);
-        }
     }
 }

@@ -4,15 +4,35 @@ use core::cell::Cell;
 
 use flagpost_link::Rank;
 
-use super::words::locked_by;
 use crate::{Error, budget::Deadline};
 
 /// How many targets of a window a rank may have locked at a time.
 const LOCKS: usize = 8;
 
+/// Local word: a rank has locked the piece exclusively.
+pub(crate) const WRITER: u32 = 1 << 30;
+/// Local word, these bits of the high half: 1 + the rank that has locked it exclusively; 0 if that
+/// does not fit.
+const HOLDER: u32 = 0x3fff;
+
+/// What `rank` makes of a local word that is free.
+const fn locked_by(rank: Rank) -> u32 {
+    // u32 holds the sum.
+    let number = (rank.get() as u32).wrapping_add(1);
+    let holder = if number <= HOLDER { number } else { 0 };
+    WRITER | holder.wrapping_shl(u16::BITS)
+}
+
+/// The rank that has locked the piece of a local `word` exclusively, if it says so.
+pub(crate) fn holder(word: u32) -> Option<Rank> {
+    let number = word.wrapping_shr(u16::BITS) & HOLDER;
+    // At most 14 bits.
+    number.checked_sub(1).map(|rank| Rank::new(rank as u16))
+}
+
 /// Where a reader stands that found a writer waiting.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Aside {
+pub(crate) enum Aside {
     /// It found none.
     No,
     /// It is counted in, and asks how many turns writers had.
@@ -27,7 +47,7 @@ pub(super) enum Aside {
 
 /// Where a writer stands that found readers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Want {
+pub(crate) enum Want {
     No,
     /// There are readers, and no writer waits.
     Due,
@@ -54,15 +74,15 @@ pub(crate) struct Passive {
     /// One of them is a queued one.
     queued: Cell<bool>,
     /// When all attempts to get that end.
-    pub(super) deadline: Cell<Option<Deadline>>,
+    pub(crate) deadline: Cell<Option<Deadline>>,
     /// What the next pause of an attempt is drawn from.
     drawn: Cell<u16>,
     /// What this rank makes of the word of a piece that it locks exclusively.
     pub(crate) mark: u32,
     /// As a reader, where it stands.
-    pub(super) aside: Cell<Aside>,
+    pub(crate) aside: Cell<Aside>,
     /// As a writer, whether it keeps new readers out: of the piece, and of all.
-    pub(super) wants: [Cell<Want>; 2],
+    pub(crate) wants: [Cell<Want>; 2],
 }
 
 impl Passive {
@@ -82,7 +102,7 @@ impl Passive {
     }
 
     /// A number of 8 bits, another one each time.
-    pub(super) fn draw(&self) -> u16 {
+    pub(crate) fn draw(&self) -> u16 {
         let drawn = self.drawn.get().wrapping_mul(25_173).wrapping_add(13_849);
         self.drawn.set(drawn);
         drawn.wrapping_shr(8)
@@ -132,7 +152,7 @@ impl Passive {
 
     /// A lock of `target` is waited for.
     #[inline]
-    pub(super) fn add(&self, target: Rank, queued: bool) -> Result<(), Error> {
+    pub(crate) fn add(&self, target: Rank, queued: bool) -> Result<(), Error> {
         match self.targets.first() {
             Some(place) if !self.any() && !self.waiting.get() => {
                 self.insert(place, target, queued);
@@ -165,7 +185,7 @@ impl Passive {
         self.queued.set(queued || self.queued.get());
     }
 
-    pub(super) fn wait_for(&self) {
+    pub(crate) fn wait_for(&self) {
         self.waiting.set(true);
     }
 
@@ -174,7 +194,7 @@ impl Passive {
         self.waiting.set(false);
     }
 
-    pub(super) fn remove(&self, target: Rank, queued: bool) {
+    pub(crate) fn remove(&self, target: Rank, queued: bool) {
         let mut targets = self.targets.iter();
         if let Some(place) = targets.find(|place| place.get() == Some(target)) {
             place.set(None);
@@ -184,17 +204,44 @@ impl Passive {
     }
 
     /// Whether this rank is counted in the global word.
-    pub(super) fn is_registered(&self) -> bool {
+    pub(crate) fn is_registered(&self) -> bool {
         self.exclusive.get() > 0
     }
 
-    pub(super) fn add_exclusive(&self) {
+    pub(crate) fn add_exclusive(&self) {
         self.exclusive.set(self.exclusive.get().saturating_add(1));
     }
 
     /// Whether it was the last.
-    pub(super) fn remove_exclusive(&self) -> bool {
+    pub(crate) fn remove_exclusive(&self) -> bool {
         self.exclusive.set(self.exclusive.get().saturating_sub(1));
         self.exclusive.get() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readers count in and out beside the holder, as many as a world has ranks.
+    #[test]
+    fn a_local_word_names_its_holder() {
+        for rank in [0, 1, 77, 16_381, 16_382] {
+            let word = locked_by(Rank::new(rank));
+            for readers in [0, 1, u32::from(u16::MAX)] {
+                assert_eq!(holder(word + readers), Some(Rank::new(rank)));
+                assert!(word + readers >= WRITER);
+            }
+        }
+        for rank in [16_383, 32_767, u16::MAX - 1] {
+            assert_eq!(
+                locked_by(Rank::new(rank)),
+                WRITER,
+                "its number does not fit"
+            );
+        }
+        for unlocked in [0, 1, u32::from(u16::MAX), WRITER] {
+            assert_eq!(holder(unlocked), None);
+        }
     }
 }
