@@ -33,7 +33,7 @@ use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, point};
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
     budget::Deadline,
-    notify::{Notification, Tag, immediate::unpack},
+    immediate::{Notification, Tag, unpack},
     window::bit,
 };
 

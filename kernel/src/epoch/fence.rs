@@ -54,8 +54,8 @@ use flagpost_link::{Link, Rank, order, point};
 use crate::{
     Budget, Error, Unfinished, Window,
     collective::Call,
-    rma::{Reach, Rma},
-    window::{Core, Lines},
+    rma::Rma,
+    window::{Core, Lines, reach::Reach},
 };
 
 bitflags! {

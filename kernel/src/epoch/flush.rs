@@ -21,8 +21,11 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
-use super::lock::Lock;
-use crate::{Error, Window, fast, rma::Reach};
+use super::lock::{Lock, fast};
+use crate::{
+    Error, Window,
+    window::{fast::declined, reach::Reach},
+};
 
 impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     /// Waits until all that this rank has put at `target` in this epoch is in its memory. What is
@@ -72,7 +75,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
                 return Ok(());
             }
             self.core().world.note_place();
-            fast::declined(move || self.flush_one(target))
+            declined(move || self.flush_one(target))
         }; else Ok(()))
     }
 

@@ -50,9 +50,9 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Pending, Rank};
 
-use super::{Tag, notice::Notice};
+use super::{Tag, fast, notice::Notice};
 use crate::{
-    Budget, Error, Window, fast,
+    Budget, Error, Window,
     rma::{Element, Fetch, Integer, Operation, Request, all, atomic::Change, prepare},
 };
 

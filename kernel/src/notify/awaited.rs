@@ -6,9 +6,6 @@ use flagpost_link::{Amo, Key, Link, Op, Pending, Width, point};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
-/// Bytes of a cell.
-pub(super) const CELL: u32 = 8;
-
 /// A cell of this rank's.
 #[derive(Debug)]
 pub(super) struct Awaited<'w, L: Link> {

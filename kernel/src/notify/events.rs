@@ -61,17 +61,18 @@ use core::{cell::Cell, ops::Range};
 use bytemuck::Pod;
 use flagpost_link::{Amo, Key, Link, Pending, Place, Rank, point};
 
-use super::{
-    awaited::{Awaited, CELL},
-    notice::{Checked, Telling},
-    threshold::CountRequest,
-};
+use super::{awaited::Awaited, threshold::CountRequest};
 use crate::{
     Budget, Error, Made, Making, Unfinished, Window, World,
     collective::Call,
     making::Ways,
-    rma::{Request, all, atomic::nothing, prepare},
-    window::Lines,
+    rma::{
+        Request, all,
+        atomic::nothing,
+        prepare,
+        telling::{Checked, Telling},
+    },
+    window::{Lines, counters::CELL},
 };
 
 /// So many events at each rank.

@@ -6,10 +6,10 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Rank, point};
 
 use super::{
-    Notification, Tag,
+    Tag,
     request::{ANY_SOURCE, ANY_TAG, Request},
 };
-use crate::{Error, Window};
+use crate::{Error, Window, immediate::Notification};
 
 /// Whose notifications a request matches.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -81,25 +81,18 @@ mod awaited;
 pub mod counters;
 pub mod events;
 mod expect;
-pub(crate) mod immediate;
+mod fast;
 pub mod notice;
 pub(crate) mod queue;
 mod request;
 pub mod signals;
 mod threshold;
 
-pub(crate) use counters::Counters;
 pub use events::{Bound, EventPost, Events};
 pub use expect::{Source, Status, TagFilter};
-pub use immediate::Limits;
-pub(crate) use immediate::Notification;
 pub use notice::{Change, Counter, Notice, Signal};
 pub use request::Request;
 pub use signals::Compare;
 pub use threshold::CountRequest;
 
-/// What a notification is about: a number that origin and target agree on, up to
-/// [`Limits::tag`](crate::Limits).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Tag(pub u32);
+pub use crate::immediate::{Limits, Tag};

@@ -16,10 +16,10 @@
 //! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is
 //! not.
 
-use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width, point};
+use flagpost_link::{Amo, Link, Rank};
 
 use super::Tag;
-use crate::{Error, window::Core};
+use crate::{Error, rma::telling::Checked, window::Core};
 
 /// A notification counter of a window, by its number: a notice adds 1. The origin names it in an
 /// access, and the target in a request.
@@ -81,15 +81,6 @@ impl From<Counter> for Notice {
     }
 }
 
-/// A notice whose arguments have been checked.
-#[derive(Copy, Clone, Debug)]
-pub(crate) enum Checked {
-    /// Goes through the target's queue.
-    Immediate { immediate: u32, inline: bool },
-    /// Changes half a cell of the target's.
-    Cell { key: Key, offset: u32, amo: Amo },
-}
-
 impl<L: Link> Core<'_, L> {
     /// What telling `notice` to `to` comes to. Moves nothing.
     pub(crate) fn check_notice(&self, to: Rank, notice: Notice) -> Result<Checked, Error> {
@@ -108,60 +99,5 @@ impl<L: Link> Core<'_, L> {
         };
         let (key, offset) = self.counter(to, index)?;
         Ok(Checked::Cell { key, offset, amo })
-    }
-}
-
-/// A notice that is being told.
-#[derive(Debug)]
-pub(crate) struct Telling<'r> {
-    to: Rank,
-    notice: Checked,
-    /// What goes with an immediate, and where to.
-    data: &'r [u8],
-    place: (Key, u32),
-    /// What came before is ordered.
-    ordered: bool,
-    told: bool,
-}
-
-impl<'r> Telling<'r> {
-    /// `notice` to `to`. `data` is put to `place` of it by the same message: nothing, but for an
-    /// immediate.
-    pub(crate) fn new(to: Rank, notice: Checked, place: (Key, u32), data: &'r [u8]) -> Self {
-        Self {
-            to,
-            notice,
-            data,
-            place,
-            ordered: false,
-            told: false,
-        }
-    }
-
-    /// Whether it has been told.
-    pub(crate) fn is_done(&self) -> bool {
-        self.told
-    }
-
-    /// Tells, unless that is done. `op` is that of the access, which has been answered.
-    pub(crate) fn attempt<L: Link>(&mut self, link: &L, op: &Op) -> Result<(), Refusal> {
-        if self.told {
-            return Ok(());
-        }
-        match self.notice {
-            Checked::Immediate { immediate, inline } => {
-                link.put_immediate(self.to, self.place, self.data, immediate, inline, op)?;
-            }
-            Checked::Cell { key, offset, amo } => {
-                if !self.ordered {
-                    // ORDER: G2: the access before the cell that tells of it.
-                    point!("notify.notice.fence", link.fence()?);
-                    self.ordered = true;
-                }
-                link.amo(self.to, key, offset, amo, Width::Half, op)?;
-            }
-        }
-        self.told = true;
-        Ok(())
     }
 }

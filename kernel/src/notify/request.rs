@@ -11,15 +11,12 @@ use core::{cell::Cell, panic::Location};
 
 use flagpost_link::{Link, Rank, order, point};
 
-use super::{
-    Notification, Status, Tag,
-    immediate::{unpack, wildcards},
-};
+use super::{Status, Tag, fast};
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
     complete::{Complete, Sealed},
-    fast,
-    window::{Core, Lines},
+    immediate::{Notification, unpack, wildcards},
+    window::{Core, Lines, fast::declined},
 };
 
 /// In [`Request::wanted`]: the request is started. No immediate has this bit.
@@ -115,7 +112,7 @@ impl<'r, L: Link> Request<'r, L> {
             return self.open(Some(place));
         }
         self.world.note_place();
-        fast::declined(move || self.start_beside())
+        declined(move || self.start_beside())
     }
 
     /// [`start`](Self::start), beside any others.

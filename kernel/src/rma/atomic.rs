@@ -10,12 +10,12 @@ use super::{
     accumulate::{change, copy},
     operation::{CELL, Combine, Element, Operation, cell},
     request::{is_done, late},
+    telling::{Checked, Telling},
     transfer::Remote,
 };
 use crate::{
     Budget, Error, Timeout, Unfinished, Waiting, World,
     complete::{Complete, Sealed},
-    notify::notice::{Checked, Telling},
 };
 
 /// An operation on one element that may not have been answered.

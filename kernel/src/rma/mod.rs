@@ -58,14 +58,19 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank};
 
-use crate::{Error, fast};
+use crate::{
+    Error,
+    window::{fast::declined, reach::Reach},
+};
 
 pub mod accumulate;
 pub(crate) mod atomic;
+mod fast;
 pub mod layout;
 mod operation;
 pub(crate) mod prepare;
 pub mod request;
+pub(crate) mod telling;
 mod transfer;
 
 use self::atomic::Change;
@@ -75,35 +80,6 @@ pub use self::{
     operation::{Element, Integer, Operation},
     request::Request,
 };
-pub(crate) use operation::word;
-pub(crate) use reach::Reach;
-
-/// What an epoch gives to its operations.
-mod reach {
-    use flagpost_link::{Link, Rank};
-
-    use crate::{
-        Error,
-        window::{Core, Piece},
-    };
-
-    /// An access epoch of a window, or what of it begins at a displacement.
-    pub trait Reach<'w, L: Link + 'w> {
-        /// The window.
-        fn core(&self) -> &Core<'w, L>;
-
-        /// What indices of `target` are counted in.
-        fn piece(&self, target: Rank) -> Result<Piece, Error> {
-            self.core().piece(target)
-        }
-
-        /// Whether `target` may be accessed at once; false if that takes more to say.
-        fn admits(&self, target: Rank) -> bool;
-
-        /// Waits until `target` may be accessed.
-        fn admit(&self, target: Rank) -> Result<(), Error>;
-    }
-}
 
 /// A slice as a whole.
 pub(crate) const fn all<T>(data: &[T]) -> Layout<'static> {
@@ -174,7 +150,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
             return Ok(());
         }
         self.core().world.note_place();
-        fast::declined(move || put(self, to, index, data))
+        declined(move || put(self, to, index, data))
     }
 
     /// Loads elements from `index` of `from`'s piece into `into`, which is filled on return.
@@ -436,7 +412,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         }
         self.core().world.note_place();
         let change = Change::new(operand, operation);
-        fast::declined(move || fetch(self, to, index, change))
+        declined(move || fetch(self, to, index, change))
     }
 
     /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, and gives what it
@@ -475,7 +451,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         }
         self.core().world.note_place();
         let change = Change::CompareSwap { expected, new };
-        fast::declined(move || fetch(self, to, index, change))
+        declined(move || fetch(self, to, index, change))
     }
 
     /// Begins a [`put`](Self::put). Blocks only until the epoch admits `to`.

@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Rank};
 
 use super::{
-    Operation, Reach,
+    Operation,
     accumulate::Accumulate,
     atomic::{Change, Fetch},
     layout::{Cursor, Gather, Layout, Scatter},
@@ -17,7 +17,7 @@ use super::{
     request::Request,
     transfer::{Remote, Sides, Work},
 };
-use crate::Error;
+use crate::{Error, window::reach::Reach};
 
 /// Where an access to elements `T` of `rank`'s piece starts, and how many bytes it is about.
 fn locate<'r, 'w, T, L: Link>(

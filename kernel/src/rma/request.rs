@@ -71,12 +71,12 @@ use flagpost_link::{Link, Pending, Refusal, order, point};
 
 use super::{
     layout::BUFFER,
+    telling::{Checked, Telling},
     transfer::{Remote, Sides, Work, step},
 };
 use crate::{
     Budget, Error, Missing, Timeout, Unfinished, Waiting, World,
     complete::{Complete, Sealed},
-    notify::notice::{Checked, Telling},
 };
 
 /// An access that may not be done yet.

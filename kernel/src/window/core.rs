@@ -4,11 +4,10 @@ use core::cell::Cell;
 
 use flagpost_link::{Key, Link, Rank, point};
 
-use super::{Kind, passive::Passive};
+use super::{Kind, counters::Counters, passive::Passive, reach::Reach};
 use crate::{
-    Error, Model, Tag, World,
-    notify::{Counters, Notification},
-    rma::Reach,
+    Error, Model, World,
+    immediate::{Notification, Tag},
 };
 
 /// Words of a window that many ranks change: where they lie, from `Core::cells` on. 8 bytes each,

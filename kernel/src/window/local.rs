@@ -3,7 +3,8 @@
 use bytemuck::Pod;
 use flagpost_link::Link;
 
-use crate::{Error, Model, Window, fast};
+use super::fast;
+use crate::{Error, Model, Window};
 
 /// The own piece of a window, read and written through the cache (past it, in a window of the
 /// [unified](Model::Unified) model), element by element or in runs.

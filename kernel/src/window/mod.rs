@@ -50,13 +50,16 @@
 
 mod allocate;
 mod core;
+pub(crate) mod counters;
 mod create;
 mod dynamic;
+pub(crate) mod fast;
 mod local;
 mod memory;
 mod model;
 pub(crate) mod passive;
 mod peer;
+pub(crate) mod reach;
 
 use ::core::ops::Range;
 

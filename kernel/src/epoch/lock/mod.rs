@@ -135,6 +135,7 @@
 //!
 //! [foMPI]: crate#sources
 
+pub(super) mod fast;
 mod queue;
 mod words;
 
@@ -144,12 +145,11 @@ use bytemuck::Pod;
 use flagpost_link::{Link, Rank, order, point};
 
 use crate::{
-    Budget, Error, Unfinished, Window, fast,
-    rma::{Reach, Rma},
-    window::Core,
+    Budget, Error, Unfinished, Window,
+    rma::Rma,
+    window::{Core, reach::Reach},
 };
-
-pub(crate) use words::{EXCLUSIVE, MASTER, Step, Words};
+use words::Words;
 
 /// What is locked, and how.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use core::cell::Cell;
 
 use flagpost_link::{Amo, Link, Op, Rank, Width, point};
 
-use super::{Kind, queue::Queue};
+use super::{Kind, fast, queue::Queue};
 use crate::{
-    Error, Missing, Timeout, Waiting, fast,
+    Error, Missing, Timeout, Waiting,
     window::{
         Core, cell,
         passive::{Aside, WRITER, Want, holder},

@@ -8,8 +8,8 @@ use flagpost_link::{Gone, Link, Rank, Refusal, point};
 use super::{Side, Strategy, no_post};
 use crate::{
     Budget, Error, Group, Ranks, Unfinished, Waiting, Window,
-    rma::{Reach, Rma},
-    window::Core,
+    rma::Rma,
+    window::{Core, reach::Reach},
 };
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {

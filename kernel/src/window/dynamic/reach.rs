@@ -8,8 +8,7 @@ use flagpost_link::{Amo, Key, Link, Rank, point};
 use super::{Displacement, DynamicWindow, USED, Validation, directory::Field};
 use crate::{
     Error, Rma,
-    rma::Reach,
-    window::{Core, Piece},
+    window::{Core, Piece, reach::Reach},
 };
 
 /// Words of a kept descriptor: rank and region, number (0: none), key, bytes, count.

@@ -14,13 +14,17 @@
 
 use flagpost_link::Rank;
 
-use super::Tag;
-
 /// Bits for the window.
 const WINDOW_BITS: u32 = 6;
 
 /// Bits for everything: the top one is kept for links' own control messages.
 const BITS: u32 = 31;
+
+/// What a notification is about: a number that origin and target agree on, up to
+/// [`Limits::tag`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Tag(pub u32);
 
 /// What a world's immediates can tell apart.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

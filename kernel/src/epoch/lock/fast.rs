@@ -1,0 +1,125 @@
+//! Fast paths of locks and their flushes: see [`window::fast`](crate::window::fast).
+
+use bytemuck::Pod;
+use flagpost_link::{Amo, Link, Rank, Width};
+
+use super::{
+    Hold, Kind, Lock, Phase,
+    words::{EXCLUSIVE, MASTER, Step, Words},
+};
+use crate::window::{Core, cell, reach::Reach};
+
+/// [`Lock::flush`]; false if it declines.
+#[inline(always)]
+pub(crate) fn flush<'w, T: Pod, L: Link + 'w>(lock: &Lock<'_, 'w, T, L>, target: Rank) -> bool {
+    lock.is_of(target) && lock.core().world.link().fast_flush(false)
+}
+
+/// All that this rank has put is in its place before the steps by which it gives a lock back; false
+/// if that declines.
+#[inline(always)]
+pub(crate) fn flush_before_release<L: Link>(link: &L) -> bool {
+    link.fast_flush(true)
+}
+
+/// A step of a lock: `amo` on a cell, and what it was.
+#[inline(always)]
+pub(crate) fn step<L: Link>(core: &Core<'_, L>, rank: Rank, cell: u32, amo: Amo) -> Option<u32> {
+    // Where the machine keeps caches coherent, nothing has to come before the step, and it is done
+    // when the call returns.
+    let link = L::COHERENT.then(|| core.world.link())?;
+    let old = link.fast_amo(rank, core.cells, cell, amo, Width::Half)?;
+    Some(old as u32)
+}
+
+/// Takes an exclusive lock; false if it declines. The full path continues with what has been taken.
+#[inline(always)]
+pub(crate) fn lock_exclusive<L: Link>(hold: &mut Hold<'_, '_, L>) -> bool {
+    let core = hold.words.core;
+    let (world, target) = (core.world, hold.words.usual);
+    if !L::COHERENT
+        || target.get() >= world.size()
+        || target == world.rank()
+        || core.abandoned.get() | core.access_open.get()
+        || !core.passive.is_idle()
+        || !register(&mut hold.words)
+    {
+        return false;
+    }
+    core.passive.insert_first(target);
+    world.add_lock();
+    hold.phase = Phase::Acquiring;
+    if !take(&mut hold.words) {
+        return false;
+    }
+    hold.words.hand_over();
+    core.passive.got();
+    hold.phase = Phase::Held;
+    true
+}
+
+/// The first step of [`lock_exclusive`]: false if nothing has happened.
+#[inline(always)]
+fn register<L: Link>(words: &mut Words<'_, '_, L>) -> bool {
+    let add = Amo::Add(EXCLUSIVE.into());
+    if let Some(old) = step(words.core, MASTER, cell::GLOBAL, add) {
+        words.done(Step::Register, old);
+    }
+    words.registered
+}
+
+/// The second step: whether the lock is taken.
+#[inline(always)]
+fn take<L: Link>(words: &mut Words<'_, '_, L>) -> bool {
+    if words.blocked.is_some() {
+        return false;
+    }
+    let writer = Amo::CompareSwap {
+        expected: 0,
+        new: words.core.passive.mark.into(),
+    };
+    if let Some(old) = step(words.core, words.usual, cell::LOCAL, writer) {
+        words.done(Step::Take(0), old);
+    }
+    words.taken
+}
+
+/// Gives back an exclusive lock, which is the only lock that this rank has; false if it declines.
+/// The full path continues with what has not been given back.
+#[inline(always)]
+pub(crate) fn unlock_exclusive<L: Link>(hold: &mut Hold<'_, '_, L>) -> bool {
+    let core = hold.words.core;
+    let (world, target) = (core.world, hold.words.usual);
+    if !L::COHERENT
+        || hold.phase != Phase::Held
+        || hold.words.kind != Kind::Exclusive
+        || target == world.rank()
+        || !core.passive.is_only(target)
+        // FLUSH: G2 of `epoch::lock`.
+        || !flush_before_release(world.link())
+        || !leave(&mut hold.words)
+    {
+        return false;
+    }
+    core.passive.remove_first();
+    world.remove_lock();
+    hold.phase = Phase::Done;
+    true
+}
+
+/// Both steps of [`lock_exclusive`] the other way round.
+#[inline(always)]
+fn leave<L: Link>(words: &mut Words<'_, '_, L>) -> bool {
+    let core = words.core;
+    let free = Amo::Add(core.passive.mark.wrapping_neg().into());
+    if !words.taken || step(core, words.usual, cell::LOCAL, free).is_none() {
+        return false;
+    }
+    words.taken = false;
+    let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
+    if step(core, MASTER, cell::GLOBAL, less).is_none() {
+        words.registered = true;
+        return false;
+    }
+    true
+}

@@ -1,0 +1,193 @@
+//! A window's counters: where they lie on each rank, and how their owner changes them.
+//!
+//! What they are for, and who may do what: [`notify::counters`](crate::notify::counters).
+
+use core::cell::Cell;
+
+use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width, point};
+
+use super::Core;
+use crate::{Error, World};
+
+/// Bytes of a cell.
+pub(crate) const CELL: u32 = 8;
+
+/// Words per rank of a table: key and number of its counters.
+const ROW: usize = 2;
+
+/// What a rank knows of a window's counters.
+#[derive(Debug)]
+pub(crate) struct Counters<'w> {
+    /// A [`ROW`] per rank; empty as long as nobody has any.
+    pub(crate) table: &'w [Cell<u32>],
+    /// A new set that not all ranks have answered yet.
+    pub(crate) coming: Option<Coming<'w>>,
+    /// A change of an own counter that has begun and was not answered.
+    pub(crate) begun: Cell<Option<(u32, Amo)>>,
+    op: Op,
+}
+
+/// A new set of counters.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Coming<'w> {
+    /// What this rank has taken for it.
+    pub(crate) taken: Result<Taken<'w>, Error>,
+    /// These counters are 0.
+    pub(crate) cleared: bool,
+    /// The first rank that has none, or called for another window.
+    pub(crate) differs: Option<Rank>,
+}
+
+/// The memory of a set.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Taken<'w> {
+    pub(crate) table: &'w [Cell<u32>],
+    key: Key,
+    count: u32,
+}
+
+impl Coming<'_> {
+    /// Clears this rank's counters of `window`, and waits for all ranks.
+    pub(crate) fn hear<L: Link>(&mut self, world: &World<'_, L>, window: u16) -> Result<(), Error> {
+        if let (Ok(Taken { key, count, .. }), false) = (self.taken, self.cleared) {
+            // CLEAR: G2: what this memory was.
+            let bytes = count.saturating_mul(CELL);
+            point!("counters.set.clear", world.clear_cells(key, bytes)?);
+            self.cleared = true;
+        }
+        // Not 0 but for a failure.
+        let window = u32::from(window).saturating_add(1);
+        let mine = match self.taken {
+            Ok(Taken { key, count, .. }) => [window, key.get(), count],
+            Err(_) => [0; 3],
+        };
+        world.tell_all(mine, |rank, [theirs, key, count]: [u32; 3]| {
+            if theirs != window {
+                self.differs = self.differs.or(Some(rank));
+            }
+            if let Ok(Taken { table, .. }) = self.taken {
+                let (rows, _) = table.as_chunks::<ROW>();
+                for (word, value) in rows
+                    .get(rank.index())
+                    .into_iter()
+                    .flatten()
+                    .zip([key, count])
+                {
+                    Cell::set(word, value);
+                }
+            }
+        })
+    }
+}
+
+impl Counters<'_> {
+    pub(crate) const fn none() -> Self {
+        Self {
+            table: &[],
+            coming: None,
+            begun: Cell::new(None),
+            op: Op::new(),
+        }
+    }
+
+    /// Key and number of `rank`'s counters.
+    pub(crate) fn row(&self, rank: Rank) -> (Key, u32) {
+        row(self.table, rank)
+    }
+}
+
+fn row(table: &[Cell<u32>], rank: Rank) -> (Key, u32) {
+    let (rows, _) = table.as_chunks::<ROW>();
+    match rows.get(rank.index()) {
+        Some([key, count]) => (Key::new(key.get()), count.get()),
+        None => (Key::new(0), 0),
+    }
+}
+
+impl<'w, L: Link> World<'w, L> {
+    /// Takes memory for `count` counters of this rank, and for a table. Takes nothing if it fails.
+    pub(crate) fn take_counters(&'w self, count: u32) -> Result<Taken<'w>, Error> {
+        let bytes = count.checked_mul(CELL).ok_or(Error::MemoryFull {
+            missing_bytes: u32::MAX,
+        })?;
+        let ranks = usize::from(self.size());
+        let table = self.arena.take(ranks.saturating_mul(ROW))?;
+        let key = match count {
+            0 => Key::new(0),
+            _ => match self.link().allocate(bytes, Place::Own) {
+                Ok(key) => key,
+                Err(refusal) => {
+                    self.arena.give_back(table);
+                    return Err(refusal.into());
+                }
+            },
+        };
+        Ok(Taken { table, key, count })
+    }
+
+    pub(crate) fn give_counters_back(&self, Taken { table, key, count }: Taken<'_>) {
+        if count > 0 {
+            self.link().withdraw(key);
+        }
+        self.arena.give_back(table);
+    }
+
+    /// Gives back what a window's counters took.
+    pub(crate) fn discard_counters(&self, counters: &Counters<'_>) {
+        self.link().abandon(&counters.op);
+        let table = counters.table;
+        if !table.is_empty() {
+            let (key, count) = counters.row(self.rank());
+            self.give_counters_back(Taken { table, key, count });
+        }
+        if let Some(Coming {
+            taken: Ok(taken), ..
+        }) = counters.coming
+        {
+            self.give_counters_back(taken);
+        }
+    }
+}
+
+impl<L: Link> Core<'_, L> {
+    /// Where counter `index` of `rank`'s lies.
+    pub(crate) fn counter(&self, rank: Rank, index: u32) -> Result<(Key, u32), Error> {
+        self.world.check_rank(rank)?;
+        let (key, count) = self.counters.row(rank);
+        if index >= count {
+            return Err(Error::NoSuchCounter { rank, index, count });
+        }
+        Ok((key, index.saturating_mul(CELL)))
+    }
+
+    /// Where an own counter lies.
+    pub(crate) fn own_counter(&self, index: u32) -> Result<(Key, u32), Error> {
+        self.counter(self.world.rank(), index)
+    }
+
+    /// Does `amo` to an own counter, or goes on with it. Its former value.
+    pub(crate) fn change_counter(&self, index: u32, amo: Amo) -> Result<u32, Error> {
+        let (key, offset) = self.own_counter(index)?;
+        self.world.note_poll()?;
+        let (counters, wanted) = (&self.counters, (offset, amo));
+        // One that was given up may have had its effect: it has it before the next one.
+        if let Some((offset, amo)) = counters.begun.get().filter(|begun| *begun != wanted) {
+            self.go_on_with(key, offset, amo)?;
+        }
+        self.go_on_with(key, offset, amo)
+    }
+
+    fn go_on_with(&self, key: Key, offset: u32, amo: Amo) -> Result<u32, Error> {
+        let (world, Counters { begun, op, .. }) = (self.world, &self.counters);
+        let (link, me) = (world.link(), world.rank());
+        begun.set(Some((offset, amo)));
+        let old = world
+            .wait()
+            .retry(|| link.amo(me, key, offset, amo, Width::Half, op));
+        if old.is_ok() || !op.is_under_way() {
+            begun.set(None);
+        }
+        // The low half.
+        Ok(old? as u32)
+    }
+}

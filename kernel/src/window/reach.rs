@@ -1,0 +1,23 @@
+//! What an epoch gives to its accesses.
+
+use flagpost_link::{Link, Rank};
+
+use super::{Core, Piece};
+use crate::Error;
+
+/// An access epoch of a window, or what of it begins at a displacement.
+pub trait Reach<'w, L: Link + 'w> {
+    /// The window.
+    fn core(&self) -> &Core<'w, L>;
+
+    /// What indices of `target` are counted in.
+    fn piece(&self, target: Rank) -> Result<Piece, Error> {
+        self.core().piece(target)
+    }
+
+    /// Whether `target` may be accessed at once; false if that takes more to say.
+    fn admits(&self, target: Rank) -> bool;
+
+    /// Waits until `target` may be accessed.
+    fn admit(&self, target: Rank) -> Result<(), Error>;
+}
