@@ -47,17 +47,13 @@ use crate::bind::Bind;
 use crate::choice::{ADDRESS, HELPER, PROVIDER, pause};
 use crate::descriptors;
 use crate::hosts::Hosts;
-use crate::job::{self, JoinError, Meets};
+use crate::job::{self, ENDS, HUB, JoinError, Meets, SECRET};
 use crate::launch::{self, Ended, Register, Starting};
 use crate::run::{Setup, say, say_failed};
 use crate::{pmi, pmix};
 
 /// The name that stands where that of a mode does.
-pub const NAME: &str = "fabric";
-
-pub(crate) const HUB: &str = "FLAGPOST_HUB";
-pub(crate) const SECRET: &str = "FLAGPOST_SECRET";
-pub(crate) const ENDS: &str = "FLAGPOST_ENDS";
+pub const NAME: &str = job::FABRIC;
 
 /// The network's kind, unless the user says another.
 pub const DEFAULT_PROVIDER: &str = "tcp";

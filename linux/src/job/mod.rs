@@ -35,7 +35,8 @@ mod words;
 
 use words::Words;
 pub(crate) use words::{
-    FD, MEMORY, MODE, Meets, PROCESSORS, RANK, RANKS, mode, of_network, of_outer_jobs, variable,
+    ENDS, FABRIC, FD, HUB, MEMORY, MODE, Meets, PROCESSORS, RANK, RANKS, SECRET, mode, of_network,
+    of_outer_jobs, variable,
 };
 
 /// Memory per rank, unless asked for otherwise. Pages that nobody touches cost nothing.
@@ -265,7 +266,6 @@ mod tests {
     use super::words::PMI_FD;
     use super::*;
     use crate::choice::{self, Choice};
-    use crate::fabric;
 
     fn read(words: &[(&str, &str)]) -> Result<Spec, String> {
         let get = |name: &str| {
@@ -456,15 +456,12 @@ mod tests {
             (vec![fabric], "fabric"),
             (vec![auto], "coherent"),
             (ours.to_vec(), "coherent"),
-            (
-                vec![(fabric::HUB, "x"), (RANK, "1"), (RANKS, "4"), shm],
-                "fabric",
-            ),
+            (vec![(HUB, "x"), (RANK, "1"), (RANKS, "4"), shm], "fabric"),
         ] {
             assert_eq!(links(&words)[0].as_deref(), Ok(mode), "{words:?}");
         }
         // Within a rank of `flagpost-run`, which another launcher was started by.
-        for outer in [(FD, "3"), (fabric::HUB, "x")] {
+        for outer in [(FD, "3"), (HUB, "x")] {
             let outer = [outer, (RANK, "7"), (RANKS, "8"), (MODE, "emulated")];
             let [mode, meets] = links(&with(&[&[here, fabric][..], &outer].concat()));
             assert_eq!(mode.as_deref(), Ok("fabric"));
@@ -484,10 +481,7 @@ mod tests {
                 ],
                 "1 ByPmix { one_host: false }",
             ),
-            (
-                vec![(fabric::HUB, "x"), (RANK, "1"), (RANKS, "4")],
-                "1 AtLauncher",
-            ),
+            (vec![(HUB, "x"), (RANK, "1"), (RANKS, "4")], "1 AtLauncher"),
         ] {
             assert_eq!(links(&words)[1].as_deref(), Ok(meets), "{words:?}");
         }

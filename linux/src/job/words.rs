@@ -6,13 +6,18 @@ use flagpost_hal_linux::{Coherent, Mode as _, Shape};
 
 use super::{DEFAULT_MEMORY, JoinError, Place, named};
 use crate::choice::{self, Choice};
-use crate::fabric;
 
 pub(crate) const FD: &str = "FLAGPOST_FD";
 pub(crate) const RANK: &str = "FLAGPOST_RANK";
 pub(crate) const RANKS: &str = "FLAGPOST_RANKS";
 pub(crate) use crate::choice::{MEMORY, MODE};
 pub(crate) const PROCESSORS: &str = "FLAGPOST_PROCESSORS";
+pub(crate) const HUB: &str = "FLAGPOST_HUB";
+pub(crate) const SECRET: &str = "FLAGPOST_SECRET";
+pub(crate) const ENDS: &str = "FLAGPOST_ENDS";
+
+/// The name of a network, where that of a mode may stand.
+pub(crate) const FABRIC: &str = "fabric";
 
 /// What has started this process.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -65,9 +70,9 @@ const OURS: [&str; 11] = [
     MEMORY,
     MODE,
     PROCESSORS,
-    fabric::HUB,
-    fabric::SECRET,
-    fabric::ENDS,
+    HUB,
+    SECRET,
+    ENDS,
     choice::PROVIDER,
     choice::HELPER,
 ];
@@ -89,7 +94,7 @@ const THEIRS: [&str; 10] = [
 /// What says where the ranks of a job meet that the launcher itself is a rank of: no rank of the
 /// new one hears it.
 pub(crate) fn of_outer_jobs() -> impl Iterator<Item = &'static str> {
-    let ours = [FD, fabric::HUB, fabric::SECRET, fabric::ENDS];
+    let ours = [FD, HUB, SECRET, ENDS];
     ours.into_iter().chain(THEIRS)
 }
 
@@ -105,7 +110,7 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
     /// launchers: where there is both, one of those was started by a rank.
     pub(super) fn value(&self, name: &str) -> Option<OsString> {
         let is = |name: &&str| (self.0)(name).is_some();
-        let is_outer = || [FD, fabric::HUB].iter().any(is) && THEIRS.iter().any(is);
+        let is_outer = || [FD, HUB].iter().any(is) && THEIRS.iter().any(is);
         (self.0)(name).filter(|_| !(OURS.contains(&name) && is_outer()))
     }
 
@@ -138,7 +143,7 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
             let fd = u32::try_from(fd).unwrap_or(u32::MAX);
             return Ok((Starter::Ours(fd), self.pair([RANK, RANKS])?));
         }
-        if self.has(fabric::HUB) {
+        if self.has(HUB) {
             return Ok((Starter::OursOnNetwork, self.pair([RANK, RANKS])?));
         }
         if let Some(name) = [RANK, RANKS].into_iter().find(|name| self.has(name)) {
@@ -288,11 +293,7 @@ impl<G: Fn(&str) -> Option<OsString>> Words<G> {
         };
         // Over a network, the mode of memory is not looked at.
         let mode = self.text(MODE)?.filter(|_| !is_network);
-        let default = if is_network {
-            fabric::NAME
-        } else {
-            Coherent::NAME
-        };
+        let default = if is_network { FABRIC } else { Coherent::NAME };
         Ok(mode.unwrap_or_else(|| default.to_owned()))
     }
 }
