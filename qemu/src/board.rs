@@ -1,4 +1,4 @@
-//! The board: its bounds, and what the device tree says of it.
+//! The board: its bounds, and what the device tree and the image say of it.
 
 use spin::once::Once;
 
@@ -8,9 +8,11 @@ use crate::csr::Yield;
 /// for.
 pub const MAX_HARTS: usize = 512;
 
-/// What the device tree says.
+/// What the device tree says, and the image.
 pub(crate) struct Board {
     pub(crate) harts: u16,
+    /// Bytes of memory that each core shares.
+    pub(crate) memory_size: usize,
     pub(crate) boot_args: &'static str,
 }
 
@@ -21,7 +23,7 @@ pub(crate) fn learn(read: impl FnOnce() -> Board) {
     BOARD.call_once(read);
 }
 
-/// What the device tree says; waits until hart 0 has read it.
+/// What the device tree and the image say; waits until hart 0 has read it.
 pub(crate) fn board() -> &'static Board {
     BOARD.wait()
 }

@@ -98,13 +98,9 @@ fn read(device_tree: *const u8) -> Board {
     );
     Board {
         harts: harts as u16,
+        memory_size: layout.memory_size,
         boot_args: str::from_utf8(boot_args).unwrap_or(""),
     }
-}
-
-/// Bytes of memory that each core shares.
-pub(crate) fn memory_size() -> usize {
-    _flagpost_layout.memory_size
 }
 
 /// The memory that this core shares, in words. `None` if the image has no room for such a core.

@@ -7,7 +7,7 @@ use flagpost_hal::CoreId;
 use flagpost_scc::{Fault, Map, Mapping, Processor, Scc};
 
 use crate::board::{self, MAX_HARTS};
-use crate::{boot, csr};
+use crate::csr;
 
 /// Cores of the SCC: up to here the board's address map is the chip's own.
 const SCC_CORES: u16 = 48;
@@ -35,14 +35,13 @@ pub struct Hart {
 impl Hart {
     /// The handle of the hart that calls this. Waits until the device tree has been read.
     pub fn current() -> Self {
-        let harts = board::board().harts;
+        let board = board::board();
+        let harts = board.harts;
         let map = if harts <= SCC_CORES { Map::SCC } else { LARGE };
         Self {
             core: csr::core_number(),
             // The linker script keeps it below 512 MiB.
-            map: map
-                .with_cores(harts)
-                .with_memory(boot::memory_size() as u32),
+            map: map.with_cores(harts).with_memory(board.memory_size as u32),
             stays_here: PhantomData,
         }
     }
