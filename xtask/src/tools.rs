@@ -22,6 +22,9 @@ pub(crate) const QEMU: &str = "qemu-system-riscv64";
 /// The Debian package that brings it.
 pub(crate) const QEMU_PACKAGES: [&str; 1] = ["qemu-system-misc"];
 
+/// The providers of libfabric that were tried, as `flagpost-run --provider` knows them.
+pub(crate) const PROVIDERS: [&str; 2] = ["tcp", "shm"];
+
 /// The program `name` in `PATH`.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

@@ -15,9 +15,6 @@ use crate::count::Count;
 use crate::hosts::Hosts;
 use crate::{children, explorer, paths, tools};
 
-/// The providers that were tried, as `flagpost-run --provider` knows them.
-pub(super) const PROVIDERS: [&str; 2] = ["tcp", "shm"];
-
 /// Ranks of a quick run of the tests; of CI beside it; and of the command, since some cases are for
 /// three.
 const TEST_RANKS: [u16; 1] = [4];
@@ -68,9 +65,9 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     } else {
         let provider = arguments.provider.as_deref();
         let all = if arguments.hosts.is_some() {
-            &PROVIDERS[..1]
+            &tools::PROVIDERS[..1]
         } else {
-            &PROVIDERS
+            &tools::PROVIDERS
         };
         let providers = provider.map_or(all.to_vec(), |provider| vec![provider]);
         let ranks = arguments.ranks.map_or(RANKS.to_vec(), |ranks| vec![ranks]);
@@ -99,7 +96,14 @@ pub(crate) fn of_tests(console: &Console, deep: bool) -> Result<Count> {
     let library = Library::of(console, false)?;
     let ranks: &[_] = if deep { &RANKS } else { &TEST_RANKS };
     let mut count = tests(console, &TESTS)?;
-    count.add(cases(console, &PROVIDERS, ranks, &library, None, "")?);
+    count.add(cases(
+        console,
+        &tools::PROVIDERS,
+        ranks,
+        &library,
+        None,
+        "",
+    )?);
     Ok(count)
 }
 
@@ -109,7 +113,14 @@ pub(crate) fn ci(console: &Console) -> Result<Count> {
     let mut count = tests(console, &BINDINGS)?;
     for newer in [false, true] {
         let library = Library::of(console, newer)?;
-        count.add(cases(console, &PROVIDERS, &CI_RANKS, &library, None, "")?);
+        count.add(cases(
+            console,
+            &tools::PROVIDERS,
+            &CI_RANKS,
+            &library,
+            None,
+            "",
+        )?);
     }
     count.add(bench_fabric::smoke(console)?);
     count.add(kills::ci(console)?);

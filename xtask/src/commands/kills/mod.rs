@@ -36,9 +36,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::fabric::PROVIDERS;
 use crate::console::{Align, Console, out, table};
 use crate::count::Count;
+use crate::tools::PROVIDERS;
 use crate::{children, paths, tools};
 use job::{Disturbance, Job};
 
