@@ -63,15 +63,116 @@
 //! [`WithSoftwareLock`] adds [`TestAndSet`] to a machine that has no registers. A network with
 //! remote memory access is no such machine: its contract is [`fabric`].
 //!
-//! # For those who port
+//! # Porting
 //! Implement the traits on the handle that a core holds of itself (it is neither `Send` nor
-//! shared). There are two models to copy from: `hal/linux/src/coherent.rs` for cores without
-//! caches, or with caches that the hardware keeps in step; `hal/linux/src/software.rs` for caches
-//! that obey instructions by address. The rest of both, such as clock and topology, is in
+//! shared). Here is a whole machine: two cores without caches, whose memories are two arrays. On a
+//! chip each body is an access, or an instruction.
+//!
+//! ```
+//! use std::{cell::{Cell, RefCell}, rc::Rc};
+//!
+//! use flagpost_hal::{
+//!     Address, CachedMemory, Clock, Coherence, CoreId, Lines, Machine, MessageBuffer, Region,
+//!     Relax, TestAndSet, Topology, UncachedMemory, Watch,
+//! };
+//!
+//! struct Core {
+//!     me: CoreId,
+//!     memories: Rc<RefCell<[[u8; 1024]; 2]>>, // one of each core
+//!     held: Rc<[Cell<bool>; 2]>,              // the registers
+//!     now: Cell<u64>,
+//! }
+//!
+//! impl UncachedMemory for Core {
+//!     fn load_u8(&self, at: Address) -> u8 {
+//!         self.memories.borrow()[at.region.owner.index()][at.offset as usize]
+//!     }
+//!     fn store_u8(&self, at: Address, value: u8) {
+//!         self.store_bytes(at, &[value]);
+//!     }
+//!     fn load_u32(&self, at: Address) -> u32 {
+//!         let mut bytes = [0; 4];
+//!         self.read(at, &mut bytes);
+//!         u32::from_le_bytes(bytes)
+//!     }
+//!     fn store_u32(&self, at: Address, value: u32) {
+//!         self.store_bytes(at, &value.to_le_bytes());
+//!     }
+//!     fn store_bytes(&self, at: Address, from: &[u8]) {
+//!         let memory = &mut self.memories.borrow_mut()[at.region.owner.index()];
+//!         memory[at.offset as usize..][..from.len()].copy_from_slice(from);
+//!     }
+//! }
+//! // No cache: what goes through it goes to memory.
+//! impl CachedMemory for Core {
+//!     fn read(&self, at: Address, into: &mut [u8]) {
+//!         let memory = &self.memories.borrow()[at.region.owner.index()];
+//!         into.copy_from_slice(&memory[at.offset as usize..][..into.len()]);
+//!     }
+//!     fn write(&self, at: Address, from: &[u8]) {
+//!         self.store_bytes(at, from);
+//!     }
+//! }
+//! // SAFETY: one thread, no cache: every store is in memory when it returns, and no load is old.
+//! unsafe impl Coherence for Core {
+//!     const LINE: usize = 32;
+//!     fn write_back(&self, _: &[Lines]) {}
+//!     fn invalidate(&self, _: &[Lines]) {}
+//!     fn drain(&self) {}
+//!     fn acquire(&self) {}
+//! }
+//! impl TestAndSet for Core {
+//!     fn test_and_set(&self, of: CoreId) -> bool {
+//!         !self.held[of.index()].replace(true) // true: this core has it now
+//!     }
+//!     fn clear(&self, of: CoreId) {
+//!         self.held[of.index()].set(false);
+//!     }
+//! }
+//! impl MessageBuffer for Core {
+//!     fn message_buffer_size(&self) -> u32 { 0 }
+//! }
+//! impl Topology for Core {
+//!     fn cores(&self) -> u16 { 2 }
+//!     fn core(&self) -> CoreId { self.me }
+//!     fn memory_size(&self) -> u32 { 1024 }
+//! }
+//! impl Clock for Core {
+//!     fn cycles(&self) -> u64 {
+//!         self.now.replace(self.now.get() + 1)
+//!     }
+//!     fn hertz(&self) -> u64 { 1_000_000 }
+//! }
+//! impl Relax for Core {
+//!     fn relax(&self, _: &[Watch]) {} // a chip sleeps here until a watched word changes
+//! }
+//!
+//! fn greet(sender: &impl Machine, receiver: &impl Machine) -> [u8; 4] {
+//!     let inbox = Region::memory(receiver.core()).at(64);
+//!     sender.store_bytes(inbox, b"ball");
+//!     sender.drain();
+//!     receiver.acquire();
+//!     let mut data = [0; 4];
+//!     receiver.read(inbox, &mut data);
+//!     data
+//! }
+//!
+//! let memories = Rc::new(RefCell::new([[0; 1024]; 2]));
+//! let held = Rc::new([const { Cell::new(false) }; 2]);
+//! let core = |me| Core {
+//!     me: CoreId::new(me),
+//!     memories: memories.clone(),
+//!     held: held.clone(),
+//!     now: Cell::new(0),
+//! };
+//! assert_eq!(&greet(&core(0), &core(1)), b"ball");
+//! ```
+//!
+//! There are two ports to copy from: `hal/linux/src/coherent.rs` for cores without caches, or with
+//! caches that the hardware keeps in step; `hal/linux/src/software.rs` for caches that obey
+//! instructions by address. The rest of both, such as clock and topology, is in
 //! `hal/linux/src/machine.rs`. The cases named `hal.*` in the conformance table check the contracts
 //! on a new machine.
-#![no_std]
-#![deny(unsafe_code)]
 
 mod address;
 mod coherence;
