@@ -124,8 +124,8 @@ mod tests {
             ["1 0.7", "1 16", "1 17.5", "2 5"]
         );
         assert_eq!(
-            beside("Twice as fast, a\nthird of it"),
-            ["1 a third", "1 twice"]
+            beside("Twice as fast, a\nthird of it, three\ntimes, tenfold"),
+            ["1 a third", "1 twice", "2 three times", "3 tenfold"]
         );
     }
 

@@ -30,7 +30,7 @@ patterns! {
     WHOLE_LINK = r"\[[^\]]*\]\([^)]*\)";
     /// A number, or a word for a ratio. Other words match too, with their digits, without the
     /// group.
-    NUMBER = r"(?i)\b(twice|thrice|half|(?:a|one|two|three)[\s-]+(?:third|quarter|fifth|tenth)s?)\b|[a-z_][\w-]*|(\d+(?:,\d+)*(?:\.\d+)?)";
+    NUMBER = r"(?i)\b(twice|thrice|half|(?:a|one|two|three)[\s-]+(?:third|quarter|fifth|tenth)s?|(?:two|three|four|five|six|seven|eight|nine|ten)(?:[\s-]+times|fold))\b|[a-z_][\w-]*|(\d+(?:,\d+)*(?:\.\d+)?)";
     /// A file that is named. Targets of links and addresses match too, without the group.
     DOCUMENT = r"\]\([^)]*\)|\w+://\S+|([\w./-]*\w\.(?:md|csv|tsv))\b";
     SOURCE = r"\]\([^)]*\)|\w+://\S+|([\w./-]*\w\.rs)\b";
