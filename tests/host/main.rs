@@ -11,7 +11,7 @@
 //! * `leaving`: ranks that leave or are lost, on a machine that knows of it.
 //! * `misuse`, `ranks`: wrong arguments, one call deeper; ranks of a larger world.
 //! * `sizes`: links with small tables.
-//! * `counts`, `pscw_costs`: how many accesses calls take.
+//! * `costs`: how many accesses calls take, beside those of docs/costs.md.
 //!
 //! `FLAGPOST_DEEP=1` gives each combination more seeds ([`groups::seeds`]), and what takes minutes
 //! is ignored by default: `cargo xtask test --deep` runs both.
@@ -22,7 +22,7 @@ mod groups;
 mod abandoned;
 mod bounds;
 mod coherent;
-mod counts;
+mod costs;
 mod fast;
 mod hazards;
 mod held;
@@ -38,7 +38,6 @@ mod own_piece;
 mod payload;
 mod presets;
 mod programs;
-mod pscw_costs;
 mod ranks;
 mod rma;
 mod scc;

@@ -1,18 +1,17 @@
-//! What accesses cost, in counted accesses and in simulated time; and the cases with atomics of the
-//! machine's own.
+//! The cases with atomics of the machine's own; and what accesses to scattered data cost in
+//! simulated time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bytemuck::Pod;
 use flagpost::epoch::pscw::Access;
-use flagpost::rma::{Gather, Layout, Operation, Scatter};
-use flagpost::{Config as WorldConfig, EpochSlots, Error, Link, Rank, Rma as _, Session, World};
+use flagpost::rma::{Gather, Layout, Scatter};
+use flagpost::{Config as WorldConfig, EpochSlots, Error, Rank, Rma as _, Session, World};
 use flagpost_explore::{Chip, Setting, cases, config_for, native, sizes};
 use flagpost_hal::{Clock as _, Coherence as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{
-    Bounds, Config, Counters, Latencies, Method, Preset, Profile, Schedule, Sim, SimCore, sweep,
+    Bounds, Config, Latencies, Method, Preset, Profile, Schedule, Sim, SimCore, sweep,
 };
 
 use crate::groups;
@@ -117,32 +116,29 @@ fn native_atomics_in_all_schedules() {
     assert_eq!(tried, names.len() * profiles.len());
 }
 
-// ---- Counted accesses ----
-
-type Open<'e, 'w, T, L> = Access<'e, 'w, T, L, EpochSlots<'w>>;
+// ---- Blocks, or packed ----
 
 /// The peer that is accessed.
 const PEER: Rank = Rank::new(1);
 
+type Open<'e, 'w> = Access<'e, 'w, u8, Mapped<SimCore>, EpochSlots<'w>>;
+
 /// A world of two cores in simulated time; rank 0 accesses rank 1's piece.
-fn two<T: Pod, L: Link>(
-    link: L,
-    run: impl FnOnce(&Open<'_, '_, T, L>) -> Result<(), Error>,
+fn two(
+    link: Mapped<SimCore>,
+    run: impl FnOnce(&Open<'_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut arena = [0; 256];
     let world = World::start(link, &mut arena, WorldConfig::default())?;
-    let window = world.allocate::<T>(1024 / size_of::<T>())?;
-    let (origin, target) = ([Rank::new(0)], [PEER]);
+    let window = world.allocate::<u8>(1024)?;
     if world.rank() == PEER {
-        window.post(&world.group(&origin)?)?.wait()?;
-    } else {
-        let access = window.start(&world.group(&target)?)?;
-        // The peer has posted: nothing is polled any more.
-        access.put(PEER, 0, &[T::zeroed()])?;
-        run(&access)?;
-        access.complete()?;
+        return window.post([Rank::new(0)])?.wait();
     }
-    Ok(())
+    let access = window.start([PEER])?;
+    // The peer has posted: nothing is polled any more.
+    access.put(PEER, 0, &[0])?;
+    run(&access)?;
+    access.complete()
 }
 
 fn timed() -> Config {
@@ -154,125 +150,11 @@ fn timed() -> Config {
     }
 }
 
-/// What a call moved: words loaded, bytes stored in bulk, words stored, locks, atomic operations.
-#[derive(Debug, PartialEq, Eq)]
-struct Moved([u64; 5]);
-
-/// What `call` costs rank 0 beyond the epoch.
-fn moved<L: Link, T: Pod>(
-    start: impl Fn(SimCore) -> L + Send + Sync + Copy + 'static,
-    call: impl Fn(&Open<'_, '_, T, L>) -> Result<(), Error> + Send + Sync + Copy + 'static,
-) -> Moved {
-    let counted = |times| {
-        let report = Sim::new(timed()).run(move |core| {
-            two(start(core), |access| {
-                (0..times).try_for_each(|_| call(access))
-            })
-        });
-        report.assert_done();
-        report.counters[0]
-    };
-    let (none, one) = (counted(0), counted(1));
-    let more = |count: fn(&Counters) -> u64| count(&one) - count(&none);
-    Moved([
-        more(|c| c.loads_remote),
-        more(|c| c.bulk_bytes),
-        more(|c| c.stores_remote),
-        more(|c| c.locks),
-        more(|c| c.atomics),
-    ])
-}
-
-/// Remote accesses per call, as the documentation says: loads, bulk bytes, word stores, locks,
-/// atomics.
-#[test]
-fn calls_cost_what_is_documented() {
-    fn locked(core: SimCore) -> Mapped<SimCore> {
-        Mapped::start(core, Session::FIRST).unwrap()
-    }
-    fn own(core: SimCore) -> Mapped<SimCore, flagpost_tests::Native> {
-        Mapped::start_native(core, Session::FIRST, None).unwrap()
-    }
-    macro_rules! cost {
-        ($start:ident, $type:ty, $call:expr) => {
-            moved::<_, $type>($start, $call).0
-        };
-    }
-    const ONES: [u32; 16] = [1; 16];
-    let put = cost!(locked, u32, |a| a.put(PEER, 0, &ONES));
-    assert_eq!(put, [0, 64, 0, 0, 0]);
-    let get = cost!(locked, u32, |a| a.get(PEER, 0, &mut [0; 16]));
-    assert_eq!(get, [16, 0, 0, 0, 0]);
-    let requests = cost!(locked, u32, |a| {
-        let mut into = [0; 16];
-        let put = a.rput(PEER, 0, &ONES)?;
-        let get = a.rget(PEER, 0, &mut into)?;
-        put.wait()?;
-        get.wait()
-    });
-    assert_eq!(requests, [16, 64, 0, 0, 0]);
-
-    // Two pieces of 32 bytes: a lock each.
-    let accumulate = cost!(locked, u32, |a| {
-        a.accumulate(PEER, 0, &ONES, Operation::SUM)
-    });
-    assert_eq!(accumulate, [16, 64, 0, 2, 0]);
-    let three = cost!(locked, u32, |a| {
-        a.accumulate(PEER, 4, &ONES, Operation::SUM)
-    });
-    assert_eq!(three, [16, 64, 0, 3, 0]);
-    let fetched = cost!(locked, u32, |a| {
-        let mut old = [0; 16];
-        a.get_accumulate(PEER, 0, &ONES, Operation::MAX, &mut old)
-    });
-    assert_eq!(fetched, [16, 64, 0, 2, 0]);
-    // What does not change is not stored.
-    let read = cost!(locked, u32, |a| {
-        let mut old = [0; 16];
-        a.get_accumulate(PEER, 0, &[], Operation::NO_OP, &mut old)
-    });
-    assert_eq!(read, [16, 0, 0, 2, 0]);
-    let one = cost!(locked, u32, |a| {
-        a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)
-    });
-    assert_eq!(one, [1, 4, 0, 1, 0]);
-    let swap = cost!(locked, u32, |a| a.compare_and_swap(PEER, 1, 0, 9).map(drop));
-    assert_eq!(swap, [1, 4, 0, 1, 0]);
-    // A link's own operation stores the words of a cell; what it does not have goes the usual way.
-    let cell = cost!(locked, u64, |a| {
-        a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)
-    });
-    assert_eq!(cell, [2, 0, 2, 1, 0]);
-    let cell = cost!(locked, u64, |a| {
-        a.fetch_and_op(PEER, 1, 1, Operation::MAX).map(drop)
-    });
-    assert_eq!(cell, [2, 8, 0, 1, 0]);
-    let cell = cost!(locked, u64, |a| a.compare_and_swap(PEER, 1, 0, 9).map(drop));
-    assert_eq!(cell, [2, 0, 2, 1, 0]);
-
-    let accumulate = cost!(own, u32, |a| {
-        a.accumulate(PEER, 0, &ONES, Operation::SUM)
-    });
-    assert_eq!(accumulate, [16, 0, 0, 0, 16]);
-    let one = cost!(own, u8, |a| {
-        a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)
-    });
-    assert_eq!(one, [1, 0, 0, 0, 1]);
-    let cell = cost!(own, u64, |a| {
-        a.fetch_and_op(PEER, 1, 1, Operation::SUM).map(drop)
-    });
-    assert_eq!(cell, [2, 0, 2, 1, 0]);
-}
-
-// ---- Blocks, or packed ----
-
 /// Bytes that are moved in one run of the target's.
 const RUN: usize = 512;
 
 /// Cycles of rank 0 for `call`, until all is in memory.
-fn cycles(
-    call: impl Fn(&Open<'_, '_, u8, Mapped<SimCore>>) -> Result<(), Error> + Send + Sync + 'static,
-) -> u64 {
+fn cycles(call: impl Fn(&Open<'_, '_>) -> Result<(), Error> + Send + Sync + 'static) -> u64 {
     let taken = Arc::new(AtomicU64::new(0));
     let result = Arc::clone(&taken);
     let report = Sim::new(timed()).run(move |core| {

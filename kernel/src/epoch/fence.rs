@@ -41,7 +41,7 @@
 //! [foMPI] 2.3: complete everything, then a barrier. MPI-3 11.5.1 and 11.5.5 for the assertions.
 //!
 //! # Evidence
-//! Cases `fence.*` and `small.fence`; counts in `tests/host/counts.rs`.
+//! Cases `fence.*` and `small.fence`; counts in `tests/host/costs`.
 //!
 //! [foMPI]: crate#sources
 

@@ -88,7 +88,7 @@
 //! ```
 //!
 //! # Evidence
-//! Cases `counters.*` and `small.counter*`; counts in `tests/host/counts.rs`.
+//! Cases `counters.*` and `small.counter*`; counts in `tests/host/costs`.
 //!
 //! [IntelMPI]: crate#sources
 //! [`allgather_with`]: crate::World::allgather_with

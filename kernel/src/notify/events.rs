@@ -47,7 +47,7 @@
 //! back.
 //!
 //! # Evidence
-//! Cases `events.*` and `small.event*`; counts in `tests/host/counts.rs`.
+//! Cases `events.*` and `small.event*`; counts in `tests/host/costs`.
 //!
 //! [CAF-NA]: crate#sources
 

@@ -424,19 +424,6 @@ pub fn unlock(core: &Core, owner: u16) {
     core.clear(CoreId::new(owner));
 }
 
-/// Changes a word by `change`: under its owner's lock, if `locked`.
-pub fn change(core: &Core, at: Address, locked: bool, change: impl Fn(u32) -> u32) {
-    let owner = at.region.owner.get();
-    if locked {
-        lock(core, owner);
-    }
-    core.store_u32(at, change(core.load_u32(at)));
-    match locked {
-        true => unlock(core, owner),
-        false => core.drain(),
-    }
-}
-
 /// Fails as `wrong` unless `right`.
 pub fn check(right: bool, wrong: &'static str) -> Outcome {
     if right { Ok(()) } else { Err(wrong) }

@@ -21,7 +21,6 @@ mod caches;
 mod late;
 mod mortal;
 mod profiles;
-mod ring;
 mod stops;
 mod tagged;
 mod words;
@@ -62,15 +61,10 @@ fn caches() {
     show_every(groups::step(2), caches::ALL);
 }
 
-/// In a quick run every second.
+/// In a quick run without the first, which takes longest.
 #[test]
 fn words() {
-    show_every(groups::step(2), words::ALL);
-}
-
-#[test]
-fn ring() {
-    show(ring::ALL);
+    show(&words::ALL[groups::step(2) - 1..]);
 }
 
 #[test]
@@ -142,13 +136,13 @@ fn show_stop(stop: &stops::Stop, bound: Bound) {
     );
 }
 
-/// The list has 22 hazards.
+/// The list has 14 hazards. The numbers are those of a list of 22, of which mutation points have
+/// replaced the others.
 #[test]
 fn none_is_left_out() {
     let tables = [
         caches::ALL,
         words::ALL,
-        ring::ALL,
         profiles::ALL,
         budgets::ALL,
         late::ALL,
@@ -163,5 +157,6 @@ fn none_is_left_out() {
     };
     let mut numbers: Vec<Option<u32>> = names.map(number).collect();
     numbers.dedup();
-    assert_eq!(numbers, (1..=22).map(Some).collect::<Vec<_>>());
+    let kept = (1..=6).chain([10, 11, 12, 15]).chain(18..=22);
+    assert_eq!(numbers, kept.map(Some).collect::<Vec<_>>());
 }

@@ -1,5 +1,5 @@
-//! Hazards 12, 13 and 15 once more, as the SCC has them: message data (MPBT), through the SCC port.
-//! Its `drain` is a store to a dummy line, its `invalidate` is CL1INVMB.
+//! Hazard 15 once more, as the SCC has it: message data (MPBT), through the SCC port. Its
+//! `invalidate` is CL1INVMB.
 
 use flagpost_hal::{
     Address, CachedMemory, Coherence, CoreId, Lines, Region, Relax, Topology, UncachedMemory, Watch,
@@ -7,34 +7,12 @@ use flagpost_hal::{
 use flagpost_scc::{Mapping, Scc};
 use flagpost_sim::{Oracle, Profile, SccBus, SimCore};
 
-use crate::hazards::bench::{Acts, CACHES, DEADLOCK, Hazard, NOTHING, Outcome, anywhere, check};
+use crate::hazards::bench::{Acts, CACHES, Hazard, Outcome, anywhere, check};
 
 type Port = Scc<SccBus>;
 
 /// Lines as the chip has them.
 pub const ALL: &[Hazard<32>] = &[
-    Hazard {
-        name: "12 payload left in the combining buffer, SCC",
-        cores: 2,
-        memory: 64,
-        profiles: &[Profile::Scc],
-        program: payload_left,
-        most: NOTHING,
-        consequences: &["old payload"],
-        shows: anywhere,
-        alarms: &[],
-    },
-    Hazard {
-        name: "13 flag left in the combining buffer, SCC",
-        cores: 2,
-        memory: 64,
-        profiles: &[Profile::Scc],
-        program: flag_left,
-        most: NOTHING,
-        consequences: &[DEADLOCK],
-        shows: anywhere,
-        alarms: &[],
-    },
     Hazard {
         name: "15 no CL1INVMB on slot reuse, SCC, written through",
         cores: 2,
@@ -82,35 +60,6 @@ fn wait(port: &Port, at: Address, value: u32) {
             seen => port.relax(&[Watch { at, seen }]),
         }
     }
-}
-
-/// Remedy: drain before the flag.
-fn payload_left(core: &SimCore, remedy: bool) -> Outcome {
-    let port = start(core, Mapping::MpbtWriteThrough);
-    if port.core().get() == 1 {
-        wait(&port, FLAG, 1);
-        return check(port.load_u32(SLOT) == 1, "old payload");
-    }
-    port.store_bytes(SLOT, &1_u32.to_le_bytes());
-    if remedy {
-        port.drain();
-    }
-    port.store_u32(FLAG, 1);
-    Ok(())
-}
-
-/// Remedy: drain behind a flag that is a bulk store.
-fn flag_left(core: &SimCore, remedy: bool) -> Outcome {
-    let port = start(core, Mapping::MpbtWriteThrough);
-    if port.core().get() == 1 {
-        wait(&port, FLAG, 1);
-        return Ok(());
-    }
-    port.store_bytes(FLAG, &1_u32.to_le_bytes());
-    if remedy {
-        port.drain();
-    }
-    Ok(())
 }
 
 /// One slot, two entries, read through the cache. Remedy: CL1INVMB before.

@@ -1,80 +1,17 @@
-//! Hazards 7 to 11: match vectors and completion counters, as in [PSCW-SCC] Algorithms 1 and 2.
+//! Hazards 10 to 15: words that ranks poll, and entries that they read: what caches and combining
+//! buffers do to them.
 //!
-//! Each rank's vector is word 0 of its memory, its counter word 2: another line, so that nothing
-//! but the vector is at stake when it is cached. Core 0 is the origin, unless said otherwise.
+//! The other mistakes with such words (an unlocked change, a step too early) have a mutation point
+//! each, see `docs/verification.md`.
+//!
+//! `tagged` has the SCC's message data.
 
-use flagpost_hal::{Coherence, UncachedMemory};
+use flagpost_hal::{Address, Coherence, CoreId, Region, UncachedMemory};
 use flagpost_sim::{Oracle, Profile};
 
 use crate::hazards::bench::*;
 
 pub const ALL: &[Hazard] = &[
-    Hazard {
-        name: "7a post beside post, unlocked",
-        cores: 3,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: post_beside_post,
-        most: LOCKS,
-        consequences: &[DEADLOCK],
-        shows: anywhere,
-        alarms: &[],
-    },
-    Hazard {
-        name: "7b reset beside post, unlocked: Algorithm 2 as printed",
-        cores: 3,
-        memory: 16,
-        profiles: &[Profile::Scc],
-        program: |core, remedy| reset_beside_post(core, true, remedy),
-        most: NOTHING,
-        consequences: &[DEADLOCK],
-        shows: anywhere,
-        alarms: &[],
-    },
-    Hazard {
-        name: "7b reset beside post, unlocked: Algorithm 2 as printed, without its counters",
-        cores: 3,
-        memory: 16,
-        profiles: &[Profile::Weak],
-        program: |core, remedy| reset_beside_post(core, false, remedy),
-        most: NOTHING,
-        consequences: &[DEADLOCK],
-        shows: anywhere,
-        alarms: &[],
-    },
-    Hazard {
-        name: "7c decrement beside decrement, unlocked",
-        cores: 3,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: decrement_beside_decrement,
-        most: LOCKS,
-        consequences: &[DEADLOCK],
-        shows: anywhere,
-        alarms: &[],
-    },
-    Hazard {
-        name: "8 reset after notify loses the next post",
-        cores: 2,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: reset_after_notify,
-        most: LOCKS,
-        consequences: &[DEADLOCK],
-        shows: anywhere,
-        alarms: &[],
-    },
-    Hazard {
-        name: "9 counter initialized after post",
-        cores: 2,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: counter_after_post,
-        most: LOCKS,
-        consequences: &[DEADLOCK],
-        shows: anywhere,
-        alarms: &[],
-    },
     Hazard {
         name: "10 cached match vector written back over a newer post",
         cores: 3,
@@ -100,136 +37,58 @@ pub const ALL: &[Hazard] = &[
         shows: anywhere,
         alarms: &[(Oracle::StaleRead, anywhere)],
     },
+    Hazard {
+        name: "12 payload left in the combining buffer",
+        cores: 2,
+        memory: 16,
+        profiles: &Profile::ALL,
+        program: payload_left,
+        most: BUFFERS,
+        consequences: &["old payload"],
+        shows: anywhere,
+        alarms: &[],
+    },
+    Hazard {
+        name: "15 no invalidate on slot reuse",
+        cores: 2,
+        memory: 16,
+        profiles: &Profile::ALL,
+        program: slot_reused,
+        most: CACHES,
+        consequences: &["old payload"],
+        shows: anywhere,
+        alarms: &[(Oracle::StaleRead, anywhere)],
+    },
 ];
 
-/// The match vector of `rank`.
-fn vector(rank: u16) -> flagpost_hal::Address {
-    at(rank, 0)
-}
-
-/// The completion counter of `rank`.
-fn counter(rank: u16) -> flagpost_hal::Address {
-    at(rank, 8)
-}
+/// The match vector of rank 0.
+const VECTOR: Address = Region::memory(CoreId::new(0)).at(0);
 
 fn bit(rank: u16) -> u32 {
     1 << rank
 }
 
+/// Changes the vector past the cache, under its owner's lock.
+fn change(core: &Core, change: impl Fn(u32) -> u32) {
+    lock(core, 0);
+    core.store_u32(VECTOR, change(core.load_u32(VECTOR)));
+    unlock(core, 0);
+}
+
 /// This rank posts to rank 0.
-fn post(core: &Core, locked: bool) {
-    change(core, vector(0), locked, |bits| bits | bit(me(core)));
+fn post(core: &Core) {
+    change(core, |bits| bits | bit(me(core)));
 }
 
 /// Rank 0 clears `target`'s bit.
-fn reset(core: &Core, target: u16, locked: bool) {
-    change(core, vector(0), locked, |bits| bits & !bit(target));
-}
-
-/// Counts `target`'s counter down.
-fn notify(core: &Core, target: u16, locked: bool) {
-    change(core, counter(target), locked, |left| left.saturating_sub(1));
+fn reset(core: &Core, target: u16) {
+    change(core, |bits| bits & !bit(target));
 }
 
 /// Rank 0 waits for `target`'s post.
 fn await_post(core: &Core, target: u16) {
-    poll(core, vector(0), |bits| bits & bit(target) != 0);
+    poll(core, VECTOR, |bits| bits & bit(target) != 0);
     core.acquire();
-}
-
-/// Sets the own counter.
-fn expect(core: &Core, origins: u32) {
-    core.store_u32(counter(me(core)), origins);
-    core.drain();
-}
-
-/// Two targets post to one origin.
-fn post_beside_post(core: &Core, remedy: bool) -> Outcome {
-    start(core);
-    if me(core) == 0 {
-        await_post(core, 1);
-        await_post(core, 2);
-    } else {
-        post(core, remedy);
-    }
-    Ok(())
-}
-
-/// An origin with one target in each of two epochs. The second target posts when it likes.
-fn reset_beside_post(core: &Core, counters: bool, remedy: bool) -> Outcome {
-    start(core);
-    if me(core) > 0 {
-        if counters {
-            expect(core, 1);
-        }
-        post(core, true);
-        wait(core, counter(me(core)), 0);
-        return Ok(());
-    }
-    for target in [1, 2] {
-        await_post(core, target);
-        reset(core, target, remedy);
-        if counters {
-            notify(core, target, true);
-        }
-    }
-    Ok(())
-}
-
-/// Two origins complete at one target, core 2.
-fn decrement_beside_decrement(core: &Core, remedy: bool) -> Outcome {
-    clear(core);
-    if me(core) == 2 {
-        expect(core, 2);
-    }
-    go(core);
-    match me(core) {
-        2 => wait(core, counter(2), 0),
-        _ => notify(core, 2, remedy),
-    }
-    Ok(())
-}
-
-/// Two epochs of one origin and one target. Remedy: reset first.
-fn reset_after_notify(core: &Core, remedy: bool) -> Outcome {
-    start(core);
-    for _ in 0..2 {
-        if me(core) == 1 {
-            expect(core, 1);
-            post(core, true);
-            wait(core, counter(1), 0);
-            continue;
-        }
-        await_post(core, 1);
-        if remedy {
-            reset(core, 1, true);
-        }
-        notify(core, 1, true);
-        if !remedy {
-            reset(core, 1, true);
-        }
-    }
-    Ok(())
-}
-
-/// Remedy: set the counter first.
-fn counter_after_post(core: &Core, remedy: bool) -> Outcome {
-    start(core);
-    if me(core) == 0 {
-        await_post(core, 1);
-        reset(core, 1, true);
-        notify(core, 1, true);
-        return Ok(());
-    }
-    if remedy {
-        expect(core, 1);
-    }
-    post(core, true);
-    if !remedy {
-        expect(core, 1);
-    }
-    wait(core, counter(1), 0);
-    Ok(())
 }
 
 /// [PSCW-SCC] IV-B2: the origin resets through its cache, and keeps the line. Remedy: past the
@@ -237,16 +96,16 @@ fn counter_after_post(core: &Core, remedy: bool) -> Outcome {
 fn cached_vector_written_back(core: &Core, remedy: bool) -> Outcome {
     start(core);
     if me(core) > 0 {
-        post(core, true);
+        post(core);
         return Ok(());
     }
     await_post(core, 1);
     if remedy {
-        reset(core, 1, true);
+        reset(core, 1);
     } else {
         lock(core, 0);
-        let bits = read(core, vector(0));
-        write(core, vector(0), bits & !bit(1));
+        let bits = read(core, VECTOR);
+        write(core, VECTOR, bits & !bit(1));
         unlock(core, 0);
     }
     await_post(core, 2);
@@ -258,24 +117,69 @@ fn cached_vector_written_back(core: &Core, remedy: bool) -> Outcome {
 fn cached_vector_believed(core: &Core, remedy: bool) -> Outcome {
     start(core);
     if me(core) > 0 {
-        post(core, true);
+        post(core);
         return Ok(());
     }
     await_post(core, 1);
     if remedy {
-        reset(core, 1, true);
+        reset(core, 1);
         await_post(core, 2);
         return Ok(());
     }
     lock(core, 0);
-    let bits = read(core, vector(0));
-    write(core, vector(0), bits & !bit(1));
-    core.write_back(&line(vector(0)));
+    let bits = read(core, VECTOR);
+    write(core, VECTOR, bits & !bit(1));
+    core.write_back(&line(VECTOR));
     unlock(core, 0);
     // However often it looks: here once more after the post has arrived for certain.
-    if read(core, vector(0)) & bit(2) == 0 {
+    if read(core, VECTOR) & bit(2) == 0 {
         await_post(core, 2);
-        check(read(core, vector(0)) & bit(2) != 0, "post never seen")?;
+        check(read(core, VECTOR) & bit(2) != 0, "post never seen")?;
+    }
+    Ok(())
+}
+
+/// Core 1's entry: a payload of two words, and its flag in another line.
+const PAYLOAD: u32 = 0;
+const FLAG: u32 = 8;
+
+/// Core 0 stores an entry of core 1, payload first.
+fn produce(core: &Core, number: u32, drain: bool) {
+    core.store_bytes(at(1, PAYLOAD), &number.to_le_bytes());
+    if drain {
+        core.drain();
+    }
+    core.store_u32(at(1, FLAG), number);
+}
+
+/// Remedy: drain before the flag.
+fn payload_left(core: &Core, remedy: bool) -> Outcome {
+    start(core);
+    if me(core) == 0 {
+        produce(core, 1, remedy);
+        return Ok(());
+    }
+    wait(core, at(1, FLAG), 1);
+    check(core.load_u32(at(1, PAYLOAD)) == 1, "old payload")
+}
+
+/// One slot, two entries; the consumer reads them through its cache. Remedy: invalidate before.
+fn slot_reused(core: &Core, remedy: bool) -> Outcome {
+    let acknowledged = at(0, 0);
+    start(core);
+    for number in 1..=2 {
+        if me(core) == 0 {
+            produce(core, number, true);
+            wait(core, acknowledged, number);
+            continue;
+        }
+        wait(core, at(1, FLAG), number);
+        if remedy {
+            core.invalidate(&line(at(1, PAYLOAD)));
+        }
+        check(read(core, at(1, PAYLOAD)) == number, "old payload")?;
+        core.drain();
+        core.store_u32(acknowledged, number);
     }
     Ok(())
 }

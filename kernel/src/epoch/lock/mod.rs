@@ -130,7 +130,7 @@
 //! [foMPI] 2.3 and Fig. 3. A lock there goes back to the start if the local word is taken, as here.
 //!
 //! # Evidence
-//! Cases `lock.*`, `small.lock_*` and `timeout.locked*`; counts in `tests/host/counts.rs`; random
+//! Cases `lock.*`, `small.lock_*` and `timeout.locked*`; counts in `tests/host/costs`; random
 //! programs that hold several in `tests/host/held.rs`.
 //!
 //! [foMPI]: crate#sources

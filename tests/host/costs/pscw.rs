@@ -1,16 +1,13 @@
 //! What the calls of PSCW cost with each strategy, to the access, and what a window takes of
-//! memory.
-//!
-//! A step's counts are the difference between a run that ends behind it and one that ends before
-//! it, on a chip that does nothing on its own account; barriers between the steps are in both.
+//! memory. Barriers between the steps are in all runs.
 
 use flagpost::epoch::Strategy;
 use flagpost::{Config, EpochSlots, Error, MatchVector, MatchingList, Rank, Session, World};
 use flagpost_link::{Link, LocalMemory as _, Place};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
+use flagpost_sim::{Config as Chip, Sim, SimCore};
 
-type SimWorld<'w> = World<'w, Mapped<SimCore>>;
+use super::{Count, Worlds, more, quiet, run};
 
 /// Which ranks are origins, and which targets.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -21,23 +18,26 @@ enum Shape {
     OneTarget,
 }
 
-/// The calls in order, each behind a barrier.
+/// The calls in order, each after a barrier.
 const STEPS: u16 = 4;
 
-/// Two epochs; of the second one only the first `steps` steps.
+/// Two epochs, of the second one only the first steps; or a window of no elements, and no epoch.
+type What = Option<(Shape, u16)>;
+
 fn program<'w, S: Strategy<'w, Mapped<SimCore>>>(
-    world: &'w SimWorld<'w>,
+    world: &'w Worlds<'w>,
     options: S::Options,
-    shape: Shape,
-    steps: u16,
+    what: What,
 ) -> Result<(), Error> {
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let window = world.allocate_with::<u64, S>(usize::from(what.is_some()), options)?;
+    let Some((shape, steps)) = what else {
+        return Ok(());
+    };
     let first = [Rank::new(0)];
     let others: Vec<_> = (1..world.size()).map(Rank::new).collect();
-    let (first, others) = (world.group(&first)?, world.group(&others)?);
     let one = world.rank().get() == 0;
     let origin = one == (shape == Shape::OneOrigin);
-    let peers = if one { others } else { first };
+    let peers = if one { &others[..] } else { &first };
     for steps in [STEPS, steps] {
         let mut exposure = None;
         let mut access = None;
@@ -45,8 +45,8 @@ fn program<'w, S: Strategy<'w, Mapped<SimCore>>>(
             world.barrier()?;
             match step {
                 _ if step >= steps => {}
-                0 if !origin => exposure = Some(window.post(&peers)?),
-                1 if origin => access = Some(window.start(&peers)?),
+                0 if !origin => exposure = Some(window.post(peers)?),
+                1 if origin => access = Some(window.start(peers)?),
                 2 => access.take().map_or(Ok(()), |access| access.complete())?,
                 3 => exposure.take().map_or(Ok(()), |exposure| exposure.wait())?,
                 _ => {}
@@ -57,92 +57,53 @@ fn program<'w, S: Strategy<'w, Mapped<SimCore>>>(
     Ok(())
 }
 
-/// A way to call [`program`], for any strategy.
+/// A way to call [`program`], for any strategy, whose lists have room for `peers`.
 trait Signalled {
-    /// A window of no elements.
-    fn make(world: &SimWorld<'_>, peers: u16) -> Result<(), Error>;
-
-    fn run(world: &SimWorld<'_>, peers: u16, shape: Shape, steps: u16) -> Result<(), Error>;
+    fn run(world: &Worlds<'_>, peers: u16, what: What) -> Result<(), Error>;
 }
 
-struct Slots;
-struct Vector;
-struct List;
+macro_rules! signalled {
+    ($($name:ident: $strategy:ident, $peers:pat => $options:expr;)*) => {
+        $(
+            struct $name;
 
-impl Signalled for Slots {
-    fn make(world: &SimWorld<'_>, _: u16) -> Result<(), Error> {
-        world.allocate_with::<u64, EpochSlots<'_>>(0, ())?;
-        Ok(())
-    }
-
-    fn run(world: &SimWorld<'_>, _: u16, shape: Shape, steps: u16) -> Result<(), Error> {
-        program::<EpochSlots<'_>>(world, (), shape, steps)
-    }
+            impl Signalled for $name {
+                fn run(world: &Worlds<'_>, $peers: u16, what: What) -> Result<(), Error> {
+                    program::<$strategy<'_>>(world, $options, what)
+                }
+            }
+        )*
+    };
 }
 
-impl Signalled for Vector {
-    fn make(world: &SimWorld<'_>, _: u16) -> Result<(), Error> {
-        world.allocate_with::<u64, MatchVector<'_>>(0, ())?;
-        Ok(())
-    }
-
-    fn run(world: &SimWorld<'_>, _: u16, shape: Shape, steps: u16) -> Result<(), Error> {
-        program::<MatchVector<'_>>(world, (), shape, steps)
-    }
-}
-
-impl Signalled for List {
-    fn make(world: &SimWorld<'_>, peers: u16) -> Result<(), Error> {
-        world.allocate_with::<u64, MatchingList<'_>>(0, peers)?;
-        Ok(())
-    }
-
-    fn run(world: &SimWorld<'_>, peers: u16, shape: Shape, steps: u16) -> Result<(), Error> {
-        program::<MatchingList<'_>>(world, peers, shape, steps)
-    }
-}
-
-/// A chip that does nothing on its own account.
-fn quiet(cores: u16) -> Chip {
-    Chip {
-        memory_size: 16 << 10,
-        ..Chip::quiet(cores)
-    }
+signalled! {
+    Slots: EpochSlots, _ => ();
+    Vector: MatchVector, _ => ();
+    List: MatchingList, peers => peers;
 }
 
 /// What counts: remote loads, remote stores, own stores, locks taken (each is freed by one more
 /// access). Own loads are left out: how often a barrier polls depends on the schedule.
 type Cost = [u64; 4];
 
+const COST: [Count; 4] = [
+    |rank| rank.loads_remote,
+    |rank| rank.stores_remote,
+    |rank| rank.stores_local,
+    |rank| rank.locks,
+];
+
 /// What rank 0 and rank 1 do in each step: rank 0 has `peers` of them.
 fn costs<S: Signalled>(peers: u16, shape: Shape) -> Vec<[Cost; 2]> {
     let counted = |steps| {
-        let report = Sim::new(quiet(peers + 1)).run(|core| {
-            let mut arena = [0; 256];
-            let world = World::start(
-                Mapped::start(core, Session::FIRST)?,
-                &mut arena,
-                Config::default(),
-            )?;
-            S::run(&world, peers, shape, steps)
-        });
-        report.assert_done();
-        report.counters
-    };
-    let cost = |counters: &Counters| {
-        [
-            counters.loads_remote,
-            counters.stores_remote,
-            counters.stores_local,
-            counters.locks,
-        ]
+        run(peers + 1, 256, &|world| {
+            S::run(world, peers, Some((shape, steps)))
+        })
     };
     let runs: Vec<_> = (0..=STEPS).map(counted).collect();
     let steps = runs.windows(2).map(|run| {
-        [0, 1].map(|rank| {
-            let (before, behind) = (cost(&run[0][rank]), cost(&run[1][rank]));
-            std::array::from_fn(|n| behind[n] - before[n])
-        })
+        let found = more(COST, &run[1], &run[0]);
+        [found[0], found[1]]
     });
     steps.collect()
 }
@@ -198,24 +159,17 @@ fn matching_lists_cost_an_atomic_for_each_cell() {
 #[test]
 fn posts_find_their_entries_again() {
     let locks = |epochs: u16| {
-        let report = Sim::new(quiet(8)).run(|core| -> Result<(), Error> {
-            let mut arena = [0; 256];
-            let world = World::start(
-                Mapped::start(core, Session::FIRST)?,
-                &mut arena,
-                Config::default(),
-            )?;
+        let counters = run(8, 256, &|world| {
             let window = world.allocate_with::<u64, MatchingList<'_>>(1, 3)?;
-            let (origin, targets) = ([Rank::new(0)], [1, 4, 7].map(Rank::new));
-            let (origins, group) = (world.group(&origin)?, world.group(&targets)?);
+            let (origin, targets) = (Rank::new(0), [1, 4, 7].map(Rank::new));
             for _ in 0..epochs {
                 let mut exposure = None;
                 if targets.contains(&world.rank()) {
-                    exposure = Some(window.post(&origins)?);
+                    exposure = Some(window.post([origin])?);
                 }
                 world.barrier()?;
-                if world.rank() == origin[0] {
-                    window.start(&group)?.complete()?;
+                if world.rank() == origin {
+                    window.start(targets)?.complete()?;
                 }
                 if let Some(exposure) = exposure {
                     exposure.wait()?;
@@ -223,21 +177,12 @@ fn posts_find_their_entries_again() {
             }
             Ok(())
         });
-        report.assert_done();
-        [1, 4, 7]
-            .map(|rank| report.counters[rank].locks)
-            .iter()
-            .sum::<u64>()
+        let targets = [1, 4, 7].map(|rank: usize| counters[rank].locks);
+        targets.iter().sum::<u64>()
     };
     let locks = [0, 1, 2, 3].map(locks);
-    assert_eq!(
-        [
-            locks[1] - locks[0],
-            locks[2] - locks[1],
-            locks[3] - locks[2]
-        ],
-        [6, 3, 3]
-    );
+    let each = [0, 1, 2].map(|epoch: usize| locks[epoch + 1] - locks[epoch]);
+    assert_eq!(each, [6, 3, 3]);
 }
 
 /// Words of the arena and bytes of shared memory that a window of no elements takes beside its
@@ -259,7 +204,7 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
         let link = Mapped::start(core.clone(), session)?;
         let words = {
             let world = World::start(link, &mut arena, config)?;
-            match S::run(&world, peers, Shape::OneOrigin, 0) {
+            match S::run(&world, peers, None) {
                 Err(Error::ArenaFull { missing_words }) => missing_words,
                 other => panic!("{other:?}"),
             }
@@ -268,7 +213,7 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
         let link = Mapped::start(core, session.next())?;
         let world = World::start(link, &mut arena, config)?;
         let begin = world.link().allocate(1, Place::Symmetric)?;
-        S::make(&world, peers)?;
+        S::run(&world, peers, None)?;
         let end = world.link().allocate(1, Place::Symmetric)?;
         let line = <Mapped<SimCore> as Link>::LINE;
         sizes.set([words, end.get() - begin.get() - 2 * line]);

@@ -1,12 +1,9 @@
-//! What windows and collectives take, counted: memory per rank and window, remote accesses per
-//! call; and thousands of windows one after the other.
+//! What windows take of memory; windows at their limits, and thousands one after the other.
 
 #![allow(
     clippy::result_large_err,
     reason = "what is made goes back to its user, without a heap"
 )]
-
-mod collectives;
 
 use std::sync::OnceLock;
 
@@ -19,31 +16,9 @@ use flagpost::{
 };
 use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _};
 use flagpost_mapped::{Mapped, Ring};
-use flagpost_sim::{Config as Chip, Counters, Sim, SimCore};
+use flagpost_sim::{Config as Chip, Sim, SimCore};
 
-type Worlds<'w> = World<'w, Mapped<SimCore>>;
-
-/// Runs `program` on a chip that does nothing on its own account, with so many words of arena.
-fn run(
-    cores: u16,
-    arena: usize,
-    program: &dyn Fn(&Worlds<'_>) -> Result<(), Error>,
-) -> Vec<Counters> {
-    let chip = Chip {
-        memory_size: 32 << 10,
-        max_steps: 1 << 30,
-        ..Chip::quiet(cores)
-    };
-    let report = Sim::new(chip).run(|core| {
-        let mut arena = vec![0; arena];
-        let link = Mapped::start(core, Session::FIRST)?;
-        let world = World::start(link, &mut arena, Config::default())?;
-        program(&world)?;
-        world.barrier()
-    });
-    report.assert_done();
-    report.counters
-}
+use crate::costs::{Worlds, run};
 
 /// Words of the arena that a world takes for itself.
 fn own_words() -> usize {
@@ -71,8 +46,8 @@ fn refused<L, M>(made: Made<'_, L, M>) -> Error {
     error
 }
 
-/// Memory per rank and window: an allocated one takes what its epochs take, and nothing for its
-/// peers' pieces.
+/// Words of the arena per rank and window, beside those of its epochs: those of its peers' pieces
+/// if it was created, of attached memory if it is dynamic.
 #[test]
 fn memory_per_rank_and_window() {
     const KEPT: u16 = 8;
@@ -80,10 +55,6 @@ fn memory_per_rank_and_window() {
     for ranks in [1, 2, 3, 48] {
         let p = usize::from(ranks);
         let epochs = 2 * p + p.div_ceil(32);
-        takes(ranks, epochs, &|world| {
-            world.allocate::<u64>(10)?;
-            Ok(())
-        });
         takes(ranks, epochs + 4 * p, &|world| {
             let memory = world.reserve(64)?;
             world.create::<u64>(&memory, 0..64, 8)?;
@@ -412,60 +383,6 @@ fn thousands_of_windows() {
         assert_eq!(largest(), before);
         Ok(())
     });
-}
-
-/// What the table in `window/dynamic` says: remote operations of accesses. A whole cell is read
-/// under a lock, half a one by a load.
-#[test]
-fn dynamic_accesses_cost_what_they_say() {
-    let locks_and_loads = |validation, accesses: usize, detach: bool| {
-        let options = DynamicOptions {
-            validation,
-            ..DynamicOptions::default()
-        };
-        let counters = run(2, 1024, &|world| {
-            let window = world.dynamic(options)?;
-            let memory = world.reserve(64)?;
-            let there = window.attach(&memory)?; // the same on both
-            let (both, me) = ([0, 1].map(Rank::new), world.rank());
-            let group = world.group(&both)?;
-            let exposure = window.window().post(&group)?;
-            let access = window.window().start(&group)?;
-            for _ in 0..if me.get() == 0 { accesses } else { 0 } {
-                window.at(&access, there).put(both[1], 0, &[1_u32])?;
-            }
-            access.complete()?;
-            exposure.wait()?;
-            if detach && me.get() == 1 {
-                window.detach(&memory)?;
-            }
-            Ok(())
-        });
-        let locks = [0, 1].map(|core: usize| counters[core].locks);
-        (locks, counters[0].loads_remote)
-    };
-    let loads = |validation, accesses| locks_and_loads(validation, accesses, false).1;
-    let locks = |validation, accesses, detach| locks_and_loads(validation, accesses, detach).0;
-    // The count (or becoming a reader), a key, and two halves of a name; later the count, or
-    // nothing.
-    for (validation, locked, first, later) in [
-        (Validation::Counter, 1, 1 + 2 + 1, 1),
-        (Validation::Invalidation, 2, 2 + 2 + 1, 0),
-    ] {
-        let (none, none_loaded) = (locks(validation, 0, false), loads(validation, 0));
-        assert_eq!(locks(validation, 1, false), [none[0] + locked, none[1]]);
-        assert_eq!(locks(validation, 9, false), [none[0] + locked, none[1]]);
-        assert_eq!(loads(validation, 1) - none_loaded, first);
-        assert_eq!(loads(validation, 9) - none_loaded, first + 8 * later);
-    }
-    // Own cells, and one per reader: the name and the count; the name, the readers, and the one
-    // that is told.
-    let detach = |validation, accesses| {
-        locks(validation, accesses, true)[1] - locks(validation, accesses, false)[1]
-    };
-    assert_eq!(detach(Validation::Counter, 1), 2);
-    assert_eq!(detach(Validation::Invalidation, 1), 3);
-    assert_eq!(detach(Validation::Invalidation, 0), 2);
 }
 
 /// Memory is one world's: another one's windows do not take it.

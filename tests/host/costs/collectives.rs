@@ -1,38 +1,71 @@
 //! What the table in `collective/mod.rs` says, for one chunk: signals, bytes and waits, of the rank
-//! that has most and of all.
+//! that has most and of all; and of fences.
 
-use flagpost::{Error, Rank};
-use flagpost_sim::Counters;
+use std::mem::forget;
 
-use super::{Worlds, run};
+use flagpost::epoch::Assert;
+use flagpost::{Error, Model, Rank};
 
-/// What the ranks did more in `with` than in `without`: the most of a rank, and in all.
+use super::{Count, Worlds, costs, more, quiet, run};
+
+/// What ranks do more with a collective call than without: the most of a rank, and in all.
 #[derive(Debug, PartialEq, Eq)]
 struct More {
     /// Words stored at others.
     signals: [u64; 2],
     /// Bytes stored in bulk, at others and at the own rank.
     bytes: [u64; 2],
-    /// Signals that were waited for: behind each, and behind nothing else here, the machine
-    /// acquires.
+    /// Signals that were waited for: after each, and after nothing else here, the machine acquires.
     waits: [u64; 2],
     locks: u64,
     loads: u64,
 }
 
-fn more(cores: u16, with: &dyn Fn(&Worlds<'_>) -> Result<(), Error>) -> More {
+fn more_of(cores: u16, with: &dyn Fn(&Worlds<'_>) -> Result<(), Error>) -> More {
+    const ALL: [Count; 5] = [
+        |rank| rank.stores_remote,
+        |rank| rank.bulk_bytes,
+        |rank| rank.acquires,
+        |rank| rank.locks,
+        |rank| rank.loads_remote,
+    ];
     let (with, without) = (run(cores, 4096, with), run(cores, 4096, &|_| Ok(())));
-    let count = |count: fn(&Counters) -> u64| {
-        let ranks = with.iter().zip(&without);
-        let more: Vec<u64> = ranks.map(|(a, b)| count(a) - count(b)).collect();
-        [more.iter().copied().max().unwrap_or(0), more.iter().sum()]
-    };
+    let found = more(ALL, &with, &without);
+    let [signals, bytes, waits, locks, loads] = [0, 1, 2, 3, 4].map(|count: usize| {
+        let each = found.iter().map(|rank| rank[count]);
+        [each.clone().max().unwrap_or(0), each.sum()]
+    });
     More {
-        signals: count(|core| core.stores_remote),
-        bytes: count(|core| core.bulk_bytes),
-        waits: count(|core| core.acquires),
-        locks: count(|core| core.locks)[1],
-        loads: count(|core| core.loads_remote)[1],
+        signals,
+        bytes,
+        waits,
+        locks: locks[1],
+        loads: loads[1],
+    }
+}
+
+/// A fence tells as many ranks as the number of all has bits, reads nothing of any, and takes no
+/// lock.
+#[test]
+fn a_fence_tells_log_p_ranks() {
+    const REMOTE: [Count; 3] = [
+        |rank| rank.stores_remote,
+        |rank| rank.loads_remote,
+        |rank| rank.locks,
+    ];
+    for (cores, tells) in [(1, 0), (2, 1), (3, 2), (5, 3), (8, 3), (16, 4), (48, 6)] {
+        let found = costs(&quiet(cores), Model::Separate, REMOTE, &|_, window, two| {
+            let mut epoch = window.fence(Assert::empty())?;
+            if two {
+                epoch = epoch.fence(Assert::empty())?;
+            }
+            forget(epoch);
+            Ok(())
+        });
+        assert!(
+            found.iter().all(|fence| *fence == [tells, 0, 0]),
+            "{cores}: {found:?}"
+        );
     }
 }
 
@@ -56,11 +89,11 @@ fn collectives_cost_what_they_say() {
             locks: 0,
             loads: 0,
         };
-        let barrier = more(p, &|world| world.barrier());
+        let barrier = more_of(p, &|world| world.barrier());
         let expect = expected([log, ranks * log], [0, 0], log);
         assert_eq!(barrier, expect, "barrier of {p}");
         let twice = [2 * log, 2 * ranks * log];
-        let allgather = more(p, &|world| {
+        let allgather = more_of(p, &|world| {
             let mut all = [Element::default(); RANKS];
             world.allgather(Element::default(), &mut all[..usize::from(p)])
         });
@@ -72,13 +105,13 @@ fn collectives_cost_what_they_say() {
             "allgather of {p}"
         );
         // No events: there is nothing to clear, and what is left is the agreement.
-        let agree = more(p, &|world| {
+        let agree = more_of(p, &|world| {
             world.events(0)?;
             Ok(())
         });
         let each = [log * 24, ranks * log * 24];
         assert_eq!(agree, expected(twice, each, 2 * log), "agreement of {p}");
-        let broadcast = more(p, &|world| world.broadcast(Rank::new(0), &mut [1_u64; 4]));
+        let broadcast = more_of(p, &|world| world.broadcast(Rank::new(0), &mut [1_u64; 4]));
         let expect = expected(
             [2 * log, edges + ranks * log],
             [log * BYTES, edges * BYTES],
@@ -86,7 +119,7 @@ fn collectives_cost_what_they_say() {
         );
         assert_eq!(broadcast, expect, "broadcast to {p}");
         let last = Rank::new(p - 1);
-        let reduce = more(p, &|world| {
+        let reduce = more_of(p, &|world| {
             world.reduce(last, &mut [1_u64; 4], |a, b| a + b)
         });
         let expect = expected(
@@ -95,7 +128,7 @@ fn collectives_cost_what_they_say() {
             2 * log,
         );
         assert_eq!(reduce, expect, "reduction to {p}");
-        let all = more(p, &|world| world.allreduce(&mut [1_u64; 4], |a, b| a + b));
+        let all = more_of(p, &|world| world.allreduce(&mut [1_u64; 4], |a, b| a + b));
         let ([signals, in_all], [bytes, bytes_in_all]) = (all.signals, all.bytes);
         assert_eq!(in_all, 2 * edges + ranks * log, "allreduce of {p}");
         assert_eq!(
@@ -104,7 +137,7 @@ fn collectives_cost_what_they_say() {
         );
         assert!(signals <= 1 + 2 * log && bytes <= (1 + log) * BYTES);
         assert!(all.waits[0] <= 1 + 2 * log && all.waits[1] == in_all);
-        let alltoall = more(p, &|world| {
+        let alltoall = more_of(p, &|world| {
             let (from, mut into) = ([1_u64; 4 * RANKS], [0; 4 * RANKS]);
             let len = 4 * usize::from(p);
             world.alltoall(&from[..len], &mut into[..len])
