@@ -29,7 +29,7 @@ pub mod tree;
 pub mod two_sided;
 
 pub use charged::Charged;
-pub use time::{Cycles, median, processor_time};
+pub use time::{Cycles, processor_time};
 
 /// Why a core of a benchmark stopped.
 #[derive(Debug)]

@@ -4,7 +4,6 @@
 //! one line on standard error, and exit status 2.
 
 mod commands;
-mod output;
 
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
@@ -13,8 +12,8 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flagpost_bench::{explore, ops, pscw, ring};
+use flagpost_common::{Json, out, say, table};
 use flagpost_sim::{Latencies, Oracles, Report, Schedule};
-use output::{Json, out, say, table};
 
 #[derive(Parser, Debug)]
 #[command(
@@ -311,7 +310,7 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
                 let object = times
                     .iter()
                     .fold(object, |o, (name, time)| o.number(name, time));
-                out(&object.end());
+                object.print();
             }
             let mut row = vec![targets.to_string(), strategy];
             row.extend(times.iter().map(|(_, time)| time.to_string()));
@@ -365,7 +364,7 @@ fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
             for (name, figure) in figures {
                 object = object.number(name, figure);
             }
-            out(&object.end());
+            object.print();
         }
         let figures = figures.map(|(_, figure)| figure.to_string());
         rows.push([&[call.to_owned(), bytes.to_string()], &figures[..]].concat());
@@ -407,7 +406,7 @@ fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
                         .number("schedules_per_s", format_args!("{schedules:.1}"))
                         .number("steps_per_s", format_args!("{steps:.0}"))
                         .text("hash", &format!("{:016x}", measured.hash));
-                    out(&object.end());
+                    object.print();
                 }
                 rows.push(vec![
                     explore::CASE.to_owned(),
@@ -434,7 +433,7 @@ fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
                 .number("steps", measured.report.steps)
                 .number("schedules_per_s", format_args!("{:.3}", 1.0 / seconds))
                 .number("steps_per_s", format_args!("{steps:.0}"));
-            out(&object.end());
+            object.print();
         }
         rows.push(vec![
             "ring, 1000 epochs".to_owned(),

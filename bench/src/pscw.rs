@@ -23,7 +23,8 @@ use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Counters, Latencies, Mesh, Oracles, Report, Schedule, Sim, SimCore};
 
-use crate::{Charged, Cycles, Failure, median};
+use crate::{Charged, Cycles, Failure};
+use flagpost_common::median;
 
 /// Epochs of the published experiment.
 pub const EPOCHS: u32 = 1001;
@@ -198,18 +199,18 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
     if !report.is_done() {
         return Err(Box::new(report));
     }
-    let mut samples = samples.into_inner();
+    let samples = samples.into_inner();
     let hertz = setup.latencies.costs().hertz;
-    let middle = |samples: &mut Vec<u64>| Cycles {
-        count: median(samples),
+    let middle = |samples: &[u64]| Cycles {
+        count: median(samples.iter().map(|&cycles| cycles as f64)) as u64,
         hertz,
     };
     Ok(Measured {
-        post: middle(&mut samples.post),
-        start: middle(&mut samples.start),
-        put: middle(&mut samples.put),
-        complete: middle(&mut samples.complete),
-        wait: middle(&mut samples.wait),
+        post: middle(&samples.post),
+        start: middle(&samples.start),
+        put: middle(&samples.put),
+        complete: middle(&samples.complete),
+        wait: middle(&samples.wait),
         counters: report.counters,
         cycles: report.cycles,
     })

@@ -43,15 +43,6 @@ pub fn processor_time() -> Duration {
     )
 }
 
-/// The middle value; the lower one of two. 0 if there is none.
-pub fn median(samples: &mut [u64]) -> u64 {
-    if samples.is_empty() {
-        return 0;
-    }
-    let middle = (samples.len() - 1) / 2;
-    *samples.select_nth_unstable(middle).1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,12 +56,5 @@ mod tests {
         assert_eq!(cycles(533).to_string(), "1.000");
         assert_eq!(cycles(13_751).to_string(), "25.799");
         assert_eq!(format!("{:>8}", cycles(1)), "   0.002");
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&mut [5, 1, 9]), 5);
-        assert_eq!(median(&mut [4, 1, 9, 5]), 4);
-        assert_eq!(median(&mut []), 0);
     }
 }

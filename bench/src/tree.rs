@@ -22,8 +22,9 @@ use flagpost_hal::{Clock as _, CoreId, Topology as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
 
+use crate::Failure;
 use crate::two_sided::{Channel, Shape};
-use crate::{Failure, median};
+use flagpost_common::median;
 
 /// Children of a core, at most.
 pub const ARITY: u16 = 16;
@@ -93,8 +94,7 @@ pub fn measure(variant: Variant, cores: u16, latencies: Latencies) -> Result<u64
     }
     let ends = (1..).zip(&report.marks);
     let cycles = ends.map(|(round, mark)| mark.cycles - round * PERIOD);
-    let mut counted: Vec<u64> = cycles.skip(WARM).collect();
-    Ok(median(&mut counted))
+    Ok(median(cycles.skip(WARM).map(|cycles| cycles as f64)) as u64)
 }
 
 /// A core's place in the tree.

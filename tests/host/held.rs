@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use flagpost::epoch::Lock;
 use flagpost::{Config, Error, Rank, Rma as _, Session, Window, World, rma::Operation};
+use flagpost_common::Dice;
 use flagpost_explore::coherent::Coherent;
 use flagpost_link::{Link, Refusal};
 use flagpost_mapped::{Mapped, Native};
@@ -21,19 +22,6 @@ const ROUNDS: usize = 6;
 const FIRST: usize = 0;
 const FAR: usize = 16;
 const ADDED: usize = 8;
-
-/// Random numbers: splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % bound as u64) as usize
-    }
-}
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum How {
@@ -197,7 +185,7 @@ fn check<L: Link>(
             let world = World::start(start(core)?, &mut arena, Config::default())?;
             let window = world.allocate::<u32>(FAR + 1)?;
             let me = world.rank();
-            let mut dice = Dice(seed << 8 | u64::from(me.get()));
+            let mut dice = Dice::new(seed << 8 | u64::from(me.get()));
             play(&window, &mut dice, with_all, &done)?;
             world.barrier()?;
             if me.get() == 0 {

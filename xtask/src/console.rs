@@ -8,10 +8,11 @@
 //! Lines that only explain a run, such as the toolchain chosen, are *held* until the image has
 //! announced its plan. A command refused for bad input then leaves one line and no more.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+pub(crate) use flagpost_common::out;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How many failures are listed at the end.
@@ -74,7 +75,7 @@ impl Console {
 
     /// Prints a line on standard error at once.
     pub(crate) fn say(&self, line: &str) {
-        let print = || drop(writeln!(std::io::stderr().lock(), "{line}"));
+        let print = || flagpost_common::say(line);
         match &*lock(&self.bar) {
             Some(bar) => bar.suspend(print),
             None => print(),
@@ -145,53 +146,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Prints a line on standard output.
-pub(crate) fn out(line: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
-}
-
-/// How a column of a table is set.
-#[derive(Clone, Copy)]
-pub(crate) enum Align {
-    Left,
-    Right,
-}
-
-/// Sets rows in columns two blanks apart; no line ends in blanks.
-pub(crate) fn table<const N: usize>(align: [Align; N], rows: &[[String; N]]) -> Vec<String> {
-    let width = |i: usize| {
-        rows.iter()
-            .map(|row| row[i].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: [usize; N] = std::array::from_fn(width);
-    let set = |row: &[String; N]| {
-        let mut line = String::new();
-        for (i, cell) in row.iter().enumerate() {
-            let gap = if i == 0 { "" } else { "  " };
-            let width = widths[i];
-            line += &match align[i] {
-                Align::Left => format!("{gap}{cell:<width$}"),
-                Align::Right => format!("{gap}{cell:>width$}"),
-            };
-        }
-        line.trim_end().to_owned()
-    };
-    rows.iter().map(set).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn table_aligns_and_trims() {
-        let row = |a: &str, b: &str, c: &str| [a.to_owned(), b.to_owned(), c.to_owned()];
-        let rows = [row("case", "cores", "result"), row("put.signal", "8", "")];
-        let lines = table([Align::Left, Align::Right, Align::Left], &rows);
-        assert_eq!(lines, ["case        cores  result", "put.signal      8"]);
-    }
 }

@@ -2,31 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use crate::console::{Align, Console, out, table};
+use crate::console::{Console, out};
 use crate::run::{Case, Note, Outcome, Run};
+use flagpost_common::{Json, columns, table};
 
 /// Errors printed for a command that boots many times.
 const ERRORS_SHOWN: usize = 20;
 
 /// Prints the table of one run, or of one run per seed, and the notes of the first.
 pub(crate) fn tables(runs: &[Run]) {
-    let head = ["case", "cores", "result", "guest instructions"].map(str::to_owned);
-    let mut rows = vec![head];
-    if let [run] = runs {
-        rows.extend(run.cases.iter().map(|case| {
-            let count = case.instructions.map_or("-".to_owned(), |n| n.to_string());
-            [
-                case.name.clone(),
-                run.cores.to_string(),
-                result(case),
-                count,
-            ]
-        }));
-    } else {
-        rows.extend(names(runs).into_iter().map(|name| over_seeds(&name, runs)));
-    }
-    let align = [Align::Left, Align::Right, Align::Left, Align::Right];
-    table(align, &rows).iter().for_each(|line| out(line));
+    let one = |run: &Run, case: &Case| {
+        let count = case.instructions.map_or("-".to_owned(), |n| n.to_string());
+        let (name, cores) = (case.name.clone(), run.cores.to_string());
+        vec![name, cores, result(case), count]
+    };
+    let rows: Vec<_> = match runs {
+        [run] => run.cases.iter().map(|case| one(run, case)).collect(),
+        _ => names(runs)
+            .iter()
+            .map(|name| over_seeds(name, runs))
+            .collect(),
+    };
+    table(&["case", "cores", "result", "guest instructions"], &rows);
     if let Some(run) = runs.first() {
         notes(&run.notes).iter().for_each(|line| out(line));
     }
@@ -52,20 +49,23 @@ pub(crate) fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> S
 /// The object of a case, on a line: `{"case":..,"cores":..,"seed":..,"ok":..,"instructions":..}`.
 /// Skipped cases have `"skipped":true`, failed ones `"error"`.
 pub(crate) fn object(case: &Case, cores: u32, seed: u32) -> String {
-    let text = |text: &str| serde_json::Value::from(text).to_string();
     let count = case.instructions;
-    let count = count.map_or("null".to_owned(), |n| n.to_string());
-    let (name, ok) = (text(&case.name), case.ok());
-    let mut object = format!(
-        r#"{{"case":{name},"cores":{cores},"seed":{seed},"ok":{ok},"instructions":{count}"#
-    );
+    let object = Json::new()
+        .text("case", &case.name)
+        .number("cores", cores)
+        .number("seed", seed)
+        .number("ok", case.ok())
+        .number(
+            "instructions",
+            count.map_or("null".to_owned(), |n| n.to_string()),
+        );
     match &case.outcome {
-        Outcome::Skipped(_) => object += r#","skipped":true"#,
-        Outcome::Failed(_, how) => object += &format!(r#","error":{}"#, text(how)),
-        Outcome::Running => object += r#","error":"did not end""#,
-        Outcome::Passed => {}
+        Outcome::Skipped(_) => object.number("skipped", true),
+        Outcome::Failed(_, how) => object.text("error", how),
+        Outcome::Running => object.text("error", "did not end"),
+        Outcome::Passed => object,
     }
-    object + "}"
+    .end()
 }
 
 fn result(case: &Case) -> String {
@@ -102,7 +102,7 @@ fn names(runs: &[Run]) -> Vec<String> {
 }
 
 /// The row of a case over all seeds.
-fn over_seeds(name: &str, runs: &[Run]) -> [String; 4] {
+fn over_seeds(name: &str, runs: &[Run]) -> Vec<String> {
     let cases: Vec<&Case> = runs
         .iter()
         .flat_map(|run| &run.cases)
@@ -121,12 +121,8 @@ fn over_seeds(name: &str, runs: &[Run]) -> [String; 4] {
     let range = counts().min().zip(counts().max());
     let range = range.map_or("-".to_owned(), |(min, max)| format!("{min}..{max}"));
     let cores = runs.first().map_or(0, |run| run.cores);
-    [
-        name.to_owned(),
-        cores.to_string(),
-        results.join(", "),
-        range,
-    ]
+    let (name, cores) = (name.to_owned(), cores.to_string());
+    vec![name, cores, results.join(", "), range]
 }
 
 /// Notes as lines; those of several cores for one quantity are drawn together.
@@ -156,10 +152,9 @@ fn notes(notes: &[Note]) -> Vec<String> {
                 format!("core {}, first of {}", all[0].core, all.len()),
             ),
         };
-        rows.push([format!("  {case}"), what.to_owned(), value, by]);
+        rows.push(vec![format!("  {case}"), what.to_owned(), value, by]);
     }
-    let align = [Align::Left, Align::Left, Align::Right, Align::Left];
-    let lines = table(align, &rows);
+    let lines = columns(&[], &rows);
     if lines.is_empty() {
         lines
     } else {

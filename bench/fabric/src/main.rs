@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use flagpost::World;
+use flagpost_common::Sorted;
 use flagpost_fabric::Network;
 use flagpost_linux::{Setup, fabric};
 
@@ -109,28 +110,20 @@ fn measure(
 }
 
 fn row(figure: &Figure<fabric::FabricLink>, batches: &[Batch], rounds: u64) -> String {
-    let sorted = |value: &dyn Fn(&Batch) -> f64| {
-        let mut all: Vec<f64> = batches.iter().map(value).collect();
-        all.sort_by(f64::total_cmp);
-        all
-    };
+    let sorted = |value: &dyn Fn(&Batch) -> f64| Sorted::new(batches.iter().map(value));
     let ours = sorted(&|batch| figure.value(batch.ours, rounds));
     let raw = sorted(&|batch| figure.value(batch.raw, rounds));
     let ratio = sorted(&|batch| figure.value(batch.ours, rounds) / figure.value(batch.raw, rounds));
-    let median = |all: &[f64]| all.get(all.len() / 2).copied().unwrap_or(f64::NAN);
-    let best = |all: &[f64]| {
-        let best = match figure.kind.is_time() {
-            true => all.first(),
-            false => all.last(),
-        };
-        best.copied().unwrap_or(f64::NAN)
+    let best = match figure.kind.is_time() {
+        true => Sorted::least,
+        false => Sorted::most,
     };
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
     json!({
         "name": figure.name, "bytes": figure.bytes, "unit": figure.kind.unit(),
-        "value": rounded(median(&ours)), "best": rounded(best(&ours)),
-        "raw": rounded(median(&raw)), "raw_best": rounded(best(&raw)),
-        "ratio": rounded(median(&ratio)), "limit": figure.limit,
+        "value": rounded(ours.median()), "best": rounded(best(&ours)),
+        "raw": rounded(raw.median()), "raw_best": rounded(best(&raw)),
+        "ratio": rounded(ratio.median()), "limit": figure.limit,
     })
     .to_string()
 }

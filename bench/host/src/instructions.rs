@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use crate::callgrind::{self, Counted};
-use crate::output::{Json, out, table};
 use crate::subjects;
+use flagpost_common::{Json, table};
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         if arguments.json {
             let object = Json::new().text("name", subject.name);
             let object = object.number("instructions", each);
-            out(&object.number("limit", subject.limit).end());
+            object.number("limit", subject.limit).print();
         }
         rows.push(vec![
             subject.name.to_owned(),

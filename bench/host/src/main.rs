@@ -7,14 +7,12 @@
 mod callgrind;
 mod host;
 mod instructions;
-#[path = "../../src/output.rs"]
-mod output;
 mod subjects;
 
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use output::say;
+use flagpost_common::say;
 
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]

@@ -9,10 +9,6 @@
 //! pointers and registers. The link and the world lie on the stack, too. `World::run`
 //! makes it: what `World::start` gives moves, and takes more.
 
-#[allow(dead_code, reason = "other programs print more")]
-#[path = "../../src/output.rs"]
-mod output;
-
 use std::mem::size_of_val;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -21,11 +17,10 @@ use anyhow::{Result, bail};
 use corosensei::stack::{DefaultStack, Stack as _};
 use corosensei::{Coroutine, CoroutineResult};
 use flagpost::{Config, Error, Link, Rma as _, Session, Tag, World};
+use flagpost_common::{say, table};
 use flagpost_link::Refusal;
 use flagpost_linux::{Coherent, HostLink, Linux, RunError, machines_with};
 use flagpost_mapped::{Mapped, Native};
-
-use output::table;
 
 /// Bytes of the stack that is painted: far more than the program takes.
 const SIZE: usize = 256 << 10;
@@ -48,7 +43,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            output::say(&format!("error: {why:#}"));
+            say(&format!("error: {why:#}"));
             ExitCode::from(2)
         }
     }

@@ -5,7 +5,7 @@ use flagpost_bench::pingpong::{BYTES_MAX, CORES_MAX, SIZES, Setup, Variant, meas
 use flagpost_sim::{Latencies, Report};
 
 use crate::Machine;
-use crate::output::{Json, out, table};
+use flagpost_common::{Json, out, table};
 
 /// Half of the time that a message takes there and back: notified access, PSCW, fences, send and
 /// receive.
@@ -64,7 +64,7 @@ impl Pingpong {
                         .text("variant", &variant.to_string())
                         .number("bytes", bytes)
                         .number("half_rtt_cycles", half);
-                    out(&object.end());
+                    object.print();
                 }
                 row.push(half.to_string());
             }

@@ -21,7 +21,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use clap::Args;
 
-use crate::output::{out, say};
+use flagpost_common::{out, say};
 
 /// Documents with tables.
 const DOCUMENTS: [&str; 3] = ["docs/results.md", "docs/costs.md", "docs/log/pscw.md"];

@@ -5,7 +5,7 @@ use flagpost_bench::tree::{CORES, Variant, measure};
 use flagpost_sim::{Latencies, Report};
 
 use crate::Machine;
-use crate::output::{Json, out, table};
+use flagpost_common::{Json, out, table};
 
 /// A number per core is added up over a 16-ary tree: notified access with a counting request, send
 /// and receive.
@@ -44,7 +44,7 @@ impl Tree {
                         .text("variant", &variant.to_string())
                         .number("cores", cores)
                         .number("cycles", cycles);
-                    out(&object.end());
+                    object.print();
                 }
                 row.push(cycles.to_string());
             }

@@ -19,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flagpost::{Budget, Config, Error, Session, Tag, Validation, VectorLink, World};
+use flagpost_common::Dice;
 use flagpost_hal::{Topology as _, UncachedMemory};
 use flagpost_linux::{
     Coherent, Emulated, Linked, Linux, Mode, RunError, SoftwareCoherent, machines_with,
@@ -49,23 +50,20 @@ struct Plan {
     early: bool,
 }
 
-/// Numbers that look random (xorshift).
-struct Chance(u32);
+/// Numbers that look random.
+struct Chance(Dice);
 
 impl Chance {
     fn new(seed: u32, rank: u16) -> Self {
-        Self((seed.wrapping_mul(0x9E37_79B9) ^ u32::from(rank).wrapping_mul(0x85EB_CA6B)) | 1)
+        Self(Dice::new(u64::from(seed) << 16 | u64::from(rank)))
     }
 
     fn next(&mut self) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 17;
-        self.0 ^= self.0 << 5;
-        self.0
+        self.0.roll() as u32
     }
 
     fn below(&mut self, end: u32) -> u32 {
-        self.next() % end
+        self.0.below(end as usize) as u32
     }
 
     /// A value that protocols may stumble over: near 0, near the end, near what is there, any.

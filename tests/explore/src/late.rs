@@ -33,6 +33,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
 
+use flagpost_common::{Dice, mix};
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
     Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
@@ -215,13 +216,6 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::default();
 }
 
-/// Spreads bits: splitmix64's output function.
-const fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
 /// A call, as one number.
 fn number(kind: u8, at: Address, value: u32) -> u64 {
     let place = u64::from(at.offset) << 16 | u64::from(at.region.owner.get());
@@ -316,7 +310,7 @@ impl State {
         for prophecy in possible {
             // Each of n is kept with chance 1/n.
             self.count += 1;
-            self.draw = mix(self.draw.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            self.draw = Dice::new(self.draw).roll();
             if self.draw.is_multiple_of(self.count) {
                 self.found = Some(prophecy);
             }

@@ -1,5 +1,6 @@
 //! Random programs: what the senders send, and what the receiver, rank 0, calls.
 
+use flagpost_common::Dice;
 use flagpost_mapped::Ring;
 
 use super::model::{Filter, Wanted};
@@ -49,51 +50,42 @@ pub(crate) struct Program {
     pub(crate) calls: Vec<Call>,
 }
 
-/// Random numbers: splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % bound as u64) as usize
+fn send(dice: &mut Dice, tags: usize) -> Send {
+    let first = dice.below(REGION);
+    Send {
+        window: dice.below(WINDOWS),
+        tag: dice.below(tags) as u32,
+        first,
+        len: [0, 1, 2, REGION][dice.below(4)].min(REGION - first),
     }
+}
 
-    fn send(&mut self, tags: usize) -> Send {
-        let first = self.below(REGION);
-        Send {
-            window: self.below(WINDOWS),
-            tag: self.below(tags) as u32,
-            first,
-            len: [0, 1, 2, REGION][self.below(4)].min(REGION - first),
-        }
-    }
-
-    fn filter(&mut self, ranks: u16, tags: usize) -> Filter {
-        let source = self.below(usize::from(ranks)) as u16;
-        let tag = self.below(tags) as u32;
-        Filter {
-            window: self.below(WINDOWS),
-            source: (self.below(2) == 0).then_some(source),
-            tag: (self.below(2) == 0).then_some(tag),
-        }
+fn filter(dice: &mut Dice, ranks: u16, tags: usize) -> Filter {
+    let source = dice.below(usize::from(ranks)) as u16;
+    let tag = dice.below(tags) as u32;
+    Filter {
+        window: dice.below(WINDOWS),
+        source: (dice.below(2) == 0).then_some(source),
+        tag: (dice.below(2) == 0).then_some(tag),
     }
 }
 
 /// The program of `seed`.
 pub(crate) fn generate(seed: u64) -> Program {
-    let mut dice = Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
+    let mut dice = Dice::new(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
     let ranks = [1, 2, 2, 3, 3, 4][dice.below(6)];
     let tags = 1 + dice.below(3);
     let most = [4, 12, 30][dice.below(3)];
     let sends = (1..ranks)
-        .map(|_| (0..dice.below(most)).map(|_| dice.send(tags)).collect())
+        .map(|_| {
+            (0..dice.below(most))
+                .map(|_| send(&mut dice, tags))
+                .collect()
+        })
         .collect();
     let requests: Vec<Wanted> = (0..1 + dice.below(5))
         .map(|_| Wanted {
-            filter: dice.filter(ranks, tags),
+            filter: filter(&mut dice, ranks, tags),
             count: [1, 1, 1, 2, 3, 8][dice.below(6)],
         })
         .collect();
@@ -105,9 +97,9 @@ pub(crate) fn generate(seed: u64) -> Program {
                 4..8 => Call::Test(one),
                 8..11 => Call::TestAny(one),
                 11 => Call::Cancel(one),
-                12..14 => Call::Probe(dice.filter(ranks, tags)),
+                12..14 => Call::Probe(filter(&mut dice, ranks, tags)),
                 14 if dice.below(4) == 0 => Call::Discard(dice.below(WINDOWS)),
-                14..16 => Call::Own(dice.send(tags)),
+                14..16 => Call::Own(send(&mut dice, tags)),
                 _ => Call::Pause(dice.below(40)),
             }
         })

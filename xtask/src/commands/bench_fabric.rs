@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use flagpost_common::{Sorted, table};
 use serde_json::{Value, json};
 
-use crate::console::{Align, Console, out, table};
+use crate::console::{Console, out};
 use crate::count::Count;
 use crate::error::usage;
 use crate::{children, image, paths, tools};
@@ -48,7 +49,7 @@ struct Arguments {
     /// How long a batch of bare libfabric takes, in microseconds
     #[arg(long, value_name = "TIME", default_value = "300", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     batch: u64,
-    /// An array of JSON objects: name, provider, bytes, unit, value, raw, ratio, limit
+    /// One JSON object per figure, a line each
     #[arg(long)]
     json: bool,
     /// Exit status 1 if a limit is missed
@@ -94,8 +95,7 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
     }
     console.clear();
     if parsed.json {
-        let rows: Vec<Value> = rows.iter().map(object).collect();
-        out(&serde_json::to_string_pretty(&rows)?);
+        rows.iter().for_each(|row| out(&object(row).to_string()));
     } else {
         show(&rows);
     }
@@ -192,17 +192,13 @@ impl Programs {
         for _ in 0..STENCIL_RUNS {
             pairs.push((time("notified")?, time("pscw")?));
         }
-        let sorted = |value: fn(&(f64, f64)) -> f64| {
-            let mut all: Vec<f64> = pairs.iter().map(value).collect();
-            all.sort_by(f64::total_cmp);
-            all
-        };
+        let sorted = |value: fn(&(f64, f64)) -> f64| Sorted::new(pairs.iter().map(value));
         let (ours, raw) = (sorted(|pair| pair.0), sorted(|pair| pair.1));
-        let middle = STENCIL_RUNS / 2;
         Ok(json!({
             "name": name, "provider": provider, "bytes": 8, "unit": "ms", "limit": 1.0,
-            "value": ours[middle], "best": ours[0], "raw": raw[middle], "raw_best": raw[0],
-            "ratio": sorted(|pair| pair.0 / pair.1)[middle],
+            "value": ours.median(), "best": ours.least(),
+            "raw": raw.median(), "raw_best": raw.least(),
+            "ratio": sorted(|pair| pair.0 / pair.1).median(),
         }))
     }
 
@@ -271,7 +267,7 @@ fn show(rows: &[Value]) {
     let head = [
         "figure", "provider", "bytes", "unit", "value", "best", "raw", "best", "ratio", "limit", "",
     ];
-    let mut lines = vec![head.map(str::to_owned)];
+    let mut lines = Vec::new();
     for row in rows {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         let number = |name: &str| row[name].as_f64().map_or(String::from("-"), short);
@@ -281,7 +277,7 @@ fn show(rows: &[Value]) {
             Some(limit) if is_kept(row) => (format!("{sign} {limit}"), "kept"),
             Some(limit) => (format!("{sign} {limit}"), "missed"),
         };
-        lines.push([
+        lines.push(vec![
             text("name"),
             text("provider"),
             row["bytes"].to_string(),
@@ -295,11 +291,7 @@ fn show(rows: &[Value]) {
             kept.to_owned(),
         ]);
     }
-    let mut align = [Align::Right; 11];
-    for left in [0, 1, 3, 9, 10] {
-        align[left] = Align::Left;
-    }
-    table(align, &lines).iter().for_each(|line| out(line));
+    table(&head, &lines);
 }
 
 /// Three digits that count.

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::{bench, doctor, fabric, features, mutants, panics, selftest, test, tidy};
 use crate::boot::{self, Setup};
-use crate::console::{Align, Console, out, table};
+use crate::console::{Console, out};
 use crate::count::Count;
 use crate::error::usage;
 use crate::image::{self, Image, Source};
@@ -20,6 +20,7 @@ use crate::run::Run;
 use crate::session::Session;
 use crate::toolchain::{self, Part};
 use crate::{children, deps, instructions, paths, tools};
+use flagpost_common::table;
 
 /// The board crate's binary links only for its own target; its library is checked on the host.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
@@ -101,7 +102,7 @@ pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
         )));
     }
     console.release();
-    let mut rows = vec![["step", "result", "passed", "failed", "seconds"].map(str::to_owned)];
+    let mut rows = Vec::new();
     let mut total = Count::default();
     let mut beside = None;
     for &&(name, step) in &steps {
@@ -127,18 +128,17 @@ pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
         let result = if count.failed == 0 { "ok" } else { "FAILED" };
         let seconds = format!("{:.1}", started.elapsed().as_secs_f64());
         let (passed, failed) = (count.passed.to_string(), count.failed.to_string());
-        rows.push([name.to_owned(), result.to_owned(), passed, failed, seconds]);
+        rows.push(vec![
+            name.to_owned(),
+            result.to_owned(),
+            passed,
+            failed,
+            seconds,
+        ]);
         total.add(count);
     }
     out("\n== summary");
-    let align = [
-        Align::Left,
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-    ];
-    table(align, &rows).iter().for_each(|line| out(line));
+    table(&["step", "result", "passed", "failed", "seconds"], &rows);
     console.failures();
     out(&total.line());
     Ok(total.failed == 0)

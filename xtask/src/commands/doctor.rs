@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::console::{Align, Console, out, table};
+use crate::console::{Console, out};
 use crate::toolchain::{Part, Survey};
 use crate::{paths, tools};
+use flagpost_common::table;
 
 /// What is known about one tool.
 struct Finding {
@@ -26,16 +27,11 @@ pub(crate) fn run(console: &Console) -> bool {
     console.clear();
 
     let row = |finding: Finding| match finding.found {
-        Some(found) => [finding.name.to_owned(), "ok".to_owned(), found],
-        None => [finding.name.to_owned(), "missing".to_owned(), finding.bring],
+        Some(found) => vec![finding.name.to_owned(), "ok".to_owned(), found],
+        None => vec![finding.name.to_owned(), "missing".to_owned(), finding.bring],
     };
-    let head = ["tool", "state", "version, or how to get it"].map(str::to_owned);
-    let rows: Vec<_> = std::iter::once(head)
-        .chain(findings.into_iter().map(row))
-        .collect();
-    table([Align::Left; 3], &rows)
-        .iter()
-        .for_each(|line| out(line));
+    let rows: Vec<_> = findings.into_iter().map(row).collect();
+    table(&["tool", "state", "version, or how to get it"], &rows);
 
     let qemu_way = if qemu.is_some() {
         Some("")

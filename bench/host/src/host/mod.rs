@@ -7,8 +7,8 @@ mod raw;
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
-use crate::output::{Json, out, say, table};
 use figures::Figure;
+use flagpost_common::{Json, median, say, table};
 use flagpost_linux::{Coherent, Emulated, Linked, MODES, Mode as _, SoftwareCoherent};
 use pair::{Batch, measure};
 
@@ -92,7 +92,7 @@ fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Res
             if M::NAME == SoftwareCoherent::NAME {
                 object = object.number("flushes", format_args!("{:.1}", row.flushes));
             }
-            out(&object.end());
+            object.print();
         }
         rows.push(vec![
             figure.name.to_owned(),
@@ -122,11 +122,7 @@ fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Res
 }
 
 fn medians(batches: &[Batch]) -> Row {
-    let median = |value: fn(&Batch) -> f64| {
-        let mut all: Vec<f64> = batches.iter().map(value).collect();
-        all.sort_by(f64::total_cmp);
-        all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
-    };
+    let median = |value: fn(&Batch) -> f64| median(batches.iter().map(value));
     Row {
         ns: median(|batch| batch.ns),
         raw_ns: median(|batch| batch.raw_ns),

@@ -4,6 +4,7 @@ extern crate std;
 
 use std::vec::Vec;
 
+use flagpost_common::Dice;
 use flagpost_hal::{Coherence as _, Topology as _, UncachedMemory as _};
 use flagpost_link::{LocalMemory as _, Place, Rank, Refusal, Session};
 use flagpost_sim::{Config, Sim, SimCore};
@@ -48,31 +49,18 @@ fn in_memory(link: &Memory, start: u32) -> [u8; BYTES] {
     found
 }
 
-/// Random numbers: splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % bound as u64) as usize
-    }
-
-    /// Where data come that have `len` bytes and a place in `range`: before the last ones, after
-    /// them, at them, or anywhere.
-    fn place(&mut self, last: &mut usize, len: usize, range: (usize, usize)) -> usize {
-        let most = range.1 - len;
-        *last = match self.below(8) {
-            0..=3 => last.saturating_sub(len),
-            4 => *last + len,
-            5 => *last,
-            _ => self.below(range.1),
-        };
-        *last = (*last).clamp(range.0, most);
-        *last
-    }
+/// Where data come that have `len` bytes and a place in `range`: before the last ones, after
+/// them, at them, or anywhere.
+fn place(dice: &mut Dice, last: &mut usize, len: usize, range: (usize, usize)) -> usize {
+    let most = range.1 - len;
+    *last = match dice.below(8) {
+        0..=3 => last.saturating_sub(len),
+        4 => *last + len,
+        5 => *last,
+        _ => dice.below(range.1),
+    };
+    *last = (*last).clamp(range.0, most);
+    *last
 }
 
 /// D1, D2: data come upwards, downwards and over each other, of several ranks, short and long; own
@@ -82,14 +70,14 @@ impl Dice {
 fn what_is_kept_is_read_and_placed_as_it_came() {
     for seed in 0..50 {
         alone(seed, |link, start| {
-            let (mut dice, mut model) = (Dice(seed), [0; BYTES]);
+            let (mut dice, mut model) = (Dice::new(seed), [0; BYTES]);
             let key = flagpost_link::Key::new(start);
             let (mut short, mut long) = (LONG, BYTES);
             for step in 0..120_u8 {
                 match dice.below(8) {
                     0..=3 => {
                         let len = 1 + dice.below(20);
-                        let mut at = dice.place(&mut short, len, (0, LONG));
+                        let mut at = place(&mut dice, &mut short, len, (0, LONG));
                         // The rank that has put there: no other one puts to the same bytes
                         // meanwhile.
                         let end = at + len;
@@ -104,7 +92,7 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                     }
                     4 | 5 => {
                         let len = 32 * (1 + dice.below(3)) - dice.below(2) * 12;
-                        let at = dice.place(&mut long, len, (LONG, BYTES));
+                        let at = place(&mut dice, &mut long, len, (LONG, BYTES));
                         model[at..at + len].fill(step);
                         link.keep(1, start + at as u32, &model[at..at + len], true);
                     }

@@ -1,38 +1,13 @@
 //! Programs from seeds.
 
 use flagpost::{Model, Validation};
+use flagpost_common::Dice;
 
 use super::model::{Board, Claim};
 use super::{
     Access, Between, Hold, Kind, Locked, Made, Notified, Operation, Phase, Pieces, Program, Scalar,
     Signalling, Store, What,
 };
-
-/// Random numbers: splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    /// A number in `0..bound`.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.roll() % bound.max(1) as u64) as usize
-    }
-
-    fn one_in(&mut self, bound: usize) -> bool {
-        self.below(bound) == 0
-    }
-
-    fn rank(&mut self, ranks: u16) -> u16 {
-        self.below(usize::from(ranks)) as u16
-    }
-}
 
 /// Most phases of a program.
 const PHASES: usize = 8;
@@ -43,7 +18,7 @@ const TRIES: usize = 10;
 /// The program of `seed`.
 pub fn generate(seed: u64) -> Program {
     let mut maker = Maker {
-        dice: Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)),
+        dice: Dice::new(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)),
         ranks: 1,
         scalar: Scalar::U8,
         attached: false,
@@ -60,6 +35,10 @@ struct Maker {
 }
 
 impl Maker {
+    fn rank(&mut self) -> u16 {
+        self.dice.below(usize::from(self.ranks)) as u16
+    }
+
     fn program(&mut self, seed: u64) -> Program {
         self.ranks = [1, 2, 2, 3, 3, 4, 5][self.dice.below(7)];
         self.scalar = Scalar::ALL[self.dice.below(Scalar::ALL.len())];
@@ -207,7 +186,7 @@ impl Maker {
         let (ranks, count) = (usize::from(self.ranks), self.dice.below(7));
         match self.dice.below(4) {
             0 => Kind::Broadcast {
-                root: self.dice.rank(self.ranks),
+                root: self.rank(),
                 values: self.values(count),
             },
             1 => Kind::Exchange((0..ranks).map(|_| self.values(count * ranks)).collect()),
@@ -223,7 +202,7 @@ impl Maker {
                 }
                 Kind::Reduce {
                     operation,
-                    root: (which == 2).then(|| self.dice.rank(self.ranks)),
+                    root: (which == 2).then(|| self.rank()),
                     values,
                     result,
                 }
@@ -344,7 +323,7 @@ impl Maker {
     fn anywhere(&mut self, board: &mut Board) -> Vec<Vec<Access>> {
         let mut accesses = vec![Vec::new(); usize::from(self.ranks)];
         for _ in 0..self.dice.below(TRIES) {
-            let (origin, target) = (self.dice.rank(self.ranks), self.dice.rank(self.ranks));
+            let (origin, target) = (self.rank(), self.rank());
             if let Some(access) = self.access(board, (origin, target), false) {
                 accesses[usize::from(origin)].push(access);
             }
@@ -394,7 +373,7 @@ impl Maker {
     fn locks(&mut self, board: &mut Board) -> Kind {
         let mut all = vec![Vec::new(); usize::from(self.ranks)];
         for _ in 0..self.dice.below(TRIES) {
-            let (origin, target) = (self.dice.rank(self.ranks), self.dice.rank(self.ranks));
+            let (origin, target) = (self.rank(), self.rank());
             let holds = [Hold::Shared, Hold::Exclusive, Hold::Queued, Hold::All];
             let hold = holds[self.dice.below(4)];
             let alone = matches!(hold, Hold::Exclusive | Hold::Queued);
@@ -427,7 +406,7 @@ impl Maker {
     fn notify(&mut self, board: &mut Board) -> Kind {
         let mut puts: Vec<Notified> = Vec::new();
         for tag in 0..self.dice.below(6) as u32 {
-            let (origin, target) = (self.dice.rank(self.ranks), self.dice.rank(self.ranks));
+            let (origin, target) = (self.rank(), self.rank());
             let (index, count) = self.run(board.before[0].len());
             // A window has few places for started requests.
             let taken = puts.iter().filter(|put| put.target == target).count();

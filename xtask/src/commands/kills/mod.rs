@@ -35,8 +35,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flagpost_common::{Dice, table};
 
-use crate::console::{Align, Console, out, table};
+use crate::console::{Console, out};
 use crate::count::Count;
 use crate::tools::PROVIDERS;
 use crate::{children, paths, tools};
@@ -235,7 +236,7 @@ impl Plan {
 
     /// The turn of this number: the same for the same seed.
     fn turn(&self, number: u32) -> Turn {
-        let mut random = Random(self.seed.wrapping_mul(0x1_0000_0001) ^ u64::from(number) << 20);
+        let mut random = Dice::new(self.seed.wrapping_mul(0x1_0000_0001) ^ u64::from(number) << 20);
         let (example, most) = self.examples[random.below(self.examples.len())];
         let provider = self.providers[random.below(self.providers.len())].clone();
         // More often few than many: jobs of many take long where ranks share processors.
@@ -243,8 +244,8 @@ impl Plan {
         let ranks = 2 + more[0].min(more[1]) as u16;
         let rank = random.below(ranks.into()) as u16;
         let moment = random.below(1000) as f64 / 1000.0;
-        let early = random.below(4) == 0;
-        let stops = random.below(4) == 0;
+        let early = random.one_in(4);
+        let stops = random.one_in(4);
         let pause = 100 + random.below(400) as u64;
         Turn {
             kind: Kind {
@@ -257,21 +258,6 @@ impl Plan {
             early,
             pause: stops.then_some(Duration::from_millis(pause)),
         }
-    }
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^= mixed >> 31;
-        // As even as it must be.
-        (mixed % bound as u64) as usize
     }
 }
 
@@ -453,30 +439,18 @@ impl Undisturbed {
 fn print(ends: &BTreeMap<(&str, String), Vec<End>>) {
     let of = |list: &[End], end: End| list.iter().filter(|other| **other == end).count();
     let cells = |list: &[End]| ENDS.map(|(end, _)| of(list, end).to_string());
-    let row = |first: &str, second: &str, number: String, cells: [String; 8]| {
-        let [a, b, c, d, e, f, g, h] = cells;
-        [
-            first.to_owned(),
-            second.to_owned(),
-            number,
-            a,
-            b,
-            c,
-            d,
-            e,
-            f,
-            g,
-            h,
-        ]
+    let row = |example: &str, provider: &str, list: &[End]| {
+        let first = [example, provider].map(str::to_owned);
+        [&first[..], &[list.len().to_string()], &cells(list)].concat()
     };
-    let head = ENDS.map(|(_, name)| name.to_owned());
-    let mut rows = vec![row("example", "provider", "jobs".to_owned(), head)];
-    for ((example, provider), list) in ends {
-        rows.push(row(example, provider, list.len().to_string(), cells(list)));
-    }
+    let mut rows: Vec<_> = { ends.iter() }
+        .map(|((example, provider), list)| row(example, provider, list))
+        .collect();
     let all: Vec<End> = ends.values().flatten().copied().collect();
-    rows.push(row("all", "", all.len().to_string(), cells(&all)));
-    let mut align = [Align::Right; 11];
-    align[..2].fill(Align::Left);
-    table(align, &rows).iter().for_each(|line| out(line));
+    rows.push(row("all", "", &all));
+    let head = ENDS.map(|(_, name)| name);
+    table(
+        &[&["example", "provider", "jobs"], &head[..]].concat(),
+        &rows,
+    );
 }
