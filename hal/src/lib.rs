@@ -173,6 +173,8 @@
 //! instructions by address. The rest of both, such as clock and topology, is in
 //! `hal/linux/src/machine.rs`. The cases named `hal.*` in the conformance table check the contracts
 //! on a new machine.
+#![no_std]
+#![deny(unsafe_code)]
 
 mod address;
 mod coherence;
