@@ -8,7 +8,7 @@ use core::fmt;
 pub struct CoreId(u16);
 
 impl CoreId {
-    /// Core number `number`. Whether the machine has such a core is for the machine to say.
+    /// Core number `number`. Only the machine knows if it has such a core.
     pub const fn new(number: u16) -> Self {
         Self(number)
     }
@@ -34,7 +34,7 @@ impl fmt::Display for CoreId {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Kind {
-    /// Its share of ordinary (usually off-chip) memory, behind the controller nearest to it.
+    /// Its share of ordinary (usually off-chip) memory, at the controller nearest to it.
     Memory,
     /// Its on-chip message buffer: small and fast.
     MessageBuffer,
@@ -90,8 +90,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// The address `bytes` further on. Saturates at the end of the offset's range, which no region
-    /// reaches, so that a wrong sum is out of every region instead of at its start.
+    /// The address `bytes` after this one. Saturates at the end of the offset's range, which no
+    /// region reaches: a wrong sum is out of every region, and not at its start.
     pub const fn plus(self, bytes: u32) -> Self {
         Self {
             region: self.region,

@@ -43,7 +43,7 @@ impl Lines {
         self.start
     }
 
-    /// Offset behind the last byte.
+    /// Offset of the byte after the last one.
     pub const fn end(self) -> u32 {
         self.end
     }
@@ -62,7 +62,7 @@ impl Lines {
 /// * S1. When `write_back(spans)` **and a following `drain()`** have returned, this core's earlier
 ///   cached stores to the lines are in memory.
 /// * S2. After `invalidate(spans)`, cached loads of the lines do not return values fetched earlier.
-/// * S3. `drain()` orders what this core did before it ahead of its later stores: earlier loads
+/// * S3. `drain()` orders this core's earlier accesses ahead of its later stores: earlier loads
 ///   have their values, and earlier stores (uncached, bulk, written back) are in memory, before a
 ///   later store is.
 /// * S4. Loads after `acquire()` (cached or not) are not satisfied earlier than loads before it.
@@ -73,24 +73,24 @@ impl Lines {
 ///   (`drain` and `acquire` alone do not promise it. Locks made of plain words need it.)
 /// * S8. Where [`COHERENT`](Self::COHERENT) is true: a cached load or store is one past the caches,
 ///   of the same bytes in the same memory. S1 and S2 hold without `write_back` and `invalidate`,
-///   which nobody needs to call.
+///   which no core needs to call.
 ///
 /// # Contract for the caller
-/// * The lines given to `invalidate` hold no dirty byte: chips differ in whether they save or lose
-///   it, and neither is wanted: saved, it goes over what others stored.
+/// * The lines given to `invalidate` hold no dirty byte: some chips save
+///   it, over what others stored, and some lose it.
 /// * `write_back` may also drop the lines, and either call may act on the whole cache instead of
 ///   the lines named. So calls are batched: hence the slice.
-/// * After a flag was seen: `acquire`, then `invalidate`, in this order, and not before; a core may
-///   prefetch at any time.
+/// * After a flag was seen: `acquire`, then `invalidate`, in this order. A core may prefetch at any
+///   time, so an earlier `invalidate` is in vain.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 pub unsafe trait Coherence {
     /// Line size in bytes, a power of two. Where it is known only at run time: an upper bound, used
     /// for layout.
     const LINE: usize;
 
-    /// Whether the hardware keeps all caches in step: see S8. Then nothing is to be gained from
+    /// True if the hardware keeps all caches in step: see S8. Then nothing is to be gained from
     /// keeping data out of memory, and a `drain` should cost less than a few stores: links announce
-    /// data by one word, behind a `drain`.
+    /// data by one word, after a `drain`.
     const COHERENT: bool = false;
 
     /// Writes dirty bytes in these lines back to memory. May drop the lines from the cache.
@@ -100,15 +100,15 @@ pub unsafe trait Coherence {
     fn invalidate(&self, spans: &[Lines]);
 
     /// Orders this core's earlier accesses ahead of its later stores: see S3. Call it between data
-    /// and the flag that announces it, and between reading a record and giving its place back.
+    /// and the flag that announces them, and between reading a record and giving its place back.
     fn drain(&self);
 
-    /// Orders this core's loads: see S4. Call it between seeing a flag and reading what it
+    /// Orders this core's loads: see S4. Call it between seeing a flag and reading the data that it
     /// announces.
     fn acquire(&self);
 
     /// `drain` and `acquire` in one, and this core's earlier stores ahead of its later loads:
-    /// see S7. The default is for machines where one after the other does it.
+    /// see S7. The default calls both: for machines where that is enough.
     #[track_caller]
     fn settle(&self) {
         self.drain();

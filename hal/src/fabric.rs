@@ -1,7 +1,7 @@
-//! What a network with remote memory access must offer.
+//! The contract of a network with remote memory access.
 //!
-//! A core posts operations on the registered memory of others, and polls for events: an operation
-//! of its own is done or has failed, or a peer has sent an immediate. Nothing blocks. Nothing is
+//! A core posts operations on the registered memory of others, and polls for events: one of its
+//! operations is done or has failed, or a peer has sent an immediate. Nothing blocks. Nothing is
 //! ordered, unless the fabric says that it orders puts. The contract of [`Fabric`] says the rest.
 
 use core::{fmt, panic::Location};
@@ -14,45 +14,45 @@ use crate::{Amo, CoreId};
 /// * F1. Nothing blocks, except [`relax`](Self::relax), which may.
 /// * F2. Every operation that was posted is done, once, at any later time and in any order with
 ///   others, to the same target and to the same bytes too; or it fails, if its target is gone. An
-///   [`Event`] tells, when that has happened.
-/// * F3. An immediate arrives after the data of its own operation.
+///   [`Event`] says that it has happened.
+/// * F3. An immediate arrives after the data of its operation.
 /// * F4. Nothing is lost: an immediate for which its target's completion queue has no room waits.
 /// * F5. Events come in the order in which they happened here.
-/// * F6. Operations on one cell of 8 bytes do not overlap. Nothing is said of cells and other
-///   accesses.
-/// * F7. Own memory shows, some time, what the network has stored in it, and its changes of cells;
-///   when, and in which order, only events say.
-/// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for own
-///   events only. A fabric of which that is not true says so; it works, at the least, while the
-///   target polls, waits or accesses memory through this trait.
+/// * F6. Operations on one cell of 8 bytes do not overlap. Nothing is promised of a cell that other
+///   accesses reach, too.
+/// * F7. A core's memory shows, some time, what the network has stored in it, and its changes of
+///   cells. Only events say when, and in which order.
+/// * F8. The network works although the target computes: [`poll`](Self::poll) is needed for the
+///   core's events only. A fabric of which that is not true says so; it works, at the least, while
+///   the target polls, waits or accesses memory through this trait.
 /// * F9. Where the fabric [orders puts](Self::orders_puts), a put with an immediate, or one that is
 ///   [confirmed](Work::Put::confirmed), takes effect after all puts that were posted before it to
 ///   the same target. A put that is not confirmed has no event; a later confirmed put tells of it.
 ///   Nothing else is ordered. A put that has no immediate and is not confirmed may overtake other
 ///   puts. Gets and changes of cells may overtake puts, and puts may overtake them.
 pub trait Fabric {
-    /// Whether [`called`](Self::called) does anything.
+    /// True if [`called`](Self::called) does anything.
     const LISTENS: bool = false;
 
-    /// The core whose end this is.
+    /// The core that this end belongs to.
     fn core(&self) -> CoreId;
 
-    /// How many cores there are.
+    /// The number of cores.
     fn cores(&self) -> u16;
 
     /// Bytes of registered memory; the same on all cores.
     fn memory_size(&self) -> u32;
 
-    /// Whether puts wait for earlier ones to the same target (F9). The same on all cores, at all
+    /// True if puts wait for earlier ones to the same target (F9). The same on all cores, at all
     /// times.
     fn orders_puts(&self) -> bool {
         false
     }
 
-    /// Loads from own registered memory what the network has stored there.
+    /// Loads from this core's registered memory.
     fn read(&self, at: u32, into: &mut [u8]);
 
-    /// Stores to own registered memory, before anything that is posted later.
+    /// Stores to this core's registered memory, before anything that is posted later.
     fn write(&self, at: u32, from: &[u8]);
 
     /// Loads the bytes at `at` of the memory of `from`, another core, if the fabric can do that
@@ -85,21 +85,21 @@ pub trait Fabric {
         None
     }
 
-    /// Whether `core` is one of those that will not answer any more. Others may be lost after the
-    /// one that [`lost`](Self::lost) names, and the default does not know of them.
+    /// True if `core` will not answer any more. Others may be lost after the one that
+    /// [`lost`](Self::lost) names; the default does not know of them.
     fn is_lost(&self, core: CoreId) -> bool {
         self.lost() == Some(core)
     }
 
-    /// Whether `core` has ended its program in order; if none is named, whether any has. The events
-    /// of what it has sent come before. Its memory may still be there. The default is for fabrics
-    /// on which nobody learns of an end.
+    /// True if `core` has ended its program in order (any core, if none is named). The events of
+    /// what it has sent come before. Its memory may still be there. The default is for fabrics that
+    /// do not learn of an end.
     fn has_left(&self, core: Option<CoreId>) -> bool {
         let _ = core;
         false
     }
 
-    /// What this core waits for, in words, and where: as [`Relax::waits`](crate::Relax::waits).
+    /// Says what this core waits for, and where: as [`Relax::waits`](crate::Relax::waits).
     #[inline(always)]
     fn waits(&self, what: fmt::Arguments<'_>) {
         let _ = what;
@@ -119,71 +119,71 @@ pub trait Fabric {
     fn ticks_per_second(&self) -> u64;
 }
 
-/// Something to do at a peer.
+/// An operation at a peer.
 #[derive(Copy, Clone, Debug)]
 pub enum Work<'a> {
     /// Stores `data`, if any; then `immediate`, if any, arrives in the completion queue there.
     Put {
-        /// Where, at the target.
+        /// The place at the target.
         at: u32,
-        /// What.
+        /// The bytes.
         data: &'a [u8],
         /// 32 bits for the target.
         immediate: Option<u32>,
-        /// Whether an event comes, when this put and all that were posted before it to the same
-        /// target are in place there. Only where puts are ordered a put may be without; where they
-        /// are not, an event tells of its own put only.
+        /// True if an event comes when this put is in place at the target, and, where puts are
+        /// ordered, all that were posted before it to the same target. A put may be without an
+        /// event only where puts are ordered.
         confirmed: bool,
     },
     /// Loads.
     Get {
-        /// From where, at the target.
+        /// The place at the target.
         at: u32,
-        /// To where, in own memory.
+        /// The place in this core's memory.
         into: u32,
-        /// How many bytes.
+        /// The number of bytes.
         len: u32,
     },
     /// Changes a cell of 8 bytes; the event bears its former value.
     Amo {
-        /// Where, at the target: a multiple of 8.
+        /// The place at the target: a multiple of 8.
         at: u32,
-        /// How.
+        /// The change.
         amo: Amo,
     },
 }
 
-/// What a completion queue says.
+/// An entry of a completion queue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An own operation is done: its data are in place, there or here.
+    /// An operation of this core is done: its data are in place, there or here.
     Done {
-        /// Which.
+        /// Its number.
         id: u32,
         /// The former value of a cell.
         value: u64,
     },
-    /// An own operation has failed, because its target is gone. It may have had its effect, in
-    /// part.
+    /// An operation of this core has failed, because its target is gone. It may have had its
+    /// effect, in part.
     Failed {
-        /// Which.
+        /// Its number.
         id: u32,
     },
     /// A peer's immediate.
     Immediate {
-        /// Whose.
+        /// The peer.
         from: CoreId,
-        /// What it says.
+        /// Its 32 bits.
         immediate: u32,
     },
 }
 
-/// A word of own memory, and what it was when it was looked at.
+/// A word of this core's memory, and its value at the last poll.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Where: a multiple of 4.
+    /// The place: a multiple of 4.
     pub at: u32,
-    /// What it was.
+    /// The value.
     pub seen: u32,
 }
 

@@ -1,8 +1,9 @@
-//! A private cache in software, for boards whose hardware hides what ours must show.
+//! A private cache in software, for boards whose hardware would hide a missing cache action.
 //!
 //! An emulator models no cache, and a coherent host repairs every forgotten write-back in silence.
 //! A port that passes its cached accesses through a [`PrivateImage`] per core fails there just as
-//! it would on the chip: what is not written back does not arrive, what is not invalidated is old.
+//! it would on the chip: bytes that are not written back do not arrive, and lines that are not
+//! invalidated are old.
 //!
 //! # Mental model
 //! ```text
@@ -15,17 +16,17 @@
 //! line, so that a line is fetched before it is written in part, and put back with all its bytes.
 //!
 //! # Guarantee
-//! What this image promises is the *least* that [`CachedMemory`] and [`Coherence`] allow:
+//! This image promises the *least* that [`CachedMemory`] and [`Coherence`] allow:
 //! * I1. A read of a held line returns what was held, however old (C1).
 //! * I2. A put moves the whole line, over whatever others stored in its neighbours meanwhile (C2).
 //! * I3. A conflict puts the old line back if it is dirty, at any moment, unasked (C2).
 //! * I4. [`invalidate`](PrivateImage::invalidate) loses dirty bytes.
 //!
 //! # Message data
-//! Some chips tag lines that were loaded as message data, and drop all of these at once; stores to
-//! them are written through, or stay, as the access says.
+//! Some chips tag lines that were loaded as message data, and drop all of these in one step; stores
+//! to them are written through, or stay, as the access says. A port shows that by
 //! [`read_message`](PrivateImage::read_message), [`update`](PrivateImage::update) and
-//! [`invalidate_messages`](PrivateImage::invalidate_messages) are what a port needs to show that.
+//! [`invalidate_messages`](PrivateImage::invalidate_messages).
 //!
 //! It never fetches ahead and evicts only on conflict; the simulator does both at any moment.
 //!
@@ -47,7 +48,7 @@ pub trait Backing<const LINE: usize> {
     fn put(&self, line: Address, from: &[u8; LINE]);
 }
 
-/// Which line a slot holds: nothing, or its address, and whether its bytes differ from memory.
+/// The line that a slot holds, if any: its address, and a bit that says if it is dirty.
 ///
 /// Packed by hand because `Option<Address>` does not promise that `None` is all zeros.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl<const LINE: usize> Slot<LINE> {
 /// [module](self).
 pub struct PrivateImage<const LINES: usize, const LINE: usize> {
     slots: [Slot<LINE>; LINES],
-    /// The slots in which lines may be tagged as message data: the first, and the one behind the
+    /// The slots in which lines may be tagged as message data: the first, and the one after the
     /// last.
     messages: (usize, usize),
 }
@@ -183,7 +184,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         }
     }
 
-    /// Whether the line that `at` is in is held.
+    /// True if the line of `at` is held.
     pub fn holds(&self, at: Address) -> bool {
         let (line, ..) = Self::first_part(at, 1);
         self.slots[Self::slot_of(line)].tag.holds(line)
@@ -255,7 +256,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         }
     }
 
-    /// Where `line` goes. Consecutive lines go to consecutive slots; each owner's region starts
+    /// The slot for `line`. Consecutive lines go to consecutive slots; each owner's region starts
     /// seven slots after its predecessor's, and its buffer half-way round, so that the same offset
     /// of many cores (the usual layout of a protocol's words) does not fall on one slot.
     fn slot_of(line: Address) -> usize {
@@ -266,7 +267,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
         (line.offset as usize / LINE + 7 * line.region.owner.index() + kind) % LINES
     }
 
-    /// The first line that `len` bytes at `at` touch, where in it they start, and how many of them
+    /// Of `len` bytes at `at`: their first line, their offset in it, and the number of them that
     /// lie in it.
     fn first_part(at: Address, len: usize) -> (Address, usize, usize) {
         let start = at.offset as usize % LINE;

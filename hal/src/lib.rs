@@ -1,4 +1,4 @@
-//! What Flagpost asks of a machine, as small traits.
+//! The contract between Flagpost and a machine, as small traits.
 //!
 //! Each core of such a machine has a private cache, and the hardware does **not** keep these caches
 //! coherent. Software moves each byte between a cache and memory, by the calls of these traits. The
@@ -55,7 +55,7 @@
 //! | [`MessageBuffer`] | size of the on-chip buffers | 1 |
 //! | [`Topology`] | how many cores, which one this is | 3 |
 //! | [`Clock`] | cycle counter | 2 |
-//! | [`Relax`] | what a polling loop does between polls | 1 |
+//! | [`Relax`] | the time between two polls of a loop | 1 |
 //! | [`NativeAtomics`] | optional: atomic operations that reach every core | 1 |
 //! | [`Records`] | optional: records stored and taken faster than by plain accesses | 0 |
 //!

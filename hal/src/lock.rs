@@ -8,15 +8,16 @@ use crate::CoreId;
 /// * T1. A register is free or held; it does not tell who holds it.
 /// * T2. [`test_and_set`](Self::test_and_set) may fail any number of times and be repeated; a
 ///   failed attempt harms no holder.
-/// * T3. Not re-entrant: a core that holds a register fails to take it again. Whoever takes one in
-///   an interrupt handler must mask that interrupt while it is held elsewhere on the core.
+/// * T3. Not re-entrant: a core that holds a register fails to take it again. A core that
+///   takes one in an interrupt handler must mask that interrupt while it holds the register
+///   elsewhere.
 /// * T4. The register orders nothing: before releasing, [`drain`](crate::Coherence::drain); after
 ///   taking, [`acquire`](crate::Coherence::acquire).
 /// * T5. After reset the state is undefined: each core calls
 ///   [`release_at_start`](Self::release_at_start) before any peer may use its register.
 ///
-/// Register `n` guards words that core `n` owns; hold it for one read-modify-write, no longer.
-/// Whoever needs two takes them in ascending order of core.
+/// Register `n` guards words that core `n` owns; hold it for one read-modify-write, no longer. A
+/// core that needs two takes them in ascending order of their owners.
 pub trait TestAndSet {
     /// Tries to take `of`'s register; true if this core holds it now. Use
     /// [`try_lock`](Self::try_lock), which cannot forget to free it.
@@ -29,11 +30,11 @@ pub trait TestAndSet {
     /// Tries to take `of`'s register. Does not wait.
     #[track_caller] // so that a simulator's account names who locks
     fn try_lock(&self, of: CoreId) -> Option<Held<'_, Self>> {
-        // Made only on success: dropping a `Held` frees the register, whoever holds it.
+        // Made only on success: dropping a `Held` frees the register, whichever core holds it.
         self.test_and_set(of).then(|| Held { lock: self, of })
     }
 
-    /// Brings this core's own register into the free state, at start-up only (T5).
+    /// Frees this core's register, at start-up only (T5).
     fn release_at_start(&self, own: CoreId) {
         self.clear(own);
     }

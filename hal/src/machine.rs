@@ -1,4 +1,4 @@
-//! Which core this is, what time it is, and how it waits.
+//! A core's place among the others, its clock, and how it waits.
 
 use core::{fmt, panic::Location};
 
@@ -10,12 +10,12 @@ pub trait MessageBuffer {
     fn message_buffer_size(&self) -> u32;
 }
 
-/// How many cores there are, and which one this is.
+/// The number of cores, and the number of this one.
 pub trait Topology {
-    /// Whether [`called`](Self::called) does anything.
+    /// True if [`called`](Self::called) does anything.
     const LISTENS: bool = false;
 
-    /// How many cores the machine has; at least 1.
+    /// The number of cores of the machine; at least 1.
     fn cores(&self) -> u16;
 
     /// The core that this handle belongs to.
@@ -37,15 +37,14 @@ pub trait Topology {
         None
     }
 
-    /// Whether `core` is one of those that will not answer any more. Others may be lost after the
-    /// one that [`lost`](Self::lost) names, and the default does not know of them.
+    /// True if `core` will not answer any more. Others may be lost after the one that
+    /// [`lost`](Self::lost) names; the default does not know of them.
     fn is_lost(&self, core: CoreId) -> bool {
         self.lost() == Some(core)
     }
 
-    /// Whether `core` has ended its program in order (any core, if none is named): what it has
-    /// stored is seen then, and it stores nothing more. The default is for machines that do not
-    /// know.
+    /// True if `core` has ended its program in order (any core, if none is named): its stores are
+    /// seen then, and it stores nothing more. The default is for machines that do not know.
     fn has_left(&self, core: Option<CoreId>) -> bool {
         let _ = core;
         false
@@ -62,24 +61,23 @@ pub trait Clock {
     fn hertz(&self) -> u64;
 }
 
-/// A word that a polling loop waits on: it goes on once the word differs from `seen`.
+/// A word that a polling loop waits on: the loop continues once the word differs from `seen`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Watch {
     /// The aligned 32-bit word.
     pub at: Address,
-    /// What the loop last read there.
+    /// The value that the loop last read there.
     pub seen: u32,
 }
 
-/// What a polling loop does between two polls.
+/// The time between two polls of a loop.
 pub trait Relax {
-    /// How often a loop looks at once, before it begins to be a wait: none where a look is a trip
-    /// through the chip.
+    /// How often a loop polls before it starts to wait: 0 where a poll crosses the chip.
     const LOOKS: u32 = 0;
 
-    /// Whether ranks share processors. Then a loop does not look by itself: only
-    /// [`relax`](Self::relax) knows when to give the processor away.
+    /// True if ranks share processors. Then a loop does not poll [`LOOKS`](Self::LOOKS) times
+    /// first: only [`relax`](Self::relax) knows when to give the processor away.
     fn is_crowded(&self) -> bool {
         false
     }
@@ -87,26 +85,25 @@ pub trait Relax {
     /// Gives time to others, and returns when one of the `watched` words may differ from what was
     /// seen, or for no reason at all.
     ///
-    /// * R1. Returns at once, or soon, if a word already differs: a change between the poll and
+    /// * R1. Returns immediately, or soon, if a word already differs: a change between the poll and
     ///   this call is never lost.
     /// * R2. With no words it only yields, and always returns.
     /// * R3. May return without any change. Sleeping ports wake up often enough for time budgets
     ///   (milliseconds).
     ///
-    /// The loop must poll everything it waits for between two calls, and all of it must be in
-    /// `watched`, or `watched` must be empty.
+    /// Between two calls the loop must poll each word that it waits for. All of these words must be
+    /// in `watched`, or `watched` must be empty.
     fn relax(&self, watched: &[Watch]);
 
-    /// What this core waits for, in words, and where: `waits for …`. The loop says so before each
-    /// relaxing. A machine whose user asks what its cores wait for writes them down then; the
-    /// default ignores them.
+    /// Says what this core waits for, and where: `waits for …`. The loop calls it before each
+    /// [`relax`](Self::relax). A machine whose user asks what its cores wait for notes it; the
+    /// default ignores it.
     #[inline(always)]
     fn waits(&self, what: fmt::Arguments<'_>) {
         let _ = what;
     }
 
-    /// The wait that relaxed last is over. For machines that wait in other ways the longer it
-    /// takes.
+    /// The last wait is over. For machines that wait in another way the longer a wait takes.
     fn ended(&self) {}
 }
 

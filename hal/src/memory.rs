@@ -4,21 +4,22 @@ use crate::{Address, Region};
 
 /// Loads and stores that pass the private caches by.
 ///
-/// This is how cores talk: polled words, locks' data, ring entries and all accesses to memory that
-/// another core owns. On a chip these are accesses to pages mapped uncached or write-combining.
+/// Cores communicate by these: polled words, locks' data, ring entries and all accesses to memory
+/// that another core owns. On a chip these are accesses to pages mapped uncached or
+/// write-combining.
 ///
 /// # Contract
 /// For the caller:
 /// * U1. `at` (to the last byte) lies inside its region, and words are aligned to their size. A
 ///   port may stop the machine on a violation; it never touches other memory.
 /// * U2. No core, this one included, holds a *dirty* cached copy of a line that is stored to here;
-///   else that line's later write-back destroys the stored bytes. To read own uncached stores
-///   through the cache: drain, then invalidate.
+///   else that line's later write-back destroys the stored bytes. To read this core's uncached
+///   stores through the cache: drain, then invalidate.
 ///
 /// For the port:
 /// * U3. `load_*` of a word returns what memory holds, never a private copy.
-/// * U4. `store_u8` and `store_u32` change exactly the named bytes, whole and at once; a neighbour
-///   in the same word or line keeps its value.
+/// * U4. `store_u8` and `store_u32` change exactly the named bytes, in one step; a neighbour in the
+///   same word or line keeps its value.
 /// * U5. Accesses of one core to the *same* bytes are seen in program order, bulk ones included.
 ///   Between *different* words nothing is promised until [`drain`](crate::Coherence::drain)
 ///   (stores) or [`acquire`](crate::Coherence::acquire) (loads).
@@ -70,9 +71,9 @@ pub trait UncachedMemory {
         }
     }
 
-    /// Whether [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as
-    /// the load of a word. Who polls a word of a line of which it wants the others as well then
-    /// loads all of it. A hint: nothing depends on it but time.
+    /// True if [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as
+    /// the load of a word. A poll of one word then loads the whole line, where the others are
+    /// wanted, too. A hint: only time depends on it.
     fn loads_lines(&self, region: Region) -> bool {
         let _ = region;
         false
@@ -86,11 +87,11 @@ pub trait UncachedMemory {
 ///   [invalidated](crate::Coherence::invalidate), however old.
 /// * C2. A store may stay in the cache until the line is
 ///   [written back](crate::Coherence::write_back), and may also be written back at any moment
-///   before (eviction), or pass the cache and be on its way to memory until the next
+///   before (eviction), or pass the cache and be in flight to memory until the next
 ///   [`drain`](crate::Coherence::drain). A write-back moves the *whole line*, over whatever others
 ///   stored there.
 /// * C3. U1 of [`UncachedMemory`] holds here too.
-/// * C4. A load finds what this core stored here before, wherever that is on its way.
+/// * C4. A load finds what this core stored here before, even while that is in flight.
 ///
 /// Hence the kernel's rule: a line is only ever stored to through the cache of the core that owns
 /// its region, and only while no peer may store to it.
@@ -102,7 +103,7 @@ pub trait CachedMemory {
     fn write(&self, at: Address, from: &[u8]);
 }
 
-/// An indivisible operation on a word of type `T`. The word's former value is the answer.
+/// An indivisible operation on a word of type `T`. It returns the word's former value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Amo<T = u64> {
@@ -120,9 +121,9 @@ pub enum Amo<T = u64> {
     Swap(T),
     /// Stores `new` if the word holds `expected`.
     CompareSwap {
-        /// What the word should hold.
+        /// The value that the word should hold.
         expected: T,
-        /// What it holds then.
+        /// The value that it gets then.
         new: T,
     },
 }
@@ -130,7 +131,7 @@ pub enum Amo<T = u64> {
 macro_rules! apply {
     ($($word:ty)*) => {$(
         impl Amo<$word> {
-            /// What a word that held `old` holds then.
+            /// The new value of a word that held `old`.
             pub const fn apply(self, old: $word) -> $word {
                 match self {
                     Self::Read => old,
@@ -155,15 +156,15 @@ apply!(u32 u64);
 /// must **not** implement this: then no shared word can be touched by one, and the kernel uses
 /// locks or single-writer protocols instead.
 pub trait NativeAtomics {
-    /// Whether there are such operations on 8 bytes, too.
+    /// True if there are such operations on 8 bytes, too.
     const WIDE: bool = false;
 
     /// Performs `operation` on the aligned word at `at`, past the caches, in one indivisible step,
     /// and returns the word's former value. Orders nothing else: see U5 of [`UncachedMemory`].
     fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32;
 
-    /// [`atomic_u32`](Self::atomic_u32) on the aligned 8 bytes at `at`. Where there is nothing of
-    /// the kind, does nothing; then nobody calls it.
+    /// [`atomic_u32`](Self::atomic_u32) on the aligned 8 bytes at `at`. Not called unless
+    /// [`WIDE`](Self::WIDE); the default does nothing.
     fn atomic_u64(&self, at: Address, operation: Amo) -> u64 {
         let _ = (at, operation);
         0

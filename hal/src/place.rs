@@ -2,7 +2,7 @@
 
 use core::panic::Location;
 
-/// Whether `place` is in a file of Flagpost itself. Its tests are programs.
+/// True if `place` is in a file of Flagpost. Tests of Flagpost are programs.
 ///
 /// A machine that gives an account of a run names the line of the program, not one of the library:
 /// see [`Topology::called`](crate::Topology::called).

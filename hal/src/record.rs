@@ -9,7 +9,7 @@
 use crate::Kind;
 use crate::{Address, Amo, Coherence, CoreId, NativeAtomics, Region, Topology, UncachedMemory};
 
-/// Where a record is: found once, and then used without finding it again. Its number counts 8
+/// The place of a record: found once, and then used without finding it again. Its number counts 8
 /// bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Spot(u64);
@@ -119,7 +119,7 @@ impl Spot {
     }
 }
 
-/// What the low 4 bytes of a record's body become when it is taken.
+/// The low 4 bytes of a record's body after it was taken.
 pub const CLAIM: u64 = 0xFFFF_FFFF;
 
 /// Optional: records as the machine has them. The defaults are the plain ones.
@@ -131,7 +131,7 @@ pub const CLAIM: u64 = 0xFFFF_FFFF;
 /// * R2. The words and the halves of the body are each loaded and stored whole; in what order, is
 ///   open but for the first word.
 pub trait Records: UncachedMemory + Coherence + Topology + NativeAtomics {
-    /// Where the record at `at` is.
+    /// The spot of the record at `at`.
     #[inline]
     #[track_caller]
     fn spot(&self, at: Address) -> Spot {

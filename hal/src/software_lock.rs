@@ -17,32 +17,32 @@
 //!           only this core ever stores to them
 //! ```
 //! Flag `k` of core `j`: "`j` holds the lock of core `k`, or is trying to". All of a core's flags
-//! lie in its own region, so even a whole line has one writer; this matters where uncached words
-//! are made of cached lines. They are only accessed past the caches.
+//! lie in its region, so even a whole line has one writer; this matters where uncached words are
+//! made of cached lines. They are only accessed past the caches.
 //!
 //! # Steps (Lamport's one-bit algorithm, as an attempt that gives up)
 //! | call                  | memory actions, in order                                             |
 //! |-----------------------|----------------------------------------------------------------------|
-//! | `test_and_set`        | load all flags of this lock: any set, the own one included: refused  |
-//! |                       | store own flag; settle                                               |
-//! |                       | load the flags of lower cores: any set: clear own flag, refused      |
+//! | `test_and_set`        | load all flags of this lock: any set, its own included: refused      |
+//! |                       | store its flag; settle                                               |
+//! |                       | load the flags of lower cores: any set: clear its flag, refused      |
 //! |                       | load the flags of higher cores, each until it is clear: no patience  |
-//! |                       | left: clear own flag, refused                                        |
-//! | `clear`               | clear own flag                                                       |
-//! | `release_at_start`    | write own flags' lines back; drain; clear all own flags              |
+//! |                       | left: clear its flag, refused                                        |
+//! | `clear`               | clear its flag                                                       |
+//! | `release_at_start`    | write its flags' lines back; drain; clear all its flags              |
 //!
 //! # Why G1 holds
 //! Say that i < k both hold the lock. Each has loaded the other's flag as clear *after* its own was
-//! in memory (S7). If i's flag came to memory first, k found it set; if k's did, i did. Either way
-//! one of them did not get in. And the holder before has left for whoever gets in: a flag that was
-//! set and is clear now was cleared behind the drain that ended the critical section (T4).
+//! in memory (S7). If i's flag was in memory first, k found it set; if k's was, i did. Either way
+//! one of them did not get in. A core that gets in also sees all that the last holder did: a flag
+//! that was set and is clear now was cleared after the drain that ended the critical section (T4).
 //!
 //! # Why G2 holds, and what starves
 //! Of those whose flags are set, the lowest core meets no set flag below. Each of those above
 //! either is in already, or finds a lower flag set and withdraws; and once a flag is in memory no
-//! core sets another, except those that had looked before. So the lowest has to wait for each
-//! higher one once. But nobody's own wait is bounded: a high core can lose to lower ones for ever,
-//! and a low one, out of patience, to those who happen to look at a better moment. The kernel holds
+//! core sets another, except those that had polled before. So the lowest has to wait for each
+//! higher one once. But no core's wait is bounded: a high core can lose to lower ones for ever, and
+//! a low one, out of patience, to those that happen to poll at a better moment. The kernel holds
 //! locks for one read-modify-write and tries again.
 //!
 //! Until all cores have called [`release_at_start`](TestAndSet::release_at_start), left-over flags
@@ -55,11 +55,11 @@
 //!
 //! # Source
 //! Lamport, The mutual exclusion problem, part II, J. ACM 1986 (one-bit algorithm). We differ:
-//! nobody waits for a lower core, since an attempt may fail (T2); the first look is ours.
+//! no core waits for a lower one, since an attempt may fail (T2); the first poll is ours.
 //!
 //! # Evidence
 //! `hal/sim/tests/sim/software_lock.rs`: all schedules of two and three cores; without the drain,
-//! the acquire, or either half of the looks, some of them fail.
+//! the acquire, or either half of the polls, some of them fail.
 
 use core::{fmt, panic::Location};
 
@@ -70,12 +70,12 @@ use crate::{
 
 /// A machine with locks in memory, made of one without (or instead of those it has).
 ///
-/// `PATIENCE`: for how many loads per core of the machine an attempt waits for other attempts to
-/// withdraw. One that withdraws has to look at a flag per core at most.
+/// `PATIENCE`: the number of loads, per core of the machine, in which an attempt waits for other
+/// attempts to withdraw. One that withdraws has to load a flag per core at most.
 #[derive(Clone, Debug)]
 pub struct WithSoftwareLock<M, const PATIENCE: u32 = 4> {
     machine: M,
-    /// Where the flags start, in each region.
+    /// The offset of the flags, in each region.
     flags: u32,
 }
 
@@ -89,7 +89,7 @@ where
     pub fn new(machine: M) -> Option<Self> {
         let bytes = u32::from(machine.cores()).saturating_mul(4);
         let flags = machine.memory_size().checked_sub(bytes)?;
-        // Whole lines, so that nobody's cached data lie beside them.
+        // Whole lines, so that no cached data lie beside them.
         let flags = flags & !(M::LINE as u32).saturating_sub(1);
         Some(Self { machine, flags })
     }
@@ -105,14 +105,14 @@ where
         Region::memory(core).at(self.flags.saturating_add(offset))
     }
 
-    /// Whether `core`'s flag for the lock of `of` is set. Anything but zero is: left-over bytes
+    /// True if `core`'s flag for the lock of `of` is set. Anything but zero is: left-over bytes
     /// keep others out.
     #[track_caller]
     fn is_set(&self, core: u16, of: CoreId) -> bool {
         self.machine.load_u32(self.flag(CoreId::new(core), of)) != 0
     }
 
-    /// Whether this core is in, now that its flag is in memory.
+    /// True if this core is in, now that its flag is in memory.
     #[track_caller]
     fn gets_in(&self, of: CoreId) -> bool {
         let (own, cores) = (self.machine.core().get(), self.machine.cores());
@@ -139,14 +139,14 @@ where
     #[track_caller]
     fn test_and_set(&self, of: CoreId) -> bool {
         let machine = &self.machine;
-        // Whoever would be refused anyway stores nothing: no attempt disturbs a holder, or one that
-        // waits for others to withdraw. The own flag is set if this core holds the lock (T3).
+        // An attempt that would be refused anyway stores nothing: it disturbs no holder, and none
+        // that waits for others to withdraw. This core's flag is set if it holds the lock (T3).
         if (0..machine.cores()).any(|core| self.is_set(core, of)) {
             return false;
         }
         let own = self.flag(machine.core(), of);
         machine.store_u32(own, 1);
-        // SETTLE: S7: the flag is in memory before the others' are looked at.
+        // SETTLE: S7: the flag is in memory before the others' are loaded.
         machine.settle();
         let held = self.gets_in(of);
         if !held {
@@ -155,14 +155,14 @@ where
         held
     }
 
-    /// Frees the lock of `of` if this core holds it; another core's hold it cannot end.
+    /// Frees the lock of `of` if this core holds it. It cannot end another core's hold.
     #[track_caller]
     fn clear(&self, of: CoreId) {
         self.machine
             .store_u32(self.flag(self.machine.core(), of), 0);
     }
 
-    /// Clears all flags of this core, for whosever lock.
+    /// Clears all flags of this core, for every lock.
     #[track_caller]
     fn release_at_start(&self, own: CoreId) {
         let bytes = self.machine.memory_size().saturating_sub(self.flags);
@@ -178,7 +178,7 @@ where
     }
 }
 
-// ---- Everything else is the machine's own. (No `NativeAtomics`: who has those needs no such
+// ---- Everything else is the machine's. (No `NativeAtomics`: a machine with those needs no such
 // lock.) ----
 
 impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock<M, PATIENCE> {
@@ -229,7 +229,7 @@ impl<M: CachedMemory, const PATIENCE: u32> CachedMemory for WithSoftwareLock<M, 
     }
 }
 
-// SAFETY: every call is the machine's own, unchanged; so are its promises S1 to S7.
+// SAFETY: every call is the machine's, unchanged; so are its promises S1 to S7.
 #[expect(unsafe_code, reason = "passes an implementation on")]
 unsafe impl<M: Coherence, const PATIENCE: u32> Coherence for WithSoftwareLock<M, PATIENCE> {
     const LINE: usize = M::LINE;
@@ -277,7 +277,7 @@ impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE
         self.machine.core()
     }
 
-    /// Less than the machine's own: the flags are behind it.
+    /// Less than the machine's: the flags lie behind it.
     fn memory_size(&self) -> u32 {
         self.flags
     }

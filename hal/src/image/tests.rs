@@ -1,4 +1,4 @@
-//! I1 to I4, one by one, over memory that counts what moves.
+//! I1 to I4, one by one, over memory that counts how often lines move.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ const LINE: usize = 16;
 const LINES: usize = 4;
 const OWNER: CoreId = CoreId::new(3);
 
-/// Two regions of 256 bytes, one behind the other, and how often lines moved.
+/// Two regions of 256 bytes, one after the other, and how often lines moved.
 struct Ram {
     bytes: RefCell<Vec<u8>>,
     moved: RefCell<Vec<(&'static str, u32)>>,
@@ -27,7 +27,7 @@ impl Ram {
         }
     }
 
-    /// What another core does: a store past every image.
+    /// A store past every image, as of another core.
     fn store(&self, offset: usize, value: u8) {
         self.bytes.borrow_mut()[offset] = value;
     }
@@ -37,7 +37,7 @@ impl Ram {
     }
 }
 
-/// Where a line is in `Ram::bytes`.
+/// The place of a line in `Ram::bytes`.
 fn place(line: Address) -> usize {
     assert_eq!(line.region.owner, OWNER);
     line.offset as usize + if line.region == BUFFER { 256 } else { 0 }

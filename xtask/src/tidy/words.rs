@@ -19,14 +19,16 @@ const AVOID: [(&str, &str); 7] = [
     ("under way", "\"in flight\""),
 ];
 
-/// The pages that are read first. Of Rust files the crates' front pages count (`//!` in `lib.rs`).
-const PAGES: [&str; 6] = [
+/// The pages that are read first, and sources of which all comments count. Of other Rust files the
+/// crates' front pages count (`//!` in `lib.rs`).
+const PAGES: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/guide/",
     "docs/results.md",
     "docs/verification.md",
+    "hal/src/",
 ];
 
 static AVOIDED: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
@@ -98,6 +100,8 @@ mod tests {
             Tree::findings(&[("kernel/src/lib.rs", source), ("kernel/src/a.rs", source)]),
             ["kernel/src/lib.rs:1: \"So many\": write the number, such as \"`n` lines\""]
         );
+        let every = Tree::findings(&[("hal/src/a.rs", source)]);
+        assert_eq!(every.len(), 2, "{every:?}");
     }
 
     #[test]
