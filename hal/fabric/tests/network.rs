@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use flagpost_common::Dice;
 use flagpost_fabric::{Hub, Job, Network, OpenError, Options, Secret};
 use flagpost_hal::fabric::{Event, Fabric as _, Work};
 use flagpost_hal::{Amo, CoreId};
@@ -256,13 +257,8 @@ const ORDERED: u32 = 2 << 20;
 
 /// Where some puts go, and how many words each has: of 0 bytes to 1 MiB, mixed, over one another.
 fn places(seed: u32, most: u32) -> Vec<(u32, usize)> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
-    let mut draw = |below: u32| {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state % below
-    };
+    let mut dice = Dice::new(seed.into());
+    let mut draw = |below: u32| dice.below(below as usize) as u32;
     let sizes = [
         0,
         1,

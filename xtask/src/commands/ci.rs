@@ -19,7 +19,7 @@ use crate::image::{self, Image, Source};
 use crate::run::Run;
 use crate::session::Session;
 use crate::toolchain::{self, Part};
-use crate::{children, deps, instructions, paths, tools};
+use crate::{children, instructions, paths, rules, tools};
 use flagpost_common::table;
 
 /// The board crate's binary links only for its own target; its library is checked on the host.
@@ -213,7 +213,7 @@ fn documentation() -> Result<Count> {
 }
 
 fn dependencies(console: &Console) -> Result<Count> {
-    let findings = deps::check()?;
+    let findings = rules::check()?;
     findings.bad.iter().for_each(|what| console.error(what));
     out(&format!(
         "{} packages are in order, {} are not",

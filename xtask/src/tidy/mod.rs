@@ -8,12 +8,10 @@
 //! | `words` | words to avoid, and `# Errors` sections that only point elsewhere |
 //! | `citations` | links, files, keys and labels that must exist |
 //! | `numbers` | numbers beside a checked table that are not in it |
-//! | `floors` | no arrow between crates points up: the one concern that is not language |
 //!
 //! Only files that git tracks are read.
 
 mod citations;
-mod floors;
 mod numbers;
 mod patterns;
 mod prose;
@@ -69,7 +67,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The repository's files. Only Rust files, Markdown files and manifests have a text here.
+/// The repository's files. Only Rust files and Markdown files have a text here.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
 }
@@ -89,7 +87,7 @@ impl Tree {
         let mut files = BTreeMap::new();
         for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
             let path = root.join(name);
-            let text = match prose::readable(name) || name.ends_with("Cargo.toml") {
+            let text = match prose::readable(name) {
                 true if path.exists() => std::fs::read_to_string(&path)
                     .with_context(|| format!("cannot read {}", path.display()))?,
                 _ => String::new(),
@@ -104,7 +102,7 @@ impl Tree {
     /// Checks all files; the findings are in order of files and lines.
     pub(crate) fn check(&self) -> Vec<Finding> {
         let hardware = citations::Hardware::of(self);
-        let mut found = floors::check(self);
+        let mut found = Vec::new();
         for (file, text) in &self.files {
             let Some(prose) = Prose::read(file, text) else {
                 continue;

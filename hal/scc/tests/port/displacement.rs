@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use crate::chip::cache::{touch, victim};
-use crate::chip::{Chip, Core, Policy, Rng};
+use crate::chip::{Chip, Core, Policy};
+use flagpost_common::Dice;
 use flagpost_hal::{CachedMemory, Coherence, CoreId, Lines, Region, UncachedMemory};
 use flagpost_scc::bus::State;
 use flagpost_scc::displace::clean;
@@ -104,13 +105,14 @@ impl Bus for Without {
 }
 
 /// Loads and stores all over 1 MiB of private memory, four times what the L2 holds.
-fn work(core: &Core, rng: &mut Rng, accesses: u32) {
+fn work(core: &Core, dice: &mut Dice, accesses: u32) {
+    let mut below = |bound| dice.below(bound) as u32;
     for _ in 0..accesses {
-        let at = Physical::new(rng.below(1 << 18) * 4);
-        if rng.below(2) == 0 {
+        let at = Physical::new(below(1 << 18) * 4);
+        if below(2) == 0 {
             core.load_u32(at, NORMAL);
         } else {
-            core.store_u32(at, NORMAL, rng.below(u32::MAX));
+            core.store_u32(at, NORMAL, below(u32::MAX as usize));
         }
     }
 }
@@ -121,11 +123,11 @@ fn left_of_all(policy: Policy, omit: Omit) -> usize {
     let mut left = 0;
     for seed in 0..4 {
         let bus = Without::new(chip.bus(seed), omit);
-        let mut rng = Rng(seed.into());
+        let mut dice = Dice::new(seed.into());
         // Much between two cleanings: everything in the caches is new. Little: most of it is what
         // the last cleaning read.
         for accesses in [20_000, 1_000, 20_000, 1_000, 1_000] {
-            work(&bus.core, &mut rng, accesses);
+            work(&bus.core, &mut dice, accesses);
             assert!(bus.core.dirty(|_| true) > 0, "nothing to clean");
             clean(&bus, [(Physical::new(0), WAY)].into_iter());
             left += bus.core.dirty(|_| true);
@@ -138,17 +140,18 @@ fn left_of_all(policy: Policy, omit: Omit) -> usize {
 fn left_of_spans(policy: Policy, omit: Omit) -> usize {
     let chip = Chip::new(policy);
     let bus = Without::new(chip.bus(0), omit);
-    let mut rng = Rng(7);
-    work(&bus.core, &mut rng, 20_000);
+    let mut dice = Dice::new(7);
+    work(&bus.core, &mut dice, 20_000);
     let mut left = 0;
+    let mut below = |bound| dice.below(bound) as u32;
     for _ in 0..1000 {
         // Few sets, so that each is cleaned again and again.
-        let line = Physical::new(rng.below(16) * WAY + rng.below(4) * 32);
+        let line = Physical::new(below(16) * WAY + below(4) * 32);
         bus.core.load_u32(line, NORMAL); // so that the store hits and makes it dirty
         bus.core.store_u32(line, NORMAL, 1);
         // Others in its set, and in the set of L1 only: it is the youngest in neither cache.
-        for _ in 0..rng.below(8) {
-            let others = [rng.below(6) * WAY, 4096 * rng.below(16)];
+        for _ in 0..below(8) {
+            let others = [below(6) * WAY, 4096 * below(16)];
             for other in others {
                 bus.core
                     .load_u32(Physical::new((line.get() ^ other) % (16 * WAY)), NORMAL);

@@ -1,7 +1,9 @@
 //! A set-associative cache of four ways.
 
-use super::{Line, Rng};
+use flagpost_common::Dice;
 use flagpost_scc::Physical;
+
+use super::Line;
 
 /// Which way is replaced when all are in use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub(crate) struct Entry {
 pub(crate) struct Cache {
     sets: Vec<([Option<Entry>; 4], [bool; 3])>,
     policy: Policy,
-    rng: Rng,
+    dice: Dice,
 }
 
 impl Cache {
@@ -31,7 +33,7 @@ impl Cache {
         Self {
             sets: vec![([None; 4], [false; 3]); sets],
             policy,
-            rng: Rng(seed),
+            dice: Dice::new(seed),
         }
     }
 
@@ -52,7 +54,7 @@ impl Cache {
 
     /// Adds a line that is not here; returns what it replaced.
     pub(crate) fn insert(&mut self, entry: Entry) -> Option<Entry> {
-        let random = self.rng.below(4) as usize;
+        let random = self.dice.below(4);
         let policy = self.policy;
         let (ways, tree) = self.set(entry.at);
         let unused = ways.iter().position(Option::is_none);

@@ -41,19 +41,6 @@ pub(crate) type Line = [u8; 32];
 /// Most bytes of a line that travel as what they are on every chip.
 const PACKET: u32 = 8;
 
-/// A small generator of repeatable numbers (splitmix64).
-pub(crate) struct Rng(pub u64);
-
-impl Rng {
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ z >> 31) % u64::from(bound)) as u32
-    }
-}
-
 /// The slot of a table that leads to the own message buffer past the mesh.
 const BYPASS: u8 = 0xD8;
 
