@@ -10,10 +10,8 @@ use flagpost::{
     Budget, Config as WorldConfig, Counter, EpochSlots, Error, MatchingList, Rank, Rma as _,
     Session, Source, Tag, World, epoch::Strategy, rma::Operation,
 };
-use flagpost_hal::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
-    Topology, UncachedMemory, Watch,
-};
+use flagpost_explore::forward;
+use flagpost_hal::{Clock as _, Coherence, CoreId, Lines, Relax, Topology as _, Watch};
 use flagpost_link::Waiting as _;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
@@ -38,89 +36,18 @@ struct Known {
     fates: Rc<Fates>,
 }
 
-impl UncachedMemory for Known {
-    fn load_u8(&self, at: Address) -> u8 {
-        self.core.load_u8(at)
-    }
-
-    fn store_u8(&self, at: Address, value: u8) {
-        self.core.store_u8(at, value);
-    }
-
-    fn load_u32(&self, at: Address) -> u32 {
-        self.core.load_u32(at)
-    }
-
-    fn store_u32(&self, at: Address, value: u32) {
-        self.core.store_u32(at, value);
-    }
-
-    fn store_bytes(&self, at: Address, from: &[u8]) {
-        self.core.store_bytes(at, from);
-    }
-}
-
-impl CachedMemory for Known {
-    fn read(&self, at: Address, into: &mut [u8]) {
-        self.core.read(at, into);
-    }
-
-    fn write(&self, at: Address, from: &[u8]) {
-        self.core.write(at, from);
-    }
-}
-
 // SAFETY: `SimCore` keeps the promises; each call here is one of its own.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Known {
     const LINE: usize = <SimCore as Coherence>::LINE;
 
-    fn write_back(&self, spans: &[Lines]) {
-        self.core.write_back(spans);
-    }
-
-    fn invalidate(&self, spans: &[Lines]) {
-        self.core.invalidate(spans);
-    }
-
-    fn drain(&self) {
-        self.core.drain();
-    }
-
-    fn acquire(&self) {
-        self.core.acquire();
-    }
+    forward!(in Coherence => core:
+        write_back(spans: &[Lines]); invalidate(spans: &[Lines]); drain(); acquire());
 }
 
-impl TestAndSet for Known {
-    fn test_and_set(&self, of: CoreId) -> bool {
-        self.core.test_and_set(of)
-    }
+forward!(UncachedMemory, CachedMemory, TestAndSet, MessageBuffer, Clock for Known => core);
 
-    fn clear(&self, of: CoreId) {
-        self.core.clear(of);
-    }
-}
-
-impl MessageBuffer for Known {
-    fn message_buffer_size(&self) -> u32 {
-        self.core.message_buffer_size()
-    }
-}
-
-impl Topology for Known {
-    fn cores(&self) -> u16 {
-        self.core.cores()
-    }
-
-    fn core(&self) -> CoreId {
-        self.core.core()
-    }
-
-    fn memory_size(&self) -> u32 {
-        self.core.memory_size()
-    }
-
+forward!(Topology for Known => core {
     fn lost(&self) -> Option<CoreId> {
         self.fates.lost.get().or(self.core.lost())
     }
@@ -135,17 +62,7 @@ impl Topology for Known {
         let left = self.fates.left.get();
         core.map_or(left != 0, |core| left & (1 << core.get()) != 0)
     }
-}
-
-impl Clock for Known {
-    fn cycles(&self) -> u64 {
-        self.core.cycles()
-    }
-
-    fn hertz(&self) -> u64 {
-        self.core.hertz()
-    }
-}
+});
 
 impl Relax for Known {
     /// No store says that a core has left.

@@ -5,16 +5,15 @@
 //! What links and the kernel do on such machines only, they do here.
 
 use std::fmt;
-use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
-    Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Relax,
+    UncachedMemory as _, Watch,
 };
 use flagpost_sim::SimCore;
 use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, Session, link_cases};
 
-use crate::run_case;
+use crate::{forward, run_case};
 
 /// The coherent simulator, with [`Native`] atomics.
 pub struct CoherentSimulator;
@@ -69,38 +68,6 @@ impl Coherent {
     }
 }
 
-impl UncachedMemory for Coherent {
-    #[track_caller]
-    fn load_u8(&self, at: Address) -> u8 {
-        self.core.load_u8(at)
-    }
-
-    #[track_caller]
-    fn store_u8(&self, at: Address, value: u8) {
-        self.core.store_u8(at, value);
-    }
-
-    #[track_caller]
-    fn load_u32(&self, at: Address) -> u32 {
-        self.core.load_u32(at)
-    }
-
-    #[track_caller]
-    fn store_u32(&self, at: Address, value: u32) {
-        self.core.store_u32(at, value);
-    }
-
-    #[track_caller]
-    fn store_bytes(&self, at: Address, from: &[u8]) {
-        self.core.store_bytes(at, from);
-    }
-
-    #[track_caller]
-    fn load_bytes(&self, at: Address, into: &mut [u8]) {
-        self.core.load_bytes(at, into);
-    }
-}
-
 impl CachedMemory for Coherent {
     #[track_caller]
     fn read(&self, at: Address, into: &mut [u8]) {
@@ -124,70 +91,16 @@ unsafe impl Coherence for Coherent {
 
     fn invalidate(&self, _: &[Lines]) {}
 
-    #[track_caller]
-    fn drain(&self) {
-        self.core.drain();
-    }
-
-    #[track_caller]
-    fn acquire(&self) {
-        self.core.acquire();
-    }
+    forward!(in Coherence => core: drain(); acquire());
 }
 
-impl TestAndSet for Coherent {
-    #[track_caller]
-    fn test_and_set(&self, of: CoreId) -> bool {
-        self.core.test_and_set(of)
-    }
+forward!(UncachedMemory, TestAndSet, MessageBuffer, Clock for Coherent => core);
 
-    #[track_caller]
-    fn clear(&self, of: CoreId) {
-        self.core.clear(of);
-    }
-}
-
-impl MessageBuffer for Coherent {
-    fn message_buffer_size(&self) -> u32 {
-        self.core.message_buffer_size()
-    }
-}
-
-impl Topology for Coherent {
-    const LISTENS: bool = true;
-
-    fn cores(&self) -> u16 {
-        self.core.cores()
-    }
-
-    fn core(&self) -> CoreId {
-        self.core.core()
-    }
-
-    fn memory_size(&self) -> u32 {
-        self.core.memory_size()
-    }
-
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.core.called(place);
-    }
-
+forward!(Topology for Coherent => core {
     fn lost(&self) -> Option<CoreId> {
         self.core.lost()
     }
-}
-
-impl Clock for Coherent {
-    #[track_caller]
-    fn cycles(&self) -> u64 {
-        self.core.cycles()
-    }
-
-    fn hertz(&self) -> u64 {
-        self.core.hertz()
-    }
-}
+});
 
 impl Relax for Coherent {
     const LOOKS: u32 = 2;
@@ -196,21 +109,11 @@ impl Relax for Coherent {
         self.crowded
     }
 
-    #[track_caller]
-    fn relax(&self, watched: &[Watch]) {
-        self.core.relax(watched);
-    }
-
-    fn waits(&self, what: fmt::Arguments<'_>) {
-        self.core.waits(what);
-    }
+    forward!(in Relax => core: relax(watched: &[Watch]); waits(what: fmt::Arguments<'_>));
 }
 
 impl Records for Coherent {}
 
 impl NativeAtomics for Coherent {
-    #[track_caller]
-    fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
-        self.core.atomic_u32(at, operation)
-    }
+    forward!(in NativeAtomics => core: atomic_u32(at: Address, operation: Amo<u32>) -> u32);
 }

@@ -31,18 +31,19 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::panic::Location;
 
 use flagpost_common::{Dice, mix};
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
-    Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Relax,
+    TestAndSet, Topology as _, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
 use flagpost_tests::{
     AtomicU32, Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped,
 };
 use smallvec::SmallVec;
+
+use crate::forward;
 
 /// The simulator with late loads, as the cases see it.
 pub struct LateSimulator;
@@ -482,10 +483,7 @@ unsafe impl Coherence for Late {
         self.note(|state, core| state.write_back(core, spans));
     }
 
-    #[track_caller]
-    fn invalidate(&self, spans: &[Lines]) {
-        self.0.invalidate(spans);
-    }
+    forward!(in Coherence => 0: invalidate(spans: &[Lines]));
 
     #[track_caller]
     fn drain(&self) {
@@ -518,47 +516,13 @@ impl TestAndSet for Late {
     }
 }
 
-impl MessageBuffer for Late {
-    fn message_buffer_size(&self) -> u32 {
-        self.0.message_buffer_size()
-    }
-}
+forward!(MessageBuffer, Clock for Late => 0);
 
-impl Topology for Late {
-    const LISTENS: bool = true;
-
-    fn cores(&self) -> u16 {
-        self.0.cores()
-    }
-
-    fn core(&self) -> CoreId {
-        self.0.core()
-    }
-
-    fn memory_size(&self) -> u32 {
-        self.0.memory_size()
-    }
-
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.0.called(place);
-    }
-
+forward!(Topology for Late => 0 {
     fn lost(&self) -> Option<CoreId> {
         self.0.lost()
     }
-}
-
-impl Clock for Late {
-    #[track_caller]
-    fn cycles(&self) -> u64 {
-        self.0.cycles()
-    }
-
-    fn hertz(&self) -> u64 {
-        self.0.hertz()
-    }
-}
+});
 
 impl Relax for Late {
     #[track_caller]
@@ -567,9 +531,7 @@ impl Relax for Late {
         self.0.relax(watched);
     }
 
-    fn waits(&self, what: fmt::Arguments<'_>) {
-        self.0.waits(what);
-    }
+    forward!(in Relax => 0: waits(what: fmt::Arguments<'_>));
 }
 
 impl Records for Late {}

@@ -12,6 +12,7 @@
 
 mod chip;
 pub mod coherent;
+mod forward;
 pub mod late;
 // A build of mutants holds only what points are broken on: it is compiled for nothing else.
 #[cfg(not(mutants))]

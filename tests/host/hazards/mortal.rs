@@ -1,14 +1,12 @@
 //! A machine that stops in the middle of a program, at an access of one's choice.
 
 use std::cell::Cell;
-use std::panic::{Location, resume_unwind};
+use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::thread::panicking;
 
-use flagpost_hal::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
-    Topology, UncachedMemory, Watch,
-};
+use flagpost_explore::forward;
+use flagpost_hal::{Address, Coherence, CoreId, Lines, Relax, TestAndSet, UncachedMemory, Watch};
 
 use crate::hazards::bench::Core;
 
@@ -45,69 +43,15 @@ impl Mortal {
     }
 }
 
-impl UncachedMemory for Mortal {
-    fn load_u8(&self, at: Address) -> u8 {
-        self.lives();
-        self.core.load_u8(at)
-    }
-
-    fn store_u8(&self, at: Address, value: u8) {
-        self.lives();
-        self.core.store_u8(at, value);
-    }
-
-    fn load_u32(&self, at: Address) -> u32 {
-        self.lives();
-        self.core.load_u32(at)
-    }
-
-    fn store_u32(&self, at: Address, value: u32) {
-        self.lives();
-        self.core.store_u32(at, value);
-    }
-
-    fn store_bytes(&self, at: Address, from: &[u8]) {
-        self.lives();
-        self.core.store_bytes(at, from);
-    }
-}
-
-impl CachedMemory for Mortal {
-    fn read(&self, at: Address, into: &mut [u8]) {
-        self.lives();
-        self.core.read(at, into);
-    }
-
-    fn write(&self, at: Address, from: &[u8]) {
-        self.lives();
-        self.core.write(at, from);
-    }
-}
-
 // SAFETY: `SimCore` keeps the promises; each call here is one of its own, or none because the core
 // has stopped.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Coherence for Mortal {
     const LINE: usize = Core::LINE;
 
-    fn write_back(&self, spans: &[Lines]) {
-        self.lives();
-        self.core.write_back(spans);
-    }
-
-    fn invalidate(&self, spans: &[Lines]) {
-        self.lives();
-        self.core.invalidate(spans);
-    }
-
-    fn drain(&self) {
-        self.lives();
-        self.core.drain();
-    }
-
-    fn acquire(&self) {
-        self.core.acquire();
-    }
+    forward!(in Coherence => core [lives]:
+        write_back(spans: &[Lines]); invalidate(spans: &[Lines]); drain());
+    forward!(in Coherence => core: acquire());
 }
 
 impl TestAndSet for Mortal {
@@ -129,49 +73,25 @@ impl TestAndSet for Mortal {
     }
 }
 
-impl MessageBuffer for Mortal {
-    fn message_buffer_size(&self) -> u32 {
-        self.core.message_buffer_size()
-    }
+impl UncachedMemory for Mortal {
+    // Bulk loads by the default: it may stop at each word.
+    forward!(in UncachedMemory => core [lives]:
+        load_u8(at: Address) -> u8;
+        store_u8(at: Address, value: u8);
+        load_u32(at: Address) -> u32;
+        store_u32(at: Address, value: u32);
+        store_bytes(at: Address, from: &[u8]));
 }
 
-impl Topology for Mortal {
-    const LISTENS: bool = true;
+forward!(CachedMemory for Mortal => core [lives]);
+forward!(MessageBuffer, Clock for Mortal => core);
 
-    fn cores(&self) -> u16 {
-        self.core.cores()
-    }
-
-    fn core(&self) -> CoreId {
-        self.core.core()
-    }
-
-    fn memory_size(&self) -> u32 {
-        self.core.memory_size()
-    }
-
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.core.called(place);
-    }
-
+forward!(Topology for Mortal => core {
     fn lost(&self) -> Option<CoreId> {
         self.core.lost()
     }
-}
-
-impl Clock for Mortal {
-    fn cycles(&self) -> u64 {
-        self.core.cycles()
-    }
-
-    fn hertz(&self) -> u64 {
-        self.core.hertz()
-    }
-}
+});
 
 impl Relax for Mortal {
-    fn relax(&self, watched: &[Watch]) {
-        self.core.relax(watched);
-    }
+    forward!(in Relax => core: relax(watched: &[Watch]));
 }
