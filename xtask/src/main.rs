@@ -3,58 +3,31 @@
 //! | file | concern |
 //! |---|---|
 //! | `commands/` | the commands, a file each |
-//! | `session`, `report` | what commands that run cases share; their tables and JSON |
 //! | `arguments` | which `--arg` the cases take |
-//! | `boot`, `log`, `protocol`, `run` | QEMU from start to verdict: bytes, records, outcome |
 //! | `hosts` | network namespaces, as hosts of a job |
-//! | `hang`, `monitor`, `symbols` | what a hung image was doing |
-//! | `image`, `toolchain`, `tools` | building an image, with what, and installing that |
-//! | `deps`, `licence` | the dependency check |
-//! | `tidy` | the check of comments and documents, and of arrows between crates |
-//! | `points`, `equivalent` | the mutation points of the sources; those argued to be equivalent |
-//! | `killers` | for each mutation point, the run that killed it last time |
-//! | `children` | the programs that this one starts: none outlives it |
-//! | `explorer` | the program that runs the cases on the simulator, built and called |
-//! | `console`, `count`, `error`, `paths` | output, passed and failed, exit status 2, places |
+//! | `rules` | which crate may use which, and under which licences |
+//! | `tidy` | the check of comments and documents |
+//!
+//! What the commands share with one another is in `tools/`: `programs`, `board`, `mutants`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 /// What the image's cases take, from their own source.
 #[path = "../../tests/src/arguments.rs"]
 #[allow(unreachable_pub)]
 mod arguments;
-mod boot;
-mod children;
 mod commands;
-mod compiling;
-mod console;
-mod count;
-mod equivalent;
-mod error;
-mod explorer;
-mod hang;
 mod hosts;
-mod image;
-mod instructions;
-mod killers;
-mod log;
-mod monitor;
-mod paths;
-mod points;
-mod protocol;
-mod report;
 mod rules;
-mod run;
-mod session;
-mod symbols;
 mod tidy;
-mod toolchain;
-mod tools;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use flagpost_board::{boot, image, instructions, report, run, session, toolchain};
+use flagpost_mutants::{explorer, sweep as mutants};
+use flagpost_programs::{children, compiling, console, count, error, paths, tools};
 
 use crate::console::Console;
 use crate::error::Usage;
@@ -79,7 +52,7 @@ enum Commands {
     Linux(commands::linux::Arguments),
     Fabric(commands::fabric::Arguments),
     Kills(commands::kills::Arguments),
-    Mutants(commands::mutants::Arguments),
+    Mutants(mutants::Arguments),
     Explore(commands::explore::Arguments),
     Replay(commands::replay::Arguments),
     /// Run everything that must hold before a change goes in
@@ -133,7 +106,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Linux(arguments) => commands::linux::run(console, arguments),
         Commands::Fabric(arguments) => commands::fabric::run(console, arguments),
         Commands::Kills(arguments) => commands::kills::run(console, arguments),
-        Commands::Mutants(arguments) => commands::mutants::run(console, arguments),
+        Commands::Mutants(arguments) => mutants::run(console, arguments),
         Commands::Explore(arguments) => commands::explore::run(console, arguments),
         Commands::Replay(arguments) => commands::replay::run(console, arguments),
         Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),

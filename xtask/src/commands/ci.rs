@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{bench, doctor, fabric, features, mutants, panics, selftest, test, tidy};
+use super::{bench, doctor, fabric, features, panics, selftest, test, tidy};
 use crate::boot::{self, Setup};
 use crate::console::{Console, out};
 use crate::count::Count;
@@ -19,7 +19,7 @@ use crate::image::{self, Image, Source};
 use crate::run::Run;
 use crate::session::Session;
 use crate::toolchain::{self, Part};
-use crate::{children, instructions, paths, rules, tools};
+use crate::{children, instructions, mutants, paths, rules, tools};
 use flagpost_common::table;
 
 /// The board crate's binary links only for its own target; its library is checked on the host.

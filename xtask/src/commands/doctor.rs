@@ -20,7 +20,7 @@ struct Finding {
 /// Prints the table; `false` if `cargo xtask qemu` cannot run, not even by installing.
 pub(crate) fn run(console: &Console) -> bool {
     console.step("looking around");
-    let survey = Survey::new();
+    let survey = Survey::look();
     let qemu = tools::find(tools::QEMU);
     let apt = tools::apt().is_some();
     let findings = findings(&survey, qemu.as_deref(), apt);

@@ -13,7 +13,7 @@ use super::{bench_fabric, kills};
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::hosts::Hosts;
-use crate::{children, explorer, paths, tools};
+use crate::{children, compiling, paths, tools};
 
 /// Ranks of a quick run of the tests; of CI beside it; and of the command, since some cases are for
 /// three.
@@ -152,7 +152,7 @@ fn cases(
     hosts: Option<&Hosts>,
     filter: &str,
 ) -> Result<Count> {
-    let program = explorer::tests_program(console, PACKAGE)?;
+    let program = compiling::tests_program(console, PACKAGE)?;
     let mut count = Count::default();
     for provider in providers {
         for ranks in ranks {

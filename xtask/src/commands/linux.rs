@@ -10,9 +10,9 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::children::Running;
+use crate::compiling;
 use crate::console::{Console, out};
 use crate::count::Count;
-use crate::explorer;
 
 pub(super) const PACKAGE: &str = "flagpost-linux-cases";
 
@@ -62,7 +62,7 @@ pub(crate) fn cases(console: &Console) -> Result<Count> {
 }
 
 fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Result<Count> {
-    let program = explorer::tests_program(console, PACKAGE)?;
+    let program = compiling::tests_program(console, PACKAGE)?;
     let mut count = Count::default();
     for platform in platforms {
         let mut skipped = Vec::new();

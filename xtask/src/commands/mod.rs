@@ -9,7 +9,6 @@ pub(crate) mod fabric;
 pub(crate) mod features;
 pub(crate) mod kills;
 pub(crate) mod linux;
-pub(crate) mod mutants;
 pub(crate) mod panics;
 pub(crate) mod qemu;
 pub(crate) mod replay;

@@ -11,17 +11,17 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::{bench, explore, fabric, linux, mutants};
+use super::{bench, explore, fabric, linux};
 use crate::boot::Setup;
 use crate::children::Running;
 use crate::compiling;
 use crate::console::{Console, out};
 use crate::count::Count;
-use crate::paths;
 use crate::report;
 use crate::run::Run;
 use crate::session::Session;
 use crate::tools;
+use crate::{mutants, paths};
 
 /// QEMU runs of the same cases: cores, seeds, and what the names of the cases contain.
 type Runs = (u32, &'static [u32], &'static str);
@@ -349,7 +349,7 @@ fn show(console: &Console, runs: &[Run]) -> Count {
         format!("cargo xtask qemu --cores {} --seed {}", run.cores, run.seed)
     });
     let mut count = Count::default();
-    runs.iter().for_each(|run| count.add(Count::of(run)));
+    runs.iter().for_each(|run| count.add(run.count()));
     count
 }
 

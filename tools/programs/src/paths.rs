@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The root of the workspace this program was built from.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_owned()
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
 /// The workspace's target directory.
-pub(crate) fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) if !dir.is_empty() => root().join(dir),
         _ => root().join("target"),
@@ -19,18 +19,18 @@ pub(crate) fn target() -> PathBuf {
 
 /// The target directory of images, and the place of logs and of what is remembered between runs.
 /// Images have their own, so that building one does not wait for, or evict, a host build.
-pub(crate) fn images() -> PathBuf {
+pub fn images() -> PathBuf {
     target().join("qemu")
 }
 
 /// The cargo that called us, else the one in `PATH`.
-pub(crate) fn cargo() -> OsString {
+pub fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// A path as shown to people: inside the workspace relative to its root; the Rust library and
 /// crates from a registry without the part before their own directory.
-pub(crate) fn shorten(path: &str) -> String {
+pub fn shorten(path: &str) -> String {
     let root = root();
     if let Ok(inside) = Path::new(path).strip_prefix(&root) {
         return inside.display().to_string();

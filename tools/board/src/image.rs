@@ -19,22 +19,22 @@ use crate::paths;
 use crate::toolchain::{self, Part};
 
 /// How what is measured is built: the whole program as one unit.
-pub(crate) const PROFILE: &str = "image";
+pub const PROFILE: &str = "image";
 
 /// How the image of all cases is built, unless it is measured.
-pub(crate) const CASES: &str = "cases";
+pub const CASES: &str = "cases";
 
 const FLAGS: [&str; 1] = ["-Cforce-frame-pointers=yes"];
 
 /// A built image, with what decodes its log.
-pub(crate) struct Image {
-    pub(crate) elf: PathBuf,
-    pub(crate) table: Table,
+pub struct Image {
+    pub elf: PathBuf,
+    pub table: Table,
 }
 
 impl Image {
     /// Reads the log strings of an ELF file.
-    pub(crate) fn open(elf: &Path) -> Result<Self> {
+    pub fn open(elf: &Path) -> Result<Self> {
         let bytes = std::fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
         let table = Table::parse(&bytes)
             .with_context(|| format!("cannot read the log strings of {}", elf.display()))?
@@ -52,18 +52,18 @@ impl Image {
 }
 
 /// What to build.
-pub(crate) struct Source<'a> {
+pub struct Source<'a> {
     /// The directory cargo is called in.
-    pub(crate) dir: &'a Path,
+    pub dir: &'a Path,
     /// Package, binary and features; without them, whatever the directory's package holds.
-    pub(crate) bin: Option<[&'a str; 3]>,
-    pub(crate) profile: &'a str,
+    pub bin: Option<[&'a str; 3]>,
+    pub profile: &'a str,
     /// With all mutants in the kernel; in a target directory of its own.
-    pub(crate) mutants: bool,
+    pub mutants: bool,
 }
 
 /// The image of the conformance cases.
-pub(crate) fn cases(console: &Console, profile: &str, mutants: bool) -> Result<Image> {
+pub fn cases(console: &Console, profile: &str, mutants: bool) -> Result<Image> {
     let source = Source {
         dir: &paths::root(),
         bin: Some(["flagpost-qemu", "flagpost-cases", "cases"]),
@@ -77,7 +77,7 @@ pub(crate) fn cases(console: &Console, profile: &str, mutants: bool) -> Result<I
 ///
 /// # Errors
 /// With everything the compiler said, if it failed.
-pub(crate) fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
+pub fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
     toolchain::need(console, Part::BOARD)?;
     let name = source.bin.map_or_else(
         || source.dir.display().to_string(),

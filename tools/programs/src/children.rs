@@ -43,7 +43,7 @@ fn register() -> MutexGuard<'static, BTreeMap<i32, Option<PathBuf>>> {
 
 /// From now on, a signal that ends this program ends its children first. A signal that this program
 /// was started to ignore, as by `nohup`, stays ignored.
-pub(crate) fn watch() -> io::Result<()> {
+pub fn watch() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);
     let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter();
@@ -89,21 +89,21 @@ fn end_all(register: &BTreeMap<i32, Option<PathBuf>>) {
 }
 
 /// A child. It, its group and its file go when this value does, whatever happens.
-pub(crate) struct Running {
+pub struct Running {
     /// To take its pipes from.
-    pub(crate) child: Child,
+    pub child: Child,
     /// Absent once the child is reaped: its number may be another's then.
     group: Option<Pid>,
 }
 
 impl Running {
     /// Starts `command`.
-    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
+    pub fn start(command: &mut Command) -> io::Result<Self> {
         Self::start_with(command, None)
     }
 
     /// Starts `command`, which makes `file`, or lets it be made.
-    pub(crate) fn start_with(command: &mut Command, file: Option<PathBuf>) -> io::Result<Self> {
+    pub fn start_with(command: &mut Command, file: Option<PathBuf>) -> io::Result<Self> {
         let mut register = register();
         let child = command.process_group(0).spawn()?;
         let group = Pid::from_child(&child);
@@ -115,14 +115,14 @@ impl Running {
     }
 
     /// Waits for the end of the child.
-    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
         self.leave();
         Ok(status)
     }
 
     /// The child's status, if it has ended.
-    pub(crate) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
             self.leave();
@@ -148,12 +148,12 @@ impl Drop for Running {
 }
 
 /// [`Command::status`].
-pub(crate) fn status(command: &mut Command) -> io::Result<ExitStatus> {
+pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
     Running::start(command)?.wait()
 }
 
 /// [`Command::output`].
-pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
+pub fn output(command: &mut Command) -> io::Result<Output> {
     let mut running = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let (stdout, stderr) = (running.child.stdout.take(), running.child.stderr.take());
     let stderr = thread::spawn(move || all(stderr));

@@ -12,14 +12,14 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-pub(crate) use flagpost_common::out;
+pub use flagpost_common::out;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How many failures are listed at the end.
 const FAILURES: usize = 40;
 
 /// Standard error with a progress line at its end, if it is a terminal.
-pub(crate) struct Console {
+pub struct Console {
     terminal: bool,
     /// The progress line, while there is one.
     bar: Mutex<Option<ProgressBar>>,
@@ -30,7 +30,8 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    pub(crate) fn new() -> Self {
+    #[expect(clippy::new_without_default, reason = "it looks at the terminal")]
+    pub fn new() -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
             bar: Mutex::new(None),
@@ -40,7 +41,7 @@ impl Console {
     }
 
     /// Shows what is being done now; the next step replaces it.
-    pub(crate) fn step(&self, what: impl Into<String>) {
+    pub fn step(&self, what: impl Into<String>) {
         if self.terminal {
             lock(&self.bar)
                 .get_or_insert_with(spinner)
@@ -49,7 +50,7 @@ impl Console {
     }
 
     /// Shows how far a thing is of which the end is known.
-    pub(crate) fn progress(&self, done: u64, total: u64, what: &'static str) {
+    pub fn progress(&self, done: u64, total: u64, what: &'static str) {
         if self.terminal {
             let mut bar = lock(&self.bar);
             let bar = bar.get_or_insert_with(spinner);
@@ -67,14 +68,14 @@ impl Console {
     }
 
     /// Takes the progress line away.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         if let Some(bar) = lock(&self.bar).take() {
             bar.finish_and_clear();
         }
     }
 
     /// Prints a line on standard error at once.
-    pub(crate) fn say(&self, line: &str) {
+    pub fn say(&self, line: &str) {
         let print = || flagpost_common::say(line);
         match &*lock(&self.bar) {
             Some(bar) => bar.suspend(print),
@@ -83,24 +84,23 @@ impl Console {
     }
 
     /// Prints `error: what` on standard error at once, and keeps `what` for [`Console::failures`].
-    pub(crate) fn error(&self, what: &str) {
+    pub fn error(&self, what: &str) {
         self.say(&format!("error: {what}"));
         self.failure(what);
     }
 
     /// Keeps the name of what failed, and was told elsewhere, for [`Console::failures`].
-    pub(crate) fn failure(&self, what: &str) {
+    pub fn failure(&self, what: &str) {
         lock(&self.failures).push(what.to_owned());
     }
 
     /// What failed so far.
-    #[cfg(test)]
-    pub(crate) fn failed(&self) -> Vec<String> {
+    pub fn failed(&self) -> Vec<String> {
         lock(&self.failures).clone()
     }
 
-    /// Lists on standard output what failed, if anything did: the first [`FAILURES`].
-    pub(crate) fn failures(&self) {
+    /// Lists on standard output what failed, if anything did, but not without end.
+    pub fn failures(&self) {
         let failures = lock(&self.failures);
         if failures.is_empty() {
             return;
@@ -114,7 +114,7 @@ impl Console {
     }
 
     /// Prints a line on standard error, but not before [`Console::release`].
-    pub(crate) fn hold(&self, line: String) {
+    pub fn hold(&self, line: String) {
         let mut held = lock(&self.held);
         match held.as_mut() {
             Some(lines) => lines.push(line),
@@ -123,7 +123,7 @@ impl Console {
     }
 
     /// Prints the lines held so far; from now on nothing is held.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         let lines = lock(&self.held).take();
         for line in lines.unwrap_or_default() {
             self.say(&line);

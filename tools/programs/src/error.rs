@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Bad input, or a missing tool that this command may not install itself.
 #[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
+pub struct Usage(pub String);
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,11 +20,11 @@ impl fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 /// A [`Usage`] that a program we called has told already: nothing is printed.
-pub(crate) fn refused() -> anyhow::Error {
+pub fn refused() -> anyhow::Error {
     usage("")
 }
 
 /// An error that ends the program with status 2.
-pub(crate) fn usage(what: impl Into<String>) -> anyhow::Error {
+pub fn usage(what: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(what.into()))
 }

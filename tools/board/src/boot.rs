@@ -28,26 +28,26 @@ use crate::symbols::Symbols;
 
 /// How to boot.
 #[derive(Debug, Clone)]
-pub(crate) struct Setup {
-    pub(crate) cores: u32,
-    pub(crate) seed: u32,
-    pub(crate) filter: Option<String>,
+pub struct Setup {
+    pub cores: u32,
+    pub seed: u32,
+    pub filter: Option<String>,
     /// Further boot arguments, `name=value` each.
-    pub(crate) arguments: Vec<String>,
-    pub(crate) list: bool,
+    pub arguments: Vec<String>,
+    pub list: bool,
     /// The image does not speak the protocol: its exit status alone decides.
-    pub(crate) plain: bool,
-    pub(crate) parallel: bool,
+    pub plain: bool,
+    pub parallel: bool,
     /// A run hangs once the image has told nothing of its cases for so long a host time.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// Print the object of each case on standard output when the case is over.
-    pub(crate) json: bool,
+    pub json: bool,
     /// Show log lines of every level and progress, not only warnings.
-    pub(crate) verbose: bool,
+    pub verbose: bool,
 }
 
 impl Setup {
-    pub(crate) fn new(cores: u32, seed: u32) -> Self {
+    pub fn new(cores: u32, seed: u32) -> Self {
         Self {
             cores,
             seed,
@@ -63,7 +63,7 @@ impl Setup {
     }
 
     /// The image's command line.
-    pub(crate) fn append(&self) -> String {
+    fn append(&self) -> String {
         let mut words = vec![format!("seed={}", self.seed)];
         words.extend(self.filter.iter().map(|name| format!("filter={name}")));
         words.extend(self.list.then(|| "list=1".to_owned()));
@@ -109,7 +109,7 @@ fn socket() -> PathBuf {
 }
 
 /// The socket of a process's boot of this number, from 0.
-pub(crate) fn socket_of(process: u32, number: u32) -> PathBuf {
+pub fn socket_of(process: u32, number: u32) -> PathBuf {
     std::env::temp_dir().join(format!("flagpost-{process}-{number}.qmp"))
 }
 
@@ -131,7 +131,7 @@ fn pieces(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 ///
 /// # Errors
 /// Only if QEMU cannot be run; what goes wrong inside is in [`Run::errors`].
-pub(crate) fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Result<Run> {
+pub fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Result<Run> {
     let socket = socket();
     let mut command = setup.command(qemu, &image.elf, &socket);
     let mut machine = Running::start_with(&mut command, Some(socket.clone()))

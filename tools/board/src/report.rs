@@ -10,7 +10,7 @@ use flagpost_common::{Json, columns, table};
 const ERRORS_SHOWN: usize = 20;
 
 /// Prints the table of one run, or of one run per seed, and the notes of the first.
-pub(crate) fn tables(runs: &[Run]) {
+pub fn tables(runs: &[Run]) {
     let one = |run: &Run, case: &Case| {
         let count = case.instructions.map_or("-".to_owned(), |n| n.to_string());
         let (name, cores) = (case.name.clone(), run.cores.to_string());
@@ -30,7 +30,7 @@ pub(crate) fn tables(runs: &[Run]) {
 }
 
 /// Prints the errors on standard error, each with the command that repeats it.
-pub(crate) fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> String) {
+pub fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> String) {
     let mut shown = 0;
     for run in runs.iter().filter(|run| !run.ok()) {
         if shown >= ERRORS_SHOWN {
@@ -48,7 +48,7 @@ pub(crate) fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> S
 
 /// The object of a case, on a line: `{"case":..,"cores":..,"seed":..,"ok":..,"instructions":..}`.
 /// Skipped cases have `"skipped":true`, failed ones `"error"`.
-pub(crate) fn object(case: &Case, cores: u32, seed: u32) -> String {
+pub fn object(case: &Case, cores: u32, seed: u32) -> String {
     let count = case.instructions;
     let object = Json::new()
         .text("case", &case.name)

@@ -13,24 +13,24 @@ use crate::run::Run;
 use crate::tools;
 
 /// Ready to boot.
-pub(crate) struct Session {
+pub struct Session {
     qemu: PathBuf,
     image: Image,
 }
 
 impl Session {
     /// Finds or installs what is needed, and builds the image.
-    pub(crate) fn open(console: &Console) -> Result<Self> {
+    pub fn open(console: &Console) -> Result<Self> {
         Self::with(console, image::CASES, false)
     }
 
     /// [`Session::open`], for the image whose instructions count.
-    pub(crate) fn measured(console: &Console) -> Result<Self> {
+    pub fn measured(console: &Console) -> Result<Self> {
         Self::with(console, image::PROFILE, false)
     }
 
     /// [`Session::open`], for the image that holds all mutants.
-    pub(crate) fn mutants(console: &Console) -> Result<Self> {
+    pub fn mutants(console: &Console) -> Result<Self> {
         Self::with(console, image::CASES, true)
     }
 
@@ -41,17 +41,12 @@ impl Session {
     }
 
     /// Boots once.
-    pub(crate) fn run(&self, console: &Console, setup: &Setup) -> Result<Run> {
+    pub fn run(&self, console: &Console, setup: &Setup) -> Result<Run> {
         boot::boot(console, &self.qemu, &self.image, setup)
     }
 
     /// Boots once per seed.
-    pub(crate) fn seeds(
-        &self,
-        console: &Console,
-        setup: &Setup,
-        seeds: &[u32],
-    ) -> Result<Vec<Run>> {
+    pub fn seeds(&self, console: &Console, setup: &Setup, seeds: &[u32]) -> Result<Vec<Run>> {
         let setups: Vec<_> = seeds
             .iter()
             .map(|&seed| Setup {
@@ -65,7 +60,7 @@ impl Session {
     /// Boots once per setup; the runs are in their order. Deterministic ones take one host thread
     /// each, so several run at a time, without effect on their outcome; parallel ones have the host
     /// to themselves.
-    pub(crate) fn all(&self, console: &Console, setups: &[Setup]) -> Result<Vec<Run>> {
+    pub fn all(&self, console: &Console, setups: &[Setup]) -> Result<Vec<Run>> {
         let host = std::thread::available_parallelism().map_or(1, |n| n.get());
         let workers = if setups.iter().any(|setup| setup.parallel) {
             1

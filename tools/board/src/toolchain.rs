@@ -19,7 +19,7 @@ use crate::{paths, tools};
 
 /// What rustup can add to a toolchain.
 #[derive(Copy, Clone)]
-pub(crate) enum Part {
+pub enum Part {
     Target(&'static str),
     /// The sources of `core`.
     Sources,
@@ -27,9 +27,9 @@ pub(crate) enum Part {
 
 impl Part {
     /// The board's target.
-    pub(crate) const BOARD: Self = Self::Target("riscv64gc-unknown-none-elf");
+    pub const BOARD: Self = Self::Target("riscv64gc-unknown-none-elf");
 
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Target(name) => name,
             Self::Sources => "rust-src",
@@ -44,7 +44,7 @@ impl Part {
     }
 
     /// The command that a person types.
-    pub(crate) fn line(self) -> String {
+    pub fn line(self) -> String {
         format!("rustup {}", self.words().join(" "))
     }
 
@@ -64,16 +64,16 @@ impl Part {
 }
 
 /// The active toolchain.
-pub(crate) struct Survey {
+pub struct Survey {
     /// `rustc --version`.
-    pub(crate) rustc: Option<String>,
+    pub rustc: Option<String>,
     /// Where it is.
     sysroot: Option<PathBuf>,
 }
 
 impl Survey {
-    /// Looks, and changes nothing.
-    pub(crate) fn new() -> Self {
+    /// Changes nothing.
+    pub fn look() -> Self {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let ask = |what: &[&str]| {
             tools::answer(Command::new(&rustc).args(what).current_dir(paths::root()))
@@ -84,12 +84,12 @@ impl Survey {
         }
     }
 
-    pub(crate) fn has(&self, part: Part) -> bool {
+    pub fn has(&self, part: Part) -> bool {
         { self.sysroot.as_ref() }.is_some_and(|root| part.is_in(root))
     }
 
     /// rustup may be asked to add it.
-    pub(crate) fn may_add(&self, part: Part) -> bool {
+    pub fn may_add(&self, part: Part) -> bool {
         let rustup = tools::find("rustup").is_some() && tools::may_install();
         rustup && self.rustc.is_some() && !self.memo(part).exists()
     }
@@ -103,8 +103,8 @@ impl Survey {
 }
 
 /// Whether the active toolchain has a part, which is added if it can be.
-pub(crate) fn has(console: &Console, part: Part) -> bool {
-    let survey = Survey::new();
+pub fn has(console: &Console, part: Part) -> bool {
+    let survey = Survey::look();
     survey.has(part) || survey.may_add(part) && add(console, part, &survey.memo(part))
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn has(console: &Console, part: Part) -> bool {
 ///
 /// # Errors
 /// [`usage`] with the command to type.
-pub(crate) fn need(console: &Console, part: Part) -> Result<()> {
+pub fn need(console: &Console, part: Part) -> Result<()> {
     if has(console, part) {
         return Ok(());
     }
@@ -125,7 +125,7 @@ pub(crate) fn need(console: &Console, part: Part) -> Result<()> {
 
 /// `cargo build` for a target, before any package is named. One that is a file is built with the
 /// sources of `core`, by options that a stable toolchain has only when it is told so.
-pub(crate) fn build(target: &str, profile: &str) -> Command {
+pub fn build(target: &str, profile: &str) -> Command {
     let mut command = Command::new(paths::cargo());
     command.args([
         "build",
@@ -151,7 +151,7 @@ fn add(console: &Console, part: Part, memo: &Path) -> bool {
     command.args(part.words()).current_dir(paths::root());
     // There is no other way: a slow network deserves patience.
     match tools::logged(&mut command, "rustup", Duration::from_secs(240)) {
-        Ok(()) => Survey::new().has(part),
+        Ok(()) => Survey::look().has(part),
         Err(why) => {
             let _ = fs::write(memo, format!("{why:#}\n"));
             let memo = memo.display();

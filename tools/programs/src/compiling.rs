@@ -2,6 +2,7 @@
 //! to build it.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -15,11 +16,11 @@ use crate::{children, paths};
 static SPENT: AtomicU64 = AtomicU64::new(0);
 
 /// A build that runs: its time counts until this is dropped.
-pub(crate) struct Compiling(Instant);
+pub struct Compiling(Instant);
 
 impl Compiling {
     /// The build starts now.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self(Instant::now())
     }
 }
@@ -31,12 +32,12 @@ impl Drop for Compiling {
 }
 
 /// How long builds have taken since this program was started.
-pub(crate) fn spent() -> Duration {
+pub fn spent() -> Duration {
     Duration::from_millis(SPENT.load(Relaxed))
 }
 
 /// Builds something in the workspace, by these words of cargo. Tells whether it succeeded.
-pub(crate) fn cargo<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result<bool> {
+pub fn cargo<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result<bool> {
     let _time = Compiling::start();
     let mut command = Command::new(paths::cargo());
     command
@@ -48,9 +49,24 @@ pub(crate) fn cargo<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Resu
     Ok(status.success())
 }
 
+/// Builds `program` in the profile of the tests. Gives its path.
+///
+/// All programs and libraries are built, as `cargo test` builds them: a program alone would be
+/// built with libraries of its own, whose code is optimised for programs only.
+///
+/// # Errors
+/// If cargo cannot be run, or does not build it.
+pub fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
+    console.step(format!("building {program}"));
+    if !cargo(["build", "--quiet"])? {
+        bail!("{program} does not build");
+    }
+    Ok(paths::target().join("debug").join(program))
+}
+
 /// Compiles a piece of the kernel that nothing else needs, from nothing: minutes of different
 /// machines, and of different days, are compared by what this takes.
-pub(crate) fn reference(console: &Console) -> Result<Duration> {
+pub fn reference(console: &Console) -> Result<Duration> {
     console.step("compiling a piece of the kernel, to know how fast this machine is");
     let directory = paths::target().join("reference");
     match std::fs::remove_dir_all(&directory) {
@@ -69,7 +85,7 @@ pub(crate) fn reference(console: &Console) -> Result<Duration> {
 }
 
 /// It has no dependencies but the traits of machines and of links.
-pub(crate) const PIECE: &str = "flagpost-mapped";
+pub const PIECE: &str = "flagpost-mapped";
 
 #[cfg(test)]
 mod tests {

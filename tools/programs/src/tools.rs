@@ -18,15 +18,15 @@ use crate::error::usage;
 use crate::paths;
 
 /// The emulator every image runs in.
-pub(crate) const QEMU: &str = "qemu-system-riscv64";
+pub const QEMU: &str = "qemu-system-riscv64";
 /// The Debian package that brings it.
-pub(crate) const QEMU_PACKAGES: [&str; 1] = ["qemu-system-misc"];
+const QEMU_PACKAGES: [&str; 1] = ["qemu-system-misc"];
 
 /// The providers of libfabric that were tried, as `flagpost-run --provider` knows them.
-pub(crate) const PROVIDERS: [&str; 2] = ["tcp", "shm"];
+pub const PROVIDERS: [&str; 2] = ["tcp", "shm"];
 
 /// The program `name` in `PATH`.
-pub(crate) fn find(name: &str) -> Option<PathBuf> {
+pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|dir| dir.join(name))
@@ -34,13 +34,13 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// Is this a file that may be run?
-pub(crate) fn executable(file: &Path) -> bool {
+pub fn executable(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 /// What a command prints on standard output, trimmed; `None` if it cannot be run or fails.
-pub(crate) fn answer(command: &mut Command) -> Option<String> {
+pub fn answer(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     output.status.success().then_some(text)
@@ -51,7 +51,7 @@ pub(crate) fn answer(command: &mut Command) -> Option<String> {
 /// # Errors
 /// When the command cannot be started, fails or takes too long: the end of its output is part of
 /// the message.
-pub(crate) fn logged(command: &mut Command, log: &str, limit: Duration) -> Result<()> {
+pub fn logged(command: &mut Command, log: &str, limit: Duration) -> Result<()> {
     let dir = paths::images();
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let path = dir.join(format!("{log}.log"));
@@ -88,7 +88,7 @@ pub(crate) fn logged(command: &mut Command, log: &str, limit: Duration) -> Resul
 }
 
 /// What a failed [`logged`] call says before the output it quotes.
-pub(crate) fn first_line(why: &anyhow::Error) -> String {
+fn first_line(why: &anyhow::Error) -> String {
     let text = format!("{why:#}");
     text.lines()
         .next()
@@ -98,12 +98,12 @@ pub(crate) fn first_line(why: &anyhow::Error) -> String {
 }
 
 /// May this run install anything at all?
-pub(crate) fn may_install() -> bool {
+pub fn may_install() -> bool {
     !std::env::var("FLAGPOST_NO_INSTALL").is_ok_and(|v| !v.is_empty() && v != "0")
 }
 
 /// The words before `apt-get` that let it install without asking; `None` if there is no way.
-pub(crate) fn apt() -> Option<Vec<String>> {
+pub fn apt() -> Option<Vec<String>> {
     if !may_install() {
         return None;
     }
@@ -117,7 +117,7 @@ pub(crate) fn apt() -> Option<Vec<String>> {
 }
 
 /// The command that installs Debian packages, as a person types it.
-pub(crate) fn apt_line(packages: &[&str]) -> String {
+pub fn apt_line(packages: &[&str]) -> String {
     format!(
         "sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
         packages.join(" ")
@@ -126,7 +126,7 @@ pub(crate) fn apt_line(packages: &[&str]) -> String {
 
 /// Installs Debian packages. `--no-install-recommends` is needed: with the recommended packages
 /// apt refuses QEMU where `qemu-utils` came from backports.
-pub(crate) fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
+fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
     let apt = apt().context("apt-get is missing, may not be used, or needs a password")?;
     let run = |arguments: &[&str], log: &str| {
         let mut command = Command::new(&apt[0]);
@@ -147,7 +147,7 @@ pub(crate) fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
 ///
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
-pub(crate) fn qemu(console: &Console) -> Result<PathBuf> {
+pub fn qemu(console: &Console) -> Result<PathBuf> {
     if let Some(found) = find(QEMU) {
         return Ok(found);
     }
@@ -174,13 +174,13 @@ pub(crate) fn qemu(console: &Console) -> Result<PathBuf> {
 }
 
 /// What counts instructions.
-pub(crate) const VALGRIND: &str = "valgrind";
+pub const VALGRIND: &str = "valgrind";
 
 /// Valgrind, installed if need be.
 ///
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
-pub(crate) fn valgrind(console: &Console) -> Result<()> {
+pub fn valgrind(console: &Console) -> Result<()> {
     if find(VALGRIND).is_some() {
         return Ok(());
     }
@@ -195,12 +195,12 @@ pub(crate) fn valgrind(console: &Console) -> Result<()> {
 }
 
 /// What a program loads to reach a network.
-pub(crate) const LIBFABRIC: &str = "libfabric.so.1";
+pub const LIBFABRIC: &str = "libfabric.so.1";
 /// The Debian package that brings it.
-pub(crate) const LIBFABRIC_PACKAGE: &str = "libfabric1";
+pub const LIBFABRIC_PACKAGE: &str = "libfabric1";
 
 /// Where the library is, as the loader would find it.
-pub(crate) fn find_libfabric() -> Option<PathBuf> {
+pub fn find_libfabric() -> Option<PathBuf> {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let named = std::env::split_paths(&path).map(|dir| dir.join(LIBFABRIC));
     let ldconfig = find("ldconfig").unwrap_or_else(|| PathBuf::from("/sbin/ldconfig"));
@@ -216,7 +216,7 @@ pub(crate) fn find_libfabric() -> Option<PathBuf> {
 ///
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
-pub(crate) fn libfabric(console: &Console) -> Result<()> {
+pub fn libfabric(console: &Console) -> Result<()> {
     package(console, LIBFABRIC, LIBFABRIC_PACKAGE, find_libfabric)
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn libfabric(console: &Console) -> Result<()> {
 ///
 /// # Errors
 /// What pip says; or that of [`libfabric`].
-pub(crate) fn newer_libfabric(console: &Console) -> Result<PathBuf> {
+pub fn newer_libfabric(console: &Console) -> Result<PathBuf> {
     const PACKAGE: &str = "mpich";
     const VERSION: &str = "5.0.2";
     let name = format!("{PACKAGE}-{VERSION}");
@@ -259,7 +259,7 @@ pub(crate) fn newer_libfabric(console: &Console) -> Result<PathBuf> {
 ///
 /// # Errors
 /// [`usage`] with the command to type if they are missing and cannot be installed from here.
-pub(crate) fn libfabric_headers(console: &Console) -> Result<()> {
+pub fn libfabric_headers(console: &Console) -> Result<()> {
     const HEADER: &str = "/usr/include/rdma/fabric.h";
     let header = || Some(PathBuf::from(HEADER)).filter(|file| file.exists());
     package(console, HEADER, "libfabric-dev", header)
@@ -284,7 +284,7 @@ fn package(
 }
 
 /// The command that brings QEMU to this machine.
-pub(crate) fn qemu_line() -> String {
+pub fn qemu_line() -> String {
     if cfg!(target_os = "macos") {
         "brew install qemu".to_owned()
     } else {

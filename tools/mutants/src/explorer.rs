@@ -15,25 +15,25 @@ use crate::paths;
 const PACKAGE: &str = "flagpost-explore";
 
 /// The built program.
-pub(crate) struct Explorer {
+pub struct Explorer {
     program: PathBuf,
 }
 
 impl Explorer {
     /// Builds it with the kernel as it is.
-    pub(crate) fn plain(console: &Console) -> Result<Self> {
+    pub fn plain(console: &Console) -> Result<Self> {
         Self::build(console, "explore", "explore", &[])
     }
 
     /// The program that `cargo test` builds for its own tests.
-    pub(crate) fn of_tests(console: &Console) -> Result<Self> {
-        let program = tests_program(console, PACKAGE)?;
+    pub fn of_tests(console: &Console) -> Result<Self> {
+        let program = compiling::tests_program(console, PACKAGE)?;
         Ok(Self { program })
     }
 
     /// Builds it with all mutants in the kernel: for a few runs, what is built quickly; for a
     /// search, what runs quickly.
-    pub(crate) fn mutants(console: &Console, search: bool) -> Result<Self> {
+    pub fn mutants(console: &Console, search: bool) -> Result<Self> {
         let profile = if search { "explore" } else { "mutants" };
         Self::build(console, "mutants", profile, &["--cfg", "mutants"])
     }
@@ -76,7 +76,7 @@ impl Explorer {
     }
 
     /// The program, to be called: it is told of which code it was built.
-    pub(crate) fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(code) = code() {
             command.env("FLAGPOST_CODE", code);
@@ -89,7 +89,7 @@ impl Explorer {
     ///
     /// # Errors
     /// If it cannot be called, or prints something else.
-    pub(crate) fn lines(
+    pub fn lines(
         &self,
         arguments: impl IntoIterator<Item = String>,
         mut take: impl FnMut(Value) -> Result<()>,
@@ -108,21 +108,6 @@ impl Explorer {
         }
         Ok(running.wait()?.success())
     }
-}
-
-/// Builds `program` in the profile of the tests. Gives its path.
-///
-/// All programs and libraries are built, as `cargo test` builds them: a program alone would be
-/// built with libraries of its own, whose code is optimised for programs only.
-///
-/// # Errors
-/// If cargo cannot be run, or does not build it.
-pub(crate) fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
-    console.step(format!("building {program}"));
-    if !compiling::cargo(["build", "--quiet"])? {
-        bail!("{program} does not build");
-    }
-    Ok(paths::target().join("debug").join(program))
 }
 
 /// The commit that is checked out, with `-dirty` if files differ from it; none outside a

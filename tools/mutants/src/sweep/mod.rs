@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: breaks one cache action, lock or ordering step at a time; a case must
+//! All points: breaks one cache action, lock or ordering step at a time; a case must
 //! notice.
 
 mod board;
@@ -37,7 +37,7 @@ use crate::{children, equivalent, points};
 /// A row ends with what repeats it: `--point NAME --replay CASE/CORES/PROFILE:SEED` prints that
 /// run.
 #[derive(Args, Debug, Default)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The machine that must notice: qemu stands for a stated subset of the points
     #[arg(long, value_enum, default_value = "sim")]
     on: On,
@@ -134,7 +134,7 @@ impl FromStr for Slice {
 }
 
 /// Runs the command; `false` if a point survives that should not, or the other way round.
-pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+pub fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     console.release();
     if let Some(which) = &arguments.replay {
         return replay(console, arguments, which);
@@ -144,7 +144,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
 
 /// All points on the simulator, for `cargo xtask test`: by their recorded runs, or by a search for
 /// each.
-pub(crate) fn all(console: &Console, schedules: u64, search: bool) -> Result<Count> {
+pub fn all(console: &Console, schedules: u64, search: bool) -> Result<Count> {
     let arguments = Arguments {
         schedules,
         search,
@@ -154,7 +154,7 @@ pub(crate) fn all(console: &Console, schedules: u64, search: bool) -> Result<Cou
 }
 
 /// The board's points.
-pub(crate) fn on_board(console: &Console) -> Result<Count> {
+pub fn on_board(console: &Console) -> Result<Count> {
     let arguments = Arguments {
         on: On::Qemu,
         ..Arguments::default()
@@ -244,7 +244,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
 }
 
 /// The check of the sources and of the recorded runs' names alone.
-pub(crate) fn check(console: &Console) -> Result<Count> {
+pub fn check(console: &Console) -> Result<Count> {
     let sources = Sources::read(console)?;
     let mut errors = sources.errors;
     for on in [On::Sim, On::Qemu] {

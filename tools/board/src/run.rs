@@ -6,11 +6,13 @@
 //! `@done`, and QEMU then exited with status 0. Anything else leaves at least one entry in
 //! [`Run::errors`], which names the case and, where one is known, the core.
 
+use flagpost_programs::count::Count;
+
 use crate::protocol::Record;
 
 /// What came of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Begun, not ended.
     Running,
     Passed,
@@ -22,34 +24,34 @@ pub(crate) enum Outcome {
 
 /// A case of the plan.
 #[derive(Debug, Clone)]
-pub(crate) struct Case {
-    pub(crate) name: String,
-    pub(crate) outcome: Outcome,
-    pub(crate) instructions: Option<u64>,
+pub struct Case {
+    pub name: String,
+    pub outcome: Outcome,
+    pub instructions: Option<u64>,
     /// Nothing that comes later can change it.
-    pub(crate) over: bool,
+    pub over: bool,
 }
 
 /// A measured value.
 #[derive(Debug, Clone)]
-pub(crate) struct Note {
-    pub(crate) case: String,
-    pub(crate) core: u32,
-    pub(crate) what: String,
-    pub(crate) value: String,
+pub struct Note {
+    pub case: String,
+    pub core: u32,
+    pub what: String,
+    pub value: String,
 }
 
 /// The answer to `list=1`.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
-    pub(crate) case: String,
-    pub(crate) min: u32,
-    pub(crate) max: u32,
+pub struct Listed {
+    pub case: String,
+    pub min: u32,
+    pub max: u32,
 }
 
 /// How QEMU ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// By itself, with this status (`None`: killed by a signal) and these words of its own.
     Ended { status: Option<i32>, stderr: String },
     /// Stopped by us: what the cores were doing.
@@ -58,25 +60,25 @@ pub(crate) enum Exit {
 
 /// One boot.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub struct Run {
     /// Cores asked for.
-    pub(crate) cores: u32,
-    pub(crate) seed: u32,
+    pub cores: u32,
+    pub seed: u32,
     /// No plan is expected, as of an image without cases, or one asked for its list of cases: only
     /// the exit status counts.
-    pub(crate) plain: bool,
+    pub plain: bool,
     /// Cases to run and to skip, once announced.
-    pub(crate) plan: Option<(u32, u32)>,
-    pub(crate) cases: Vec<Case>,
-    pub(crate) notes: Vec<Note>,
-    pub(crate) listed: Vec<Listed>,
-    pub(crate) errors: Vec<String>,
+    pub plan: Option<(u32, u32)>,
+    pub cases: Vec<Case>,
+    pub notes: Vec<Note>,
+    pub listed: Vec<Listed>,
+    pub errors: Vec<String>,
     /// What `@done` reported failed.
-    pub(crate) done: Option<u32>,
+    pub done: Option<u32>,
 }
 
 impl Run {
-    pub(crate) fn new(cores: u32, seed: u32) -> Self {
+    pub fn new(cores: u32, seed: u32) -> Self {
         Self {
             cores,
             seed,
@@ -85,17 +87,33 @@ impl Run {
     }
 
     /// Everything planned ran and succeeded.
-    pub(crate) fn ok(&self) -> bool {
+    pub fn ok(&self) -> bool {
         self.errors.is_empty() && self.cases.iter().all(Case::ok)
     }
 
+    /// The cases that ran; what went wrong outside any case counts as one more failure.
+    pub fn count(&self) -> Count {
+        let mut count = Count::default();
+        for case in &self.cases {
+            match case.outcome {
+                Outcome::Passed => count.passed += 1,
+                Outcome::Skipped(_) => {}
+                Outcome::Failed(..) | Outcome::Running => count.failed += 1,
+            }
+        }
+        if count.failed == 0 && !self.ok() {
+            count.failed = 1;
+        }
+        count
+    }
+
     /// No case of the image matched.
-    pub(crate) fn matched_nothing(&self) -> bool {
+    pub fn matched_nothing(&self) -> bool {
         self.plan == Some((0, 0)) && self.cases.is_empty()
     }
 
     /// How many cases ran to some end.
-    pub(crate) fn begun(&self) -> usize {
+    pub fn begun(&self) -> usize {
         self.cases
             .iter()
             .filter(|c| !matches!(c.outcome, Outcome::Skipped(_)))
@@ -103,14 +121,14 @@ impl Run {
     }
 
     /// The case begun and not ended, if any.
-    pub(crate) fn running(&self) -> Option<&Case> {
+    pub fn running(&self) -> Option<&Case> {
         self.cases
             .iter()
             .find(|case| case.outcome == Outcome::Running)
     }
 
     /// How far the run has come, for people.
-    pub(crate) fn progress(&self) -> String {
+    pub fn progress(&self) -> String {
         match self.plan {
             Some((cases, _)) => format!("case {} of {cases}", self.begun()),
             None => "before the plan".to_owned(),
@@ -118,7 +136,7 @@ impl Run {
     }
 
     /// The `k`-th case begun.
-    pub(crate) fn nth_begun(&self, k: usize) -> Option<&Case> {
+    pub fn nth_begun(&self, k: usize) -> Option<&Case> {
         self.cases
             .iter()
             .filter(|c| !matches!(c.outcome, Outcome::Skipped(_)))
@@ -257,7 +275,7 @@ impl Run {
 
     /// Judges the run once QEMU is gone. `broken` log frames could not be decoded: a dying core may
     /// cut off the frame of another, but without a death it must not happen.
-    pub(crate) fn finish(&mut self, exit: &Exit, broken: u32) {
+    pub fn finish(&mut self, exit: &Exit, broken: u32) {
         if broken > 0 && self.errors.is_empty() {
             self.errors.push(format!(
                 "{broken} log frames could not be decoded: did two cores write to the UART at once?"
@@ -334,7 +352,7 @@ impl Run {
 }
 
 impl Case {
-    pub(crate) fn ok(&self) -> bool {
+    pub fn ok(&self) -> bool {
         matches!(self.outcome, Outcome::Passed | Outcome::Skipped(_))
     }
 }
@@ -460,5 +478,35 @@ mod tests {
         let panic = "@panic core=1 case=? at=a.rs:7 what=no";
         let run = run(&[PLAN, BEGIN, panic], &CLEAN);
         assert_eq!(run.errors, ["case a panicked on core 1 at a.rs:7: no"]);
+    }
+
+    /// A run whose cases ended so, with trouble of its own or none.
+    fn with(outcomes: Vec<Outcome>, errors: &[&str]) -> Run {
+        let case = |outcome| Case {
+            name: "a".to_owned(),
+            outcome,
+            instructions: None,
+            over: true,
+        };
+        Run {
+            cases: outcomes.into_iter().map(case).collect(),
+            errors: errors.iter().map(|&error| error.to_owned()).collect(),
+            ..Run::new(8, 0)
+        }
+    }
+
+    #[test]
+    fn trouble_outside_of_any_case_is_one_failure() {
+        let failed = || Outcome::Failed("HUNG", "no".to_owned());
+        let skipped = || Outcome::Skipped("2..4".to_owned());
+        for (outcomes, errors, passed, failed) in [
+            (vec![Outcome::Passed, skipped()], &[][..], 1, 0),
+            (vec![Outcome::Passed], &["QEMU exited with 3"], 1, 1),
+            (vec![], &["fell silent"], 0, 1),
+            (vec![failed(), Outcome::Running], &["a", "b"], 0, 2),
+        ] {
+            let count = with(outcomes, errors).count();
+            assert_eq!(count, Count { passed, failed }, "{errors:?}");
+        }
     }
 }

@@ -38,7 +38,7 @@ const EXPECTED: [(Code, &str); 3] = [
 
 /// How many instructions the image at `path` has, all of them understood by the SCC's cores; or
 /// which are not.
-pub(crate) fn of_image(path: &Path) -> Result<usize> {
+pub fn of_image(path: &Path) -> Result<usize> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file = object::File::parse(&*bytes).context("the image is no ELF file")?;
     let mut seen = Seen::default();
