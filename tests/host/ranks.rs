@@ -4,8 +4,10 @@
 use std::cell::Cell;
 
 use flagpost::{
-    Config as WorldConfig, Counter, Error, Group, Link, Notice, Rank, Rma, Session, Signal, Tag,
-    World, epoch::Assert, rma::Operation,
+    Config as WorldConfig, Counter, Error, Group, Link, MatchVector, MatchingList, Notice, Rank,
+    Rma, Session, Signal, Tag, Window, World,
+    epoch::{Assert, Strategy},
+    rma::Operation,
 };
 use flagpost_explore::Mock;
 use flagpost_mapped::Mapped;
@@ -74,6 +76,25 @@ fn accesses<'w, L: Link + 'w>(epoch: &impl Rma<'w, u32, L>, to: Rank, check: Cal
     // Nor does a wrong place hide the rank.
     check("put nowhere", error(epoch.put(to, usize::MAX, &[1])));
     check("get nowhere", error(epoch.get(to, usize::MAX, &mut into)));
+}
+
+/// A group that a larger world has made is refused, and one of this world is not.
+fn refuses_group<'w, L: Link, S: Strategy<'w, L>>(
+    window: &Window<'w, u32, L, S>,
+    larger: &Group<'static>,
+) -> Result<(), Error> {
+    let strange = larger.ranks().iter().find(|rank| rank.get() >= SIZE);
+    let refused = Some(Error::NoSuchRank {
+        rank: *strange.expect("it has such a rank"),
+        size: SIZE,
+    });
+    assert_eq!(error(window.start(larger)), refused);
+    assert_eq!(error(window.post(larger)), refused);
+    assert_eq!(error(window.post_range(0..1, larger)), refused);
+    let me = window.world().rank();
+    let exposure = window.post([me])?;
+    window.start([me])?.complete()?;
+    exposure.wait()
 }
 
 fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(), Error> {
@@ -160,15 +181,7 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         access.complete()?;
         exposure.wait()?;
     }
-    // A group that a larger world has made.
-    let strange = larger.ranks().iter().find(|rank| rank.get() >= SIZE);
-    let refused = Some(Error::NoSuchRank {
-        rank: *strange.expect("it has such a rank"),
-        size: SIZE,
-    });
-    assert_eq!(error(window.start(larger)), refused);
-    assert_eq!(error(window.post(larger)), refused);
-    assert_eq!(error(window.post_range(0..1, larger)), refused);
+    refuses_group(&window, larger)?;
     // Nothing has been moved or told, and all is as if it had not been asked for.
     world.barrier()?;
     assert_eq!(window.discard_notifications()?, 0);
@@ -205,11 +218,18 @@ fn ranks_of_a_larger_world_are_refused() {
     ];
     for ranks in GROUPS {
         let larger = group_of_four(ranks);
-        worlds(
-            SIZE,
-            |world| refuses(world, &larger),
-            |world| refuses(world, &larger),
-        );
+        let memory = |world: &World<'_, Mapped<SimCore>>| {
+            refuses_group(
+                &world.allocate_with::<u32, MatchVector<'_>>(1, ())?,
+                &larger,
+            )?;
+            refuses_group(
+                &world.allocate_with::<u32, MatchingList<'_>>(1, 2)?,
+                &larger,
+            )?;
+            refuses(world, &larger)
+        };
+        worlds(SIZE, memory, |world| refuses(world, &larger));
     }
     // One whose ranks are all here may be used.
     static BOTH: [Rank; 2] = [Rank::new(1), Rank::new(0)];

@@ -5,14 +5,10 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
-use std::sync::OnceLock;
-
-use flagpost::epoch;
 use flagpost::rma::{Gather, Layout};
 use flagpost::{
-    Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Group, Made,
-    MatchVector, MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting,
-    Window, World,
+    Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Made,
+    MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting, Window, World,
 };
 use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _};
 use flagpost_mapped::{Mapped, Ring};
@@ -413,54 +409,6 @@ fn memory_of_another_world_is_refused() {
         Ok(())
     });
     report.assert_done();
-}
-
-/// What lies behind the last byte of a region is not the first one of another.
-#[test]
-fn a_displacement_stays_in_its_region() {
-    const LAST: Displacement = Displacement::new(0x1_0005_FFFF_FFFE);
-    assert_eq!(LAST.plus(1).get(), 0x1_0005_FFFF_FFFF);
-    assert_eq!(LAST.plus(2).get(), 0x1_0005_FFFF_FFFF);
-    assert_eq!(LAST.plus(u32::MAX).get(), 0x1_0005_FFFF_FFFF);
-}
-
-/// A group of a larger world is refused before anything is opened.
-#[test]
-fn a_group_of_a_larger_world_is_refused() {
-    const LAST: Rank = Rank::new(2);
-    let larger = OnceLock::new();
-    run(3, 1024, &|world| {
-        larger.get_or_init(|| world.group(&[LAST]));
-        Ok(())
-    });
-    let larger = larger.get().and_then(|group| group.as_ref().ok()).unwrap();
-    run(2, 1024, &|world| {
-        refuses_the_last_of_three(&world.allocate(1)?, larger)
-    });
-    run(2, 1024, &|world| {
-        let window = world.allocate_with::<_, MatchVector<'_>>(1, ())?;
-        refuses_the_last_of_three(&window, larger)
-    });
-    run(2, 1024, &|world| {
-        let window = world.allocate_with::<_, MatchingList<'_>>(1, 2)?;
-        refuses_the_last_of_three(&window, larger)
-    });
-}
-
-fn refuses_the_last_of_three<'w, S: epoch::Strategy<'w, Mapped<SimCore>>>(
-    window: &Window<'w, u32, Mapped<SimCore>, S>,
-    larger: &Group<'_>,
-) -> Result<(), Error> {
-    let world = window.world();
-    let (rank, size) = (Rank::new(2), 2);
-    let unknown = Some(Error::NoSuchRank { rank, size });
-    assert_eq!(window.post(larger).err(), unknown);
-    assert_eq!(window.start(larger).err(), unknown);
-    let own = [world.rank()];
-    let group = world.group(&own)?;
-    let exposure = window.post(&group)?;
-    window.start(&group)?.complete()?;
-    exposure.wait()
 }
 
 /// Arguments are checked before the target is waited for: here it never posts.
