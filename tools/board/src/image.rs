@@ -4,19 +4,15 @@
 //! with `DEFMT_LOG=info` unless the caller sets another level. All else the image needs, such as
 //! its linker script, its own package says.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Stdio};
 
 use anyhow::{Context, Result, bail};
 use defmt_decoder::Table;
 use serde_json::Value;
 
-use crate::children::Running;
-use crate::compiling::Compiling;
 use crate::console::Console;
-use crate::paths;
 use crate::toolchain::{self, Part};
+use crate::{compiling, paths};
 
 /// How what is measured is built: the whole program as one unit.
 pub const PROFILE: &str = "image";
@@ -83,8 +79,6 @@ pub fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
         || source.dir.display().to_string(),
         |[_, bin, _]| bin.into(),
     );
-    console.step(format!("building {name}"));
-    let _time = Compiling::start();
     let mut command = toolchain::build(Part::BOARD.name(), source.profile);
     command
         .current_dir(source.dir)
@@ -106,39 +100,15 @@ pub fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
         .collect();
     // The encoded form may hold blanks, and it goes before RUSTFLAGS and config files.
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut cargo = Running::start(&mut command)
-        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
-
-    let stdout = cargo.child.stdout.take().context("no pipe from cargo")?;
-    let stderr = cargo.child.stderr.take().context("no pipe from cargo")?;
-    let artifacts = std::thread::spawn(move || executables(stdout));
-    let mut said = String::new();
-    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-        console.step(format!("building {name}: {}", line.trim()));
-        said.push_str(&line);
-        said.push('\n');
-    }
-    let mut built = artifacts.join().unwrap_or_default();
-    if !cargo.wait()?.success() {
-        bail!("cannot build {name}:\n{}", said.trim_end());
-    }
+    let printed = compiling::shown(console, &name, &mut command)?;
+    let mut built: Vec<_> = printed.lines().filter_map(executable).collect();
     match built.len() {
         1 => Ok(built.remove(0)),
         n => bail!("{name} has {n} executables, expected one: {built:?}"),
     }
 }
 
-/// The executables cargo reports in its JSON messages.
-fn executables(messages: ChildStdout) -> Vec<PathBuf> {
-    let mut text = String::new();
-    let _ = BufReader::new(messages).read_to_string(&mut text);
-    text.lines().filter_map(executable).collect()
-}
-
+/// The executable that one of cargo's JSON messages reports.
 fn executable(message: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(message).ok()?;
     let is_bin = message["target"]["kind"]

@@ -27,4 +27,4 @@ pub mod session;
 mod symbols;
 pub mod toolchain;
 
-use flagpost_programs::{children, compiling, console, error, paths, tools};
+use flagpost_programs::{children, compiling, console, error, parallel, paths, tools};

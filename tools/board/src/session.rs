@@ -1,7 +1,6 @@
 //! The image of cases, built, and the QEMU to boot it in: what every command that runs cases needs.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
@@ -10,7 +9,7 @@ use crate::boot::{self, Setup};
 use crate::console::Console;
 use crate::image::{self, Image};
 use crate::run::Run;
-use crate::tools;
+use crate::{parallel, tools};
 
 /// Ready to boot.
 pub struct Session {
@@ -61,51 +60,27 @@ impl Session {
     /// each, so several run at a time, without effect on their outcome; parallel ones have the host
     /// to themselves.
     pub fn all(&self, console: &Console, setups: &[Setup]) -> Result<Vec<Run>> {
-        let host = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let workers = if setups.iter().any(|setup| setup.parallel) {
-            1
-        } else {
-            host.min(setups.len())
+        let most = match setups.iter().any(|setup| setup.parallel) {
+            true => 1,
+            false => setups.len(),
         };
-        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || -> Result<()> {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(setup) = setups.get(number) else {
-                    break;
-                };
-                let setup = Setup {
-                    verbose: false,
-                    ..setup.clone()
-                };
-                let run = self.run(console, &setup)?;
-                let mut done = done.lock().unwrap_or_else(|e| e.into_inner());
-                done.push((number, run));
-                let failed = done.iter().filter(|(_, run)| !run.ok()).count();
-                let (count, total) = (done.len(), setups.len());
-                console.step(format!(
-                    "{} cores, run {count}/{total}, {failed} failed",
-                    setup.cores
-                ));
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            let join = |worker: std::thread::ScopedJoinHandle<'_, Result<()>>| {
-                worker
-                    .join()
-                    .unwrap_or_else(|_| Err(anyhow::anyhow!("a worker panicked")))
+        let failed = AtomicUsize::new(0);
+        let run = |setup: &Setup| {
+            let quiet = Setup {
+                verbose: false,
+                ..setup.clone()
             };
-            workers
-                .into_iter()
-                .map(join)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .collect::<Result<()>>()
-        })?;
-        let mut runs = done.into_inner().unwrap_or_else(|e| e.into_inner());
-        runs.sort_by_key(|(number, _)| *number);
-        Ok(runs.into_iter().map(|(_, run)| run).collect())
+            self.run(console, &quiet)
+        };
+        parallel::each(setups, most, run, |done, run| {
+            // ORDERING: Relaxed: a number for people.
+            let failed = failed.fetch_add(usize::from(!run.ok()), Ordering::Relaxed);
+            let failed = failed + usize::from(!run.ok());
+            console.step(format!(
+                "{} cores, run {done}/{}, {failed} failed",
+                run.cores,
+                setups.len()
+            ));
+        })
     }
 }

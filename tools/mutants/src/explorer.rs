@@ -4,13 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::children::Running;
-use crate::compiling::{self, Compiling};
 use crate::console::Console;
-use crate::paths;
+use crate::{compiling, paths};
 
 const PACKAGE: &str = "flagpost-explore";
 
@@ -42,8 +41,6 @@ impl Explorer {
     /// the tests' build.
     fn build(console: &Console, directory: &str, profile: &str, flags: &[&str]) -> Result<Self> {
         let directory = paths::target().join(directory);
-        console.step(format!("building {PACKAGE}"));
-        let _time = Compiling::start();
         let mut command = Command::new(paths::cargo());
         command
             .args([
@@ -57,20 +54,8 @@ impl Explorer {
             .arg("--target-dir")
             .arg(&directory)
             .current_dir(paths::root())
-            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut cargo = Running::start(&mut command).context("cannot run cargo")?;
-        let stderr = cargo.child.stderr.take().context("no pipe from cargo")?;
-        let mut said = String::new();
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            console.step(format!("building {PACKAGE}: {}", line.trim()));
-            said += &line;
-            said.push('\n');
-        }
-        if !cargo.wait()?.success() {
-            bail!("cannot build {PACKAGE}:\n{}", said.trim_end());
-        }
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+        compiling::shown(console, PACKAGE, &mut command)?;
         let program = directory.join(profile).join(PACKAGE);
         Ok(Self { program })
     }

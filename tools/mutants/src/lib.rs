@@ -20,4 +20,4 @@ mod points;
 pub mod sweep;
 
 use flagpost_board::{boot, run, session};
-use flagpost_programs::{children, compiling, console, count, error, paths};
+use flagpost_programs::{children, compiling, console, count, error, parallel, paths};

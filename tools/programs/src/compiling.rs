@@ -2,6 +2,7 @@
 //! to build it.
 
 use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::children::Running;
 use crate::console::Console;
 use crate::{children, paths};
 
@@ -47,6 +49,38 @@ pub fn cargo<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result<bool
         .stdin(Stdio::null());
     let status = children::status(&mut command).context("cannot run cargo")?;
     Ok(status.success())
+}
+
+/// Runs a command of cargo that builds `name`, and shows each line that it says. Gives what it has
+/// printed on standard output.
+///
+/// # Errors
+/// With everything the compiler said, if it failed.
+pub fn shown(console: &Console, name: &str, command: &mut Command) -> Result<String> {
+    console.step(format!("building {name}"));
+    let _time = Compiling::start();
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut cargo = Running::start(command).context("cannot run cargo")?;
+    let mut stdout = cargo.child.stdout.take().context("no pipe from cargo")?;
+    let stderr = cargo.child.stderr.take().context("no pipe from cargo")?;
+    let printed = std::thread::spawn(move || {
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).map(|_| text)
+    });
+    let mut said = String::new();
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        console.step(format!("building {name}: {}", line.trim()));
+        said += &line;
+        said.push('\n');
+    }
+    let printed = printed.join().ok().and_then(Result::ok).unwrap_or_default();
+    if !cargo.wait()?.success() {
+        bail!("cannot build {name}:\n{}", said.trim_end());
+    }
+    Ok(printed)
 }
 
 /// Builds `program` in the profile of the tests. Gives its path.

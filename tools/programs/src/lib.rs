@@ -6,6 +6,7 @@
 //! | `tools` | finding programs and libraries, installing them by apt, their output as logs |
 //! | `children` | the programs that this one starts: none outlives it |
 //! | `compiling` | building by cargo, and how long that has taken |
+//! | `parallel` | work on several processors |
 //! | `console`, `count`, `error`, `paths` | output, passed and failed, exit status 2, places |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![allow(
@@ -18,5 +19,6 @@ pub mod compiling;
 pub mod console;
 pub mod count;
 pub mod error;
+pub mod parallel;
 pub mod paths;
 pub mod tools;

@@ -20,7 +20,7 @@ use crate::paths;
 /// The emulator every image runs in.
 pub const QEMU: &str = "qemu-system-riscv64";
 /// The Debian package that brings it.
-const QEMU_PACKAGES: [&str; 1] = ["qemu-system-misc"];
+const QEMU_PACKAGE: &str = "qemu-system-misc";
 
 /// The providers of libfabric that were tried, as `flagpost-run --provider` knows them.
 pub const PROVIDERS: [&str; 2] = ["tcp", "shm"];
@@ -148,29 +148,7 @@ fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
 pub fn qemu(console: &Console) -> Result<PathBuf> {
-    if let Some(found) = find(QEMU) {
-        return Ok(found);
-    }
-    if apt().is_none() {
-        let why = if may_install() {
-            ""
-        } else {
-            " (FLAGPOST_NO_INSTALL forbids installing it)"
-        };
-        return Err(usage(format!(
-            "no {QEMU} in PATH{why}; type: {}",
-            qemu_line()
-        )));
-    }
-    apt_install(console, &QEMU_PACKAGES).map_err(|why| {
-        usage(format!(
-            "no {QEMU}, and it could not be installed: {}; once apt works, type: {}",
-            first_line(&why),
-            qemu_line()
-        ))
-    })?;
-    console.hold(format!("installed {} by apt", QEMU_PACKAGES.join(" ")));
-    find(QEMU).with_context(|| format!("apt installed QEMU, but no {QEMU} is in PATH"))
+    package(console, QEMU, QEMU_PACKAGE, || find(QEMU))
 }
 
 /// What counts instructions.
@@ -181,17 +159,7 @@ pub const VALGRIND: &str = "valgrind";
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
 pub fn valgrind(console: &Console) -> Result<()> {
-    if find(VALGRIND).is_some() {
-        return Ok(());
-    }
-    if apt().is_some() {
-        apt_install(console, &[VALGRIND])?;
-        console.hold(format!("installed {VALGRIND} by apt"));
-    }
-    find(VALGRIND).map(|_| ()).ok_or_else(|| {
-        let line = apt_line(&[VALGRIND]);
-        usage(format!("no {VALGRIND} in PATH; type: {line}"))
-    })
+    package(console, VALGRIND, VALGRIND, || find(VALGRIND)).map(drop)
 }
 
 /// What a program loads to reach a network.
@@ -217,7 +185,7 @@ pub fn find_libfabric() -> Option<PathBuf> {
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
 pub fn libfabric(console: &Console) -> Result<()> {
-    package(console, LIBFABRIC, LIBFABRIC_PACKAGE, find_libfabric)
+    package(console, LIBFABRIC, LIBFABRIC_PACKAGE, find_libfabric).map(drop)
 }
 
 /// The directory of a libfabric 2, downloaded if need be: that of a Python package.
@@ -262,25 +230,39 @@ pub fn newer_libfabric(console: &Console) -> Result<PathBuf> {
 pub fn libfabric_headers(console: &Console) -> Result<()> {
     const HEADER: &str = "/usr/include/rdma/fabric.h";
     let header = || Some(PathBuf::from(HEADER)).filter(|file| file.exists());
-    package(console, HEADER, "libfabric-dev", header)
+    package(console, HEADER, "libfabric-dev", header).map(drop)
 }
 
-/// The Debian package that brings `what`, installed if `found` does not find that.
+/// What `found` finds, after the Debian package that brings it was installed if need be.
 fn package(
     console: &Console,
     what: &str,
     package: &str,
     found: impl Fn() -> Option<PathBuf>,
-) -> Result<()> {
-    if found().is_some() {
-        return Ok(());
+) -> Result<PathBuf> {
+    if let Some(found) = found() {
+        return Ok(found);
     }
-    if apt().is_some() {
-        apt_install(console, &[package])?;
-        console.hold(format!("installed {package} by apt"));
+    let line = match what {
+        QEMU => qemu_line(),
+        _ => apt_line(&[package]),
+    };
+    if apt().is_none() {
+        let why = if may_install() {
+            ""
+        } else {
+            " (FLAGPOST_NO_INSTALL forbids installing it)"
+        };
+        return Err(usage(format!("no {what} here{why}; type: {line}")));
     }
-    let missing = || usage(format!("no {what}; type: {}", apt_line(&[package])));
-    found().map(|_| ()).ok_or_else(missing)
+    apt_install(console, &[package]).map_err(|why| {
+        let why = first_line(&why);
+        usage(format!(
+            "no {what}, and it could not be installed: {why}; once apt works, type: {line}"
+        ))
+    })?;
+    console.hold(format!("installed {package} by apt"));
+    found().with_context(|| format!("apt installed {package}, but no {what} is here"))
 }
 
 /// The command that brings QEMU to this machine.
@@ -288,6 +270,6 @@ pub fn qemu_line() -> String {
     if cfg!(target_os = "macos") {
         "brew install qemu".to_owned()
     } else {
-        apt_line(&QEMU_PACKAGES)
+        apt_line(&[QEMU_PACKAGE])
     }
 }

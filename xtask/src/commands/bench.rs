@@ -4,7 +4,7 @@
 //! xtask: xtask builds quickly, and unoptimized.
 
 use std::ffi::OsString;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -13,7 +13,7 @@ use super::bench_fabric;
 use crate::console::Console;
 use crate::count::Count;
 use crate::error::refused;
-use crate::{children, image, paths, tools};
+use crate::{children, compiling, image, paths, tools};
 
 /// Run a benchmark: pscw, pingpong, tree, ops (simulated time), host, instructions, stack (this
 /// machine), fabric (a real network, beside bare libfabric), explore (speed of the simulator); or
@@ -75,14 +75,15 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         _ => package,
     };
     console.step(format!("building {program}"));
-    let mut cargo = Command::new(paths::cargo());
-    cargo
-        .args(["build", "--quiet", "--locked", "--profile", profile])
-        .args(["--package", package, "--bin", program])
-        .current_dir(paths::root())
-        .stdin(Stdio::null());
-    let built = children::status(&mut cargo).context("cannot run cargo build")?;
-    if !built.success() {
+    let words = [
+        "build",
+        "--quiet",
+        "--profile",
+        profile,
+        "--package",
+        package,
+    ];
+    if !compiling::cargo(words.into_iter().chain(["--bin", program]))? {
         bail!("{program} does not build");
     }
     console.clear();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::error::usage;
-use crate::{children, image, paths, tools};
+use crate::{children, compiling, image, paths, tools};
 
 /// The providers, as `flagpost-run` and as libfabric names them.
 const PROVIDERS: [(&str, &str); 2] = [("tcp", "tcp;ofi_rxm"), ("shm", "shm")];
@@ -128,19 +128,18 @@ impl Programs {
         };
         let directory = paths::target().join(directory);
         console.step("building flagpost-bench-fabric");
-        let mut cargo = Command::new(paths::cargo());
-        cargo
-            .args(["build", "--quiet", "--locked", "--profile", profile])
-            .args(["--package", "flagpost-bench-fabric"])
-            .args(["--package", "flagpost-linux"])
-            .args(["--bin", "flagpost-bench-fabric", "--bin", "flagpost-run"])
-            .args(["--example", "stencil"])
-            .current_dir(paths::root())
-            .stdin(Stdio::null());
-        if !children::status(&mut cargo)
-            .context("cannot run cargo build")?
-            .success()
-        {
+        let words = [
+            &["build", "--quiet", "--profile", profile][..],
+            &[
+                "--package",
+                "flagpost-bench-fabric",
+                "--package",
+                "flagpost-linux",
+            ],
+            &["--bin", "flagpost-bench-fabric", "--bin", "flagpost-run"],
+            &["--example", "stencil"],
+        ];
+        if !compiling::cargo(words.concat())? {
             bail!("flagpost-bench-fabric does not build");
         }
         let raw = directory.join("flagpost-bench-raw");

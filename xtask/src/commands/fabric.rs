@@ -214,13 +214,9 @@ fn headers(console: &Console) -> Result<Count> {
 fn tests(console: &Console, targets: &[&[&str]]) -> Result<Count> {
     console.step("cargo build, examples");
     // `cargo test` of one target leaves out the examples that it starts.
-    let mut examples = Command::new(paths::cargo());
-    examples
-        .args(["build", "--quiet", "--locked"])
-        .args(["--package", "flagpost-linux", "--bins", "--examples"])
-        .current_dir(paths::root());
-    let built = children::status(&mut examples).context("cannot run cargo")?;
-    let mut count = Count::one(built.success());
+    let words = ["build", "--quiet", "--package", "flagpost-linux"];
+    let built = compiling::cargo(words.into_iter().chain(["--bins", "--examples"]))?;
+    let mut count = Count::one(built);
     // Others of these targets need no libfabric: `cargo test` runs them.
     for target in targets {
         console.step(format!("cargo test {}", target.join(" ")));

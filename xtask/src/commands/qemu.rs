@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use clap::Args;
 
 use crate::arguments::{self, Unusable};
@@ -84,10 +84,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         }
     };
     if let (true, Some(filter)) = (runs[0].matched_nothing(), &arguments.filter) {
-        let known = known(console, &session)?.join(", ");
-        return Err(usage(format!(
-            "--filter {filter}: no case has this in its name (broken.* run by full name only); cases: {known}"
-        )));
+        return Err(none(console, &session, filter)?);
     }
     Ok(arguments.show(console, &runs))
 }
@@ -101,10 +98,7 @@ fn list(console: &Console, session: &Session, arguments: &Arguments) -> Result<b
     let run = session.run(console, &setup)?;
     console.clear();
     if let (true, Some(filter)) = (run.ok() && run.listed.is_empty(), &arguments.filter) {
-        let known = known(console, session)?.join(", ");
-        return Err(usage(format!(
-            "--filter {filter}: no case has this in its name (broken.* run by full name only); cases: {known}"
-        )));
+        return Err(none(console, session, filter)?);
     }
     console.release();
     if run.ok() && run.listed.is_empty() {
@@ -126,14 +120,18 @@ fn list(console: &Console, session: &Session, arguments: &Arguments) -> Result<b
     Ok(run.ok())
 }
 
-/// The names of all cases.
-fn known(console: &Console, session: &Session) -> Result<Vec<String>> {
+/// What is said if no case has `filter` in its name.
+fn none(console: &Console, session: &Session, filter: &str) -> Result<Error> {
     let setup = Setup {
         list: true,
         ..Setup::new(1, 0)
     };
     let run = session.run(console, &setup)?;
-    Ok(run.listed.into_iter().map(|case| case.case).collect())
+    let known: Vec<_> = run.listed.iter().map(|case| &*case.case).collect();
+    Ok(usage(format!(
+        "--filter {filter}: no case has this in its name (broken.* run by full name only); cases: {}",
+        known.join(", ")
+    )))
 }
 
 impl Arguments {

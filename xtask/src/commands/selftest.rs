@@ -17,191 +17,61 @@ use crate::children::{self, Running};
 use crate::console::{Console, out};
 use crate::count::Count;
 
-/// One call and what must come of it.
-struct Check {
-    name: &'static str,
-    arguments: &'static [&'static str],
-    status: i32,
-    /// All of these must be in standard error.
-    words: &'static [&'static str],
-}
+/// A call: what it shows, its arguments, and words of standard error, all of which must be there.
+type Check = (&'static str, &'static str, &'static [&'static str]);
 
 /// Broken images: exit status 1, and the message names case, core and trouble. The ones that hang
 /// get little time.
+#[rustfmt::skip]
 const BROKEN: [Check; 11] = [
-    Check {
-        name: "a case that fails",
-        arguments: &["--filter", "broken.fail"],
-        status: 1,
-        words: &[
-            "case broken.fail failed on core 7:",
-            "--cores 8 --seed 0 --filter broken.fail",
-        ],
-    },
-    Check {
-        name: "a case that waits for ever",
-        arguments: &["--filter", "broken.hang", "--timeout", "10"],
-        status: 1,
-        words: &[
-            "case broken.hang hung",
-            "core 1 still runs: ",
-            ".rs:",
-            "7 other cores",
-        ],
-    },
-    Check {
-        name: "a case that spins for ever",
-        arguments: &["--filter", "broken.spin", "--timeout", "10"],
-        status: 1,
-        words: &["case broken.spin hung", "core 1 still runs: ", ".rs:"],
-    },
-    Check {
-        name: "a case that hangs on parallel cores",
-        arguments: &[
-            "--filter",
-            "broken.hang",
-            "--timeout",
-            "10",
-            "--parallel",
-            "--cores",
-            "2",
-        ],
-        status: 1,
-        words: &["case broken.hang hung", "core 1 still runs: ", ".rs:"],
-    },
-    Check {
-        name: "a case that deadlocks",
-        arguments: &[
-            "--filter",
-            "broken.deadlock",
-            "--timeout",
-            "10",
-            "--cores",
-            "2",
-        ],
-        status: 1,
-        words: &[
-            "core   1 warn  waits for a notification by any rank",
-            "core   0 warn  waits for a collective call by 1",
-            "in a barrier (call at ",
-            "case broken.deadlock hung",
-        ],
-    },
-    Check {
-        name: "a case in which a core leaves that others need",
-        arguments: &["--filter", "broken.leaver", "--timeout", "10"],
-        status: 1,
-        words: &["case broken.leaver failed on core ", "PeerLeft"],
-    },
-    Check {
-        name: "a case that traps",
-        arguments: &["--filter", "broken.trap"],
-        status: 1,
-        words: &[
-            "case broken.trap trapped on core 1: load access fault",
-            "at _flagpost_load_from_zero",
-        ],
-    },
-    Check {
-        name: "a case that overflows its stack",
-        arguments: &["--filter", "broken.overflow"],
-        status: 1,
-        words: &["case broken.overflow trapped on core 1: stack overflow"],
-    },
-    Check {
-        name: "a case that panics",
-        arguments: &["--filter", "broken.panic"],
-        status: 1,
-        words: &["case broken.panic panicked on core 1 at ", ".rs:"],
-    },
-    Check {
-        name: "an image that ends as if all were well",
-        arguments: &["--filter", "broken.silent"],
-        status: 1,
-        words: &["case broken.silent fell silent", "8 cores"],
-    },
-    Check {
-        name: "a failure on the largest machine",
-        arguments: &["--filter", "broken.fail", "--cores", "512"],
-        status: 1,
-        words: &["case broken.fail failed on core 511:"],
-    },
+    ("a case that fails", "--filter broken.fail",
+        &["case broken.fail failed on core 7:", "--cores 8 --seed 0 --filter broken.fail"]),
+    ("a case that waits for ever", "--filter broken.hang --timeout 10",
+        &["case broken.hang hung", "core 1 still runs: ", ".rs:", "7 other cores"]),
+    ("a case that spins for ever", "--filter broken.spin --timeout 10",
+        &["case broken.spin hung", "core 1 still runs: ", ".rs:"]),
+    ("a case that hangs on parallel cores",
+        "--filter broken.hang --timeout 10 --parallel --cores 2",
+        &["case broken.hang hung", "core 1 still runs: ", ".rs:"]),
+    ("a case that deadlocks", "--filter broken.deadlock --timeout 10 --cores 2",
+        &["core   1 warn  waits for a notification by any rank",
+          "core   0 warn  waits for a collective call by 1",
+          "in a barrier (call at ", "case broken.deadlock hung"]),
+    ("a case in which a core leaves that others need", "--filter broken.leaver --timeout 10",
+        &["case broken.leaver failed on core ", "PeerLeft"]),
+    ("a case that traps", "--filter broken.trap",
+        &["case broken.trap trapped on core 1: load access fault", "at _flagpost_load_from_zero"]),
+    ("a case that overflows its stack", "--filter broken.overflow",
+        &["case broken.overflow trapped on core 1: stack overflow"]),
+    ("a case that panics", "--filter broken.panic",
+        &["case broken.panic panicked on core 1 at ", ".rs:"]),
+    ("an image that ends as if all were well", "--filter broken.silent",
+        &["case broken.silent fell silent", "8 cores"]),
+    ("a failure on the largest machine", "--filter broken.fail --cores 512",
+        &["case broken.fail failed on core 511:"]),
 ];
 
 /// Input that is refused: exit status 2, one line, nothing on standard output.
+#[rustfmt::skip]
 const REFUSED: [Check; 10] = [
-    Check {
-        name: "no cores",
-        arguments: &["--cores", "0"],
-        status: 2,
-        words: &["1 to 512"],
-    },
-    Check {
-        name: "too many cores",
-        arguments: &["--cores", "100000"],
-        status: 2,
-        words: &["1 to 512"],
-    },
-    Check {
-        name: "negative cores",
-        arguments: &["--cores", "-3"],
-        status: 2,
-        words: &["1 to 512"],
-    },
-    Check {
-        name: "an unknown case",
-        arguments: &["--filter", "no.such.case"],
-        status: 2,
-        words: &["no.such.case", "cases: "],
-    },
-    Check {
-        name: "an unknown option",
-        arguments: &["--core", "8"],
-        status: 2,
-        words: &["--core"],
-    },
-    Check {
-        name: "no seeds",
-        arguments: &["--seeds", "7..7"],
-        status: 2,
-        words: &["A..B"],
-    },
-    Check {
-        name: "no time",
-        arguments: &["--timeout", "0"],
-        status: 2,
-        words: &["seconds"],
-    },
-    Check {
-        name: "half an argument",
-        arguments: &["--arg", "m"],
-        status: 2,
-        words: &["NAME=VALUE"],
-    },
-    Check {
-        name: "an unknown argument",
-        arguments: &["--arg", "stencil.k=5"],
-        status: 2,
-        words: &["stencil.k", "stencil.m, stencil.n, stencil.iterations"],
-    },
-    Check {
-        name: "a stencil with more columns than the cores hold",
-        arguments: &["--filter", "stencil", "--arg", "stencil.m=8193"],
-        status: 2,
-        words: &["stencil.m=8193", "1024 per core"],
-    },
+    ("no cores", "--cores 0", &["1 to 512"]),
+    ("too many cores", "--cores 100000", &["1 to 512"]),
+    ("negative cores", "--cores -3", &["1 to 512"]),
+    ("an unknown case", "--filter no.such.case", &["no.such.case", "cases: "]),
+    ("an unknown option", "--core 8", &["--core"]),
+    ("no seeds", "--seeds 7..7", &["A..B"]),
+    ("no time", "--timeout 0", &["seconds"]),
+    ("half an argument", "--arg m", &["NAME=VALUE"]),
+    ("an unknown argument", "--arg stencil.k=5",
+        &["stencil.k", "stencil.m, stencil.n, stencil.iterations"]),
+    ("a stencil with more columns than the cores hold", "--filter stencil --arg stencil.m=8193",
+        &["stencil.m=8193", "1024 per core"]),
 ];
 
-/// QEMU missing, and nothing may be installed.
-const NO_QEMU: Check = Check {
-    name: "no QEMU, and no way to install it",
-    arguments: &[],
-    status: 2,
-    words: &[
-        "qemu-system-riscv64",
-        "apt-get install -y --no-install-recommends qemu-system-misc",
-    ],
-};
+/// QEMU missing, and nothing may be installed: refused, too.
+#[rustfmt::skip]
+const NO_QEMU: Check = ("no QEMU, and no way to install it", "",
+    &["qemu-system-riscv64", "apt-get install -y --no-install-recommends qemu-system-misc"]);
 
 /// Runs the command; `false` if anything went unnoticed.
 pub(crate) fn run(console: &Console) -> Result<bool> {
@@ -223,19 +93,21 @@ pub(crate) fn all(console: &Console) -> Result<Count> {
         }
         count.add(Count::one(wrong.is_none()));
     };
-    for check in BROKEN.iter().chain(&REFUSED) {
-        console.step(check.name);
+    let checks = BROKEN.iter().map(|check| (1, check));
+    for (status, check) in checks.chain(REFUSED.iter().map(|check| (2, check))) {
+        let (name, arguments, _) = check;
+        console.step(*name);
         note(
-            check.name,
-            check.judge(&children::output(&mut call(check.arguments))?),
+            name,
+            wrong(check, status, &children::output(&mut call(arguments))?),
         );
     }
-    let mut command = call(NO_QEMU.arguments);
+    let mut command = call("");
     command
         .env("PATH", "/dev/null/none")
         .env("FLAGPOST_NO_INSTALL", "1");
     let output = children::output(&mut command)?;
-    note(NO_QEMU.name, NO_QEMU.judge(&output));
+    note(NO_QEMU.0, wrong(&NO_QEMU, 2, &output));
     note("a failing case as JSON", json()?);
     note("a closed pipe", closed_pipe()?);
     for signal in [Signal::TERM, Signal::INT] {
@@ -245,37 +117,35 @@ pub(crate) fn all(console: &Console) -> Result<Count> {
 }
 
 /// A call of this program's `qemu` command.
-fn call(arguments: &[&str]) -> Command {
+fn call(arguments: &str) -> Command {
     // This program, also where a build of the steps before has put another one in its place.
     let mut command = Command::new("/proc/self/exe");
-    command.arg("qemu").args(arguments).stdin(Stdio::null());
+    command.arg("qemu").args(arguments.split_whitespace());
+    command.stdin(Stdio::null());
     command
 }
 
-impl Check {
-    /// What is wrong with the outcome, if anything.
-    fn judge(&self, output: &Output) -> Option<String> {
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let mut wrong = Vec::new();
-        if output.status.code() != Some(self.status) {
-            wrong.push(format!("{}, not {}", output.status, self.status));
-        }
-        for word in self.words.iter().filter(|word| !stderr.contains(**word)) {
-            wrong.push(format!("standard error lacks `{word}`"));
-        }
-        if self.status == 2 && (stderr.lines().count() != 1 || !stdout.is_empty()) {
-            wrong.push("expected one line on standard error and nothing else".to_owned());
-        }
-        let name = self.name;
-        let what = wrong.join("; ");
-        (!wrong.is_empty()).then(|| format!("{name}: {what}\n{stdout}{stderr}"))
+/// What is wrong with the outcome of a check, if anything.
+fn wrong(&(name, _, words): &Check, status: i32, output: &Output) -> Option<String> {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let mut wrong = Vec::new();
+    if output.status.code() != Some(status) {
+        wrong.push(format!("{}, not {status}", output.status));
     }
+    for word in words.iter().filter(|word| !stderr.contains(**word)) {
+        wrong.push(format!("standard error lacks `{word}`"));
+    }
+    if status == 2 && (stderr.lines().count() != 1 || !stdout.is_empty()) {
+        wrong.push("expected one line on standard error and nothing else".to_owned());
+    }
+    let what = wrong.join("; ");
+    (!wrong.is_empty()).then(|| format!("{name}: {what}\n{stdout}{stderr}"))
 }
 
 /// With `--json` a failing case is one object, and standard output holds nothing else.
 fn json() -> Result<Option<String>> {
-    let output = children::output(&mut call(&["--filter", "broken.trap", "--json"]))?;
+    let output = children::output(&mut call("--filter broken.trap --json"))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let value: serde_json::Value = serde_json::from_str(&stdout).unwrap_or_default();
     let good = output.status.code() == Some(1)
@@ -290,7 +160,7 @@ fn json() -> Result<Option<String>> {
 
 /// Nobody reads standard output: the exit status is still that of the run.
 fn closed_pipe() -> Result<Option<String>> {
-    let mut command = call(&["--filter", "broken.fail"]);
+    let mut command = call("--filter broken.fail");
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut running = Running::start(&mut command)?;
     drop(running.child.stdout.take());
@@ -300,7 +170,7 @@ fn closed_pipe() -> Result<Option<String>> {
 
 /// A signal ends the program, its QEMU, and the socket between them.
 fn stopped(signal: Signal) -> Result<Option<String>> {
-    let mut command = call(&["--filter", "broken.hang"]);
+    let mut command = call("--filter broken.hang");
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = Running::start(&mut command)?;
     let socket = boot::socket_of(running.child.id(), 0);

@@ -10,17 +10,16 @@
 //! hart only leaves when QEMU happens to end its turn there.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Plan, Sweep, Table, Verdict};
 use crate::boot::Setup;
 use crate::console::Console;
 use crate::killers::{Killer, Killers};
+use crate::parallel;
 use crate::run::{Outcome, Run};
 use crate::session::Session;
 
@@ -45,42 +44,22 @@ pub(super) fn sweep(
     }
     // What lasts until a limit begins first.
     order.sort_by_key(|(_, killer)| !matches!(&*killer.how, "hang" | "silence"));
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || -> Result<()> {
-        loop {
-            // ORDERING: Relaxed: only that each number is drawn once counts.
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(point, killer)) = order.get(number) else {
-                return Ok(());
-            };
-            let is_recorded = plan.killers.contains_key(point);
-            let first = is_recorded.then_some(killer.seed);
-            let others = (0..SEEDS).filter(|&seed| Some(seed) != first);
-            let seeds = first.into_iter().chain(others);
-            let hunted = hunt(console, &session, point, killer, seeds)?;
-            let mut done = lock(&done);
-            done.push(hunted);
-            let (count, total) = (done.len() as u64, order.len() as u64);
-            console.progress(count, total, "points on the board");
-        }
+    let work = |&(point, killer): &(&str, &Killer)| {
+        let is_recorded = plan.killers.contains_key(point);
+        let first = is_recorded.then_some(killer.seed);
+        let others = (0..SEEDS).filter(|&seed| Some(seed) != first);
+        hunt(
+            console,
+            &session,
+            point,
+            killer,
+            first.into_iter().chain(others),
+        )
     };
-    std::thread::scope(|scope| {
-        let host = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let workers: Vec<_> = (0..host.min(order.len()))
-            .map(|_| scope.spawn(work))
-            .collect();
-        workers
-            .into_iter()
-            .map(|worker| {
-                worker
-                    .join()
-                    .unwrap_or_else(|_| Err(anyhow!("a worker panicked")))
-            })
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect::<Result<()>>()
+    let total = order.len();
+    let mut done = parallel::each(&order, total, work, |done, _| {
+        console.progress(done as u64, total as u64, "points on the board");
     })?;
-    let mut done = std::mem::take(&mut *lock(&done));
     done.sort_by(|a, b| a.verdict.point.cmp(&b.verdict.point));
     let mut sweep = Sweep {
         ended_well: unbroken(console, &session, &done)?,
@@ -127,13 +106,6 @@ fn unbroken(console: &Console, session: &Session, done: &[Hunted]) -> Result<boo
         }
     }
     Ok(good)
-}
-
-/// A panic elsewhere is reported where it is joined.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// What came of a point.

@@ -33,14 +33,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use flagpost_common::{Dice, table};
 
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::tools::PROVIDERS;
-use crate::{children, paths, tools};
+use crate::{compiling, paths, tools};
 use job::{Disturbance, Job};
 
 /// The examples, with the most ranks that each is run with: more would only look on.
@@ -264,19 +264,8 @@ impl Plan {
 /// Where `flagpost-run` and the examples are.
 fn build(console: &Console) -> Result<PathBuf> {
     console.step("building flagpost-run and the examples");
-    let mut command = Command::new(paths::cargo());
-    command
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--package",
-            "flagpost-linux",
-        ])
-        .args(["--bins", "--examples"])
-        .current_dir(paths::root());
-    let status = children::status(&mut command).context("cannot run cargo")?;
-    if !status.success() {
+    let words = ["build", "--quiet", "--package", "flagpost-linux"];
+    if !compiling::cargo(words.into_iter().chain(["--bins", "--examples"]))? {
         bail!("flagpost-run and the examples do not build");
     }
     Ok(paths::target().join("debug"))

@@ -1,0 +1,90 @@
+//! Work on several processors.
+
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Result;
+
+/// Does `work` for each item, by as many threads as the host has processors, and `most` at most;
+/// what came of them is in their order. `told` is called after each, with how many are done. After
+/// an error no other item is begun.
+pub fn each<T: Sync, R: Send>(
+    items: &[T],
+    most: usize,
+    work: impl Fn(&T) -> Result<R> + Sync,
+    told: impl Fn(usize, &R) + Sync,
+) -> Result<Vec<R>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let lock = || done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let run = || -> Result<()> {
+        // ORDERING: Relaxed: only that each number is drawn once counts.
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(item) = items.get(number)
+        {
+            let result = work(item).inspect_err(|_| next.store(items.len(), Ordering::Relaxed))?;
+            let mut done = lock();
+            told(done.len() + 1, &result);
+            done.push((number, result));
+        }
+        Ok(())
+    };
+    let host = thread::available_parallelism().map_or(1, |n| n.get());
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..host.min(most).min(items.len()))
+            .map(|_| scope.spawn(run))
+            .collect();
+        let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+        ends.into_iter()
+            .try_for_each(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
+    })?;
+    let mut all = done
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    all.sort_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_their_items_and_each_is_told() {
+        let told = AtomicUsize::new(0);
+        let items: Vec<usize> = (0..50).collect();
+        let results = each(
+            &items,
+            8,
+            |item| Ok(item * 2),
+            |done, _| {
+                told.fetch_max(done, Ordering::Relaxed);
+            },
+        );
+        assert!(
+            results
+                .unwrap()
+                .iter()
+                .enumerate()
+                .all(|(at, result)| *result == 2 * at)
+        );
+        assert_eq!(told.into_inner(), items.len());
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let begun = AtomicUsize::new(0);
+        let work = |item: &usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if *item == 2 {
+                Err(anyhow::anyhow!("two"))
+            } else {
+                Ok(())
+            }
+        };
+        let items: Vec<usize> = (0..50).collect();
+        let why = each(&items, 1, work, |_, ()| {}).unwrap_err();
+        assert_eq!((why.to_string(), begun.into_inner()), ("two".to_owned(), 3));
+    }
+}
