@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flagpost_bench::pscw::{Class, Strategy};
 use flagpost_bench::{explore, ops, pscw, ring};
 use flagpost_common::{Json, out, say, table};
 use flagpost_sim::{Latencies, Oracles, Report, Schedule};
@@ -42,9 +43,6 @@ enum Commands {
 /// The same arguments give the same digits on any host.
 #[derive(Args, Debug)]
 struct Pscw {
-    /// The machine to run on
-    #[arg(long, value_enum, default_value = "sim")]
-    on: Machine,
     /// Numbers of targets: K, or A..B with both ends, within 1..47: one or more, with commas
     #[arg(long, value_name = "A..B", value_delimiter = ',', default_value = "1..31", value_parser = targets, allow_negative_numbers = true)]
     targets: Vec<RangeInclusive<u16>>,
@@ -98,17 +96,8 @@ impl Pscw {
 
     fn setup(&self, strategy: Strategy, targets: u16) -> pscw::Setup {
         pscw::Setup {
-            strategy: match strategy {
-                Strategy::MatchVector => pscw::Strategy::MatchVector,
-                Strategy::EpochSlots => pscw::Strategy::EpochSlots,
-                Strategy::MatchingList => pscw::Strategy::MatchingList,
-                Strategy::Messages => pscw::Strategy::Messages,
-            },
-            class: match self.class {
-                Class::TriggerOnly => pscw::Class::TriggerOnly,
-                Class::Immediate => pscw::Class::Immediate,
-                Class::Deferred => pscw::Class::Deferred,
-            },
+            strategy,
+            class: self.class,
             cores: self.cores,
             buffer: self.buffer,
             words: self.words,
@@ -128,34 +117,6 @@ impl Pscw {
     }
 }
 
-#[derive(ValueEnum, Copy, Clone, Debug)]
-enum Machine {
-    /// The simulator
-    Sim,
-}
-
-#[derive(ValueEnum, Copy, Clone, Debug, PartialEq)]
-enum Strategy {
-    /// As published: one bit per peer, a counter, under locks
-    MatchVector,
-    /// One slot per peer, with one writer
-    EpochSlots,
-    /// A list of as many entries as there are targets
-    MatchingList,
-    /// No windows: empty messages over the message buffers
-    Messages,
-}
-
-#[derive(ValueEnum, Copy, Clone, Debug)]
-enum Class {
-    /// The first put to a target waits for its post
-    TriggerOnly,
-    /// The start waits for all posts
-    Immediate,
-    /// Puts are noted, and made by complete
-    Deferred,
-}
-
 /// What every call costs at the rank that makes it: remote reads and writes, locks, atomics,
 /// misses, cycles.
 ///
@@ -163,9 +124,6 @@ enum Class {
 /// any host.
 #[derive(Args, Debug)]
 struct Ops {
-    /// The machine to run on
-    #[arg(long, value_enum, default_value = "sim")]
-    on: Machine,
     /// Only calls whose name contains this
     #[arg(long, value_name = "NAME", default_value = "")]
     call: String,
@@ -183,9 +141,6 @@ struct Explore {
     /// Only exploration with so many cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true)]
     cores: Option<u16>,
-    /// Processor milliseconds per row, at least
-    #[arg(long, value_name = "MS", default_value = "500", value_parser = milliseconds, allow_negative_numbers = true)]
-    milliseconds: u64,
     /// One JSON object per row, a line each
     #[arg(long)]
     json: bool,
@@ -276,13 +231,7 @@ fn buffer(text: &str) -> Result<u32, String> {
     bytes.ok_or_else(|| format!("not a multiple of 32 from 0 to {}", pscw::BUFFER))
 }
 
-fn milliseconds(text: &str) -> Result<u64, String> {
-    let time = text.parse().ok().filter(|ms| (1..=600_000).contains(ms));
-    time.ok_or_else(|| "not a number of milliseconds from 1 to 600000".into())
-}
-
 fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
-    let Machine::Sim = arguments.on;
     let mut rows = Vec::new();
     let class = name(&arguments.class);
     let puts = arguments.words > 0 || arguments.work > 0;
@@ -346,7 +295,6 @@ fn name(value: &impl ValueEnum) -> String {
 }
 
 fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
-    let Machine::Sim = arguments.on;
     let mut rows = Vec::new();
     for (call, bytes) in ops::all().filter(|(call, _)| call.contains(&arguments.call)) {
         let cost = ops::measure(call, bytes)?;
@@ -379,7 +327,8 @@ fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
 }
 
 fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
-    let time = Duration::from_millis(arguments.milliseconds);
+    /// Processor time per row, at least.
+    const TIME: Duration = Duration::from_millis(500);
     let mut rows = Vec::new();
     let sizes = arguments
         .cores
@@ -392,7 +341,7 @@ fn run_explore(arguments: &Explore) -> Result<(), Box<Report>> {
                     schedule,
                     oracles,
                 };
-                let measured = explore::measure(&setup, time)?;
+                let measured = explore::measure(&setup, TIME)?;
                 let (schedules, steps) =
                     (measured.schedules_per_second(), measured.steps_per_second());
                 if arguments.json {

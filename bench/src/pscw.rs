@@ -15,6 +15,7 @@ mod messages;
 
 use std::cell::RefCell;
 
+use clap::ValueEnum;
 use flagpost::epoch::Strategy as Signalling;
 use flagpost::{
     Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, Session, World,
@@ -49,28 +50,28 @@ const MESH: Mesh = Mesh {
 };
 
 /// How post and complete find each other.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Strategy {
-    /// As published.
+    /// As published: one bit per peer, a counter, under locks
     MatchVector,
-    /// One slot per peer.
+    /// One slot per peer, with one writer
     EpochSlots,
-    /// A list of as many entries as there are targets.
+    /// A list of as many entries as there are targets
     MatchingList,
-    /// No windows: messages over the message buffers. Without puts and work.
+    /// No windows, puts or work: empty messages over the message buffers
     Messages,
 }
 
 /// When the origin waits for posts, and when its puts leave: [PSCW-SCC]'s Table I.
 ///
 /// [PSCW-SCC]: flagpost#sources
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Class {
-    /// The first put to a target waits for its post: what Flagpost does.
+    /// The first put to a target waits for its post: what Flagpost does
     TriggerOnly,
-    /// `start` waits for all posts.
+    /// The start waits for all posts
     Immediate,
-    /// Puts are only noted; `complete` makes them.
+    /// Puts are noted, and made by complete
     Deferred,
 }
 

@@ -4,7 +4,6 @@ use clap::Args;
 use flagpost_bench::pingpong::{BYTES_MAX, CORES_MAX, SIZES, Setup, Variant, measure};
 use flagpost_sim::{Latencies, Report};
 
-use crate::Machine;
 use flagpost_common::{Json, out, table};
 
 /// Half of the time that a message takes there and back: notified access, PSCW, fences, send and
@@ -14,9 +13,6 @@ use flagpost_common::{Json, out, table};
 /// data. The same arguments give the same digits on any host.
 #[derive(Args, Debug)]
 pub(crate) struct Pingpong {
-    /// The machine to run on
-    #[arg(long, value_enum, default_value = "sim")]
-    on: Machine,
     /// Bytes of a message, multiples of 8: one or more, with commas
     /// [default: 8 to 65536 by powers of two]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
@@ -43,7 +39,6 @@ fn size(text: &str) -> Result<usize, String> {
 
 impl Pingpong {
     pub(crate) fn run(&self) -> Result<(), Box<Report>> {
-        let Machine::Sim = self.on;
         let sizes = match &self.sizes[..] {
             [] => &SIZES,
             sizes => sizes,

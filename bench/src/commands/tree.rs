@@ -4,7 +4,6 @@ use clap::Args;
 use flagpost_bench::tree::{CORES, Variant, measure};
 use flagpost_sim::{Latencies, Report};
 
-use crate::Machine;
 use flagpost_common::{Json, out, table};
 
 /// A number per core is added up over a 16-ary tree: notified access with a counting request, send
@@ -13,9 +12,6 @@ use flagpost_common::{Json, out, table};
 /// Prints core cycles from the common beginning until core 0 has the sum. The same on any host.
 #[derive(Args, Debug)]
 pub(crate) struct Tree {
-    /// The machine to run on
-    #[arg(long, value_enum, default_value = "sim")]
-    on: Machine,
     /// Cores of the chip, up to 1024: one or more, with commas [default: 17,48,256,1024]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(2..=1024), allow_negative_numbers = true)]
     cores: Vec<u16>,
@@ -29,7 +25,6 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn run(&self) -> Result<(), Box<Report>> {
-        let Machine::Sim = self.on;
         let sizes = match &self.cores[..] {
             [] => &CORES,
             cores => cores,

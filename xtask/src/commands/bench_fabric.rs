@@ -30,7 +30,7 @@ const MEMORY: &str = "16M";
 /// `bench/fabric/raw.c`, one of Flagpost, in turn, on the same two processors. Medians; the ratio
 /// is the median over pairs of batches. The stencil is an example program: its variant with epochs
 /// stands in place of bare libfabric. Times (us, ms) have an upper limit of the ratio, all else a
-/// lower one. The exit status says whether limits were kept only with --check: hosts are noisy.
+/// lower one. The exit status does not say whether limits were kept: hosts are noisy.
 #[derive(Parser, Debug)]
 #[command(
     name = "cargo xtask bench fabric",
@@ -52,9 +52,6 @@ struct Arguments {
     /// One JSON object per figure, a line each
     #[arg(long)]
     json: bool,
-    /// Exit status 1 if a limit is missed
-    #[arg(long)]
-    check: bool,
 }
 
 /// The programs, built.
@@ -63,7 +60,7 @@ struct Programs {
     raw: PathBuf,
 }
 
-/// Runs the command; `false` if a limit was missed and that was asked for.
+/// Runs the command.
 pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result<bool> {
     let parsed = match Arguments::try_parse_from(arguments) {
         Ok(parsed) => parsed,
@@ -99,7 +96,7 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
     } else {
         show(&rows);
     }
-    Ok(!parsed.check || rows.iter().all(is_kept))
+    Ok(true)
 }
 
 /// A short run in CI, of programs that are built quickly: everything works, whatever it takes.
@@ -111,7 +108,6 @@ pub(super) fn smoke(console: &Console) -> Result<Count> {
         batches: 1,
         batch: 1,
         json: false,
-        check: false,
     };
     let provider = PROVIDERS[0];
     console.step(format!("bench fabric, {}", provider.0));

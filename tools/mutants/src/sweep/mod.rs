@@ -6,7 +6,6 @@ mod board;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -50,9 +49,6 @@ pub struct Arguments {
     /// Write the runs that killed to tests/killers/, and drop lines of points that are gone
     #[arg(long)]
     record: bool,
-    /// Only every Nth point, beginning with the Ith
-    #[arg(long, value_name = "I/N")]
-    slice: Option<Slice>,
     /// Schedules per point that is searched for, at most
     #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..))]
     schedules: u64,
@@ -64,7 +60,7 @@ pub struct Arguments {
         long,
         value_name = "WHICH",
         requires = "point",
-        conflicts_with_all = ["json", "search", "record", "slice"]
+        conflicts_with_all = ["json", "search", "record"]
     )]
     replay: Option<String>,
 }
@@ -82,12 +78,11 @@ impl Arguments {
     fn points<'a>(&self, names: &[&'a str]) -> Result<Vec<&'a str>> {
         let pattern = self.point.as_deref().unwrap_or("");
         let chosen = names.iter().copied().filter(|name| name.contains(pattern));
-        let Slice { first, of } = self.slice.unwrap_or(Slice { first: 1, of: 1 });
-        let chosen: Vec<&str> = chosen.skip(first - 1).step_by(of).collect();
+        let chosen: Vec<&str> = chosen.collect();
         if chosen.is_empty() {
             let (file, names) = (self.on.file(), names.join(", "));
             return Err(usage(format!(
-                "--point {pattern}: no point of {file} or of the slice has this in its name; points: {names}"
+                "--point {pattern}: no point of {file} has this in its name; points: {names}"
             )));
         }
         Ok(chosen)
@@ -108,27 +103,6 @@ impl On {
         match self {
             Self::Sim => "run `cargo xtask mutants --record`",
             Self::Qemu => "run `cargo xtask mutants --on qemu --record`",
-        }
-    }
-}
-
-/// Every `of`th point, beginning with the `first`, counted from 1.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Slice {
-    first: usize,
-    of: usize,
-}
-
-impl FromStr for Slice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parsed = text
-            .split_once('/')
-            .and_then(|(first, of)| Some((first.parse().ok()?, of.parse().ok()?)));
-        match parsed {
-            Some((first, of)) if (1..=of).contains(&first) => Ok(Self { first, of }),
-            _ => Err("give I/N, I from 1 to N".to_owned()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Points that survive, killers that lapse, and slices: what a sweep says of them, and counts.
+//! Points that survive, and killers that lapse: what a sweep says of them, and counts.
 
 use super::*;
 
@@ -121,23 +121,5 @@ fn each_trouble_of_a_sweep_fails_the_command_and_names_the_point() {
         assert_eq!(told.len(), named.iter().len(), "{told:?}");
         let begins = |(told, named): (&String, &str)| told.starts_with(named);
         assert!(told.iter().zip(named).all(begins), "{told:?}");
-    }
-}
-
-#[test]
-fn slices_are_every_nth_point() {
-    let names = ["a", "b", "c", "d", "e"];
-    let chosen = |slice: &str| {
-        let slice = Some(slice.parse().unwrap());
-        let arguments = Arguments {
-            slice,
-            ..Arguments::default()
-        };
-        arguments.points(&names).unwrap()
-    };
-    assert_eq!(chosen("1/2"), ["a", "c", "e"]);
-    assert_eq!(chosen("2/2"), ["b", "d"]);
-    for bad in ["0/2", "3/2", "1/0", "1", "x/2", "1/2/3"] {
-        assert!(bad.parse::<Slice>().is_err(), "{bad}");
     }
 }
