@@ -59,20 +59,6 @@ bitflags! {
 }
 
 bitflags! {
-    /// A core's L2 configuration register.
-    #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-    pub struct L2Config: u32 {
-        /// Turns the L2 off.
-        const WAY_DISABLE = 1 << 4;
-        /// Error correction of tags.
-        const TAG_ECC = 1 << 6;
-        /// Error correction of data.
-        const DATA_ECC = 1 << 7;
-        const _ = !0;
-    }
-}
-
-bitflags! {
     /// The clock and reset register of a tile.
     ///
     /// Sources disagree about which of the two ratios is the router's and which the tile's. So

@@ -92,7 +92,7 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
     }
     console.clear();
     if parsed.json {
-        rows.iter().for_each(|row| out(&object(row).to_string()));
+        rows.iter().for_each(|row| out(&row.to_string()));
     } else {
         show(&rows);
     }
@@ -233,15 +233,6 @@ fn compile(source: &Path, program: &Path) -> Result<()> {
         bail!("{} does not compile", source.display());
     }
     Ok(())
-}
-
-/// A row, as --json shows it.
-fn object(row: &Value) -> Value {
-    json!({
-        "name": row["name"], "provider": row["provider"], "bytes": row["bytes"],
-        "unit": row["unit"], "value": row["value"], "raw": row["raw"],
-        "ratio": row["ratio"], "limit": row["limit"],
-    })
 }
 
 /// Whether less is better.

@@ -4,7 +4,7 @@ use std::fs;
 use std::iter;
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum as _};
+use clap::Args;
 use serde_json::{Value, json};
 
 use self::options::Options;
@@ -14,7 +14,9 @@ use crate::error::usage;
 use crate::explorer::Explorer;
 use crate::paths;
 
+/// Parsed to refuse what is wrong before anything is built, and for the help.
 #[path = "../../../tests/explore/src/options.rs"]
+#[allow(dead_code, reason = "the explorer reads them")]
 mod options;
 
 /// Run the conformance cases on the simulator under many schedules, or small ones under
@@ -40,38 +42,10 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// `options` as the explorer takes them.
-fn words(options: &Options) -> Vec<String> {
-    let strategy = options.strategy.to_possible_value();
-    let strategy = strategy.map_or(String::new(), |value| value.get_name().to_owned());
-    let mut words = vec!["explore".to_owned()];
-    let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-    add("case", options.case.clone());
-    add("schedules", options.schedules.to_string());
-    add("seed", options.seed.to_string());
-    add("strategy", strategy);
-    add("evictions", options.evictions.to_string());
-    add("fills", options.fills.to_string());
-    add("leaves", options.leaves.to_string());
-    add("expiries", options.expiries.to_string());
-    add("refusals", options.refusals.to_string());
-    add("states", options.states.to_string());
-    let optional = [
-        ("cores", options.cores.map(|cores| cores.to_string())),
-        ("profile", options.profile.clone()),
-        ("skip", options.skip.clone()),
-        ("preset", options.preset.clone()),
-        (
-            "preemptions",
-            options.preemptions.map(|most| most.to_string()),
-        ),
-    ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            add(name, value);
-        }
-    }
-    words
+/// The words of the command line as the explorer takes them: it parses the same options.
+fn words() -> Vec<String> {
+    let words = std::env::args().skip(1);
+    words.filter(|word| word != "--json").collect()
 }
 
 /// What `cargo xtask test --deep` explores: everything by seeds, then small cases in every
@@ -111,8 +85,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     } else {
         Show::Rows
     };
-    let words = words(&arguments.options);
-    let (totals, ended) = explore(console, &explorer, words, show)?;
+    let (totals, ended) = explore(console, &explorer, words(), show)?;
     Ok(ended && totals.good())
 }
 
@@ -143,7 +116,8 @@ fn explore(
     words: Vec<String>,
     show: Show,
 ) -> Result<(Totals, bool)> {
-    let exhaustive = words.iter().any(|word| word == "exhaustive");
+    let named = ["exhaustive", "--strategy=exhaustive"];
+    let exhaustive = words.iter().any(|word| named.contains(&&**word));
     let what = if exhaustive { "settings" } else { "schedules" };
     let json = show == Show::Json;
     let mut totals = Totals::default();

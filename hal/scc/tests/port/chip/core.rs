@@ -82,11 +82,6 @@ impl Core {
         count(&self.own.l1.borrow()) + count(&self.own.l2.borrow())
     }
 
-    /// Whether L1 has the line of `at`.
-    pub(crate) fn in_l1(&self, at: Physical) -> bool {
-        self.own.l1.borrow().entries().any(|e| e.at == at.line())
-    }
-
     /// Evicts the line from both caches, as may happen at any moment.
     pub(crate) fn evict(&self, at: Physical) {
         let here = |e: &Entry| e.at == at.line();
