@@ -57,7 +57,6 @@
 //! | [`Clock`] | cycle counter | 2 |
 //! | [`Relax`] | the time between two polls of a loop | 1 |
 //! | [`NativeAtomics`] | optional: atomic operations that reach every core | 1 |
-//! | [`Records`] | optional: records stored and taken faster than by plain accesses | 0 |
 //!
 //! [`Machine`] is the sum of those that a load/store machine needs to run the kernel.
 //! [`WithSoftwareLock`] adds [`TestAndSet`] to a machine that has no registers. A network with
@@ -184,7 +183,6 @@ mod lock;
 mod machine;
 mod memory;
 mod place;
-mod record;
 mod software_lock;
 
 pub use address::{Address, CoreId, Kind, Region};
@@ -193,5 +191,4 @@ pub use lock::{Held, TestAndSet};
 pub use machine::{Clock, Machine, MessageBuffer, Relax, Topology, Watch};
 pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory};
 pub use place::is_library;
-pub use record::{CLAIM, Records, Spot};
 pub use software_lock::WithSoftwareLock;

@@ -30,7 +30,7 @@ mod tests {
         let root = file!().strip_suffix("hal/src/place.rs").unwrap();
         for library in [
             "kernel/src/world.rs",
-            "kernel/mapped/src/link.rs",
+            "kernel/loadstore/src/link.rs",
             "hal/sim/src/handle.rs",
             "hal/src/lock.rs",
         ] {

@@ -5,8 +5,9 @@ use std::panic::Location;
 
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Kind, Lines, MessageBuffer,
-    NativeAtomics, Records, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
+use flagpost_record::Records;
 
 const MEMORY: u32 = 64;
 const BUFFER: u32 = 16;

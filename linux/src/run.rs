@@ -13,7 +13,7 @@ use flagpost_hal_linux::{
     Coherent, Emulated, Linux, Mode, Shape, SoftwareCoherent, on_threads, take_part,
 };
 use flagpost_link::Refusal;
-use flagpost_mapped::{Mapped, Native};
+use flagpost_mapped::Mapped;
 
 use crate::job::{self, Job, JoinError};
 use crate::named;
@@ -26,7 +26,7 @@ pub trait Linked: Mode {
     /// What connects ranks in this mode.
     type Link: Link;
 
-    /// This rank's link. `session` as for [`Mapped::start`].
+    /// This rank's link. `session` as for [`LoadStore::start`](flagpost_mapped::LoadStore::start).
     ///
     /// # Errors
     /// The link's.
@@ -34,13 +34,13 @@ pub trait Linked: Mode {
 }
 
 /// The link of one host: words are changed by its atomic operations.
-pub type HostLink = Mapped<Linux<Coherent>, Native>;
+pub type HostLink = flagpost_coherent::Coherent<Linux<Coherent>>;
 
 impl Linked for Coherent {
     type Link = HostLink;
 
     fn link(machine: Linux<Self>, session: Session) -> Result<HostLink, Refusal> {
-        Mapped::start_native(machine, session, None)
+        HostLink::start(machine, session)
     }
 }
 

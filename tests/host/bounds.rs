@@ -145,15 +145,20 @@ fn entries_under_way_are_as_many_as_there_are_places() {
             ("bells", Ring::Bells { entries: bound }, false),
             ("shared", Ring::Shared { entries: bound }, true),
         ] {
-            let start = |core| Mapped::start_with_ring(core, Session::FIRST, ring);
+            let start = |core| Mapped::start_with_ring(core, Session::FIRST, Some(ring));
             holds_its_own(what, &chip(), bound, &start);
             stays_bounded(what, chip(), bound, (shares, 8), start);
             // Bells are pairs there.
             if matches!(ring, Ring::Bells { .. }) || bound == 64 {
                 continue;
             }
-            let start =
-                |core| Mapped::start_native(Coherent::new(core), Session::FIRST, Some(ring));
+            let start = |core| {
+                flagpost_coherent::Coherent::start_with_ring(
+                    Coherent::new(core),
+                    Session::FIRST,
+                    Some(ring),
+                )
+            };
             let what = &format!("{what}, coherent");
             holds_its_own(what, &chip(), bound, &start);
             stays_bounded(what, chip(), bound, (shares, 8), start);
@@ -165,7 +170,7 @@ fn entries_under_way_are_as_many_as_there_are_places() {
             ..chip()
         };
         stays_bounded("lines", buffers, bound, (false, 43), |core| {
-            Mapped::start_with_ring(core, Session::FIRST, lines)
+            Mapped::start_with_ring(core, Session::FIRST, Some(lines))
         });
         let network = Config {
             memory_size: 64 << 10,

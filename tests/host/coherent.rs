@@ -53,7 +53,8 @@ fn bursts_are_taken_in_order() {
     const SENT: [u64; 6] = [1, 2, 3, 1, 1, 4];
     let program = |core: SimCore| {
         let mut arena = [0; 512];
-        let link = Mapped::start_native(coherent::Coherent::new(core), Session::FIRST, None)?;
+        let link =
+            flagpost_coherent::Coherent::start(coherent::Coherent::new(core), Session::FIRST)?;
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(1)?;
         let me = world.rank();

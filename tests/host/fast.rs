@@ -7,10 +7,10 @@ use flagpost::{Config as WorldConfig, Error, Rank, Session, Tag, TagFilter, Worl
 use flagpost_explore::coherent::Coherent;
 use flagpost_hal::{Clock as _, Relax as _};
 use flagpost_link::{Access as _, Fast as _, Link as _, Waiting as _};
-use flagpost_mapped::{Mapped, Native};
+
 use flagpost_sim::{Config, Sim, SimCore};
 
-type Link = Mapped<Coherent, Native>;
+type Link = flagpost_coherent::Coherent<Coherent>;
 
 fn chip(seed: u64) -> Config {
     Config {
@@ -28,7 +28,7 @@ fn in_stages(program: impl Fn(&World<'_, Link>, &Cell<u32>, &dyn Fn(u32)) -> Res
         let stage = Cell::new(0);
         let report = Sim::new(chip(seed)).run(|core: SimCore| {
             let mut arena = [0; 512];
-            let link = Mapped::start_native(Coherent::new(core), Session::FIRST, None)?;
+            let link = flagpost_coherent::Coherent::start(Coherent::new(core), Session::FIRST)?;
             let world = World::start(link, &mut arena, WorldConfig::default())?;
             let until = |reached: u32| {
                 while stage.get() < reached {
@@ -127,7 +127,7 @@ fn a_crowded_rank_looks_once() {
         let report = Sim::new(chip(0)).run(|core: SimCore| {
             let mut machine = Coherent::new(core);
             machine.crowded = crowded;
-            let link: Link = Mapped::start_native(machine, Session::FIRST, None)?;
+            let link: Link = Link::start(machine, Session::FIRST)?;
             for rank in [link.rank(), Rank::new(0), Rank::new(1)] {
                 while link.connect(rank).is_err() {
                     link.relax();

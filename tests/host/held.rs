@@ -12,7 +12,7 @@ use flagpost::{Config, Error, Rank, Rma as _, Session, Window, World, rma::Opera
 use flagpost_common::Dice;
 use flagpost_explore::coherent::Coherent;
 use flagpost_link::{Link, Refusal};
-use flagpost_mapped::{Mapped, Native};
+use flagpost_mapped::{Mapped, MappedNative};
 use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
 
 const RANKS: u16 = 4;
@@ -219,10 +219,11 @@ fn a_rank_holds_several_locks() {
     for seed in 0..100 {
         for with_all in [false, true] {
             check(seed, with_all, &|core| Mapped::start(core, Session::FIRST));
-            let native = |core| Mapped::<_, Native>::start_native(core, Session::FIRST, None);
+            let native = |core| MappedNative::start(core, Session::FIRST);
             check(seed, with_all, &native);
             // Its fast paths are those of a coherent machine.
-            let coherent = |core| Mapped::start_native(Coherent::new(core), Session::FIRST, None);
+            let coherent =
+                |core| flagpost_coherent::Coherent::start(Coherent::new(core), Session::FIRST);
             check(seed, with_all, &coherent);
         }
     }

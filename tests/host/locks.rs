@@ -13,7 +13,7 @@ use flagpost::epoch::Lock;
 use flagpost::{Budget, Config, Error, Rank, Rma as _, Session, Waiting, Window, World};
 use flagpost_hal::Clock as _;
 use flagpost_link::{Link, Refusal};
-use flagpost_mapped::{Mapped, Native};
+use flagpost_mapped::{Mapped, MappedNative};
 use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
 
 type Words<'w, L> = Window<'w, u32, L>;
@@ -168,7 +168,7 @@ fn writers_get_their_turn_among_readers() {
         ("queued, mixed", QUEUED, MIXED),
     ] {
         for ranks in [2, 3, 5, 8, 16] {
-            let native = |core| Mapped::<_, Native>::start_native(core, Session::FIRST, None);
+            let native = |core| MappedNative::start(core, Session::FIRST);
             let most = overtaken_on(ranks, one, others, native);
             println!("{what}, {ranks} ranks: {most}");
             assert!(

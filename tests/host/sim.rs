@@ -185,7 +185,8 @@ fn one_place_for_two_rings() {
     };
     let report = Sim::new(config).run(|core| -> Result<(), Error> {
         let mut arena = [0; 1024];
-        let link = Mapped::start_with_ring(core, Session::FIRST, Ring::Shared { entries: 2 })?;
+        let link =
+            Mapped::start_with_ring(core, Session::FIRST, Some(Ring::Shared { entries: 2 }))?;
         let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
         let send = |to| window.notify(to, Tag(1));

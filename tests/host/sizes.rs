@@ -2,11 +2,11 @@
 
 use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Tag, World};
 use flagpost_link::{Op, Refusal};
-use flagpost_mapped::{Mapped, Native, Ring, UnderLock};
+use flagpost_mapped::{LineMail, LoadStore, Mapped, Native, Ring, UnderLock};
 use flagpost_sim::{Config, Sim, SimCore};
 
 /// As the guide names it, for two cores.
-type Small<A = UnderLock> = Mapped<SimCore, A, 2, 16>;
+type Small<A = UnderLock> = LoadStore<LineMail<SimCore, A, 2>, 16>;
 
 /// Bytes that a core's state may take, the world included.
 const STATE: usize = 6 << 10;
@@ -66,32 +66,30 @@ fn two_cores_run_with_small_tables() {
     assert!(size_of::<World<'_, Small>>() <= STATE);
     assert!(size_of::<World<'_, Mapped<SimCore>>>() > STATE);
     runs(2, true, |core| {
-        Small::<UnderLock>::start_sized(core, Session::FIRST, None)
+        Small::<UnderLock>::start(core, Session::FIRST)
     });
-    runs(2, true, |core| {
-        Small::<Native>::start_sized(core, Session::FIRST, None)
-    });
+    runs(2, true, |core| Small::<Native>::start(core, Session::FIRST));
 }
 
 #[test]
 fn more_cores_than_are_remembered_share_a_ring() {
     for cores in [3, 5, 8] {
         runs(cores, false, |core| {
-            Small::<UnderLock>::start_sized(core, Session::FIRST, None)
+            Small::<UnderLock>::start(core, Session::FIRST)
         });
         runs(cores, false, |core| {
-            Small::<Native>::start_sized(core, Session::FIRST, None)
+            Small::<Native>::start(core, Session::FIRST)
         });
     }
     // Nothing is left to share the only place.
     runs(2, false, |core| {
-        Mapped::<_, UnderLock, 1, 16>::start_sized(core, Session::FIRST, None)
+        LoadStore::<LineMail<_, UnderLock, 1>, 16>::start(core, Session::FIRST)
     });
 }
 
 #[test]
 fn a_ring_per_pair_of_more_cores_is_refused_and_nothing_has_changed() {
-    let start = |core, ring| Small::<UnderLock>::start_sized(core, Session::FIRST, Some(ring));
+    let start = |core, ring| Small::<UnderLock>::start_with_ring(core, Session::FIRST, Some(ring));
     let report = Sim::new(Config {
         cores: 3,
         ..Config::default()
@@ -117,7 +115,7 @@ fn more_pieces_than_are_remembered_are_refused() {
         ..Config::default()
     })
     .run(|core: SimCore| {
-        let link = Mapped::<_, UnderLock, 2, PIECES>::start_sized(core, Session::FIRST, None)?;
+        let link = LoadStore::<LineMail<_, UnderLock, 2>, PIECES>::start(core, Session::FIRST)?;
         World::run(link, &mut [0; 256], WorldConfig::default(), |world| {
             let first = world.allocate::<u64>(1)?;
             let mut made = vec![world.allocate::<u64>(1)?];

@@ -237,7 +237,7 @@ fn rings_are_full_each_for_itself() {
         let ring = Ring::Shared {
             entries: ENTRIES.into(),
         };
-        let link = Mapped::start_with_ring(core, Session::FIRST, ring)?;
+        let link = Mapped::start_with_ring(core, Session::FIRST, Some(ring))?;
         let world = World::start(link, &mut arena, Config::default())?;
         let window = world.allocate::<u32>(1)?;
         // A rank takes its notifications whenever it waits: `full` waits for its slot alone, past
@@ -294,7 +294,8 @@ fn one_producer_does_not_keep_another_waiting() {
         };
         let report = Sim::new(chip).run(|core| {
             let mut arena = vec![0; 256];
-            let link = Mapped::start_with_ring(core, Session::FIRST, Ring::Bells { entries: 4 })?;
+            let link =
+                Mapped::start_with_ring(core, Session::FIRST, Some(Ring::Bells { entries: 4 }))?;
             let world = World::start(link, &mut arena, Config::default())?;
             let window = world.allocate::<u32>(1)?;
             let link = world.link();

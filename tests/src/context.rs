@@ -59,10 +59,7 @@ pub fn mapped<M: Machine + Clone>(
     session: Session,
     ring: Option<Ring>,
 ) -> Result<Mapped<M>, Refusal> {
-    match ring {
-        Some(ring) => Mapped::start_with_ring(machine.clone(), session, ring),
-        None => Mapped::start(machine.clone(), session),
-    }
+    Mapped::start_with_ring(machine.clone(), session, ring)
 }
 
 /// [`NativeAtomics::atomic_u32`](flagpost_hal::NativeAtomics::atomic_u32) of machine `M`.

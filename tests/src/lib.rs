@@ -13,7 +13,7 @@ mod context;
 
 pub use args::Args;
 pub use flagpost_link::{Refusal, Session};
-pub use flagpost_mapped::{Mapped, Native, Ring};
+pub use flagpost_mapped::{Mapped, Ring};
 
 pub use context::{AtomicU32, Bell, Case, Context, Failure, MachinePlatform, Platform, mapped};
 

@@ -17,10 +17,11 @@ use anyhow::{Result, bail};
 use corosensei::stack::{DefaultStack, Stack as _};
 use corosensei::{Coroutine, CoroutineResult};
 use flagpost::{Config, Error, Link, Rma as _, Session, Tag, World};
+use flagpost_coherent::RecordMail;
 use flagpost_common::{say, table};
 use flagpost_link::Refusal;
 use flagpost_linux::{Coherent, HostLink, Linux, RunError, machines_with};
-use flagpost_mapped::{Mapped, Native};
+use flagpost_mapped::LoadStore;
 
 /// Bytes of the stack that is painted: far more than the program takes.
 const SIZE: usize = 256 << 10;
@@ -29,7 +30,7 @@ const PAINT: u8 = 0xA5;
 const RANKS: u16 = 2;
 
 /// As the host's link, with small tables.
-type Small = Mapped<Linux<Coherent>, Native, 2, 16>;
+type Small = LoadStore<RecordMail<Linux<Coherent>, 2>, 16>;
 
 /// Bytes of the link, of the world, and of the whole stack.
 #[derive(Copy, Clone, Debug, Default)]
@@ -51,8 +52,8 @@ fn main() -> ExitCode {
 
 /// Measures and prints.
 fn run() -> Result<()> {
-    let usual = most(|machine| HostLink::start_native(machine, Session::FIRST, None))?;
-    let small = most(|machine| Small::start_sized(machine, Session::FIRST, None))?;
+    let usual = most(|machine| HostLink::start(machine, Session::FIRST))?;
+    let small = most(|machine| Small::start(machine, Session::FIRST))?;
     let row = |what: &str, of: fn(&Bytes) -> usize| {
         let [usual, small] = [&usual, &small].map(|bytes| of(bytes).to_string());
         vec![what.to_owned(), usual, small]

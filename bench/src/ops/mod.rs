@@ -24,7 +24,7 @@ mod windows;
 use flagpost::{
     Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Session, Window, World,
 };
-use flagpost_mapped::Mapped;
+use flagpost_mapped::{Mapped, MappedNative};
 use flagpost_sim::{Config, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore};
 
 use crate::Failure;
@@ -310,7 +310,7 @@ fn marks(call: &'static str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
             bytes,
         ),
         Some(("native", part)) => {
-            let link = Mapped::start_native(core.clone(), Session::FIRST, None)?;
+            let link = MappedNative::start(core.clone(), Session::FIRST)?;
             atomic::run(&core, link, part, bytes)
         }
         _ => program(&core, call, bytes),

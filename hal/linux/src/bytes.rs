@@ -20,7 +20,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use flagpost_hal::{Address, CoreId, Kind, Region, Spot};
+use flagpost_hal::{Address, CoreId, Kind, Region};
+use flagpost_record::Spot;
 
 use crate::coherent::order::{self, Shared as _, Span};
 use crate::segment::Segment;

@@ -19,9 +19,9 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use flagpost_hal::{
-    Address, Amo, CLAIM, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Spot,
-    TestAndSet, UncachedMemory,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, TestAndSet, UncachedMemory,
 };
+use flagpost_record::{CLAIM, Records, Spot};
 
 use crate::machine::sealed::Sealed;
 use crate::machine::{Linux, Mode};

@@ -31,7 +31,7 @@ use std::panic::Location;
 
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Kind, Lines, MessageBuffer,
-    NativeAtomics, Records, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
+    NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
 };
 
 use crate::op::{Access, Bytes, CHUNK, Op};
@@ -408,8 +408,6 @@ impl<const LINE: usize> Relax for SimCore<LINE> {
         self.say_if_asked(what);
     }
 }
-
-impl<const LINE: usize> Records for SimCore<LINE> {}
 
 impl<const LINE: usize> NativeAtomics for SimCore<LINE> {
     #[track_caller]

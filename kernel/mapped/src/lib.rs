@@ -1,8 +1,8 @@
 //! The link for load/store machines without cache coherence.
 //!
 //! All ranks reach all shared memory by loads and stores, and the hardware does not keep their
-//! caches coherent. [`Mapped::start`] makes a [`Link`](flagpost_link::Link) of such a machine. A
-//! program calls it once on each core, and gives the link to its world:
+//! caches coherent. [`Mapped`] is a link over such a machine. A program starts it once on each
+//! core, and gives it to its world:
 //!
 //! ```
 //! use flagpost_link::{Link as _, Refusal, Session};
@@ -18,48 +18,26 @@
 //! Sim::new(Config::default()).run(program).assert_done();
 //! ```
 //!
-//! The link has three parts:
+//! The link itself is a [`LoadStore`], which lays memory out and changes words that ranks share.
+//! This crate has its [`mail`]: notifications with their data, in rings of lines.
 //!
-//! | part | what it has |
-//! |---|---|
-//! | [`words`] | words that ranks share: signals, cells, match vectors, and what a wait polls |
-//! | [`mail`] | notifications with their data: rings of lines |
-//! | `deferred` | data that were taken from the mail and are not in memory yet |
+//! Where memory is dear, a link has smaller tables. Its type names them, the same on all ranks:
 //!
-//! Puts and gets are uncached bulk accesses.
-//!
-//! # Memory layout (the same offsets in each rank's region; L = line size)
-//! ```text
-//!   offset            what                        who writes it
-//!   ┌───────────────┐
-//!   │ 0             │ ready: session number       owner, when all have arrived
-//!   ├───────────────┤
-//!   │ 4             │ arrived: session number     owner, when it starts
-//!   ├───────────────┤
-//!   │ max(L, 8)     │ slots: 32 words             per word: the one peer that signals it
-//!   ├───────────────┤
-//!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
-//!   ├───────────────┤
-//!   │ tail          │ next ticket of the ring     its taker: under a lock, or by an atomic
-//!   ├───────────────┤
-//!   │ heads         │ what was taken of each ring owner
-//!   ├───────────────┤
-//!   │ bells         │ a byte per ring, or none    per bell: the producer of its ring
-//!   ├───────────────┤
-//!   │ entries       │ a line each                 per entry: the holder of its ticket
-//!   ├───────────────┤
-//!   │ facing        │ a line per rank, or none    per half: one of two ranks
-//!   ├───────────────┤
-//!   │ allocations   │ windows and their words     see their users
-//!   └───────────────┘
 //! ```
-//! Tail, heads, bells and entries lie in the message buffer instead, where that is large enough
-//! ([`Ring`]). Everything up to the allocations is only accessed past the caches. In the
-//! allocations, the owner caches window data; each allocation has its lines for itself.
+//! use flagpost_link::{Link as _, Refusal, Session};
+//! use flagpost_mapped::{LineMail, LoadStore, UnderLock};
+//! use flagpost_sim::{Config, Sim, SimCore};
 //!
-//! # Which access waits for what
-//! Nothing waits. Where a lock is held or a ring is full, the operation is refused and repeated by
-//! the kernel. A core holds a lock for one read-modify-write and never two at a time.
+//! /// For two cores, and five windows at a time.
+//! type Small = LoadStore<LineMail<SimCore, UnderLock, 2>, 16>;
+//!
+//! let report = Sim::new(Config { cores: 2, ..Config::default() }).run(|core| {
+//!     let link = Small::start(core, Session::FIRST)?;
+//!     assert_eq!(link.size(), 2);
+//!     Ok::<(), Refusal>(())
+//! });
+//! report.assert_done();
+//! ```
 //!
 //! # Sources
 //! [PSCW-SCC] Christgau & Schnor, PSCW synchronization on the Intel SCC; [foMPI] Gerstenberger,
@@ -70,13 +48,20 @@
 //! [NA]: crate#sources
 #![no_std]
 
+pub mod bells;
 pub mod deferred;
-mod layout;
-mod link;
+pub mod line;
 pub mod mail;
-mod start;
-pub mod words;
+pub mod pairs;
+pub mod peer;
+pub mod ring;
 
-pub use link::Mapped;
-pub use mail::ring::Ring;
-pub use words::atomics::{Atomics, Native, UnderLock};
+pub use flagpost_loadstore::{LoadStore, Native, Ring, UnderLock};
+pub use mail::LineMail;
+
+/// A link over the memory of any machine `M`; words are changed under their owner's lock.
+pub type Mapped<M> = LoadStore<LineMail<M, UnderLock>>;
+
+/// A link over the memory of any machine `M` with atomic operations that reach all cores: these
+/// change words.
+pub type MappedNative<M> = LoadStore<LineMail<M, Native>>;

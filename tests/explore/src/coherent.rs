@@ -7,27 +7,27 @@
 use std::fmt;
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Relax,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Relax,
     UncachedMemory as _, Watch,
 };
 use flagpost_sim::SimCore;
-use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, Session, link_cases};
+use flagpost_tests::{Failure, Platform, Refusal, Ring, Session, link_cases};
 
 use crate::{forward, run_case};
 
-/// The coherent simulator, with [`Native`] atomics.
+/// The coherent simulator, with native atomics.
 pub struct CoherentSimulator;
 
 impl Platform for CoherentSimulator {
     type Machine = Coherent;
-    type Link = Mapped<Coherent, Native>;
+    type Link = flagpost_coherent::Coherent<Coherent>;
 
     fn link(
         machine: &Coherent,
         session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
-        Mapped::start_native(machine.clone(), session, ring)
+        Self::Link::start_with_ring(machine.clone(), session, ring)
     }
 
     fn go(machine: &Coherent) {
@@ -112,7 +112,7 @@ impl Relax for Coherent {
     forward!(in Relax => core: relax(watched: &[Watch]); waits(what: fmt::Arguments<'_>));
 }
 
-impl Records for Coherent {}
+impl flagpost_coherent::Records for Coherent {}
 
 impl NativeAtomics for Coherent {
     forward!(in NativeAtomics => core: atomic_u32(at: Address, operation: Amo<u32>) -> u32);

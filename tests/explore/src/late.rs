@@ -34,8 +34,8 @@ use std::fmt;
 
 use flagpost_common::{Dice, mix};
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Records, Relax,
-    TestAndSet, Topology as _, UncachedMemory, Watch,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Relax, TestAndSet,
+    Topology as _, UncachedMemory, Watch,
 };
 use flagpost_sim::{End, Report, Sim, SimCore};
 use flagpost_tests::{
@@ -533,8 +533,6 @@ impl Relax for Late {
 
     forward!(in Relax => 0: waits(what: fmt::Arguments<'_>));
 }
-
-impl Records for Late {}
 
 impl NativeAtomics for Late {
     #[track_caller]

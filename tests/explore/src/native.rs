@@ -1,24 +1,25 @@
 //! The simulator with a link that changes words by the chip's atomic operations: the cases that any
 //! link can run.
 
+use flagpost_mapped::MappedNative;
 use flagpost_sim::SimCore;
-use flagpost_tests::{Failure, Mapped, Native, Platform, Refusal, Ring, Session, link_cases};
+use flagpost_tests::{Failure, Platform, Refusal, Ring, Session, link_cases};
 
 use crate::run_case;
 
-/// The simulator, with [`Native`] atomics.
+/// The simulator, with native atomics.
 pub struct NativeSimulator;
 
 impl Platform for NativeSimulator {
     type Machine = SimCore;
-    type Link = Mapped<SimCore, Native>;
+    type Link = MappedNative<SimCore>;
 
     fn link(
         machine: &SimCore,
         session: Session,
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal> {
-        Mapped::start_native(machine.clone(), session, ring)
+        MappedNative::start_with_ring(machine.clone(), session, ring)
     }
 
     fn go(machine: &SimCore) {

@@ -18,7 +18,7 @@ use flagpost::{
     Rma as _, Session, Signal, Tag, Validation, Window, World,
 };
 use flagpost_link::Refusal;
-use flagpost_mapped::{Mapped, Native};
+use flagpost_mapped::{Mapped, MappedNative};
 use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
 
 pub(crate) type Worlds<'w> = World<'w, Mapped<SimCore>>;
@@ -48,8 +48,8 @@ fn locked(core: SimCore) -> Result<Mapped<SimCore>, Refusal> {
 }
 
 /// The link with the machine's atomics.
-fn native(core: SimCore) -> Result<Mapped<SimCore, Native>, Refusal> {
-    Mapped::start_native(core, Session::FIRST, None)
+fn native(core: SimCore) -> Result<MappedNative<SimCore>, Refusal> {
+    MappedNative::start(core, Session::FIRST)
 }
 
 /// What each core did in `program`, with so many words of arena.

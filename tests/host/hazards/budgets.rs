@@ -179,7 +179,7 @@ pub fn joined<M: Machine>(
 ) -> Outcome {
     let mut arena = [0; 64];
     let config = Config { unexpected: 4 };
-    let link = Mapped::start_with_ring(machine, Session::FIRST, Ring::Shared { entries: 2 })
+    let link = Mapped::start_with_ring(machine, Session::FIRST, Some(Ring::Shared { entries: 2 }))
         .map_err(|_| "no link")?;
     let world = World::start(link, &mut arena, config).map_err(|_| "no world")?;
     run(&world)

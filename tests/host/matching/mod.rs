@@ -288,7 +288,7 @@ fn receive<'w, L: Link>(
 /// One rank's part.
 fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result<(), Error> {
     let log = Log::default();
-    let link = Mapped::start_with_ring(core, Session::FIRST, program.ring)?;
+    let link = Mapped::start_with_ring(core, Session::FIRST, Some(program.ring))?;
     let link = Recorded { link, log: &log };
     let config = WorldConfig {
         unexpected: program.unexpected,

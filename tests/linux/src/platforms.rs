@@ -42,7 +42,7 @@ impl Platform for Native {
         session: Session,
         ring: Option<Ring>,
     ) -> Result<HostLink, Refusal> {
-        Mapped::start_native(machine.clone(), session, ring)
+        HostLink::start_with_ring(machine.clone(), session, ring)
     }
 }
 

@@ -21,7 +21,8 @@ use flagpost::{
     Budget, Config, Error, MatchVector, MatchingList, Rank, Session, Tag, VectorLink, World,
 };
 use flagpost_hal::WithSoftwareLock;
-use flagpost_mapped::{Mapped, Ring};
+use flagpost_coherent::Coherent;
+use flagpost_mapped::{Mapped, MappedNative, Ring};
 
 use crate::epochs::{anywhere, combined, epochs, fences, passive};
 use crate::machine::Unknown;
@@ -136,13 +137,17 @@ pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
     // SAFETY: the caller's promise.
     let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
     if any() != 0 {
-        return Mapped::start(Unknown, session()).is_ok_and(|link| everything(link, arena).is_ok());
+        return Mapped::start(Unknown::<false>, session()).is_ok_and(|link| everything(link, arena).is_ok());
     }
     if any() != 0 {
-        let link = Mapped::start_native(Unknown, session(), Some(ring()));
+        let link = MappedNative::start_with_ring(Unknown::<false>, session(), Some(ring()));
         return link.is_ok_and(|link| everything(link, arena).is_ok());
     }
-    match WithSoftwareLock::<_>::new(Unknown) {
+    if any() != 0 {
+        let link = Coherent::start_with_ring(Unknown::<true>, session(), Some(ring()));
+        return link.is_ok_and(|link| everything(link, arena).is_ok());
+    }
+    match WithSoftwareLock::<_>::new(Unknown::<false>) {
         Some(machine) => {
             Mapped::start(machine, session()).is_ok_and(|link| everything(link, arena).is_ok())
         }

@@ -2,15 +2,15 @@
 
 use flagpost_hal::{
     Address, Amo, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, NativeAtomics,
-    Records, Relax, TestAndSet, Topology, UncachedMemory, Watch,
+    Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 
 use crate::{bytes, unknown};
 
 /// A machine of which nothing is known.
-pub(crate) struct Unknown;
+pub(crate) struct Unknown<const COHERENT: bool>;
 
-impl UncachedMemory for Unknown {
+impl<const COHERENT: bool> UncachedMemory for Unknown<COHERENT> {
     fn load_u8(&self, at: Address) -> u8 {
         unknown(at.offset, 0) as u8
     }
@@ -32,7 +32,7 @@ impl UncachedMemory for Unknown {
     }
 }
 
-impl CachedMemory for Unknown {
+impl<const COHERENT: bool> CachedMemory for Unknown<COHERENT> {
     fn read(&self, at: Address, into: &mut [u8]) {
         bytes(into.as_ptr(), into.len(), at.offset);
     }
@@ -43,8 +43,9 @@ impl CachedMemory for Unknown {
 }
 
 // SAFETY: nothing runs.
-unsafe impl Coherence for Unknown {
+unsafe impl<const COHERENT: bool> Coherence for Unknown<COHERENT> {
     const LINE: usize = 32;
+    const COHERENT: bool = COHERENT;
 
     fn write_back(&self, spans: &[Lines]) {
         for lines in spans {
@@ -65,7 +66,7 @@ unsafe impl Coherence for Unknown {
     }
 }
 
-impl TestAndSet for Unknown {
+impl<const COHERENT: bool> TestAndSet for Unknown<COHERENT> {
     fn test_and_set(&self, of: CoreId) -> bool {
         unknown(of.get().into(), 4) != 0
     }
@@ -75,13 +76,13 @@ impl TestAndSet for Unknown {
     }
 }
 
-impl MessageBuffer for Unknown {
+impl<const COHERENT: bool> MessageBuffer for Unknown<COHERENT> {
     fn message_buffer_size(&self) -> u32 {
         unknown(0, 6) as u32
     }
 }
 
-impl Topology for Unknown {
+impl<const COHERENT: bool> Topology for Unknown<COHERENT> {
     fn cores(&self) -> u16 {
         unknown(0, 7) as u16
     }
@@ -95,7 +96,7 @@ impl Topology for Unknown {
     }
 }
 
-impl Clock for Unknown {
+impl<const COHERENT: bool> Clock for Unknown<COHERENT> {
     fn cycles(&self) -> u64 {
         unknown(0, 10)
     }
@@ -105,7 +106,7 @@ impl Clock for Unknown {
     }
 }
 
-impl Relax for Unknown {
+impl<const COHERENT: bool> Relax for Unknown<COHERENT> {
     fn relax(&self, watched: &[Watch]) {
         for watch in watched {
             unknown(watch.at.offset, watch.seen);
@@ -113,9 +114,9 @@ impl Relax for Unknown {
     }
 }
 
-impl Records for Unknown {}
+impl<const COHERENT: bool> flagpost_coherent::Records for Unknown<COHERENT> {}
 
-impl NativeAtomics for Unknown {
+impl<const COHERENT: bool> NativeAtomics for Unknown<COHERENT> {
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
         unknown(at.offset, 14) as u32
     }

@@ -25,10 +25,12 @@ use crate::paths;
 const TESTS: &str = "tests.rs";
 
 /// Where points are: the kernel and its links.
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 6] = [
     "kernel/src",
     "kernel/link/src",
+    "kernel/loadstore/src",
     "kernel/mapped/src",
+    "kernel/coherent/src",
     "kernel/network/src",
 ];
 

@@ -11,18 +11,17 @@
 //! I1. Who may know of data that are kept is their owner; or their producer, which has heard.
 
 use flagpost_hal::Machine;
-use flagpost_link::{Link as _, Rank, Refusal, point};
+use flagpost_link::{Rank, Refusal, point};
+use flagpost_loadstore::{Atomics, Mail as _};
 
 use super::{Kept, bit};
-use crate::{Atomics, Mapped};
+use crate::LineMail;
 
 /// In place of the rank that was heard.
 pub(super) const NOBODY: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Before a notification for `to`. True if it may leave before what is kept is placed: an
     /// answer to the one rank whose data these are.
     #[inline]
@@ -36,14 +35,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return Ok(true);
         }
         // PLACE, WAIT: D2.
-        point!("mapped.mail.send.told", self.before_telling(Some(to))?);
+        point!(
+            "mapped.mail.send.told",
+            self.place_before_telling(Some(to))?
+        );
         Ok(false)
     }
 
     /// Before this rank tells `to` something, or, if nobody is named, changes a word that others
     /// may wait for.
     #[inline]
-    pub(crate) fn before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
+    pub(crate) fn place_before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
         if !self.is_busy() {
             return Ok(());
         }
@@ -56,13 +58,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Before this rank accesses `owner`'s memory directly.
     #[inline]
-    pub(crate) fn before_access(&self, owner: Rank) -> Result<(), Refusal> {
+    pub(crate) fn place_before_access(&self, owner: Rank) -> Result<(), Refusal> {
         if !self.is_busy() {
             return Ok(());
         }
         // PLACE: D1, past the cache; and no producer waits for a rank that goes on getting.
         point!("mapped.deferred.own", self.place_kept(Kept::All));
-        if owner != self.rank() {
+        if owner != self.base.rank() {
             // WAIT: what this rank has heard of is in `owner`'s memory.
             point!("mapped.heard.access", self.await_heard(None)?);
         }
@@ -77,12 +79,15 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return Ok(());
         }
         let mut left = NOBODY;
-        for (number, _) in (0..).zip(&self.peers).filter(|(_, peer)| peer.has_told()) {
+        for (number, _) in (0..)
+            .zip(&self.peers)
+            .filter(|(_, peer)| peer.out.has_heard())
+        {
             let rank = Rank::new(number);
             if Some(rank) == to {
                 left = rank.get().into();
             } else {
-                self.has_placed(Some(rank))?;
+                self.placed(Some(rank))?;
             }
         }
         self.deferred.heard.set(left);

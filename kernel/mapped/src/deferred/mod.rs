@@ -6,15 +6,13 @@
 //! the owner's cache are stored in that cache, and stay there as a dirty line; other bytes are kept
 //! in a small table.
 //!
-//! Only mail between two ranks of a machine without coherence keeps anything.
-//!
 //! # Four verbs
 //! | verb | what it does |
 //! |---|---|
 //! | `keep` | keeps bytes that were read from a ring |
 //! | `read_kept` | reads own bytes: kept ones, and the others by the cache |
 //! | `place_kept` | stores, writes back, drains, invalidates, tells |
-//! | `beside_kept` | names own lines, but not those kept in the cache |
+//! | `beside_lines` | names own lines, but not those kept in the cache |
 //!
 //! # Guarantee
 //! D1. The owner finds the data of each notification that it was given.
@@ -50,9 +48,10 @@ mod tests;
 use core::cell::Cell;
 
 use flagpost_hal::{Lines, Machine};
-use flagpost_link::{Link as _, order, point};
+use flagpost_link::{order, point};
+use flagpost_loadstore::{Atomics, Mail as _};
 
-use crate::{Atomics, Mapped};
+use crate::{LineMail, peer::Peer};
 use heard::NOBODY;
 
 /// Pieces in the table.
@@ -64,7 +63,10 @@ const SPANS: usize = 4;
 /// The memory that a piece is of: so many bytes, at a multiple.
 const UNIT: u32 = 32;
 
-/// What `Mapped::place_kept` places.
+/// In how many looks that find nothing more of a put may come, before what has come is placed.
+const COMING: u8 = 200;
+
+/// What `place_kept` places.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The table.
@@ -143,9 +145,9 @@ pub(crate) struct Deferred {
     of_pieces: Cell<u64>,
     of_spans: Cell<u64>,
     /// More of some put comes: in so many looks that find nothing, at most.
-    pub(crate) coming: Cell<u8>,
+    coming: Cell<u8>,
     /// In so many waits nobody sleeps: long data have come, and their producer mostly goes on.
-    pub(crate) awake: Cell<u8>,
+    awake: Cell<u8>,
     /// The rank that told this one something while data for it were under way.
     heard: Cell<u32>,
 }
@@ -163,6 +165,35 @@ impl Deferred {
             awake: Cell::new(0),
             heard: Cell::new(NOBODY),
         }
+    }
+
+    /// An entry was read: a `part` of a put, or its last one; and whether it was `long`.
+    pub(crate) fn has_read(&self, part: bool, long: bool) {
+        self.coming.set(if part { COMING } else { 0 });
+        if long {
+            self.awake.set(COMING);
+        }
+    }
+
+    /// Some lines of an entry were read.
+    pub(crate) fn has_read_part(&self) {
+        self.coming.set(COMING);
+    }
+
+    /// Nothing was found. True if the rest of some put may come in the next look.
+    pub(crate) fn is_coming(&self) -> bool {
+        let left = self.coming.get().checked_sub(1);
+        left.map(|left| self.coming.set(left)).is_some()
+    }
+
+    /// Whether a rank that waits now must not sleep.
+    pub(crate) fn stays_awake(&self) -> bool {
+        let awake = self.awake.get();
+        let stays = self.coming.get() > 0 || awake > 0;
+        if stays {
+            self.awake.set(awake.saturating_sub(1));
+        }
+        stays
     }
 
     fn note(&self) {
@@ -238,16 +269,14 @@ const fn bit(number: u32) -> u64 {
     1_u64.wrapping_shl(number)
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Whether data may stay in the cache: where a unit is a line.
     const CACHES: bool = M::LINE == UNIT as usize;
 
-    /// Whether anything is kept, or heard of: never, where the machine is coherent.
+    /// Whether anything is kept, or heard of.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
-        !M::COHERENT && self.deferred.busy.get()
+        self.deferred.busy.get()
     }
 
     /// Keeps `data` of ring `number`, for own memory from `place` on. Only of `long` data whole
@@ -294,7 +323,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             }
             deferred.count.set(others);
             deferred.of_spans.set(deferred.of_spans.get() | bit(ring));
-            self.machine.write(self.own(unit), piece.data());
+            self.machine().write(self.base.own(unit), piece.data());
         } else {
             place.set(piece);
             deferred.count.set(count);
@@ -327,19 +356,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 if all {
                     for span in &deferred.spans {
                         let (first, after) = span.take();
-                        let lines = self.lines(first, after.saturating_sub(first));
+                        let lines = self.base.lines(first, after.saturating_sub(first));
                         if first < after {
                             // WRITE BACK: D2, D3.
                             point!(
                                 "mapped.deferred.write_back",
-                                self.machine.write_back(&[lines])
+                                self.machine().write_back(&[lines])
                             );
                         }
                     }
                     rings |= deferred.of_spans.take();
                 }
                 // DRAIN: D2, D3; and before the cache fetches them.
-                point!("mapped.deferred.drain", self.machine.drain());
+                point!("mapped.deferred.drain", self.machine().drain());
                 self.invalidate_pieces();
             },
             self.tell_placed(rings)
@@ -350,12 +379,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Stores the bytes of the table in memory.
     fn store_pieces(&self) {
         for piece in self.deferred.table().iter().map(Cell::get) {
-            let at = self.own(piece.start());
+            let at = self.base.own(piece.start());
             if self.deferred.is_dirty(piece.unit) {
                 // I2: newer than in memory, or there.
-                self.machine.write(at, piece.data());
+                self.machine().write(at, piece.data());
             } else {
-                self.machine.store_bytes(at, piece.data());
+                self.machine().store_bytes(at, piece.data());
             }
         }
     }
@@ -367,12 +396,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             let piece = all.get(number).map_or(Piece::NONE, Cell::get);
             let is_dirty = self.deferred.is_dirty(piece.unit);
             let len = if is_dirty { 0 } else { piece.data().len() };
-            self.lines(piece.start(), len as u32)
+            self.base.lines(piece.start(), len as u32)
         });
         // INVALIDATE: D1: what was fetched before the drain.
         point!(
             "mapped.deferred.invalidate",
-            self.machine
+            self.machine()
                 .invalidate(lines.get(..all.len()).unwrap_or(&[]))
         );
         self.deferred.count.set(0);
@@ -380,15 +409,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Tells the producers of these rings that all their data are in memory.
     fn tell_placed(&self, rings: u64) {
-        let Ok(own) = self.rings_of(self.rank()) else {
-            return;
-        };
+        let own = self.base.own_rings();
         let mut left = rings;
         while left != 0 {
             let number = left.trailing_zeros();
             left &= left.wrapping_sub(1);
-            if let Some(peer) = self.peers.get(number as usize) {
-                self.tell_counts(own, number, peer);
+            if let Some(Peer { inbox, .. }) = self.peers.get(number as usize) {
+                self.tell_counts(own, number, inbox);
             }
         }
     }
@@ -399,7 +426,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if self.is_busy() && !self.deferred.table().is_empty() {
             self.read_pieces(start, into);
         } else {
-            self.read_own(start, into);
+            self.read_cached(start, into);
         }
     }
 
@@ -414,7 +441,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             let before = piece.start().saturating_sub(at) as usize;
             let (through, others) = rest.split_at_mut_checked(before).unwrap_or_default();
             if !through.is_empty() {
-                self.read_own(at, through);
+                self.read_cached(at, through);
             }
             let skipped = at.saturating_sub(piece.start()) as usize;
             let kept = piece.data().get(skipped..).unwrap_or(&[]);
@@ -426,8 +453,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             (at, rest) = (piece.end(), others);
         }
         if !rest.is_empty() {
-            self.read_own(at, rest);
+            self.read_cached(at, rest);
         }
+    }
+
+    /// Own bytes, through the cache.
+    #[inline]
+    fn read_cached(&self, start: u32, into: &mut [u8]) {
+        self.machine().read(self.base.own(start), into);
+        // ORDER: a notification comes behind it: who is told may store there; to lines that are
+        // kept, when they are placed.
+        point!(
+            "mapped.read.order",
+            self.beside_lines(start, into.len() as u32, |_| self.stored())
+        );
     }
 
     /// Before own writes of these bytes: I1.
@@ -436,7 +475,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         if !self.is_busy() {
             return;
         }
-        let lines = self.lines(start, len as u32);
+        let lines = self.base.lines(start, len as u32);
         if self
             .deferred
             .first_piece(lines.start(), lines.end())
@@ -449,13 +488,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Calls `act` with the lines of these bytes of own memory, but for those that are kept in the
     /// cache.
     #[inline]
-    pub(crate) fn beside_kept(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
+    pub(crate) fn beside_lines(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
         let end = start.saturating_add(bytes);
         let mut from = start;
         if self.is_busy() {
             while let Some((first, after)) = self.deferred.first_span(from, end) {
                 if first > from {
-                    act(&[self.lines(from, first.wrapping_sub(from))]);
+                    act(&[self.base.lines(from, first.wrapping_sub(from))]);
                 }
                 if after >= end {
                     return;
@@ -463,13 +502,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 from = after;
             }
         }
-        act(&[self.lines(from, end.wrapping_sub(from))]);
+        act(&[self.base.lines(from, end.wrapping_sub(from))]);
     }
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> Drop
-    for Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> Drop for LineMail<M, A, PEERS> {
     fn drop(&mut self) {
         // PLACE: a flush waits for it.
         point!("mapped.deferred.drop", self.place_kept(Kept::All));

@@ -10,7 +10,11 @@ use flagpost_link::{LocalMemory as _, Place, Rank, Refusal, Session};
 use flagpost_sim::{Config, Sim, SimCore};
 
 use super::*;
-use crate::mail::{peer::counts, ring::FIRST};
+use crate::{
+    Mapped,
+    peer::{Outbox, counts},
+};
+use flagpost_loadstore::ring::FIRST;
 
 type Memory = Mapped<SimCore>;
 
@@ -45,7 +49,8 @@ fn alone(seed: u64, program: impl Fn(&Memory, u32)) {
 /// What memory holds, past the cache.
 fn in_memory(link: &Memory, start: u32) -> [u8; BYTES] {
     let mut found = [0; BYTES];
-    link.machine.load_bytes(link.own(start), &mut found);
+    let at = link.mail().base.own(start);
+    link.machine().load_bytes(at, &mut found);
     found
 }
 
@@ -86,7 +91,8 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                             let (len, ring) = (rest.min(end) - at, 1 + at / 20 % 3);
                             model[at..at + len].fill(step);
                             let data = &model[at..at + len];
-                            link.keep(ring as u32, start + at as u32, data, false);
+                            link.mail()
+                                .keep(ring as u32, start + at as u32, data, false);
                             at += len;
                         }
                     }
@@ -94,7 +100,8 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                         let len = 32 * (1 + dice.below(3)) - dice.below(2) * 12;
                         let at = place(&mut dice, &mut long, len, (LONG, BYTES));
                         model[at..at + len].fill(step);
-                        link.keep(1, start + at as u32, &model[at..at + len], true);
+                        link.mail()
+                            .keep(1, start + at as u32, &model[at..at + len], true);
                     }
                     6 => {
                         let at = dice.below(BYTES - 4);
@@ -109,18 +116,18 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                         link.refresh(key, at as u32, len as u32).unwrap();
                         let kept = [Kept::Pieces, Kept::All][dice.below(2)];
                         if dice.below(4) == 0 {
-                            link.place_kept(kept);
+                            link.mail().place_kept(kept);
                         }
                     }
                 }
                 let at = dice.below(BYTES);
                 let len = 1 + dice.below(BYTES - at);
                 let mut found = [0; BYTES];
-                link.read_kept(start + at as u32, &mut found[..len]);
+                link.mail().read_kept(start + at as u32, &mut found[..len]);
                 assert_eq!(found[..len], model[at..at + len], "{seed} {step} {at}");
             }
-            link.place_kept(Kept::All);
-            assert!(!link.is_busy());
+            link.mail().place_kept(Kept::All);
+            assert!(!link.mail().is_busy());
             assert_eq!(in_memory(link, start), model, "{seed}");
         });
     }
@@ -137,15 +144,16 @@ fn as_much_is_kept_as_there_are_places() {
                 _ => BYTES - 32 * (nth + 1),
             };
             for nth in 0..=PLACES {
-                link.keep(1, start + place(nth) as u32, &[lap], false);
+                link.mail()
+                    .keep(1, start + place(nth) as u32, &[lap], false);
                 let (kept, memory) = (nth % PLACES + 1, in_memory(link, start));
-                assert_eq!(link.deferred.count.get(), kept, "{lap}");
+                assert_eq!(link.mail().deferred.count.get(), kept, "{lap}");
                 for (before, full) in (0..nth).map(|nth| (nth, nth < PLACES)) {
                     let placed = nth == PLACES && full;
                     assert_eq!(memory[place(before)] == lap, placed, "{lap} {before} {nth}");
                 }
             }
-            link.place_kept(Kept::All);
+            link.mail().place_kept(Kept::All);
             // Runs of lines, apart from each other.
             let place = |nth: usize| match lap % 2 {
                 0 => 128 * nth,
@@ -154,38 +162,43 @@ fn as_much_is_kept_as_there_are_places() {
             for nth in 0..=SPANS {
                 for line in [1, 2, 0] {
                     let at = start + (place(nth) + 32 * line) as u32;
-                    link.keep(1, at, &[lap + 100; 32], true);
+                    link.mail().keep(1, at, &[lap + 100; 32], true);
                 }
-                let spans = link.deferred.spans.iter().map(Cell::get);
+                let spans = link.mail().deferred.spans.iter().map(Cell::get);
                 let runs = spans.filter(|(first, after)| first != after);
                 let lines: Vec<_> = runs.map(|(first, after)| after - first).collect();
                 assert_eq!(lines, [96].repeat(nth % SPANS + 1), "{lap}");
-                assert_eq!(link.deferred.count.get(), 0);
+                assert_eq!(link.mail().deferred.count.get(), 0);
             }
-            link.place_kept(Kept::All);
+            link.mail().place_kept(Kept::All);
             let memory = in_memory(link, start);
             assert!((0..=SPANS).all(|nth| memory[place(nth)..][..96] == [lap + 100; 96]));
         }
     });
 }
 
+/// The ring at `rank`, as this rank knows it.
+fn out(link: &Memory, rank: Rank) -> &Outbox {
+    &link.mail().peers[rank.index()].out
+}
+
 /// Data for `rank` are in flight, and it has told something since.
 fn hears(link: &Memory, rank: Rank) {
-    let peer = link.peer(rank).unwrap();
-    let after = peer.sent.get().wrapping_add(1);
-    peer.sent.set(after);
-    link.leaves(peer, after, 64, 68);
-    assert!(peer.hears());
-    link.hear(rank);
+    let after = out(link, rank).claims(1).wrapping_add(1);
+    let first = out(link, rank).leaves(after, (64, 68), 0);
+    link.mail().in_flight_to(first);
+    assert!(out(link, rank).hears());
+    link.mail().hear(rank);
 }
 
 /// `rank` says how much of what it has been sent is placed: all, or nothing.
 fn says(link: &Memory, rank: Rank, all: bool) {
-    let sent = link.peer(rank).unwrap().sent.get();
+    let sent = out(link, rank).claims(0);
     let placed = if all { sent } else { FIRST };
-    let head = link.head(link.rings_of(rank).unwrap(), 0);
-    link.machine.store_u32(head, counts(sent, placed));
-    link.machine.drain();
+    let rings = link.mail().base.rings_of(rank).unwrap();
+    let head = link.mail().layout().head(rings, 0);
+    link.machine().store_u32(head, counts(sent, placed));
+    link.machine().drain();
 }
 
 const ONE: Rank = Rank::new(1);
@@ -219,11 +232,15 @@ fn telling_waits_for_all_that_have_answered_but_the_one_that_is_told() {
                     others.filter(move |rank| Some(*rank) != to)
                 };
                 for rank in awaited(told) {
-                    let told = link.before_telling(told);
+                    let told = link.mail().before_telling(told);
                     assert_eq!(told, Err(Refusal::Busy(rank)), "{answered:?}");
                     says(link, rank, true);
                 }
-                assert_eq!(link.before_telling(told), Ok(()), "{answered:?} {told:?}");
+                assert_eq!(
+                    link.mail().before_telling(told),
+                    Ok(()),
+                    "{answered:?} {told:?}"
+                );
                 // The one that was told has its data: it is still heard of.
                 let left: Vec<_> = told
                     .into_iter()
@@ -231,23 +248,23 @@ fn telling_waits_for_all_that_have_answered_but_the_one_that_is_told() {
                     .collect();
                 for rank in &left {
                     for other in awaited(told).map(Some).chain([None]) {
-                        let told = link.before_telling(other);
+                        let told = link.mail().before_telling(other);
                         assert_eq!(told, Err(Refusal::Busy(*rank)), "{answered:?} {other:?}");
                     }
-                    assert_eq!(link.before_telling(told), Ok(()));
+                    assert_eq!(link.mail().before_telling(told), Ok(()));
                     says(link, *rank, true);
                 }
-                assert_eq!(link.before_telling(None), Ok(()));
-                assert!(!link.is_busy());
+                assert_eq!(link.mail().before_telling(None), Ok(()));
+                assert!(!link.mail().is_busy());
                 // Nothing of it is left.
                 for rank in answered {
                     hears(link, *rank);
                     says(link, *rank, false);
-                    assert_eq!(link.before_telling(Some(*rank)), Ok(()));
-                    let all = link.before_telling(None);
+                    assert_eq!(link.mail().before_telling(Some(*rank)), Ok(()));
+                    let all = link.mail().before_telling(None);
                     assert_eq!(all, Err(Refusal::Busy(*rank)));
                     says(link, *rank, true);
-                    assert_eq!(link.before_telling(None), Ok(()));
+                    assert_eq!(link.mail().before_telling(None), Ok(()));
                 }
             });
         }
@@ -262,23 +279,27 @@ fn an_answer_leaves_first_if_it_is_for_the_only_producer() {
         for heard in [None, Some(ONE), Some(TWO)] {
             alone(0, |link, start| {
                 for ring in of {
-                    link.keep(*ring, start + 64 * ring, &[5; 8], false);
+                    link.mail().keep(*ring, start + 64 * ring, &[5; 8], false);
                 }
                 if let Some(rank) = heard {
                     hears(link, rank);
                     says(link, rank, false);
                 }
                 if let Some(rank) = heard.filter(|rank| *rank != ONE) {
-                    assert_eq!(link.may_send(ONE), Err(Refusal::Busy(rank)));
+                    assert_eq!(link.mail().may_send(ONE), Err(Refusal::Busy(rank)));
                     says(link, rank, true);
                 }
-                let first = link.may_send(ONE);
+                let first = link.mail().may_send(ONE);
                 let expected = *of == [1];
                 // What does not leave first finds nothing kept, once it may leave.
                 if heard != Some(TWO) || expected {
                     assert_eq!(first, Ok(expected), "{of:?} {heard:?}");
                 }
-                assert_eq!(link.deferred.rings() != 0, expected, "{of:?} {heard:?}");
+                assert_eq!(
+                    link.mail().deferred.rings() != 0,
+                    expected,
+                    "{of:?} {heard:?}"
+                );
             });
         }
     }

@@ -31,33 +31,31 @@
 //!
 //! [foMPI]: crate#sources
 
-use flagpost_hal::{Address, Machine};
+use flagpost_hal::{Address, Coherence as _, UncachedMemory as _};
 use flagpost_link::{Amo, Rank, Refusal, Width, point, site};
 
-use crate::{Atomics, Mapped};
+use crate::{Atomics as _, LoadStore, Mail};
 
 /// Bytes that one update may change: one hold of the lock, one line on most machines.
 pub(crate) const UPDATE: u32 = 32;
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     fn load_cell(&self, at: Address, width: Width) -> u64 {
-        let low = u64::from(self.machine.load_u32(at));
+        let low = u64::from(self.machine().load_u32(at));
         match width {
             Width::Half => low,
             Width::Whole => {
-                let high = u64::from(self.machine.load_u32(at.plus(4)));
+                let high = u64::from(self.machine().load_u32(at.plus(4)));
                 high.wrapping_shl(u32::BITS) | low
             }
         }
     }
 
     fn store_cell(&self, at: Address, width: Width, value: u64) {
-        self.machine.store_u32(at, value as u32);
+        self.machine().store_u32(at, value as u32);
         if width == Width::Whole {
             let high = value.wrapping_shr(u32::BITS) as u32;
-            self.machine.store_u32(at.plus(4), high);
+            self.machine().store_u32(at.plus(4), high);
         }
     }
 
@@ -65,7 +63,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     #[inline(always)]
     pub(crate) fn changed<T>(&self, old: T) -> T {
         // ACQUIRE: G3. With the lock, taking it has done so.
-        point!("mapped.cells.change.acquire", self.machine.acquire());
+        point!("mapped.cells.change.acquire", self.machine().acquire());
         old
     }
 
@@ -73,7 +71,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     #[inline(always)]
     pub(crate) fn before_changing(&self) -> Result<(), Refusal> {
         // PLACE, WAIT: D2 of `deferred`.
-        point!("mapped.cells.change.told", self.before_telling(None)?);
+        point!("mapped.cells.change.told", self.mail.before_telling(None)?);
         Ok(())
     }
 
@@ -84,49 +82,49 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         amo: Amo,
         width: Width,
     ) -> Result<u64, Refusal> {
-        let at = self.region_of(to)?.at(place);
+        let at = self.base().region_of(to)?.at(place);
         if !place.is_multiple_of(8) {
             return Err(Refusal::BadCell { offset: place });
         }
         self.before_changing()?;
         let without_lock = match (amo, width) {
-            (Amo::Read, Width::Half) => Some(self.poll(at).into()),
-            (_, Width::Half) if A::NATIVE => {
-                self.looked();
-                self.stored();
+            (Amo::Read, Width::Half) => Some(self.base().poll(at).into()),
+            (_, Width::Half) if W::Atomics::NATIVE => {
+                self.base().looked();
+                self.mail.stored();
                 let new = |old: u32| amo.apply(old.into()) as u32;
                 let old = match amo {
                     // The cell never holds as much.
                     Amo::CompareSwap { expected, .. } if expected > u32::MAX.into() => {
-                        self.change_short(at, Amo::Read)
+                        self.base().change_short(at, Amo::Read)
                     }
-                    _ => self.change_short(at, amo),
+                    _ => self.base().change_short(at, amo),
                 };
                 Some(
-                    old.map_or_else(|| self.change_word(to, at, new), Ok)?
+                    old.map_or_else(|| self.base().change_word(to, at, new), Ok)?
                         .into(),
                 )
             }
-            (_, Width::Whole) if A::WIDE => {
-                self.looked();
-                self.stored();
+            (_, Width::Whole) if W::Atomics::WIDE => {
+                self.base().looked();
+                self.mail.stored();
                 let new = |old| amo.apply(old);
-                let old = self.change_long(at, amo);
-                Some(old.map_or_else(|| self.change_two_words(to, at, new), Ok)?)
+                let old = self.base().change_long(at, amo);
+                Some(old.map_or_else(|| self.base().change_two_words(to, at, new), Ok)?)
             }
             _ => None,
         };
         if let Some(old) = without_lock {
             return Ok(self.changed(old));
         }
-        self.looked();
-        let held = self.lock(to, site!("mapped.cells.change.lock"))?;
+        self.base().looked();
+        let held = self.base().lock(to, site!("mapped.cells.change.lock"))?;
         let old = self.load_cell(at, width);
         let new = amo.apply(old);
         if new != old {
             self.store_cell(at, width, new);
         }
-        self.unlock(held, site!("mapped.cells.change.drain"));
+        self.base().unlock(held, site!("mapped.cells.change.drain"));
         Ok(old)
     }
 
@@ -137,7 +135,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), Refusal> {
-        let region = self.region_of(to)?;
+        let region = self.base().region_of(to)?;
         let bad = Refusal::BadCell { offset: place };
         let start = place & (UPDATE.wrapping_sub(1));
         let mut buffer = [0; UPDATE as usize];
@@ -147,9 +145,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
         // PLACE, WAIT: D2 of `deferred`.
-        point!("mapped.cells.bytes.told", self.before_telling(None)?);
-        self.looked();
-        if A::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
+        point!("mapped.cells.bytes.told", self.mail.before_telling(None)?);
+        self.base().looked();
+        if W::Atomics::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
             let (word, at) = (place & !3, (place & 3) as usize);
             let new = |old: u32| {
                 let mut bytes = old.to_le_bytes();
@@ -157,11 +155,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 change(bytes.get_mut(range).unwrap_or_default());
                 u32::from_le_bytes(bytes)
             };
-            self.stored();
-            self.change_word(to, region.at(word), new)?;
+            self.mail.stored();
+            self.base().change_word(to, region.at(word), new)?;
             return Ok(());
         }
-        if A::WIDE {
+        if W::Atomics::WIDE {
             // They lie between two multiples of 8: see `Link::UPDATE`.
             let (long, at) = (place & !7, (place & 7) as usize);
             let range = at..at.saturating_add(len);
@@ -173,19 +171,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 change(bytes.get_mut(range.clone()).unwrap_or_default());
                 u64::from_le_bytes(bytes)
             };
-            self.stored();
-            self.change_two_words(to, region.at(long), new)?;
+            self.mail.stored();
+            self.base().change_two_words(to, region.at(long), new)?;
             return Ok(());
         }
-        let held = self.lock(to, site!("mapped.cells.update.lock"))?;
-        self.machine.load_bytes(region.at(place), bytes);
+        let held = self.base().lock(to, site!("mapped.cells.update.lock"))?;
+        self.machine().load_bytes(region.at(place), bytes);
         let mut changed = buffer;
         let changed = changed.get_mut(..len).ok_or(bad)?;
         change(changed);
         if changed != buffer.get(..len).ok_or(bad)? {
-            self.machine.store_bytes(region.at(place), changed);
+            self.machine().store_bytes(region.at(place), changed);
         }
-        self.unlock(held, site!("mapped.cells.update.drain"));
+        self.base().unlock(held, site!("mapped.cells.update.drain"));
         Ok(())
     }
 
@@ -199,7 +197,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             site!("mapped.cells.watch.poll<acquire"),
             site!("mapped.cells.watch.acquire"),
         ];
-        let value = self.poll_for(self.own(place), &arrived, sites);
+        let value = self
+            .base()
+            .poll_for(self.base().own(place), &arrived, sites);
         Ok(arrived(value).then_some(value))
     }
 }

@@ -7,44 +7,42 @@ use flagpost_link::{
     order, point,
 };
 
-use crate::{Atomics, Mapped};
+use crate::{Atomics, Base};
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// Takes `owner`'s lock, for one read-modify-write of words that `owner` owns.
-    pub(crate) fn lock(&self, owner: Rank, site: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
+    pub fn lock(&self, owner: Rank, site: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
         let core = CoreId::new(owner.get());
         let held = point!(
             "mapped.lock.take<acquire",
             {
-                let held = lock_point!(site, self.machine.try_lock(core));
+                let held = lock_point!(site, self.machine().try_lock(core));
                 if held.is_some() {
                     // ACQUIRE: the words must not be loaded earlier than the lock was taken.
-                    point!("mapped.lock.acquire", self.machine.acquire());
+                    point!("mapped.lock.acquire", self.machine().acquire());
                 }
                 held
             };
             // For the proof only: acquired first, whoever has the lock in between.
             else {
-                self.machine.acquire();
-                lock_point!(site, self.machine.try_lock(core))
+                self.machine().acquire();
+                lock_point!(site, self.machine().try_lock(core))
             }
         );
         held.ok_or_else(|| {
-            self.polled.note_unknown();
+            self.polled().note_unknown();
             Refusal::Locked(owner)
         })
     }
 
     /// Frees a lock behind the stores it protects.
-    pub(crate) fn unlock(&self, held: Guard<Held<'_, M>>, drain: Site) {
+    pub fn unlock(&self, held: Guard<Held<'_, M>>, drain: Site) {
         order!(
             "mapped.unlock.drain<release",
             // DRAIN: the next holder must load what this one stored. `retire` and `post` also
             // promise that what came before is ordered before what comes after; this is where it
             // is.
-            point!(drain, self.machine.drain()),
+            point!(drain, self.machine().drain()),
             drop(held)
         );
     }

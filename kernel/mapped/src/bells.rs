@@ -30,10 +30,14 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Address, Machine, Region, Watch};
-use flagpost_link::{Link as _, Rank, point};
+use flagpost_link::{Rank, point};
+use flagpost_loadstore::{
+    Atomics, Ring,
+    phase::WORDS,
+    ring::{FIRST, PAIRS},
+};
 
-use super::{line::WORDS, ring::FIRST};
-use crate::{Atomics, Mapped, Ring, layout::PAIRS};
+use crate::{LineMail, peer::Peer};
 
 /// Bells in a word.
 const BELLS: u16 = 4;
@@ -58,6 +62,10 @@ pub(crate) struct Bells {
     /// The ring that was taken from last is looked at before the bells: the bells were looked at
     /// since it was taken from.
     early: Cell<bool>,
+    /// A loop that waits has looked at them: it waits for what they were heard as, not for what
+    /// they were in its look. A peer with another value has told this rank something that it does
+    /// not know.
+    polled: Cell<bool>,
 }
 
 /// The bell of a ring of which the ticket before `ticket` was stored.
@@ -114,6 +122,7 @@ impl Bells {
             turn: Cell::new(0),
             warm: Cell::new(0),
             early: Cell::new(false),
+            polled: Cell::new(false),
         }
     }
 
@@ -152,26 +161,28 @@ impl Bells {
     }
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Where the bell of `of` is among those of `rings`.
     fn bell_of(&self, rings: Region, of: Rank) -> Address {
-        rings.at(self.layout.bells.wrapping_add(of.get().into()))
+        self.layout().bell(rings, of.get().into())
     }
 
     /// Tells the owner of `rings` that the entry before ticket `behind` was stored.
-    pub(super) fn ring_bell(&self, rings: Region, behind: u32) {
-        let at = self.bell_of(rings, self.rank());
+    pub(crate) fn ring_bell(&self, rings: Region, behind: u32) {
+        let at = self.bell_of(rings, self.base.rank());
         // BELL: G1.
-        point!("mapped.bells.ring", self.machine.store_u8(at, bell(behind)));
+        point!(
+            "mapped.bells.ring",
+            self.machine().store_u8(at, bell(behind))
+        );
     }
 
     /// Makes all own bells those of empty rings.
     pub(crate) fn clear_bells(&self, rings: Region) {
-        if let Ring::Bells { .. } = self.layout.ring {
-            for of in (0..self.size()).map(Rank::new) {
-                self.machine.store_u8(self.bell_of(rings, of), bell(FIRST));
+        if let Ring::Bells { .. } = self.layout().ring() {
+            for of in (0..self.base.size()).map(Rank::new) {
+                self.machine()
+                    .store_u8(self.bell_of(rings, of), bell(FIRST));
             }
         }
     }
@@ -207,7 +218,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Takes the next entry of a ring whose bell was heard.
     fn take_heard(&self, rings: Region) -> Option<u32> {
-        let mut rung = self.bells.rung.get() & bits(self.size());
+        let mut rung = self.bells.rung.get() & bits(self.base.size());
         while let Some(source) = first(rung, self.turn.get()) {
             if let Some(immediate) = self.take_from(rings, source) {
                 return Some(immediate);
@@ -219,22 +230,22 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Takes the next entry of `source`, if there is one.
     fn take_from(&self, rings: Region, source: Rank) -> Option<u32> {
-        let peer = self.peer(source)?;
-        let before = peer.taken.get();
-        let immediate = self.take_lines(rings, source, peer);
+        let peer = self.peers.get(source.index())?;
+        let before = peer.inbox.next();
+        let immediate = self.take_lines(rings, source, &peer.inbox);
         // Parts may have been taken, and no notification.
-        if peer.taken.get() != before {
-            self.bells.answer(source, peer.taken.get());
+        if peer.inbox.next() != before {
+            self.bells.answer(source, peer.inbox.next());
         }
         if immediate.is_some() {
-            self.took(source, peer, source.next(self.size()));
+            self.took(source, &peer.out, source.next(self.base.size()));
         }
         immediate
     }
 
     /// Looks at all bells, or those of a line; a rank that waits waits for all.
     fn listen(&self, rings: Region, aside: bool) {
-        let words = self.size().div_ceil(BELLS);
+        let words = self.base.size().div_ceil(BELLS);
         let lines = words.div_ceil(WORDS as u16);
         let turn = self.bells.turn.get();
         let looks = if aside {
@@ -251,10 +262,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             let at = self.bells_at(rings, from);
             let count = usize::from(behind.saturating_sub(from));
             // A whole line takes no longer than a word, where lines are loaded at once.
-            let whole = self.machine.loads_lines(at.region);
+            let whole = self.machine().loads_lines(at.region);
             let loaded = if whole { WORDS } else { count };
             let bells = line.get_mut(..loaded).unwrap_or_default();
-            self.machine.load_bytes(at, bells.as_flattened_mut());
+            self.machine().load_bytes(at, bells.as_flattened_mut());
             // LISTEN: G1.
             point!(
                 "mapped.bells.listen",
@@ -263,16 +274,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 }
             );
         }
-        self.polled.note_bells();
+        self.bells.polled.set(true);
     }
 
     /// Reads all entries whose bells have rung, taken or not.
-    pub(super) fn read_rung(&self, rings: Region) {
+    pub(crate) fn read_rung(&self, rings: Region) {
         self.listen(rings, false);
-        let ranks = (0..self.size()).map(Rank::new);
-        for (source, peer) in ranks.zip(&self.peers) {
-            if get(&self.bells.heard, source) != bell(peer.seen.get()) {
-                self.read_ring(rings, source.get().into());
+        let ranks = (0..self.base.size()).map(Rank::new);
+        for (source, Peer { inbox, .. }) in ranks.zip(&self.peers) {
+            let (seen, _) = inbox.reading();
+            if get(&self.bells.heard, source) != bell(seen) {
+                self.read_ring(rings, source.get().into(), inbox);
             }
         }
     }
@@ -282,10 +294,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         self.bell_of(rings, Rank::new(BELLS.wrapping_mul(number)))
     }
 
-    /// The own bells as words to wait for.
+    /// The own bells as words to wait for, if the loop that waits has looked at them.
     pub(crate) fn watched_bells(&self) -> impl ExactSizeIterator<Item = Watch> {
-        let first = self.bells_at(self.rings_in(self.machine.core()), 0);
-        let words = self.size().div_ceil(BELLS);
+        let first = self.bells_at(self.base.own_rings(), 0);
+        let words = if self.bells.polled.take() {
+            self.base.size().div_ceil(BELLS)
+        } else {
+            0
+        };
         (0..words)
             .zip(&self.bells.heard)
             .map(move |(number, heard)| Watch {

@@ -13,7 +13,7 @@ use core::cell::Cell;
 use flagpost_hal::{Address, CoreId, Machine, Region, Relax, UncachedMemory, Watch};
 use flagpost_link::{mutant::Site, point};
 
-use crate::{Atomics, Mapped};
+use crate::{Atomics, Base};
 
 /// How many words a loop waits for, those of the bells of 64 ranks among them. One that polls more
 /// only yields.
@@ -21,14 +21,12 @@ const WORDS: usize = 24;
 
 /// The words polled since the last [`Polled::relax`].
 #[derive(Debug)]
-pub(crate) struct Polled {
+pub struct Polled {
     words: [Cell<Watch>; WORDS],
     /// How many of them are remembered.
     count: Cell<usize>,
     /// Something was polled that is not a word (a lock), or there were too many words.
     unknown: Cell<bool>,
-    /// Bells were looked at: they are words, too, but are remembered where they are.
-    bells: Cell<bool>,
     /// Bytes were looked at by other means than polling, or a wait of the kernel has ended.
     looked: Cell<bool>,
 }
@@ -44,7 +42,6 @@ impl Polled {
             words: [const { Cell::new(NOTHING) }; WORDS],
             count: Cell::new(0),
             unknown: Cell::new(false),
-            bells: Cell::new(false),
             looked: Cell::new(false),
         }
     }
@@ -52,14 +49,14 @@ impl Polled {
     /// Notes that the word `at` held `seen`, which is what was waited for: it matters only if an
     /// older value is remembered.
     #[inline]
-    pub(crate) fn note_arrived(&self, at: Address, seen: u32) {
+    pub fn note_arrived(&self, at: Address, seen: u32) {
         if self.count.get() > 0 && !self.taken(at) {
             self.note(at, seen);
         }
     }
 
     /// Notes that the word `at` held `seen`.
-    pub(crate) fn note(&self, at: Address, seen: u32) {
+    pub fn note(&self, at: Address, seen: u32) {
         let count = self.count.get();
         let (noted, free) = self.words.split_at_checked(count).unwrap_or_default();
         let watch = Watch { at, seen };
@@ -88,7 +85,7 @@ impl Polled {
     /// Looks at the word that was noted last, until it is another one, or as often as the machine's
     /// loops do: not at all where ranks share processors.
     #[inline]
-    pub(crate) fn look<M: UncachedMemory + Relax>(&self, machine: &M) {
+    pub fn look<M: UncachedMemory + Relax>(&self, machine: &M) {
         if machine.is_crowded() {
             return;
         }
@@ -104,41 +101,31 @@ impl Polled {
         }
     }
 
-    /// Notes that bells were looked at. They are waited for as what they were heard as, not as what
-    /// they were in this look: a peer with another value has told this rank something that it does
-    /// not know.
-    pub(crate) fn note_bells(&self) {
-        self.bells.set(true);
-    }
-
     /// Notes that something was polled that cannot be watched.
-    pub(crate) fn note_unknown(&self) {
+    pub fn note_unknown(&self) {
         self.unknown.set(true);
     }
 
     /// Notes that a loop may wait for more than what it polls.
     #[inline]
-    pub(crate) fn looked(&self) {
+    pub fn looked(&self) {
         self.looked.set(true);
     }
 
     /// What was noted does not matter any more.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         self.count.set(0);
     }
 
     /// A loop begins that polls all it waits for.
-    pub(crate) fn begin(&self) {
+    pub fn begin(&self) {
         self.looked.set(false);
     }
 
-    /// Relaxes until one of the noted words changes, and forgets them. `bells` are noted, if they
-    /// were looked at.
-    pub(crate) fn relax(&self, machine: &impl Relax, bells: impl ExactSizeIterator<Item = Watch>) {
-        let bells = self.bells.take().then_some(bells);
+    /// Relaxes until one of the noted words changes, or one of `others`, and forgets them.
+    pub fn relax(&self, machine: &impl Relax, others: impl ExactSizeIterator<Item = Watch>) {
         let noted = self.count.take();
-        let behind = bells.as_ref().map_or(0, ExactSizeIterator::len);
-        let count = noted.saturating_add(behind);
+        let count = noted.saturating_add(others.len());
         if self.unknown.take() | self.looked.take() | (count > WORDS) {
             return machine.relax(&[]);
         }
@@ -147,43 +134,41 @@ impl Polled {
         for (to, word) in first.iter_mut().zip(&self.words) {
             *to = word.get();
         }
-        for (to, bell) in rest.iter_mut().zip(bells.into_iter().flatten()) {
-            *to = bell;
+        for (to, other) in rest.iter_mut().zip(others) {
+            *to = other;
         }
         machine.relax(watched.get(..count).unwrap_or(&[]));
     }
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// Loads a word that a waiting loop looks at.
-    pub(crate) fn poll(&self, at: Address) -> u32 {
-        let value = self.machine.load_u32(at);
-        self.polled.note(at, value);
+    pub fn poll(&self, at: Address) -> u32 {
+        let value = self.machine().load_u32(at);
+        self.polled().note(at, value);
         value
     }
 
     /// A waiting loop may look at bytes that are not polled word by word: it must not sleep on
     /// other words.
     #[inline]
-    pub(crate) fn looked(&self) {
-        point!("mapped.poll.looked", self.polled.looked());
+    pub fn looked(&self) {
+        point!("mapped.poll.looked", self.polled().looked());
     }
 
     /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word
     /// announces is not loaded earlier than the word.
-    pub(crate) fn poll_for(
+    pub fn poll_for(
         &self,
         at: Address,
         arrived: impl FnOnce(u32) -> bool,
         sites: [Site; 2],
     ) -> u32 {
-        self.poll_with(|| self.machine.load_u32(at), at, arrived, sites)
+        self.poll_with(|| self.machine().load_u32(at), at, arrived, sites)
     }
 
     /// [`poll_for`](Self::poll_for) of the word `at`, which `load` loads.
-    pub(crate) fn poll_with(
+    pub fn poll_with(
         &self,
         load: impl FnOnce() -> u32,
         at: Address,
@@ -196,19 +181,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 let value = load();
                 let arrived = arrived(value);
                 if arrived {
-                    self.polled.note_arrived(at, value);
+                    self.polled().note_arrived(at, value);
                     // ACQUIRE: behind the load of the word.
-                    point!(acquire, self.machine.acquire());
+                    point!(acquire, self.machine().acquire());
                 } else {
-                    self.polled.note(at, value);
+                    self.polled().note(at, value);
                 }
                 value
             };
             // For the proof only: acquired first, whatever arrives in between.
             else {
-                self.machine.acquire();
+                self.machine().acquire();
                 let value = load();
-                self.polled.note(at, value);
+                self.polled().note(at, value);
                 value
             }
         )
@@ -246,11 +231,7 @@ mod tests {
             for seen in [1, 2] {
                 (0..words).for_each(|word| polled.note(watch(word, seen).at, seen));
             }
-            let bells = (0..bells).map(|bell| watch(100 + bell, 7));
-            if bells.len() > 0 {
-                polled.note_bells();
-            }
-            polled.relax(&machine, bells);
+            polled.relax(&machine, (0..bells).map(|bell| watch(100 + bell, 7)));
             machine.0.take()
         };
         for bells in [0, 1, 16] {

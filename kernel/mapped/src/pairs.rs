@@ -44,14 +44,20 @@
 //!
 //! [NA]: crate#sources
 
-use flagpost_hal::{Machine, Region};
-use flagpost_link::{Link as _, Op, Rank, Refusal, order, point, site};
-
-use super::{
-    line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, WORDS, is_of, lines_of, phase},
-    peer::{Peer, counts, is_placed, tickets},
+use flagpost_hal::{Address, Machine, Region};
+use flagpost_link::{Op, Rank, Refusal, order, point, site};
+use flagpost_loadstore::{
+    Atomics, Ring,
+    announced::put_before,
+    phase::{WORDS, is_of, phase},
 };
-use crate::{Atomics, Mapped, Ring, deferred::Kept};
+
+use crate::{
+    LineMail,
+    deferred::Kept,
+    line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, lines_of},
+    peer::{Inbox, Outbox, Peer},
+};
 
 /// The most data that travel in rings of so many lines: what fits in there at once, or, where a
 /// part and its head leave room for others, any.
@@ -71,26 +77,21 @@ const LEAST_FOR_PARTS: u32 = 8;
 /// Looks at a line that has not come: its producer stores it without waiting for anything.
 const LOOKS: u32 = 2;
 
-/// In how many looks that find nothing more of a put may come, before what has come is placed.
-const COMING: u8 = 200;
-
 /// So many lines are taken of a ring of `entries`, and its producer is told: there is enough left
 /// for it to go on meanwhile.
 const fn due(entries: u32) -> u32 {
     entries.wrapping_sub(entries.wrapping_shr(2))
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     // ---- The producer ----
 
     /// Sends `data` for `place` at `to`, and `immediate` with the last of them. Data that do not
     /// `travel` go to their place before. Refused in the middle, `op` knows how many bytes have
     /// left.
-    pub(super) fn send_lines(
+    pub(crate) fn send_lines(
         &self,
-        (to, peer): (Rank, &Peer),
+        (to, out): (Rank, &Outbox),
         (place, data): (u32, &[u8]),
         immediate: u32,
         travel: bool,
@@ -104,9 +105,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             // The claim comes first: refused, nothing has changed.
             let (ticket, lines) = order!(
                 "mapped.pairs.claim<data",
-                self.claim_lines(to, peer, lines_of(rest.len()))?,
+                self.claim_lines(to, out, lines_of(rest.len()))?,
                 if !travel {
-                    self.put_before(to, place, data);
+                    put_before(self, to, place, data);
                 }
             );
             let most = DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA));
@@ -120,8 +121,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             let after = ticket.wrapping_add(lines).wrapping_add(1);
             self.store_entry(to, (ticket, after), head, rest)?;
             if len > 0 {
-                self.leaves(peer, after, place, end);
-                peer.asks.set(peer.asks.get() || lines > 0);
+                let is_first = out.leaves(after, (place, end), lines);
+                self.in_flight_to(is_first);
             }
             if !head.part {
                 break;
@@ -145,52 +146,53 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         head: Head,
         data: &[u8],
     ) -> Result<(), Refusal> {
-        let (rings, number) = (self.rings_of(to)?, self.ring_number(self.rank()));
+        let (rings, number) = (
+            self.base.rings_of(to)?,
+            self.base.ring_number(self.base.rank()),
+        );
         let store = |ticket: u32, line: Line| {
-            let at = self.entry(rings, number, ticket);
-            self.machine.store_bytes(at, line.as_flattened());
+            let at = self.layout().entry(rings, number, ticket, Self::ENTRY);
+            self.machine().store_bytes(at, line.as_flattened());
         };
         order!(
             "mapped.pairs.send.drain<entry",
             if self.unordered.take() {
                 // DRAIN: P1, P5: what was put, or read, before the entry that announces it.
-                point!("mapped.pairs.send.drain", self.machine.drain());
+                point!("mapped.pairs.send.drain", self.machine().drain());
             },
-            store(ticket, head.pack(data, self.lap(ticket)))
+            store(ticket, head.pack(data, self.layout().lap(ticket)))
         );
         let mut next = ticket.wrapping_add(1);
         for data in data.get(DATA..).unwrap_or(&[]).chunks(LINE_DATA) {
             if next == after {
                 break;
             }
-            store(next, line::pack_line(data, self.lap(next)));
+            store(next, line::pack_line(data, self.layout().lap(next)));
             next = next.wrapping_add(1);
         }
-        if let Ring::Bells { .. } = self.layout.ring {
+        if let Ring::Bells { .. } = self.layout().ring() {
             self.ring_bell(rings, after);
         }
         // DRAIN: or the line might stay in this core's buffer for ever.
-        point!("mapped.pairs.send.leave", self.machine.drain());
+        point!("mapped.pairs.send.leave", self.machine().drain());
         Ok(())
     }
 
     /// Takes a ticket of the ring at `to` that this rank fills, and up to `most` after it: how
     /// many.
-    pub(super) fn claim_lines(
+    pub(crate) fn claim_lines(
         &self,
         to: Rank,
-        peer: &Peer,
+        out: &Outbox,
         most: u32,
     ) -> Result<(u32, u32), Refusal> {
-        let entries = self.layout.ring.entries();
-        let ticket = peer.sent.get();
+        let entries = self.layout().ring().entries();
         // Not less, where more is to come: each part has a head.
         let least = most.min(entries.wrapping_shr(3));
-        if self.is_full(ticket.wrapping_add(least), peer.credit.get()) {
-            self.find_room(to, peer, ticket.wrapping_add(least))?;
+        if !out.has_room(least, entries) {
+            self.find_room(to, out, least)?;
         }
-        let used = ticket.wrapping_sub(peer.credit.get());
-        let free = entries.saturating_sub(used).saturating_sub(1);
+        let free = out.free(entries).saturating_sub(1);
         // A part is taken as a whole: of a long ring it is a quarter, so that its owner and this
         // rank go on side by side.
         let part = match entries.wrapping_shr(2) {
@@ -202,49 +204,57 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             .min(part.saturating_sub(1))
             .min(free)
             .max(least);
-        peer.sent.set(ticket.wrapping_add(lines).wrapping_add(1));
-        Ok((ticket, lines))
+        Ok((out.claims(lines.wrapping_add(1)), lines))
     }
 
-    /// Looks whether a ring has room for `ticket`.
+    /// Looks whether a ring has room for `least` lines and one more.
     #[inline(never)]
-    fn find_room(&self, to: Rank, peer: &Peer, ticket: u32) -> Result<(), Refusal> {
-        let at = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
-        let word = self.machine.load_u32(at);
-        let (taken, _) = tickets(word, peer.sent.get());
-        peer.credit.set(taken);
+    fn find_room(&self, to: Rank, out: &Outbox, least: u32) -> Result<(), Refusal> {
+        let at = self.head_at(to)?;
+        let word = self.machine().load_u32(at);
+        out.hears_counts(word);
+        let is_full = !out.has_room(least, self.layout().ring().entries());
         // ROOM: P3.
-        if point!("mapped.pairs.room", self.is_full(ticket, taken); else false) {
-            self.polled.note(at, word);
+        if point!("mapped.pairs.room", is_full; else false) {
+            self.base.polled().note(at, word);
             return Err(Refusal::Full(to));
         }
         Ok(())
     }
 
-    /// Whether the data that are under way to `peer` are in place, as its owner has told.
-    pub(super) fn lines_placed(&self, to: Rank, peer: &Peer, ticket: u32) -> Result<bool, Refusal> {
-        let sent = peer.sent.get();
-        let placed = |word: u32| is_placed(sent, ticket, tickets(word, sent).1);
-        let at = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
+    /// The word in which `to` tells this rank how far its ring was taken and placed.
+    fn head_at(&self, to: Rank) -> Result<Address, Refusal> {
+        let number = self.base.ring_number(self.base.rank());
+        Ok(self.layout().head(self.base.rings_of(to)?, number))
+    }
+
+    /// Whether the data in flight to `to`, until `ticket`, are in place, as their owner has told.
+    pub(crate) fn lines_placed(
+        &self,
+        to: Rank,
+        out: &Outbox,
+        ticket: u32,
+    ) -> Result<bool, Refusal> {
+        let placed = |word: u32| out.is_placed(ticket, word);
         // ACQUIRE: what is loaded after the flush is not older than it.
         let sites = [
             site!("mapped.pairs.placed.poll<acquire"),
             site!("mapped.pairs.placed.acquire"),
         ];
-        let word = self.poll_for(at, placed, sites);
+        let word = self.base.poll_for(self.head_at(to)?, placed, sites);
         let is_placed = point!("mapped.pairs.placed.wait", placed(word); else true);
-        if !is_placed && peer.asks.get() {
+        if !is_placed && out.must_ask() {
             // ASK: lines that are kept in a cache are placed by nobody else's wish.
-            point!("mapped.pairs.ask", self.ask(to, peer)?);
+            point!("mapped.pairs.ask", self.ask(to, out)?);
         }
         Ok(is_placed)
     }
 
     /// Asks `to` to place what it keeps of this rank's, by an entry without data that notifies
     /// nobody. Later, if there is no room.
-    fn ask(&self, to: Rank, peer: &Peer) -> Result<(), Refusal> {
-        if let Ok((ticket, _)) = self.claim_lines(to, peer, 0) {
-            peer.asks.set(false);
+    fn ask(&self, to: Rank, out: &Outbox) -> Result<(), Refusal> {
+        if let Ok((ticket, _)) = self.claim_lines(to, out, 0) {
+            out.asks();
             let asks = Head {
                 immediate: 0,
                 place: 0,
@@ -253,7 +263,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             };
             self.store_entry(to, (ticket, ticket.wrapping_add(1)), asks, &[])?;
             // The load of `head` may be late, and bring the answer already: look once more.
-            self.polled.note_unknown();
+            self.base.polled().note_unknown();
         }
         Ok(())
     }
@@ -262,39 +272,35 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Takes the next notification of `source`, if there is one.
     #[inline]
-    pub(super) fn take_lines(&self, rings: Region, source: Rank, peer: &Peer) -> Option<u32> {
-        let number = self.ring_number(source);
+    pub(crate) fn take_lines(&self, rings: Region, source: Rank, inbox: &Inbox) -> Option<u32> {
+        let number = self.base.ring_number(source);
         // Each turn takes a line at least.
-        for _ in 0..self.layout.ring.entries() {
-            let ticket = peer.taken.get();
-            let head = if ticket == peer.seen.get() {
-                self.read_entry(rings, number, peer)?
-            } else {
+        for _ in 0..self.layout().ring().entries() {
+            let head = if inbox.has_read_ahead() {
                 // Its words are looked at again, as those of an entry that has just come: I4.
-                Head::unpack(&self.look_line(rings, number, ticket)?).0
+                Head::unpack(&self.look_line(rings, number, inbox.next())?).0
+            } else {
+                self.read_entry(rings, number, inbox)?
             };
-            peer.taken
-                .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
-            if peer.untold() >= due(self.layout.ring.entries()) {
-                self.tell_counts(rings, number, peer);
+            inbox.takes(head.lines().wrapping_add(1));
+            if inbox.untold() >= due(self.layout().ring().entries()) {
+                self.tell_counts(rings, number, inbox);
             }
             if !head.part {
                 return Some(head.immediate);
             }
         }
         // There may be more.
-        self.polled.note_unknown();
+        self.base.polled().note_unknown();
         None
     }
 
     /// Reads all entries of a ring that have come, taken or not. Each finds its room: what is not
     /// taken stays in the ring.
-    pub(super) fn read_ring(&self, rings: Region, number: u32) {
-        if let Some(peer) = self.peers.get(number as usize) {
-            for _ in 0..self.layout.ring.entries() {
-                if self.read_entry(rings, number, peer).is_none() {
-                    return;
-                }
+    pub(crate) fn read_ring(&self, rings: Region, number: u32, inbox: &Inbox) {
+        for _ in 0..self.layout().ring().entries() {
+            if self.read_entry(rings, number, inbox).is_none() {
+                return;
             }
         }
     }
@@ -302,23 +308,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Reads the next entry of ring `number` and keeps its data. None if not all of it has come:
     /// then its lines that have are read.
     #[inline]
-    fn read_entry(&self, rings: Region, number: u32, peer: &Peer) -> Option<Head> {
-        let ticket = peer.seen.get();
+    fn read_entry(&self, rings: Region, number: u32, inbox: &Inbox) -> Option<Head> {
+        let (ticket, part) = inbox.reading();
         let line = self.look_line(rings, number, ticket)?;
         let (head, data) = Head::unpack(&line);
-        if peer.part.get() == 0 {
+        if part == 0 {
             self.keep_part(number, &head, 0, data);
         }
         if head.lines() > 0 {
-            self.read_lines(rings, number, peer, &head)?;
+            self.read_lines(rings, number, inbox, &head)?;
         }
-        peer.seen
-            .set(ticket.wrapping_add(head.lines()).wrapping_add(1));
-        self.deferred.coming.set(if head.part { COMING } else { 0 });
-        if head.lines() > 0 {
-            self.deferred.awake.set(COMING);
-        }
-        if peer.lags() || (head.part && head.len == 0) {
+        inbox.reads(head.lines().wrapping_add(1));
+        self.deferred.has_read(head.part, head.lines() > 0);
+        if inbox.lags() || (head.part && head.len == 0) {
             // PLACE: its producer asks, or counts would not tell what is placed.
             point!("mapped.pairs.asked", self.place_kept(Kept::All));
         }
@@ -326,20 +328,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// Reads the lines of the next entry of ring `number`. None if one has not come.
-    fn read_lines(&self, rings: Region, number: u32, peer: &Peer, head: &Head) -> Option<()> {
-        let mut line = u32::from(peer.part.get()).max(1);
+    fn read_lines(&self, rings: Region, number: u32, inbox: &Inbox, head: &Head) -> Option<()> {
+        let (first, part) = inbox.reading();
+        let mut line = u32::from(part).max(1);
         while line <= head.lines() {
-            let ticket = peer.seen.get().wrapping_add(line);
+            let ticket = first.wrapping_add(line);
             let look = |_| self.look_line(rings, number, ticket);
             let Some(words) = (0..LOOKS).find_map(look) else {
-                peer.part.set(line as u8);
-                self.deferred.coming.set(COMING);
+                inbox.reads_part(line as u8);
+                self.deferred.has_read_part();
                 return None;
             };
             self.keep_part(number, head, line, words.as_flattened());
             line = line.wrapping_add(1);
         }
-        peer.part.set(0);
         Some(())
     }
 
@@ -354,7 +356,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         };
         let len = head.len.saturating_sub(skipped).min(most);
         let data = data.get(..len).unwrap_or(&[]);
-        if self.check(head.place, head.len).is_ok() {
+        if self.base.check(head.place, head.len).is_ok() {
             let place = head.place.saturating_add(skipped as u32);
             self.keep(number, place, data, head.lines() > 0);
         }
@@ -362,15 +364,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// The line of `ticket`, if all of it has come, as it was before it was sealed.
     fn look_line(&self, rings: Region, number: u32, ticket: u32) -> Option<Line> {
-        let (phase, at) = (phase(self.lap(ticket)), self.entry(rings, number, ticket));
+        let phase = phase(self.layout().lap(ticket));
+        let at = self.layout().entry(rings, number, ticket, Self::ENTRY);
         let mut line = [[0; 4]; WORDS];
         // Where a line takes no longer than a word, all of it is loaded with the first word.
-        let at_once = self.machine.loads_lines(at.region);
+        let at_once = self.machine().loads_lines(at.region);
         let load = || {
             if at_once {
-                self.machine.load_bytes(at, line.as_flattened_mut());
+                self.machine().load_bytes(at, line.as_flattened_mut());
             } else {
-                line[0] = self.machine.load_u32(at).to_le_bytes();
+                line[0] = self.machine().load_u32(at).to_le_bytes();
             }
             u32::from_le_bytes(line[0])
         };
@@ -380,17 +383,18 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             site!("mapped.pairs.take.poll<acquire"),
             site!("mapped.pairs.take.acquire"),
         ];
-        if !here(self.poll_with(load, at, here, sites)) {
+        if !here(self.base.poll_with(load, at, here, sites)) {
             return None;
         }
         if let (false, [_, others @ ..]) = (at_once, &mut line) {
             let others = others.as_flattened_mut();
-            self.machine.load_bytes(at.plus(4), others);
+            self.machine().load_bytes(at.plus(4), others);
         }
         for (number, word) in (0..).zip(line.map(u32::from_le_bytes)) {
             if point!("mapped.pairs.whole", !here(word); else false) {
                 // Not here yet: it is what a waiting loop looks at.
-                self.polled
+                self.base
+                    .polled()
                     .note(at.plus(u32::wrapping_mul(number, 4)), word);
                 return None;
             }
@@ -399,31 +403,27 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     }
 
     /// Tells the producer of ring `number` how far it was taken and placed.
-    pub(crate) fn tell_counts(&self, rings: Region, number: u32, peer: &Peer) {
-        let taken = peer.taken.get();
-        peer.told.set(taken);
-        if !self.deferred.owes(number) {
-            peer.placed.set(peer.seen.get());
-        }
+    pub(crate) fn tell_counts(&self, rings: Region, number: u32, inbox: &Inbox) {
+        let word = inbox.tells(self.deferred.owes(number));
         // No drain is needed: I4.
-        let word = counts(taken, peer.placed.get());
-        self.machine.store_u32(self.head(rings, number), word);
+        self.machine()
+            .store_u32(self.layout().head(rings, number), word);
     }
 
     /// There was nothing to take: what is kept is placed, and half of a ring is told.
-    pub(super) fn is_idle(&self, rings: Region) {
+    pub(crate) fn is_idle(&self, rings: Region) {
         // The rest of what has come in part is as near as the next look, as a rule.
-        if let Some(left) = self.deferred.coming.get().checked_sub(1) {
-            return self.deferred.coming.set(left);
+        if self.deferred.is_coming() {
+            return;
         }
         // PLACE: a flush waits for it.
         point!("mapped.pairs.idle", self.place_kept(Kept::Pieces));
-        let half = self.layout.ring.entries().wrapping_shr(1).max(1);
+        let half = self.layout().ring().entries().wrapping_shr(1).max(1);
         let sender = self.sender.get();
-        if let Some(peer) = self.peers.get(sender.index())
-            && peer.untold() >= half
+        if let Some(Peer { inbox, .. }) = self.peers.get(sender.index())
+            && inbox.untold() >= half
         {
-            self.tell_counts(rings, sender.get().into(), peer);
+            self.tell_counts(rings, sender.get().into(), inbox);
         }
     }
 }

@@ -20,9 +20,9 @@
 //! allocated: in the message buffer as long as it has room, since a core polls its own buffer
 //! fastest; else in memory.
 //!
-//! *Slots of pairs* on machines that keep their caches in step, for up to 16 ranks: a line per peer
+//! *Slots of pairs* of a mail that relies on coherence, for up to 16 ranks: a line per peer
 //! in the region of the lower rank of each two, with all four words that they signal to each other.
-//! Why: [`facing`](crate::mail::records).
+//! Why: an answer that goes back through the line it answers takes one transfer between caches.
 //! ```text
 //!   0              4              8              12             16
 //!   ┌──────────────┬──────────────┬──────────────┬──────────────┐
@@ -36,10 +36,12 @@
 //!
 //! [foMPI]: crate#sources
 
-use flagpost_hal::{Address, CoreId, Machine, Region};
+use flagpost_hal::{
+    Address, Coherence as _, CoreId, MessageBuffer as _, Region, Topology as _, UncachedMemory as _,
+};
 use flagpost_link::{Link as _, Place, Rank, Refusal, Slot, point, site};
 
-use crate::{Atomics, Mapped, layout::SLOTS, link::take};
+use crate::{LoadStore, Mail, layout::SLOTS, link::take};
 
 /// What a slot holds before the first signal: the second wraps around.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
@@ -52,24 +54,26 @@ const BUFFER: u32 = 1 << 31;
 const OF_PAIRS: u32 = 1 << 30;
 const PAIRED: u32 = 32;
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Where `slot` lies in `owner`'s memory or message buffer.
     fn slot_at(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
-        if M::COHERENT && slot.0 & OF_PAIRS != 0 {
+        if W::COHERENT && slot.0 & OF_PAIRS != 0 {
             return self.slot_of_pair(owner, slot);
         }
-        let Region { owner, .. } = self.region_of(owner)?;
+        let Region { owner, .. } = self.base().region_of(owner)?;
         let none = Refusal::NoSuchSlot(slot);
         let words = (slot.0 & !BUFFER).checked_mul(4).ok_or(none)?;
         let (region, offset, size) = if slot.0 & BUFFER != 0 {
-            let size = self.machine.message_buffer_size();
+            let size = self.machine().message_buffer_size();
             (Region::message_buffer(owner), words, size)
         } else {
-            let base = if slot.0 < SLOTS { self.layout.slots } else { 0 };
+            let base = if slot.0 < SLOTS {
+                self.base().layout().slots
+            } else {
+                0
+            };
             let offset = base.saturating_add(words);
-            (Region::memory(owner), offset, self.machine.memory_size())
+            (Region::memory(owner), offset, self.machine().memory_size())
         };
         match offset.checked_add(4) {
             Some(end) if end <= size => Ok(region.at(offset)),
@@ -98,9 +102,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             .wrapping_add(u32::from(writer == high).wrapping_mul(4));
         let offset = line
             .wrapping_add(high)
-            .wrapping_mul(M::LINE as u32)
+            .wrapping_mul(Self::LINE)
             .wrapping_add(word);
-        if u64::from(offset).wrapping_add(4) > u64::from(self.machine.memory_size()) {
+        if u64::from(offset).wrapping_add(4) > u64::from(self.machine().memory_size()) {
             return Err(Refusal::NoSuchSlot(slot));
         }
         Ok(Region::memory(CoreId::new(low as u16)).at(offset))
@@ -108,9 +112,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
 
     /// Takes slots of pairs.
     pub(crate) fn take_slots_of_pairs(&self) -> Result<Slot, Refusal> {
-        let (size, line) = (u32::from(self.size()), M::LINE as u32);
+        let (size, line) = (u32::from(self.size()), Self::LINE);
         let count = size.saturating_mul(2);
-        if !M::COHERENT || count > PAIRED {
+        if !W::COHERENT || count > PAIRED {
             return self.take_slots(count);
         }
         let bytes = size.saturating_mul(line);
@@ -124,8 +128,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             return self.take_slots(count);
         };
         for step in 0..bytes / 4 {
-            let at = self.own(start.wrapping_add(step.wrapping_mul(4)));
-            self.machine.store_u32(at, FIRST);
+            let at = self.base().own(start.wrapping_add(step.wrapping_mul(4)));
+            self.machine().store_u32(at, FIRST);
         }
         Ok(Slot(number | OF_PAIRS))
     }
@@ -141,18 +145,18 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         };
         for index in 0..count {
             let at = self.slot_at(self.rank(), Slot(first).plus(index))?;
-            self.machine.store_u32(at, FIRST);
+            self.machine().store_u32(at, FIRST);
         }
         Ok(Slot(first))
     }
 
-    /// The inverse of [`Mapped::take_slots`].
+    /// The inverse of `take_slots`.
     pub(crate) fn give_back_slots(&self, first: Slot) {
         // DRAIN: own stores to them do not come over what this memory becomes.
-        point!("mapped.slots.withdraw.drain", self.machine.drain());
-        let (heap, start) = if M::COHERENT && first.0 & OF_PAIRS != 0 {
+        point!("mapped.slots.withdraw.drain", self.machine().drain());
+        let (heap, start) = if W::COHERENT && first.0 & OF_PAIRS != 0 {
             let line = (first.0 & !OF_PAIRS).wrapping_shr(PAIRED.trailing_zeros());
-            (&self.memory, line.saturating_mul(M::LINE as u32))
+            (&self.memory, line.saturating_mul(Self::LINE))
         } else {
             let start = (first.0 & !BUFFER).saturating_mul(4);
             let of_buffer = first.0 & BUFFER != 0;
@@ -171,17 +175,24 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// Clears own slots, before any peer may signal one.
     pub(crate) fn clear_slots(&self) {
         for slot in 0..SLOTS {
-            let offset = self.layout.slots.saturating_add(slot.saturating_mul(4));
-            self.machine.store_u32(self.own(offset), FIRST);
+            let offset = self
+                .base()
+                .layout()
+                .slots
+                .saturating_add(slot.saturating_mul(4));
+            self.machine().store_u32(self.base().own(offset), FIRST);
         }
     }
 
     pub(crate) fn signal_slot(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
         let at = self.slot_at(to, slot)?;
         // PLACE, WAIT: D2 of `deferred`.
-        point!("mapped.slots.signal.told", self.before_telling(Some(to))?);
-        self.machine.store_u32(at, FIRST.wrapping_add(value));
-        self.stored();
+        point!(
+            "mapped.slots.signal.told",
+            self.mail.before_telling(Some(to))?
+        );
+        self.machine().store_u32(at, FIRST.wrapping_add(value));
+        self.mail.stored();
         Ok(())
     }
 
@@ -193,6 +204,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             site!("mapped.slots.reached.poll<acquire"),
             site!("mapped.slots.reached.acquire"),
         ];
-        Ok(reached(self.poll_for(at, reached, sites)))
+        Ok(reached(self.base().poll_for(at, reached, sites)))
     }
 }

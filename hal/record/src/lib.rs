@@ -5,9 +5,13 @@
 //! has records, by plain accesses: the methods of [`Spot`]. A machine that finds a place faster, or
 //! stores a record in fewer steps, implements [`Records`].
 
+#![no_std]
+
 #[cfg(doc)]
-use crate::Kind;
-use crate::{Address, Amo, Coherence, CoreId, NativeAtomics, Region, Topology, UncachedMemory};
+use flagpost_hal::Kind;
+use flagpost_hal::{
+    Address, Amo, Coherence, CoreId, Machine, NativeAtomics, Region, Topology, UncachedMemory,
+};
 
 /// The place of a record: found once, and then used without finding it again. Its number counts 8
 /// bytes.
@@ -130,7 +134,7 @@ pub const CLAIM: u64 = 0xFFFF_FFFF;
 ///   spots that it has returned, or such spots plus what stays in the region.
 /// * R2. The words and the halves of the body are each loaded and stored whole; in what order, is
 ///   open but for the first word.
-pub trait Records: UncachedMemory + Coherence + Topology + NativeAtomics {
+pub trait Records: Machine + NativeAtomics {
     /// The spot of the record at `at`.
     #[inline]
     #[track_caller]

@@ -39,18 +39,16 @@
 //!
 //! [PSCW-SCC]: crate#sources
 
-use flagpost_hal::{Address, Held, Machine};
+use flagpost_hal::{Address, Held, UncachedMemory as _};
 use flagpost_link::{
     Key, Link, Rank, Refusal, VectorLink,
     mutant::{Guard, Site},
     point, site,
 };
 
-use crate::{Atomics, Mapped};
+use crate::{LoadStore, Mail};
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Bytes of a match vector: whole words.
     fn vector_bytes(&self) -> u32 {
         u32::from(self.size()).div_ceil(32).saturating_mul(4)
@@ -71,39 +69,40 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     ) -> Result<(), Refusal> {
         let byte = sync.get().saturating_add(u32::from(bit.get() >> 3));
         let mask = 1_u8.wrapping_shl(u32::from(bit.get() & 7));
-        let at = self.region_of(owner)?.at(byte);
+        let at = self.base().region_of(owner)?.at(byte);
         let held = self.lock_telling(owner, lock)?;
-        let old = self.machine.load_u8(at);
+        let old = self.machine().load_u8(at);
         let new = if set { old | mask } else { old & !mask };
-        self.machine.store_u8(at, new);
-        self.unlock(held, drain);
+        self.machine().store_u8(at, new);
+        self.base().unlock(held, drain);
         Ok(())
     }
 
     /// Takes the lock of a rank that is to be told something.
-    fn lock_telling(&self, to: Rank, lock: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
+    fn lock_telling(&self, to: Rank, lock: Site) -> Result<Guard<Held<'_, W::Machine>>, Refusal> {
         // PLACE, WAIT: D2 of `deferred`.
-        point!("mapped.match_vector.told", self.before_telling(Some(to))?);
-        self.lock(to, lock)
+        point!(
+            "mapped.match_vector.told",
+            self.mail.before_telling(Some(to))?
+        );
+        self.base().lock(to, lock)
     }
 
     fn own_counter(&self, sync: Key) -> Address {
-        self.own(self.counter_offset(sync))
+        self.base().own(self.counter_offset(sync))
     }
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> VectorLink
-    for Mapped<M, A, PEERS, PIECES>
-{
+impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
     fn sync_bytes(&self) -> u32 {
         self.vector_bytes().saturating_add(4)
     }
 
     fn reset(&self, sync: Key) -> Result<(), Refusal> {
-        self.check(sync.get(), self.sync_bytes() as usize)?;
+        self.base().check(sync.get(), self.sync_bytes() as usize)?;
         for word in 0..self.sync_bytes() >> 2 {
             let offset = sync.get().saturating_add(word.saturating_mul(4));
-            self.machine.store_u32(self.own(offset), 0);
+            self.machine().store_u32(self.base().own(offset), 0);
         }
         Ok(())
     }
@@ -123,11 +122,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> VectorL
             site!("mapped.match_vector.posted.poll<acquire"),
             site!("mapped.match_vector.posted.acquire"),
         ];
-        let at = self.own(sync.get().saturating_add(offset));
-        let bits = self.poll_for(at, |bits| bits != 0, sites);
+        let at = self.base().own(sync.get().saturating_add(offset));
+        let bits = self.base().poll_for(at, |bits| bits != 0, sites);
         // Another one's bit may be waited for, though some are there.
         if bits != 0 {
-            self.polled.note(at, bits);
+            self.base().polled().note(at, bits);
         }
         bits
     }
@@ -141,19 +140,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> VectorL
     }
 
     fn expect(&self, sync: Key, origins: u16) {
-        self.machine
+        self.machine()
             .store_u32(self.own_counter(sync), u32::from(origins));
         // No drain is needed. An origin counts down only after it has cleared our bit under its own
         // lock, which our post holds until it has drained: this store is in memory by then.
     }
 
     fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
-        let at = self.region_of(target)?.at(self.counter_offset(sync));
+        let at = self.base().region_of(target)?.at(self.counter_offset(sync));
         let held = self.lock_telling(target, site!("mapped.match_vector.complete.lock"))?;
-        let left = self.machine.load_u32(at);
+        let left = self.machine().load_u32(at);
         // An origin that is not expected would wrap the counter round: it is left at 0.
-        self.machine.store_u32(at, left.saturating_sub(1));
-        self.unlock(held, site!("mapped.match_vector.complete.drain"));
+        self.machine().store_u32(at, left.saturating_sub(1));
+        self.base()
+            .unlock(held, site!("mapped.match_vector.complete.drain"));
         Ok(())
     }
 
@@ -163,6 +163,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize> VectorL
             site!("mapped.match_vector.missing.poll<acquire"),
             site!("mapped.match_vector.missing.acquire"),
         ];
-        self.poll_for(self.own_counter(sync), |left| left == 0, sites)
+        self.base()
+            .poll_for(self.own_counter(sync), |left| left == 0, sites)
     }
 }

@@ -1,17 +1,12 @@
 //! Mail between two ranks of a coherent machine with native atomics: records.
 //!
-//! Every rank has one ring per peer. An entry is a [record](flagpost_hal::Records) of 24 bytes, and
+//! Every rank has one ring per peer. An entry is a [record](flagpost_record) of 24 bytes, and
 //! 8 more: the first word announces it, and is stored after a drain. Up to `DATA` bytes travel in
 //! it. Somebody must put them in their place, and just one rank may. So the word with their length
 //! is *claimed*: by the owner when it takes the entry, or by the producer in a flush. A flush
 //! therefore waits for no call of the owner.
 //!
-//! # Facing entries
-//! A line that a core has just read is the nearest that it can store to: the caches hand it over
-//! with the right to write. So each pair of up to `FEW` ranks has, beside its two rings, a line
-//! with two entries face to face. An answer that goes back through the line it answers takes one
-//! transfer; through another line, which its reader polls, two. A producer uses its facing entry
-//! when the peer has said that nothing is left to take; else the ring.
+//! A few ranks have two entries more for each other, in one line: [`facing`](crate::facing).
 //!
 //! # Memory layout (an entry; a facing line has two, that of the lower rank first)
 //! ```text
@@ -29,11 +24,9 @@
 //! R3. When a flush says so, the data are in their place.
 //!
 //! # Invariants
-//! I1. A facing entry is stored only when its producer's earlier ones have all been taken. So it is
-//!     older than all that are in the ring.
+//! I1. A facing entry is older than all that are in the ring: see there.
 //! I2. At most as many entries are under way as a ring has, in both places together.
-//! I3. A facing entry has a phase of its own, which changes with each use of it; those of the ring
-//!     change with its laps, and a lap counts what was stored in the ring.
+//! I3. Each entry's phase changes with the lap of its place.
 //! I4. Only who has changed the length to `CLAIMED` or `TAKEN` stores the data. An owner that
 //!     finds `CLAIMED` waits: the producer is about to say `TAKEN`, after the data.
 //!
@@ -45,28 +38,24 @@
 //! | | | drain; store head |
 //! | `flush` | producer | if data are under way: load head, acquire; of each entry that is not |
 //! | | | taken: claim; store the data; drain; say `TAKEN` |
-//!
-//! The lower rank of two clears their facing line when it starts. Until then it holds anything: so
-//! everybody's first entry goes through the ring, and the higher rank looks here when it has taken
-//! one from there.
-//!
-//! # Source
-//! Ours. What it gains is measured in `docs/log/decisions.md`, 54.
 
-use core::cell::Cell;
-
-use flagpost_hal::{Address, CLAIM, CoreId, Machine, Region, Spot};
-use flagpost_link::{Key, Link as _, Rank, Refusal, order, point, site};
-
-use super::{
-    line::{WORDS, announcing, immediate, is_of, phase},
-    peer::{Peer, is_placed},
-    ring::{FIRST, Ring},
+use flagpost_hal::{Address, Region};
+use flagpost_link::{Key, Rank, Refusal, order, point, site};
+use flagpost_loadstore::{
+    announced::{look_first, put_before},
+    flight::is_placed,
+    phase::{announcing, immediate, phase},
 };
-use crate::{Atomics, Mapped, layout::round_up};
+use flagpost_record::{CLAIM, Spot};
 
-/// Most ranks that have facing entries.
-pub(crate) const FEW: usize = 4;
+use crate::{
+    RecordMail, Records,
+    facing::{FEW, Facing},
+    peer::{Inbox, Outbox, Peer},
+};
+
+/// Bytes of an entry: fewer lines than of whole ones are on their way between two cores.
+pub(crate) const ENTRY: u32 = 32;
 
 /// The most data in an entry.
 pub(crate) const DATA: usize = 16;
@@ -116,165 +105,11 @@ fn body(place: u32, data: &[u8]) -> ([u64; 2], [u8; 8]) {
     ([head, u64::from_le_bytes(first)], second)
 }
 
-/// What a rank knows of the facing entries of itself and a peer. Of 64 bytes, so that a shift finds
-/// it.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(crate) struct Facing {
-    /// Where this rank's entry is, and the peer's (until that has told something: one that is
-    /// always empty); the first entries of the peer's ring and of the own one.
-    pub(crate) spots: [Cell<Spot>; 4],
-    /// Where the peer's entry is; and whether that is known to be cleared.
-    met: Cell<Spot>,
-    is_met: Cell<bool>,
-    /// How many entries this rank has stored here, and taken; and the ticket of its last one.
-    stored: Cell<u32>,
-    last: Cell<u32>,
-    taken: Cell<u32>,
-    /// How many of this rank's entries the peer had taken, as its last one says, or `head` did: not
-    /// older than a ring is long.
-    pub(crate) answered: Cell<u32>,
-}
-
-impl Facing {
-    pub(crate) const fn new() -> Self {
-        Self {
-            spots: [const { Cell::new(Spot::new(0)) }; 4],
-            met: Cell::new(Spot::new(0)),
-            is_met: Cell::new(false),
-            stored: Cell::new(0),
-            last: Cell::new(FIRST),
-            taken: Cell::new(0),
-            answered: Cell::new(FIRST),
-        }
-    }
-
-    /// Whether the entry of `ticket` may be stored here: I1. Not the first one, which goes through
-    /// the ring.
-    #[inline(always)]
-    pub(crate) fn is_free(&self, ticket: u32) -> bool {
-        self.answered.get() == ticket && ticket != FIRST
-    }
-
-    /// The entry of `ticket` will be stored: the lap of it.
-    #[inline(always)]
-    fn stores(&self, ticket: u32) -> u32 {
-        let lap = self.stored.get();
-        self.last.set(ticket);
-        self.stored.set(lap.wrapping_add(1));
-        lap
-    }
-
-    /// An entry of the peer has come through the ring: it has started. Always true.
-    #[inline(always)]
-    pub(crate) fn meets(&self) -> bool {
-        let [_, back, ..] = &self.spots;
-        back.set(self.met.get());
-        self.is_met.set(true);
-        true
-    }
-
-    /// The lap of the peer's next entry.
-    #[inline(always)]
-    pub(crate) fn lap(&self) -> u32 {
-        self.taken.get()
-    }
-
-    /// It was taken.
-    #[inline(always)]
-    pub(crate) fn took(&self) {
-        self.taken.set(self.taken.get().wrapping_add(1));
-    }
-
-    /// The number in the ring of the entry of `ticket`, to be stored there.
-    #[inline(always)]
-    pub(crate) fn ring_out(&self, ticket: u32) -> u32 {
-        ticket.wrapping_sub(self.stored.get())
-    }
-
-    /// The same, to be taken there.
-    #[inline(always)]
-    pub(crate) fn ring_back(&self, ticket: u32) -> u32 {
-        ticket.wrapping_sub(self.taken.get())
-    }
-}
-
-/// Size of a line with two facing entries of so many bytes.
-pub(crate) const fn line_of(entry: u32, line: u32) -> u32 {
-    round_up(entry.saturating_mul(2), line)
-}
-
-/// Whether so many ranks with such rings have facing entries, where these are `records`.
-pub(crate) const fn has_facing(records: bool, ring: Ring, ranks: u16) -> bool {
-    records && ring.of_pairs() && ranks as usize <= FEW
-}
-
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
-    /// The facing entries of this rank and another one, if they have any.
-    #[inline]
-    pub(crate) fn facing(&self, rank: Rank) -> Option<&Facing> {
-        let have = self.layout.faces && rank != self.rank();
-        self.facing.get(rank.index()).filter(|_| have)
-    }
-
-    /// Where this rank's facing entry to `rank` is, and that of `rank` to this one.
-    pub(crate) fn facing_at(&self, rank: Rank) -> [Address; 2] {
-        let (me, entry) = (self.rank(), Self::ENTRY);
-        let (low, high) = if me < rank { (me, rank) } else { (rank, me) };
-        let before = u32::from(high.get()).saturating_mul(line_of(entry, M::LINE as u32));
-        let offset = self.layout.facing.saturating_add(before);
-        let first = Region::memory(CoreId::new(low.get())).at(offset);
-        let second = first.plus(entry);
-        if me == low {
-            [first, second]
-        } else {
-            [second, first]
-        }
-    }
-
-    /// Finds out where they are; and the own ones are cleared, before any peer may use them.
-    pub(crate) fn place_facing(&self) {
-        let me = self.rank();
-        // The line of this rank and itself is nobody's.
-        let [nobody, _] = self.facing_at(me);
-        // The other phase than that of the first.
-        let empty = [phase(1).to_le_bytes(); WORDS];
-        let clear = |at| self.machine.store_bytes(at, empty.as_flattened());
-        for rank in (0..self.size()).map(Rank::new).take(FEW) {
-            let Some(facing) = self.facing(rank) else {
-                continue;
-            };
-            let [out, back] = self.facing_at(rank);
-            facing.met.set(A::spot(&self.machine, back));
-            let known = if me < rank {
-                clear(out);
-                clear(back);
-                facing.is_met.set(true);
-                back
-            } else {
-                clear(nobody);
-                nobody
-            };
-            let rings = [(rank, me), (me, rank)].map(|(owner, producer)| {
-                let owner = Region::memory(CoreId::new(owner.get()));
-                self.entry(owner, self.ring_number(producer), 0)
-            });
-            let [there, here] = rings;
-            for (spot, at) in facing.spots.iter().zip([out, known, there, here]) {
-                spot.set(A::spot(&self.machine, at));
-            }
-        }
-    }
-
-    /// Whether entries are records.
-    pub(crate) const RECORDS: bool = M::COHERENT && A::NATIVE;
-
+impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     /// The `nth` entry of the ring whose first entry is at `first`.
     #[inline(always)]
     fn in_ring(&self, first: Spot, nth: u32) -> Spot {
-        first.plus((nth & self.layout.mask).wrapping_mul(Self::ENTRY / 8))
+        first.plus((nth & self.mask).wrapping_mul(ENTRY / 8))
     }
 
     // ---- The producer ----
@@ -290,20 +125,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         data: &[u8],
         immediate: u32,
     ) -> bool {
-        if !Self::RECORDS || !self.at_once.get() || to.get() >= self.size() || to == self.rank() {
+        if !self.at_once.get() || to.get() >= self.base.size() || to == self.base.rank() {
             return false;
         }
-        let (Some(place), Some(peer), Some(facing)) = (
+        let (Some(place), Some(Peer { out, inbox }), Some(facing)) = (
             key.get().checked_add(offset),
             self.peer(to),
             self.facing.get(to.index()),
         ) else {
             return false;
         };
-        let ticket = peer.sent.get();
+        let ticket = out.next();
         let free = facing.is_free(ticket);
-        let full = !free && self.is_full(ticket, peer.credit.get());
-        if full || self.check(place, data.len()).is_err() {
+        let full = !free && out.is_full(self.base.layout());
+        if full || self.base.check(place, data.len()).is_err() {
             return false;
         }
         let word = match (data.as_chunks(), data.as_chunks()) {
@@ -313,63 +148,106 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             _ => return false,
         };
         let (after, len) = (ticket.wrapping_add(1), data.len() as u32);
-        let [out, _, ring, _] = &facing.spots;
         let (at, top) = if free {
-            peer.credit.set(ticket);
-            (out.get(), phase(facing.stores(ticket)))
+            out.hears_taken(ticket);
+            (facing.out(), phase(facing.stores(ticket)))
         } else {
             let nth = facing.ring_out(ticket);
             (
-                self.in_ring(ring.get(), nth),
-                nth.wrapping_shl(self.layout.to_top),
+                self.in_ring(facing.ring_there(), nth),
+                nth.wrapping_shl(self.to_top),
             )
         };
-        let words = [announcing(immediate, top), peer.taken.get()];
-        A::store_record(&self.machine, at, words, [of_parts(place, len), word]);
-        peer.sent.set(after);
-        if len > 0 && peer.leaves(after, place, place.wrapping_add(len)) {
-            self.under_way.set(self.under_way.get().wrapping_add(1));
+        let words = [announcing(immediate, top), inbox.next()];
+        let machine = self.machine();
+        machine.store_record(at, words, [of_parts(place, len), word]);
+        out.sends(after);
+        if len > 0 && out.leaves(after, place, place.wrapping_add(len)) {
+            self.in_flight.set(self.in_flight.get().wrapping_add(1));
         }
         true
     }
 
+    /// Takes a ticket of the ring at `to`.
+    #[inline]
+    fn claim(&self, to: Rank, out: &Outbox) -> Result<u32, Refusal> {
+        let ticket = out.next();
+        if out.is_full(self.base.layout()) {
+            self.look_for_room(to, out)?;
+        }
+        out.sends(ticket.wrapping_add(1));
+        Ok(ticket)
+    }
+
+    /// Looks whether a ring has room.
+    #[inline(never)]
+    fn look_for_room(&self, to: Rank, out: &Outbox) -> Result<(), Refusal> {
+        let head = self.head_at(to)?;
+        let taken = self.machine().load_u32(head);
+        if let Some(facing) = self.facing(to) {
+            facing.answers(taken);
+        }
+        out.hears_taken(taken);
+        // ROOM: I2.
+        if point!("mapped.announced.pair.room", out.is_full(self.base.layout()); else false) {
+            self.base.polled().note(head, taken);
+            return Err(Refusal::Full(to));
+        }
+        Ok(())
+    }
+
+    /// The word in which `to` tells this rank how far its ring was taken.
+    fn head_at(&self, to: Rank) -> Result<Address, Refusal> {
+        let number = self.base.rank().get().into();
+        Ok(self.base.layout().head(self.base.region_of(to)?, number))
+    }
+
+    /// The entry of `ticket` in ring `number`.
+    #[inline]
+    pub(crate) fn entry(&self, rings: Region, number: u32, ticket: u32) -> Address {
+        self.base.layout().entry(rings, number, ticket, ENTRY)
+    }
+
     /// Sends a record to `to`; with the data, if these `travel` in it.
-    pub(super) fn send_record(
+    pub(crate) fn send_record(
         &self,
-        (to, peer): (Rank, &Peer),
+        (to, Peer { out, inbox }): (Rank, &Peer),
         (place, data): (u32, &[u8]),
         immediate: u32,
         travels: bool,
     ) -> Result<(), Refusal> {
         // The claim comes first: refused, it must not have moved a byte of the data.
-        let ticket = order!("mapped.records.claim<data", self.claim(to)?, {
+        let ticket = order!("mapped.records.claim<data", self.claim(to, out)?, {
             if !travels {
-                self.put_before(to, place, data);
+                put_before(self, to, place, data);
             }
         });
         let carried = if travels { data } else { &[] };
         let (at, lap) = match self.facing(to).filter(|facing| facing.is_free(ticket)) {
             Some(facing) => {
-                let [out, _] = self.facing_at(to);
-                (out, facing.stores(ticket))
+                let [at, _] = self.facing_at(to);
+                (at, facing.stores(ticket))
             }
             None => {
                 let (at, nth) = self.record_in_ring(to, ticket)?;
-                (at, self.lap(nth))
+                (at, self.base.layout().lap(nth))
             }
         };
         let (body, second) = body(place, carried);
         if carried.len() > second.len() {
-            self.machine.store_bytes(at.plus(SECOND), &second);
+            self.machine().store_bytes(at.plus(SECOND), &second);
         }
-        let words = [announcing(immediate, phase(lap)), peer.taken.get()];
+        let words = [announcing(immediate, phase(lap)), inbox.next()];
         // It drains before its first word: what was put, or read, before the entry comes first.
-        A::store_record(&self.machine, A::spot(&self.machine, at), words, body);
+        let machine = self.machine();
+        machine.store_record(machine.spot(at), words, body);
         if !carried.is_empty() {
             let end = place.saturating_add(data.len() as u32);
-            self.leaves(peer, ticket.wrapping_add(1), place, end);
+            if out.leaves(ticket.wrapping_add(1), place, end) {
+                self.in_flight.set(self.in_flight.get().saturating_add(1));
+            }
         }
-        if to == self.rank() {
+        if to == self.base.rank() {
             self.at_once.set(false);
         }
         Ok(())
@@ -379,57 +257,54 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     fn record_in_ring(&self, to: Rank, ticket: u32) -> Result<(Address, u32), Refusal> {
         let facing = self.facing(to);
         let nth = facing.map_or(ticket, |facing| facing.ring_out(ticket));
-        let at = self.entry(self.rings_of(to)?, self.ring_number(self.rank()), nth);
+        let at = self.entry(self.base.region_of(to)?, self.base.rank().get().into(), nth);
         Ok((at, nth))
     }
 
     /// Puts the data that are under way to `to` in their place, as far as the owner has not. False
     /// if the owner is about to.
-    pub(super) fn records_placed(
+    pub(crate) fn records_placed(
         &self,
         to: Rank,
-        peer: &Peer,
+        out: &Outbox,
         ticket: u32,
     ) -> Result<bool, Refusal> {
-        let sent = peer.sent.get();
-        let told = self.head(self.rings_of(to)?, self.ring_number(self.rank()));
+        let sent = out.next();
+        let told = self.head_at(to)?;
         // ACQUIRE: what the owner has placed comes before what is placed here, and is found.
         let sites = [
             site!("mapped.records.placed.poll<acquire"),
             site!("mapped.records.placed.acquire"),
         ];
-        let taken = self.poll_for(told, |_| true, sites);
+        let taken = self.base.poll_for(told, |_| true, sites);
         if is_placed(sent, ticket, taken) {
             return Ok(true);
         }
         let ago = |ticket: u32| sent.wrapping_sub(ticket);
         // What was looked at before, and what comes before a facing entry, is not looked at.
         let mut from = taken;
-        let facing = self.facing(to).filter(|facing| facing.stored.get() > 0);
-        for later in [
-            Some(peer.claimed.get()),
-            facing.map(|facing| facing.last.get()),
-        ] {
+        let faced = self.facing(to).and_then(Facing::last);
+        for later in [Some(out.looked()), faced] {
             from = later
                 .filter(|later| ago(*later) < ago(from))
                 .unwrap_or(from);
         }
         while ago(from) > ago(ticket) {
-            let at = match facing.filter(|facing| facing.last.get() == from) {
-                Some(_) => self.facing_at(to)[0],
-                None => self.record_in_ring(to, from)?.0,
+            let (at, _) = match faced {
+                Some(last) if last == from => (self.facing_at(to)[0], 0),
+                _ => self.record_in_ring(to, from)?,
             };
-            peer.claimed.set(from);
+            out.looks(from);
             // CLAIM: R3. What comes after an entry of the owner's waits for that: of two puts of
             // the same bytes, the later one stays.
             let is_owners = point!("mapped.records.claim", !self.place_record(to, at)?; else false);
             if is_owners {
-                self.polled.note(told, taken);
+                self.base.polled().note(told, taken);
                 return Ok(false);
             }
             from = from.wrapping_add(1);
         }
-        peer.claimed.set(ticket);
+        out.looks(ticket);
         Ok(true)
     }
 
@@ -446,14 +321,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         }
         // What is in shared memory may be anything.
         let data = data.as_flattened().get(..len as usize).unwrap_or(&[]);
-        if self.check(place, data.len()).is_ok() {
-            self.machine
-                .store_bytes(self.region_of(to)?.at(place), data);
+        if self.base.check(place, data.len()).is_ok() {
+            self.machine()
+                .store_bytes(self.base.region_of(to)?.at(place), data);
         }
         order!(
             "mapped.records.data<taken",
             // DRAIN: I4.
-            point!("mapped.records.flush.drain", self.machine.drain()),
+            point!("mapped.records.flush.drain", self.machine().drain()),
             self.exchange(at, place, CLAIMED, TAKEN)
         );
         Ok(true)
@@ -463,16 +338,17 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     fn load_body(&self, at: Address) -> (u64, [[u8; 8]; 2]) {
         let mut parts = [[0; 8]; 3];
         let body = at.plus(BODY);
-        self.machine.load_bytes(body, parts.as_flattened_mut());
+        self.machine().load_bytes(body, parts.as_flattened_mut());
         let [head, data @ ..] = parts;
         (u64::from_le_bytes(head), data)
     }
 
     /// Changes the length in the entry at `at` from `len` to `new`, if it is that.
+    #[inline]
     fn exchange(&self, at: Address, place: u32, len: u32, new: u32) -> bool {
-        let spot = A::spot(&self.machine, at);
+        let machine = self.machine();
         let [expected, new] = [len, new].map(|len| of_parts(place, len));
-        A::claim_record(&self.machine, spot, expected, new)
+        machine.claim_record(machine.spot(at), expected, new)
     }
 
     // ---- The owner ----
@@ -483,7 +359,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     /// the rings of all peers.
     #[inline(always)]
     pub(crate) fn take_at_once(&self, wanted: u32, looks: u32) -> bool {
-        if !Self::RECORDS || !self.at_once.get() {
+        if !self.at_once.get() {
             return false;
         }
         // There are no more.
@@ -491,17 +367,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let (Some(facing), Some(peer)) = (self.facing.get(turn), self.peers.get(turn)) else {
             return false;
         };
-        let ticket = peer.taken.get();
-        let [_, back, _, ring] = &facing.spots;
+        let ticket = peer.inbox.next();
         let (nth, next) = (facing.ring_back(ticket), ticket.wrapping_add(1));
         for look in 1..=looks {
-            let at = (back.get(), wanted, phase(facing.lap()));
+            let at = (facing.back(), wanted, phase(facing.lap()));
             let mut taken = self.take_record(at, (peer, facing, next), |_| true);
             if taken == Some(true) {
                 facing.took();
             } else if taken.is_none() {
-                let top = nth.wrapping_shl(self.layout.to_top);
-                let at = (self.in_ring(ring.get(), nth), wanted, top);
+                let top = nth.wrapping_shl(self.to_top);
+                let at = (self.in_ring(facing.ring_here(), nth), wanted, top);
                 // FIRST: I1.
                 let is_next =
                     |element| element < ELEMENTS && facing.meets() && !self.has_faced(facing);
@@ -509,13 +384,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             }
             match taken {
                 // The turn of an only peer comes after its own.
-                None if look < looks && peer.next == self.turn && !self.machine.is_crowded() => {
+                None if look < looks
+                    && peer.inbox.turn() == self.turn.get()
+                    && !self.machine().is_crowded() =>
+                {
                     core::hint::spin_loop();
                 }
                 None | Some(false) => return false,
                 Some(true) => {
-                    peer.taken.set(next);
-                    self.turn.set(peer.next.get());
+                    peer.inbox.takes(next);
+                    self.turn.set(peer.inbox.turn());
                     return true;
                 }
             }
@@ -533,30 +411,26 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         (peer, facing, next): (&Peer, &Facing, u32),
         is_next: impl FnOnce(u64) -> bool,
     ) -> Option<bool> {
-        A::take_record(
-            &self.machine,
-            at,
-            announcing(wanted, top),
-            |answered, [head, one]| {
+        self.machine()
+            .take_record(at, announcing(wanted, top), |answered, [head, one]| {
                 // The machine claims the data, if its region has the element: I4.
                 let element = element(head);
-                let given_back = (peer.head.get().wrapping_mul(4), next);
+                let given_back = (peer.inbox.head(), next);
                 is_next(element).then(|| {
-                    facing.answered.set(answered);
+                    facing.answers(answered);
                     ((element, one), given_back)
                 })
-            },
-        )
+            })
     }
 
     /// Takes the next notification of `source`, if there is one.
-    pub(super) fn take_entry(&self, rings: Region, source: Rank, peer: &Peer) -> Option<u32> {
-        let number = self.ring_number(source);
-        let ticket = peer.taken.get();
+    pub(crate) fn take_entry(&self, rings: Region, source: Rank, inbox: &Inbox) -> Option<u32> {
+        let number = source.get().into();
+        let ticket = inbox.next();
         let facing = self.facing(source);
         let nth = facing.map_or(ticket, |facing| facing.ring_back(ticket));
         let at = self.entry(rings, number, nth);
-        let in_ring = self.look_first(at, phase(self.lap(nth)));
+        let in_ring = look_first(&self.base, at, phase(self.base.layout().lap(nth)));
         if let (Some(facing), Some(_)) = (facing, in_ring) {
             facing.meets();
         }
@@ -569,18 +443,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let (head, data) = self.load_body(at);
         self.take_data(at, head, data.as_flattened())?;
         if let Some(facing) = facing {
-            facing.answered.set(self.machine.load_u32(at.plus(4)));
+            facing.answers(self.machine().load_u32(at.plus(4)));
             if faced.is_some() {
                 facing.took();
             }
         }
         let next = ticket.wrapping_add(1);
-        peer.taken.set(next);
+        inbox.takes(next);
         order!(
             "mapped.records.data<head",
             // DRAIN: R3: data are in their place before head says so.
-            point!("mapped.records.take.drain", self.machine.drain()),
-            self.machine.store_u32(self.head(rings, number), next)
+            point!("mapped.records.take.drain", self.machine().drain()),
+            self.machine()
+                .store_u32(self.base.layout().head(rings, number), next)
         );
         Some(immediate(first))
     }
@@ -591,7 +466,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         let (place, len) = of_head(head);
         if len == TAKEN {
             // ACQUIRE: R1: the producer has stored the data before it said so.
-            point!("mapped.records.taken.acquire", self.machine.acquire());
+            point!("mapped.records.taken.acquire", self.machine().acquire());
         } else if len > 0 {
             // CLAIM: I4.
             let is_own = point!(
@@ -600,36 +475,15 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
             );
             if !is_own {
                 // The producer says when it has: that is what a waiting loop looks at.
-                self.polled.note(at.plus(BODY), len);
+                self.base.polled().note(at.plus(BODY), len);
                 return None;
             }
             let data = data.get(..len as usize).unwrap_or(&[]);
-            if self.check(place, data.len()).is_ok() {
-                self.machine.store_bytes(self.own(place), data);
+            if self.base.check(place, data.len()).is_ok() {
+                self.machine().store_bytes(self.base.own(place), data);
             }
         }
         Some(())
-    }
-
-    /// The facing entry of `peer`: where it is, and its first word, if it has come. A loop that
-    /// waits looks at it.
-    fn look_facing(&self, peer: Rank, facing: &Facing) -> Option<(Address, u32)> {
-        if !facing.is_met.get() {
-            return None;
-        }
-        let ([_, at], lap) = (self.facing_at(peer), facing.lap());
-        let first = self.look_first(at, phase(lap))?;
-        Some((at, first))
-    }
-
-    /// Whether the peer's facing entry has come, after an acquire.
-    #[inline(always)]
-    pub(crate) fn has_faced(&self, facing: &Facing) -> bool {
-        let [_, back, ..] = &facing.spots;
-        is_of(
-            A::load_record(&self.machine, back.get()),
-            phase(facing.lap()),
-        )
     }
 }
 

@@ -1,9 +1,7 @@
 //! How words that many change are changed: under their owner's lock, or by the machine's own atomic
 //! operations.
 //!
-//! A link is of one kind or the other ([`Mapped::start`],
-//! [`Mapped::start_native`](crate::Mapped::start_native)), on all ranks alike, so that no word is
-//! ever changed in both ways:
+//! A link's type says which, on all ranks alike, so that no word is ever changed in both ways:
 //!
 //! | bytes | [`UnderLock`] | [`Native`] |
 //! |---|---|---|
@@ -20,32 +18,15 @@
 //! Nothing is locked, and nothing drained: an atomic operation is in memory when it returns. A rank
 //! whose compare and swap finds another value [`ATTEMPTS`] times in a row is told to come again.
 //!
-//! A machine whose atomics do not reach all cores cannot name [`Native`]:
-//! ```
-//! # use flagpost_hal::{Machine, NativeAtomics, Records};
-//! # use {flagpost_link::{Refusal, Session}, flagpost_mapped::{Mapped, Native}};
-//! fn link<M>(machine: M) -> Result<Mapped<M, Native>, Refusal>
-//! where
-//!     M: Machine + NativeAtomics + Records,
-//! {
-//!     Mapped::start_native(machine, Session::FIRST, None)
-//! }
-//! ```
-//! ```compile_fail
-//! # use flagpost_hal::{Machine, NativeAtomics, Records};
-//! # use {flagpost_link::{Refusal, Session}, flagpost_mapped::{Mapped, Native}};
-//! fn link<M: Machine>(machine: M) -> Result<Mapped<M, Native>, Refusal> {
-//!     Mapped::start_native(machine, Session::FIRST, None)
-//! }
-//! ```
+//! A machine whose atomics do not reach all cores is no [`NativeAtomics`], and cannot have
+//! [`Native`].
 //!
-//! [`Mapped::start`]: crate::Mapped::start
 //! [`WIDE`]: NativeAtomics::WIDE
 
-use flagpost_hal::{Address, Machine, NativeAtomics, Records, Spot};
+use flagpost_hal::{Address, Machine, NativeAtomics};
 use flagpost_link::{Amo, Rank, Refusal};
 
-use crate::Mapped;
+use crate::Base;
 
 /// Attempts of one call to change a word that others change.
 pub const ATTEMPTS: u32 = 4;
@@ -59,8 +40,6 @@ pub enum UnderLock {}
 pub enum Native {}
 
 /// [`UnderLock`], or [`Native`] for machines `M` that have it.
-///
-/// Records go with it, since a machine without atomic operations has only plain ones.
 pub trait Atomics<M: Machine>: sealed::Sealed {
     /// Whether [`atomic`](Self::atomic) does anything.
     const NATIVE: bool;
@@ -73,49 +52,6 @@ pub trait Atomics<M: Machine>: sealed::Sealed {
 
     /// The same on 8 bytes.
     fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64>;
-
-    /// [`Records::spot`].
-    #[inline]
-    #[track_caller]
-    fn spot(machine: &M, at: Address) -> Spot {
-        let _ = machine;
-        Spot::of(at)
-    }
-
-    /// [`Records::store_record`].
-    #[inline]
-    #[track_caller]
-    fn store_record(machine: &M, at: Spot, words: [u32; 2], body: [u64; 2]) {
-        at.store(machine, words, body);
-    }
-
-    /// [`Records::take_record`]; declined where records cannot be claimed.
-    #[inline]
-    #[track_caller]
-    fn take_record(
-        machine: &M,
-        at: Spot,
-        word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
-    ) -> Option<bool> {
-        let _ = (machine, at, word, answer);
-        Some(false)
-    }
-
-    /// [`Records::claim_record`]; false where there is no such operation.
-    #[inline]
-    #[track_caller]
-    fn claim_record(machine: &M, at: Spot, from: u64, to: u64) -> bool {
-        let _ = (machine, at, from, to);
-        false
-    }
-
-    /// [`Records::load_record`].
-    #[inline]
-    #[track_caller]
-    fn load_record(machine: &M, at: Spot) -> u32 {
-        at.load(machine)
-    }
 }
 
 /// Closed to other types.
@@ -138,7 +74,7 @@ impl<M: Machine> Atomics<M> for UnderLock {
     }
 }
 
-impl<M: Machine + NativeAtomics + Records> Atomics<M> for Native {
+impl<M: Machine + NativeAtomics> Atomics<M> for Native {
     const NATIVE: bool = true;
     const WIDE: bool = M::WIDE;
 
@@ -151,53 +87,16 @@ impl<M: Machine + NativeAtomics + Records> Atomics<M> for Native {
     fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64> {
         M::WIDE.then(|| machine.atomic_u64(at, operation))
     }
-
-    #[inline(always)]
-    #[track_caller]
-    fn spot(machine: &M, at: Address) -> Spot {
-        machine.spot(at)
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    fn store_record(machine: &M, at: Spot, words: [u32; 2], body: [u64; 2]) {
-        machine.store_record(at, words, body);
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    fn take_record(
-        machine: &M,
-        at: Spot,
-        word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
-    ) -> Option<bool> {
-        machine.take_record(at, word, answer)
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    fn claim_record(machine: &M, at: Spot, from: u64, to: u64) -> bool {
-        machine.claim_record(at, from, to)
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    fn load_record(machine: &M, at: Spot) -> u32 {
-        machine.load_record(at)
-    }
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
-    Mapped<M, A, PEERS, PIECES>
-{
+impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// Does `amo` to the word at `at`, if that is one operation of the machine. Its numbers have 4
     /// bytes.
     #[inline(always)]
     pub(crate) fn change_short(&self, at: Address, amo: Amo) -> Option<u32> {
-        let native = |operation| A::atomic(&self.machine, at, operation);
+        let native = |operation| A::atomic(self.machine(), at, operation);
         match amo {
-            Amo::Read => Some(self.machine.load_u32(at)),
+            Amo::Read => Some(self.machine().load_u32(at)),
             Amo::Add(value) => native(Amo::Add(value as u32)),
             Amo::Or(value) => native(Amo::Or(value as u32)),
             Amo::Swap(value) => native(Amo::Swap(value as u32)),
@@ -213,9 +112,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
     #[inline]
     pub(crate) fn change_long(&self, at: Address, amo: Amo) -> Option<u64> {
         match amo {
-            Amo::Read => A::atomic_long(&self.machine, at, Amo::Add(0)),
+            Amo::Read => A::atomic_long(self.machine(), at, Amo::Add(0)),
             Amo::And(_) | Amo::Xor(_) => None,
-            one => A::atomic_long(&self.machine, at, one),
+            one => A::atomic_long(self.machine(), at, one),
         }
     }
 
@@ -226,9 +125,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         at: Address,
         new: impl FnMut(u32) -> u32,
     ) -> Result<u32, Refusal> {
-        let old = self.machine.load_u32(at);
+        let old = self.machine().load_u32(at);
         self.exchange_until(to, old, new, |expected, new| {
-            A::atomic(&self.machine, at, Amo::CompareSwap { expected, new })
+            A::atomic(self.machine(), at, Amo::CompareSwap { expected, new })
         })
     }
 
@@ -239,9 +138,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
         at: Address,
         new: impl FnMut(u64) -> u64,
     ) -> Result<u64, Refusal> {
-        let old = A::atomic_long(&self.machine, at, Amo::Add(0));
+        let old = A::atomic_long(self.machine(), at, Amo::Add(0));
         self.exchange_until(to, old.unwrap_or_default(), new, |expected, new| {
-            A::atomic_long(&self.machine, at, Amo::CompareSwap { expected, new })
+            A::atomic_long(self.machine(), at, Amo::CompareSwap { expected, new })
         })
     }
 
@@ -264,7 +163,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize, const PIECES: usize>
                 None => break,
             }
         }
-        self.polled.note_unknown();
+        self.polled().note_unknown();
         // Others were quicker each time.
         Err(Refusal::Locked(to))
     }

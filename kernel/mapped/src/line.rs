@@ -16,10 +16,9 @@
 //! the entry is a part. A line that follows has `LINE_DATA` bytes: words 0 to 6 and
 //! the three low bytes of word 7.
 
-/// Words of a line.
-pub(crate) const WORDS: usize = 8;
+use flagpost_loadstore::phase::{WORDS, announcing, immediate, phase};
 
-/// Its bytes, by words.
+/// The bytes of a line, by words.
 pub(crate) type Line = [[u8; 4]; WORDS];
 
 /// Bytes of data in the first line of an entry, and in each line that follows.
@@ -32,32 +31,8 @@ pub(crate) const MOST_LINES: u32 = 63;
 /// Where bits 31 of the other words begin in word 7.
 const TOPS: u32 = 24;
 
-/// The bit that tells laps apart.
-const PHASE: u32 = 1 << 31;
-
 /// The bit of a part, in the last word.
 const PART: u32 = 1 << 16;
-
-/// The phase of `lap`: bit 31, or nothing.
-pub(crate) const fn phase(lap: u32) -> u32 {
-    lap.wrapping_shl(31)
-}
-
-/// Whether `word` belongs to a lap of this phase.
-pub(crate) const fn is_of(word: u32, phase: u32) -> bool {
-    word & PHASE == phase
-}
-
-/// An immediate as a word, in a lap whose phase is the top bit of `lap`.
-#[inline]
-pub(crate) const fn announcing(immediate: u32, lap: u32) -> u32 {
-    (immediate & !PHASE) | (lap & PHASE)
-}
-
-/// The immediate of such a word.
-pub(crate) const fn immediate(word: u32) -> u32 {
-    word & !PHASE
-}
 
 /// How many lines follow the first one of an entry with so many bytes.
 pub(crate) const fn lines_of(len: usize) -> u32 {
@@ -154,6 +129,8 @@ fn copy(to: &mut [u8], from: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use flagpost_loadstore::phase::is_of;
+
     use super::*;
 
     const PATTERNS: [fn(u8) -> u8; 4] = [|_| 0, |_| 0xFF, |n| n, |n| 0xFF ^ n.wrapping_mul(83)];

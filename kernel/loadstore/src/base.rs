@@ -1,0 +1,156 @@
+//! [`Base`]: the machine, and where things are in its memory.
+
+use core::marker::PhantomData;
+
+use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
+use flagpost_link::{Rank, Refusal};
+
+use crate::{
+    Atomics, Layout, Ring,
+    phase::{WORDS, phase},
+    ring::FIRST,
+    words::poll::Polled,
+};
+
+/// A machine with the layout of its ranks' memory: what a link stands on. Rank r is core r.
+///
+/// `A` is how words that many ranks change are changed: see [`atomics`](crate::words::atomics).
+#[derive(Debug)]
+pub struct Base<M: Machine, A: Atomics<M>> {
+    machine: M,
+    layout: Layout,
+    polled: Polled,
+    atomics: PhantomData<A>,
+}
+
+impl<M: Machine, A: Atomics<M>> Base<M, A> {
+    #[inline(always)]
+    pub(crate) fn new(machine: M, layout: Layout) -> Self {
+        Self {
+            machine,
+            layout,
+            polled: Polled::new(),
+            atomics: PhantomData,
+        }
+    }
+
+    /// The machine.
+    #[inline(always)]
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// Where the fixed parts of each rank's memory are.
+    #[inline(always)]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What the loop that waits has polled.
+    #[inline(always)]
+    pub fn polled(&self) -> &Polled {
+        &self.polled
+    }
+
+    /// This rank.
+    #[inline(always)]
+    pub fn rank(&self) -> Rank {
+        Rank::new(self.machine.core().get())
+    }
+
+    /// How many ranks there are.
+    #[inline(always)]
+    pub fn size(&self) -> u16 {
+        self.machine.cores()
+    }
+
+    // ---- Memory ----
+
+    /// `rank`'s region of memory.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSuchRank`].
+    #[inline]
+    pub fn region_of(&self, rank: Rank) -> Result<Region, Refusal> {
+        if rank.get() < self.machine.cores() {
+            Ok(Region::memory(CoreId::new(rank.get())))
+        } else {
+            Err(Refusal::NoSuchRank(rank))
+        }
+    }
+
+    /// A byte of own memory.
+    #[inline]
+    pub fn own(&self, offset: u32) -> Address {
+        Region::memory(self.machine.core()).at(offset)
+    }
+
+    /// The lines that hold these bytes of own memory.
+    pub fn lines(&self, offset: u32, bytes: u32) -> Lines {
+        Lines::covering::<M>(self.own(offset), bytes)
+    }
+
+    /// Region offset `offset`, if `len` bytes from there on lie inside a region.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`].
+    #[inline]
+    pub fn check(&self, offset: u32, len: usize) -> Result<u32, Refusal> {
+        let size = self.machine.memory_size();
+        let end = (len as u64).saturating_add(u64::from(offset));
+        if end > u64::from(size) {
+            return Err(Refusal::OutOfRange { end, size });
+        }
+        Ok(offset)
+    }
+
+    // ---- Rings ----
+
+    /// The region that `owner`'s rings are in.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSuchRank`].
+    #[inline]
+    pub fn rings_of(&self, owner: Rank) -> Result<Region, Refusal> {
+        self.region_of(owner)
+            .map(|region| self.layout.rings_in(region.owner))
+    }
+
+    /// The region that own rings are in.
+    #[inline]
+    pub fn own_rings(&self) -> Region {
+        self.layout.rings_in(self.machine.core())
+    }
+
+    /// Number of the ring that `producer` fills, among each rank's.
+    #[inline]
+    pub fn ring_number(&self, producer: Rank) -> u32 {
+        match self.layout.ring {
+            Ring::Shared { .. } => 0,
+            Ring::Pairs { .. } | Ring::Bells { .. } => producer.get().into(),
+        }
+    }
+
+    /// Makes the next ticket of the own ring the first one, before any peer may take one.
+    pub fn clear_tail(&self) {
+        let at = self.own_rings().at(self.layout.tail);
+        self.machine.store_u32(at, FIRST);
+    }
+
+    /// Empties own rings with entries of so many bytes, before any peer may use them; each head
+    /// becomes `told`.
+    pub fn empty_rings(&self, bytes: u32, told: u32) {
+        let (layout, rings) = (self.layout, self.own_rings());
+        for number in 0..layout.ring.rings(self.size()) {
+            self.machine.store_u32(layout.head(rings, number), told);
+            for step in 0..layout.ring.entries() {
+                // The other phase than that of the first ticket which has this entry.
+                let ticket = FIRST.wrapping_add(step);
+                let empty = !phase(layout.lap(ticket)) & phase(1);
+                let line = [empty.to_le_bytes(); WORDS];
+                let at = layout.entry(rings, number, ticket, bytes);
+                self.machine.store_bytes(at, line.as_flattened());
+            }
+        }
+    }
+}

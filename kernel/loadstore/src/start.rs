@@ -1,0 +1,177 @@
+//! Start-up: the fixed part of a rank's memory is laid out, cleared and announced.
+//!
+//! A core may be reset alone, and begin a session while its peers are in the one before. So a rank
+//! starts in two steps. First it says that it has arrived: it stores nothing of an earlier session
+//! any more. When all ranks have arrived, it clears its words and says that it is ready: then its
+//! peers may store there. What a peer has stored in the session before is cleared with the rest.
+//!
+//! # Steps
+//! ```text
+//!   start     write back dirty lines, drain, arrived = session
+//!   open      all have arrived: free the register, clear the words, drain, ready = session
+//! ```
+//! `open` does not wait. It is tried at the end of `start`, and in each `connect` until it is done.
+
+use core::cell::Cell;
+
+use flagpost_hal::{
+    Coherence as _, CoreId, MessageBuffer as _, Region, TestAndSet as _, Topology as _,
+    UncachedMemory as _,
+};
+use flagpost_link::{Heap, Link as _, Rank, Refusal, Session, order, point};
+
+use crate::{
+    Atomics as _, Base, LoadStore, Mail, Ring, layout::Layout, mail::Plan, ring::PAIRS,
+    words::cells::UPDATE,
+};
+
+impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
+    /// What pieces of memory start at multiples of: lines, and what one update may change.
+    const ALIGN: u32 = if Self::LINE > UPDATE {
+        Self::LINE
+    } else {
+        UPDATE
+    };
+
+    /// Announces that this rank begins `session`. Its peers may access it when all ranks have done
+    /// so, and this rank has found that out: here, or in
+    /// [`connect`](flagpost_link::Access::connect). Does not wait for anybody.
+    ///
+    /// # Errors
+    /// [`Refusal::NoMemory`] if the region cannot hold the fixed part for this many cores;
+    /// [`Refusal::BadSession`] for that of the last link in this memory, in which nothing has
+    /// changed then.
+    #[inline]
+    pub fn start(machine: W::Machine, session: Session) -> Result<Self, Refusal> {
+        Self::start_with_ring(machine, session, None)
+    }
+
+    /// [`start`](Self::start) with such rings: for tests, which make them small. The same on all
+    /// ranks.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRing`] unless the number of entries is a power of two from 1 to 32,768, and
+    /// for a ring per pair of more than [`Mail::PEERS`] ranks, or with bells of more than 128
+    /// entries; [`Refusal::NoMemory`]; [`Refusal::BadSession`].
+    // The stack that it takes is free again when the program runs.
+    #[doc(hidden)]
+    #[inline(never)]
+    pub fn start_with_ring(
+        machine: W::Machine,
+        session: Session,
+        ring: Option<Ring>,
+    ) -> Result<Self, Refusal> {
+        const { assert!(W::PEERS > 0 && W::PEERS <= PAIRS, "PEERS: from 1 to 64") };
+        // Sums of the layout cannot overflow then.
+        const { assert!(Self::LINE.is_power_of_two() && Self::LINE <= 256) };
+        if let Some(ring) = ring {
+            ring.check(machine.cores(), W::PEERS)?;
+        }
+        let Plan {
+            ring,
+            parts,
+            buffer,
+        } = W::plan(&machine, ring);
+        let for_rings = match ring {
+            // Atomic operations are for words of memory.
+            Ring::Shared { .. } if W::Atomics::NATIVE => 0,
+            _ => buffer,
+        };
+        let layout = Layout::new(Self::LINE, machine.cores(), ring, parts, for_rings);
+        if let Some(missing @ 1..) = layout.end.checked_sub(machine.memory_size()) {
+            return Err(Refusal::NoMemory { missing });
+        }
+        // Peers of that session would take this rank for started, and may use what is cleared here.
+        let arrived = Region::memory(machine.core()).at(layout.arrived);
+        if machine.load_u32(arrived) == session.get() {
+            return Err(Refusal::BadSession { session });
+        }
+        Ok(Self::begin(machine, session, layout))
+    }
+
+    /// The same with such a layout, for which there is room.
+    fn begin(machine: W::Machine, session: Session, layout: Layout) -> Self {
+        let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
+        let link = Self {
+            mail: W::new(Base::new(machine, layout)),
+            memory: Heap::new(layout.end, memory, Self::ALIGN),
+            buffer: Heap::new(layout.buffer_end, buffer, Self::LINE),
+            session: session.get(),
+            missing: Cell::new(Some(Rank::new(0))),
+        };
+        let (base, machine) = (link.base(), link.machine());
+        order!(
+            "mapped.start.write_back<arrived",
+            // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this
+            // memory. One that is evicted later would travel over words and windows of this one.
+            point!(
+                "mapped.start.write_back",
+                machine.write_back(&[base.lines(0, memory)])
+            ),
+            {
+                // DRAIN: what this rank has stored in an earlier session is in memory before a peer
+                // clears its own.
+                point!("mapped.start.leave", machine.drain());
+                machine.store_u32(base.own(layout.arrived), link.session);
+            }
+        );
+        // Else `connect` tries again.
+        let _ = link.open();
+        link
+    }
+
+    /// Once all ranks have begun this session: brings this rank's words into their initial state,
+    /// and announces that it is ready. Nothing if that is done.
+    ///
+    /// # Errors
+    /// [`Refusal::NotReady`], with a rank that has not begun this session.
+    pub(crate) fn open(&self) -> Result<(), Refusal> {
+        let Some(first) = self.missing.get() else {
+            return Ok(());
+        };
+        // ORDER: what peers have stored in an earlier session is cleared here.
+        point!("mapped.start.meet", self.all_arrived(first)?);
+        let ready = self.base().own(self.base().layout().ready);
+        order!(
+            "mapped.start.release<ready",
+            // RELEASE: the register's state is undefined; a peer that knew us to be up might hold
+            // it.
+            point!(
+                "mapped.start.release",
+                self.machine().release_at_start(self.machine().core())
+            ),
+            order!(
+                "mapped.start.clear<ready",
+                {
+                    self.mail.clear_rings();
+                    self.clear_slots();
+                },
+                {
+                    // DRAIN: before `ready`: no peer may find words of an earlier run.
+                    point!("mapped.start.drain", self.machine().drain());
+                    self.machine().store_u32(ready, self.session);
+                }
+            )
+        );
+        self.missing.set(None);
+        Ok(())
+    }
+
+    /// Whether all ranks have begun this session. Those before `first` have.
+    ///
+    /// # Errors
+    /// [`Refusal::NotReady`], with the first rank that has not.
+    fn all_arrived(&self, first: Rank) -> Result<(), Refusal> {
+        for rank in (first.get()..self.machine().cores()).map(Rank::new) {
+            let at = Region::memory(CoreId::new(rank.get())).at(self.base().layout().arrived);
+            let seen = self.machine().load_u32(at);
+            if seen != self.session {
+                self.missing.set(Some(rank));
+                self.base().polled().note(at, seen);
+                return Err(Refusal::NotReady(rank));
+            }
+            self.base().polled().note_arrived(at, seen);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! What a rank remembers of the rings between itself and one peer: two ends.
+//!
+//! Lines of a ring have numbers, *tickets*, that count on from lap to lap. The producer's end of a
+//! ring is an `Outbox`, the owner's end an `Inbox`. Nobody else changes their numbers.
+
+use core::cell::Cell;
+
+use flagpost_loadstore::{
+    flight::{self, Flight},
+    ring::FIRST,
+};
+
+/// So many lines of a ring may be read whose data are not placed: see [`counts`].
+const MOST_UNPLACED: u32 = (1 << 15) - 1;
+
+/// The word in which an owner tells a producer two tickets of its ring: all lines before `taken`
+/// are free, and the data of all entries before `placed` are in memory.
+pub(crate) const fn counts(taken: u32, placed: u32) -> u32 {
+    (taken & 0xFFFF) | placed.wrapping_shl(16)
+}
+
+/// The two tickets of such a word, of a ring to which all lines before `sent` were sent. Neither is
+/// further back than a ring and [`MOST_UNPLACED`], so the low halves tell all of them.
+const fn tickets(word: u32, sent: u32) -> (u32, u32) {
+    (whole(word, sent), whole(word.wrapping_shr(16), sent))
+}
+
+/// The ticket with these low bits that is at or before `sent`.
+const fn whole(low: u32, sent: u32) -> u32 {
+    sent.wrapping_sub(sent.wrapping_sub(low) & 0xFFFF)
+}
+
+/// The producer's end of a ring: what this rank has sent to a peer.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    /// The next ticket.
+    sent: Cell<u32>,
+    /// As far as the peer was known to have taken it.
+    credit: Cell<u32>,
+    /// Data that have left, and are not known to be in place.
+    flight: Flight,
+    /// Data in lines of their own have left, and the peer was not asked to place them.
+    asks: Cell<bool>,
+    /// While data are in flight: something of the peer was taken since: see
+    /// [`heard`](crate::deferred::heard).
+    heard: Cell<bool>,
+}
+
+impl Outbox {
+    const fn new() -> Self {
+        Self {
+            sent: Cell::new(FIRST),
+            credit: Cell::new(FIRST),
+            flight: Flight::nothing(),
+            asks: Cell::new(false),
+            heard: Cell::new(false),
+        }
+    }
+
+    /// How many lines of a ring of `entries` are free, as far as this rank knows.
+    pub(crate) fn free(&self, entries: u32) -> u32 {
+        entries.saturating_sub(self.sent.get().wrapping_sub(self.credit.get()))
+    }
+
+    /// Whether there is room for `lines` and one more.
+    pub(crate) fn has_room(&self, lines: u32, entries: u32) -> bool {
+        let last = self.sent.get().wrapping_add(lines);
+        (last.wrapping_sub(self.credit.get()) as i32) < entries as i32
+    }
+
+    /// The peer has said this: see [`counts`].
+    pub(crate) fn hears_counts(&self, word: u32) {
+        let (taken, _) = tickets(word, self.sent.get());
+        self.credit.set(taken);
+    }
+
+    /// Claims so many lines: the ticket of the first.
+    pub(crate) fn claims(&self, lines: u32) -> u32 {
+        let ticket = self.sent.get();
+        self.sent.set(ticket.wrapping_add(lines));
+        ticket
+    }
+
+    /// Whether all that was sent was taken, of a ring that this rank sends to itself.
+    pub(crate) fn is_all_taken(&self, inbox: &Inbox) -> bool {
+        self.sent == inbox.taken
+    }
+
+    /// Data for these bytes leave, in an entry before ticket `after`, and perhaps in `lines` of
+    /// their own. True if no others are in flight.
+    pub(crate) fn leaves(&self, after: u32, (start, end): (u32, u32), lines: u32) -> bool {
+        self.asks.set(self.asks.get() || lines > 0);
+        self.flight.leaves(after, start, end)
+    }
+
+    /// The ticket after the last data in flight, if any are.
+    pub(crate) fn in_flight(&self) -> Option<u32> {
+        self.flight.ticket()
+    }
+
+    /// Whether data for some of these bytes may be in flight.
+    pub(crate) fn has_in_flight(&self, start: u32, end: u32) -> bool {
+        self.flight.has(start, end)
+    }
+
+    /// Whether the data before `ticket` are in place, as the peer has said: see [`counts`].
+    pub(crate) fn is_placed(&self, ticket: u32, word: u32) -> bool {
+        let sent = self.sent.get();
+        flight::is_placed(sent, ticket, tickets(word, sent).1)
+    }
+
+    /// All data are in place.
+    pub(crate) fn has_arrived(&self) {
+        self.flight.has_arrived();
+        self.asks.set(false);
+        self.heard.set(false);
+    }
+
+    /// Whether the peer must be asked to place the data.
+    pub(crate) fn must_ask(&self) -> bool {
+        self.asks.get()
+    }
+
+    /// It is asked.
+    pub(crate) fn asks(&self) {
+        self.asks.set(false);
+    }
+
+    /// Something of the peer was taken. True if data for it are in flight.
+    pub(crate) fn hears(&self) -> bool {
+        self.flight.is_any().then(|| self.heard.set(true)).is_some()
+    }
+
+    /// Whether the peer has data of this rank that it may not have placed, though this rank has
+    /// heard of it since.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.heard.get()
+    }
+}
+
+/// The owner's end of a ring: what this rank has taken of a peer.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    /// The next ticket to take.
+    taken: Cell<u32>,
+    /// The next one to read: what comes before is kept or placed, whether it is taken or not.
+    seen: Cell<u32>,
+    /// How many lines of the entry at `seen` were read.
+    part: Cell<u8>,
+    /// As far as the peer was told that the ring was taken, and placed.
+    told: Cell<u32>,
+    placed: Cell<u32>,
+}
+
+impl Inbox {
+    const fn new() -> Self {
+        Self {
+            taken: Cell::new(FIRST),
+            seen: Cell::new(FIRST),
+            part: Cell::new(0),
+            told: Cell::new(FIRST),
+            placed: Cell::new(FIRST),
+        }
+    }
+
+    /// The next ticket to take.
+    pub(crate) fn next(&self) -> u32 {
+        self.taken.get()
+    }
+
+    /// Whether the next entry was read before.
+    pub(crate) fn has_read_ahead(&self) -> bool {
+        self.taken.get() != self.seen.get()
+    }
+
+    /// So many lines were taken.
+    pub(crate) fn takes(&self, lines: u32) {
+        self.taken.set(self.taken.get().wrapping_add(lines));
+    }
+
+    /// The next ticket to read, and how many of its lines were read.
+    pub(crate) fn reading(&self) -> (u32, u8) {
+        (self.seen.get(), self.part.get())
+    }
+
+    /// Some lines of the entry were read.
+    pub(crate) fn reads_part(&self, lines: u8) {
+        self.part.set(lines);
+    }
+
+    /// All lines of the entry were read: so many.
+    pub(crate) fn reads(&self, lines: u32) {
+        self.part.set(0);
+        self.seen.set(self.seen.get().wrapping_add(lines));
+    }
+
+    /// How many lines were taken that the peer was not told of.
+    pub(crate) fn untold(&self) -> u32 {
+        self.taken.get().wrapping_sub(self.told.get())
+    }
+
+    /// Whether the peer was told less than there is to tell.
+    pub(crate) fn owes_word(&self) -> bool {
+        self.taken != self.told || self.seen != self.placed
+    }
+
+    /// Whether so much was read that is not placed that it must be now.
+    pub(crate) fn lags(&self) -> bool {
+        self.seen.get().wrapping_sub(self.placed.get()) >= MOST_UNPLACED
+    }
+
+    /// The [`counts`] to tell the peer; `kept`: some of its data are not placed.
+    pub(crate) fn tells(&self, kept: bool) -> u32 {
+        let taken = self.taken.get();
+        self.told.set(taken);
+        if !kept {
+            self.placed.set(self.seen.get());
+        }
+        counts(taken, self.placed.get())
+    }
+}
+
+/// The rings between this rank and a peer. Of 64 bytes, so that a shift finds it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Peer {
+    /// The ring at the peer, which this rank fills.
+    pub(crate) out: Outbox,
+    /// The own ring, which the peer fills.
+    pub(crate) inbox: Inbox,
+}
+
+impl Peer {
+    pub(crate) const fn new() -> Self {
+        Self {
+            out: Outbox::new(),
+            inbox: Inbox::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_come_back_from_their_low_halves() {
+        let most = (1 << 15) + MOST_UNPLACED;
+        for sent in [0, 5, 0xFFFF, 0x1_0000, 1 << 31, u32::MAX] {
+            for (ago, longer_ago) in [(0, 0), (0, 1), (7, most), (1 << 15, most), (most, 3)] {
+                let (taken, placed) = (sent.wrapping_sub(ago), sent.wrapping_sub(longer_ago));
+                assert_eq!(tickets(counts(taken, placed), sent), (taken, placed));
+            }
+        }
+    }
+}
