@@ -1,18 +1,17 @@
 //! Budgets: how long a call may wait.
 
-use flagpost_link::Link;
+use flagpost_link::Time;
 
-/// How long a call may wait for one peer before it gives [`Timeout`](crate::Error::Timeout). A call
-/// that waits for several peers, one after the other, has the budget for each.
+/// How long something may wait: a call on a handle (`wait_within`), or all calls in
+/// [`World::within`](crate::World::within). It is one end for the whole of it, and begins with the
+/// first turn that has to wait. After that each further call polls once.
 ///
-/// A call has a budget only if it is asked for: by the calls whose names end with `_within`, and by
-/// [`World::within`](crate::World::within).
-///
-/// A call that gives a handle continues where its budget ran out. One that gives none begins anew
-/// when it is repeated, so that what it reads is not older than the call: over a network its budget
-/// must be longer than a round trip. [`Rma::rget`](crate::Rma::rget), requests and waits continue
-/// instead; but for those on [attached memory](crate::DynamicWindow::at), which ask where it lies
-/// before they begin.
+/// A call that runs out of it gives [`Timeout`](crate::Error::Timeout), and its handle, which
+/// continues where the budget ran out. A short form (`post`, `fence`, `lock_shared`, ...) drops the
+/// handle. A call that has none begins anew when it is repeated, so that what it reads is not older
+/// than the call: over a network its budget must be longer than a round trip. Collective calls and
+/// requests continue instead; but for those on [attached memory](crate::DynamicWindow::at), which
+/// ask where it lies before they begin.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {
@@ -23,6 +22,9 @@ pub struct Budget {
 impl Budget {
     /// Waits until the call is done, or a rank is lost or has left.
     pub const UNLIMITED: Self = Self::microseconds(u64::MAX);
+
+    /// One look: what is not there yet is not waited for.
+    pub const ZERO: Self = Self::microseconds(0);
 
     /// At most so many microseconds.
     pub const fn microseconds(microseconds: u64) -> Self {
@@ -44,37 +46,94 @@ const fn ticks(microseconds: u64, per_second: u64) -> u64 {
         .saturating_add(rest.saturating_mul(per_second) / 1_000_000)
 }
 
-/// A budget that runs since [`Deadline::start`].
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Deadline {
+/// When a budget ends that has begun.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Deadline {
     start: u64,
-    ticks: Option<u64>,
+    ticks: u64,
 }
 
 impl Deadline {
-    pub(crate) fn start<L: Link>(budget: Budget, link: &L) -> Self {
-        let limited = budget != Budget::UNLIMITED;
-        let now = link.now();
+    /// How many ticks are left at `now`, which is not before the start. The clock may wrap around.
+    const fn left(self, now: u64) -> u64 {
+        self.ticks.saturating_sub(now.wrapping_sub(self.start))
+    }
+}
+
+/// When the waits of a scope end: the earliest of the budgets that it is in.
+///
+/// Budgets that have not begun begin together, with the first turn that has to wait. So of these
+/// the shortest is enough; and the scope around this one hears of that turn when this one is left.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    /// The shortest budget that has not begun.
+    budget: Budget,
+    /// The earliest end of those that have.
+    end: Option<Deadline>,
+    /// When budgets began since the scope was entered.
+    began: Option<Time>,
+}
+
+impl Limit {
+    /// No end.
+    pub(crate) const NONE: Self = Self {
+        budget: Budget::UNLIMITED,
+        end: None,
+        began: None,
+    };
+
+    /// That of a scope in this one, with a budget of its own.
+    pub(crate) const fn and(self, budget: Budget) -> Self {
+        let shorter = budget.microseconds < self.budget.microseconds;
         Self {
-            start: now.ticks,
-            ticks: limited.then(|| ticks(budget.microseconds, now.per_second)),
+            budget: if shorter { budget } else { self.budget },
+            began: None,
+            ..self
         }
     }
 
-    /// Whether it was none from the start.
-    pub(crate) fn is_zero(&self) -> bool {
-        self.ticks == Some(0)
+    /// This one again, after the scope in it has been left with `inner`.
+    pub(crate) fn after(self, inner: Self) -> Self {
+        inner.began.map_or(self, |began| self.begin(began))
     }
 
-    pub(crate) fn passed<L: Link>(&self, link: &L) -> bool {
-        self.ticks
-            .is_some_and(|ticks| link.now().ticks.wrapping_sub(self.start) >= ticks)
+    /// Whether there is an end.
+    #[inline(always)]
+    pub(crate) const fn is_set(&self) -> bool {
+        self.end.is_some() || self.is_pending()
+    }
+
+    /// Whether there is a budget that has not begun.
+    const fn is_pending(&self) -> bool {
+        self.budget.microseconds != Budget::UNLIMITED.microseconds
+    }
+
+    /// At `now` something has to wait: what has not begun begins.
+    pub(crate) fn begin(self, now: Time) -> Self {
+        if !self.is_pending() {
+            return self;
+        }
+        let new = Deadline {
+            start: now.ticks,
+            ticks: ticks(self.budget.microseconds, now.per_second),
+        };
+        let earlier = |old: &Deadline| old.left(now.ticks) <= new.ticks;
+        Self {
+            budget: Budget::UNLIMITED,
+            end: Some(self.end.filter(earlier).unwrap_or(new)),
+            began: self.began.or(Some(now)),
+        }
+    }
+
+    /// Whether the end has come.
+    pub(crate) fn has_passed(&self, now: Time) -> bool {
+        self.end.is_some_and(|end| end.left(now.ticks) == 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ticks;
+    use super::*;
 
     #[test]
     fn long_and_short_budgets_are_exact() {
@@ -86,5 +145,63 @@ mod tests {
             u64::from(u32::MAX) * 1_000_000_000
         );
         assert_eq!(ticks(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    const MS: u64 = 1000;
+
+    fn at(milliseconds: u64) -> Time {
+        Time {
+            // It wraps around in between.
+            ticks: milliseconds.wrapping_sub(5).wrapping_mul(MS),
+            per_second: 1_000_000,
+        }
+    }
+
+    fn ms(milliseconds: u64) -> Budget {
+        Budget::microseconds(milliseconds.wrapping_mul(MS))
+    }
+
+    /// The first millisecond at which `limit` has ended. All begin by the 5th, and end after it.
+    fn end(limit: Limit) -> Option<u64> {
+        (5..100).find(|now| limit.has_passed(at(*now)))
+    }
+
+    #[test]
+    fn a_budget_begins_with_the_first_turn_that_waits() {
+        assert!(!Limit::NONE.begin(at(1)).is_set());
+        let limit = Limit::NONE.and(ms(10));
+        assert!(limit.is_set());
+        assert_eq!(end(limit), None);
+        let begun = limit.begin(at(2));
+        assert_eq!(end(begun), Some(12));
+        // One end for all waits: later ones do not move it.
+        assert_eq!(begun.begin(at(7)), begun);
+        assert!(Limit::NONE.and(Budget::ZERO).begin(at(3)).has_passed(at(3)));
+    }
+
+    #[test]
+    fn of_nested_budgets_the_earlier_one_ends_the_wait() {
+        for (outer, inner, first, last) in [(10, 4, 6, 12), (4, 10, 6, 6)] {
+            let outer = Limit::NONE.and(ms(outer));
+            // Neither has begun.
+            let within = outer.and(ms(inner)).begin(at(2));
+            assert_eq!(end(within), Some(first));
+            assert_eq!(end(outer.after(within)), Some(last));
+        }
+        // The outer one has begun: unlimited is no way out of it.
+        let outer = Limit::NONE.and(ms(10)).begin(at(2));
+        for (inner, first) in [(ms(3), 8), (ms(50), 12), (Budget::UNLIMITED, 12)] {
+            let within = outer.and(inner).begin(at(5));
+            assert_eq!(end(within), Some(first));
+            assert_eq!(outer.after(within), outer);
+        }
+        // Nothing has waited inside: the outer one has not begun either.
+        let outer = Limit::NONE.and(ms(10));
+        assert_eq!(outer.after(outer.and(ms(1))), outer);
+        // Three deep, and the outermost hears of it.
+        let middle = outer.and(ms(20));
+        let middle = middle.after(middle.and(ms(5)).begin(at(1)));
+        assert_eq!(end(middle), Some(11));
+        assert_eq!(end(outer.after(middle)), Some(11));
     }
 }

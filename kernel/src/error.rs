@@ -12,9 +12,10 @@ use flagpost_link::{Rank, Refusal};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Error {
-    /// The budget ran out. Only calls that were given one fail so: call again to continue, on the
-    /// handle if there is one. (Not after [`World::start_within`](crate::World::start_within): see
-    /// there.)
+    /// The budget ran out: of a handle's `wait_within`, or of
+    /// [`World::within`](crate::World::within) around the call. Call again to continue, on the
+    /// handle if the call has one; a short form of such a call (`post`, `fence`, ...) has dropped
+    /// it.
     Timeout(Timeout),
     /// The arena given to the world is too small.
     ArenaFull {
@@ -595,12 +596,12 @@ impl core::error::Error for Error {}
 /// use flagpost::{Budget, Error, Rank};
 ///
 /// let (window, owner) = (world.allocate::<u32>(1)?, Rank::new(0));
-/// let lock = match window.lock_exclusive_within(owner, Budget::microseconds(20)) {
+/// let lock = match window.locking_exclusive(owner)?.wait_within(Budget::microseconds(20)) {
 ///     Ok(lock) => lock,
 ///     Err(late) => {
 ///         assert!(matches!(late.error, Error::Timeout(_)));
 ///         // Something else is done here.
-///         late.handle.go_on()? // waits until it is there
+///         late.handle.wait()? // until it is there
 ///     }
 /// };
 /// lock.unlock()?;
@@ -612,7 +613,7 @@ impl core::error::Error for Error {}
 /// borrows, and most handles borrow their window: there [`enum@Error`] goes into the box.
 #[must_use = "dropping the handle abandons its epoch"]
 pub struct Unfinished<H> {
-    /// Call the same method again on this.
+    /// Wait for this again.
     pub handle: H,
     /// Why it could not finish.
     pub error: Error,
@@ -643,13 +644,6 @@ impl<H> core::error::Error for Unfinished<H> {}
 impl<H> Unfinished<H> {
     /// Drops the handle: what that means is said there.
     pub fn give_up(self) -> Error {
-        self.error
-    }
-
-    /// The error of a call without a budget. It is final: a rank is lost or has left, or what was
-    /// called for is refused and has not begun. So the handle has nothing to continue.
-    #[inline]
-    pub(crate) fn last(self) -> Error {
         self.error
     }
 }

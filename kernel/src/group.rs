@@ -107,9 +107,6 @@ impl<const N: usize> Ranks<'_> for [Rank; N] {
 }
 
 impl<'g> Group<'g> {
-    /// No ranks.
-    pub(crate) const EMPTY: Self = Self::borrowed(&[], 0);
-
     const fn borrowed(ranks: &'g [Rank], size: u16) -> Self {
         Self {
             list: List::Borrowed(ranks),

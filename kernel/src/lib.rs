@@ -87,12 +87,12 @@
 //!   the owner's stores back; `Exposure::wait` and a matched request drop its stale lines. In
 //!   between, the owner's own stores there are refused ([`Error::Exposed`]).
 //! * **Blocking.** Calls that wait say so. They wait until they are done, or a rank is lost or has
-//!   left: `?` is safe. With a [`Budget`] (calls whose names end with `_within`, and in
-//!   [`World::within`] those that give no handle: not `allocate`, `create`, `events`, `fence`,
-//!   `post` or a lock, which have a twin `..._within`) they may give [`Error::Timeout`], with the
-//!   ranks that may be missing where the wait knows any: a wait for any source, a counter, an event
-//!   or `lock_all` does not. Then the call can be repeated, or its handle ([`Unfinished`])
-//!   continues.
+//!   left: `?` is safe. A [`Budget`] bounds the waits of a handle (`posting`, `fencing`,
+//!   `locking_shared`, `allocating`, ...; then `wait_within`), or of all calls in
+//!   [`World::within`]. What runs out of it gives [`Error::Timeout`], with the ranks that may be
+//!   missing where the wait knows any: a wait for any source, a counter, an event or `lock_all`
+//!   does not. Then the handle ([`Unfinished`]) continues; a short form (`post`, `fence`, ...) has
+//!   dropped it; and a call without a handle can be repeated.
 //! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the
 //!   shared memory of the link.
 //! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for
@@ -174,7 +174,7 @@ pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, Session, VectorLink};
 pub use group::{Group, Ranks};
-pub use making::{Made, Making};
+pub use making::{Freeing, Made, Making};
 pub use notify::{
     Compare, CountRequest, Counter, Events, Limits, Notice, Request, Signal, Source, Status, Tag,
     TagFilter,
@@ -184,4 +184,4 @@ pub use window::{
     Attached, Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options,
     Peer, Validation, Window,
 };
-pub use world::{Config, World};
+pub use world::{Config, Starting, World};

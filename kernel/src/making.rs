@@ -1,7 +1,8 @@
-//! What all ranks make together: windows and events.
+//! What all ranks make together, and give back together: windows and events.
 //!
 //! Each rank prepares its part, and hears whether all have prepared the same. Only then may any
-//! peer access it; and if some rank could not, all take back what they have prepared.
+//! peer access it; and if some rank could not, all take back what they have prepared. It is given
+//! back once all ranks have come to give it back.
 
 #![allow(
     clippy::result_large_err,
@@ -13,32 +14,32 @@ use flagpost_link::{Link, Rank, point};
 use crate::{
     Budget, Error, Unfinished, World,
     collective::{Agreement, Call},
-    rma::atomic::nothing,
 };
 
-/// What a call with a budget gives that makes something together with all other ranks: it, or why
-/// there is none.
+/// What a [`Making`] gives within a budget: what was made, or why there is none.
 ///
-/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`]) it continues where it stopped.
-/// Without one it has failed on all ranks together, or has not begun on this one, since another
-/// collective call is [unfinished](Error::CollectiveUnfinished); and everything is as before.
+/// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`], [`Error::CollectiveUnfinished`]) it
+/// continues where it stopped. Without one it has failed on all ranks together, and everything is
+/// as before.
 pub type Made<'w, L, M> = Result<M, Unfinished<Option<Making<'w, L, M>>>>;
 
 /// A window, or events, that not all ranks have come to make yet.
 ///
 /// Other collective calls of the world come behind it, and are
-/// [refused](Error::CollectiveUnfinished) until then: [go on](Self::go_on) first. It cannot be
-/// given up, since other ranks may have begun to use what is made: dropped, or with a rank that is
-/// [lost](Error::PeerLost), it keeps all that it has taken, and this world refuses all other
-/// collective calls for ever.
+/// [refused](Error::CollectiveUnfinished) from the first wait until then. After that wait it cannot
+/// be given up, since other ranks may have begun to use what is made: dropped, or with a rank that
+/// is [lost](Error::PeerLost), it keeps all that it has taken, and this world refuses all other
+/// collective calls for ever. Dropped before, it gives back what it has taken.
 #[derive(Debug)]
-#[must_use = "dropped, it can never be made"]
+#[must_use = "it is made when its handle is waited for"]
 pub struct Making<'w, L, M> {
     world: &'w World<'w, L>,
     /// Which one it is.
     call: Call,
     /// This rank's part, or why there is none.
     part: Result<M, Error>,
+    /// Other ranks may have heard of it.
+    begun: bool,
     ways: Ways<M>,
     /// It is clear.
     cleared: bool,
@@ -78,15 +79,13 @@ pub(crate) const SAME: usize = 4;
 impl<'w, L: Link, M> Making<'w, L, M> {
     /// Makes what `prepare` prepares a part of; `offer`, 48 bits, tells what must be the same on
     /// all ranks.
-    #[track_caller]
     pub(crate) fn same(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
         offer: impl FnOnce(&M) -> u64,
         ways: Ways<M>,
-        budget: Budget,
-    ) -> Made<'w, L, M> {
-        Self::begin(world, prepare, ways, budget, |part| {
+    ) -> Result<Self, Error> {
+        Self::begin(world, prepare, ways, |part| {
             let offer = part.map(offer);
             Hearing::Agreement(Agreement::new(world.rank(), offer))
         })
@@ -94,92 +93,105 @@ impl<'w, L: Link, M> Making<'w, L, M> {
 
     /// Makes what `prepare` prepares a part of; `row` tells what must be the same (not all 0), and
     /// what is this rank's own, and `note` keeps what others have.
-    #[track_caller]
     pub(crate) fn rows(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
         row: impl FnOnce(&M) -> Row,
         note: fn(&M, Rank, &[u32]),
         ways: Ways<M>,
-        budget: Budget,
-    ) -> Made<'w, L, M> {
-        Self::begin(world, prepare, ways, budget, |part| Hearing::Rows {
+    ) -> Result<Self, Error> {
+        Self::begin(world, prepare, ways, |part| Hearing::Rows {
             mine: part.map_or(Row::default(), row),
             note,
             differs: None,
         })
     }
 
-    /// Prepares this rank's part, and tells others, unless another call is under way: then nothing
-    /// is taken.
-    #[track_caller]
+    /// Prepares this rank's part, unless another call is in flight: then nothing is taken.
     fn begin(
         world: &'w World<'w, L>,
         prepare: impl FnOnce() -> Result<M, Error>,
         ways: Ways<M>,
-        budget: Budget,
         hearing: impl FnOnce(Option<&M>) -> Hearing<M>,
-    ) -> Made<'w, L, M> {
-        world.check_no_collective().map_err(nothing)?;
+    ) -> Result<Self, Error> {
+        world.check_no_collective()?;
         let part = prepare();
         let hearing = hearing(part.as_ref().ok());
-        let making = Self {
+        Ok(Self {
             world,
             call: world.collectives.make(),
             part,
+            begun: false,
             ways,
             cleared: false,
             hearing,
-        };
-        making.go_on_within(budget)
+        })
     }
 
-    /// Continues where the last attempt stopped, and waits for all ranks.
+    /// Waits for all ranks. What was done before is not done again.
     ///
     /// # Errors
-    /// As the call that began it, but for [`Error::Timeout`].
+    /// Those of the call for what is made.
     #[track_caller]
-    pub fn go_on(self) -> Result<M, Error> {
+    pub fn wait(mut self) -> Result<M, Error> {
         called!(self.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        let heard = self.hear()?;
+        self.end(heard)
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
-    /// As the call that began it.
+    /// Those of the call for what is made; [`Error::Timeout`] naming a rank that has not come, or
+    /// did not let this one tell it. That, and [`Error::PeerLost`], with the handle again.
     #[track_caller]
-    pub fn go_on_within(mut self, budget: Budget) -> Made<'w, L, M> {
+    pub fn wait_within(mut self, budget: Budget) -> Made<'w, L, M> {
         called!(self.world);
-        let (world, call) = (self.world, self.call);
-        let heard = world.within(budget, || world.attempt(call, || self.hear()));
-        let differs = match heard {
-            Ok(differs) => differs,
-            Err(error) => {
-                return Err(Unfinished {
-                    handle: Some(self),
-                    error,
-                });
-            }
-        };
-        let error = match (self.part, differs) {
-            (Ok(made), None) => return Ok(made),
+        let world = self.world;
+        match world.within(budget, || self.hear()) {
+            Ok(heard) => self.end(heard).map_err(|error| Unfinished {
+                handle: None,
+                error,
+            }),
+            Err(error) => Err(Unfinished {
+                handle: Some(self),
+                error,
+            }),
+        }
+    }
+
+    /// What is made, if all ranks have come: [`wait_within`](Self::wait_within) with a budget of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Made<'w, L, M> {
+        self.wait_within(Budget::ZERO)
+    }
+
+    /// All ranks have come; `differs` is the first that has something else, or nothing.
+    fn end(mut self, differs: Option<Rank>) -> Result<M, Error> {
+        let none = Err(Error::CollectiveUnfinished);
+        match (core::mem::replace(&mut self.part, none), differs) {
+            (Ok(made), None) => Ok(made),
             (Ok(part), Some(rank)) => {
                 (self.ways.discard)(&part);
-                Error::Asymmetric(rank)
+                Err(Error::Asymmetric(rank))
             }
-            (Err(error), _) => error,
-        };
-        Err(Unfinished {
-            handle: None,
-            error,
-        })
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn hear(&mut self) -> Result<Option<Rank>, Error> {
+        let (world, call) = (self.world, self.call);
+        world.check_collective(call)?;
+        self.begun = true;
+        world.attempt(call, || self.attempt())
     }
 
     /// Clears this rank's part, and waits for all ranks. The first that has something else, or
     /// nothing.
-    fn hear(&mut self) -> Result<Option<Rank>, Error> {
+    fn attempt(&mut self) -> Result<Option<Rank>, Error> {
         if let (Ok(part), false) = (&self.part, self.cleared) {
             (self.ways.clear)(part)?;
         }
@@ -208,5 +220,78 @@ impl<'w, L: Link, M> Making<'w, L, M> {
                 Ok(*differs)
             }
         }
+    }
+}
+
+impl<L, M> Drop for Making<'_, L, M> {
+    fn drop(&mut self) {
+        if let (Ok(part), false) = (&self.part, self.begun) {
+            (self.ways.discard)(part);
+        }
+    }
+}
+
+/// A window, or events, that is being given back: not all ranks have come to do so yet.
+///
+/// Dropping it keeps taken what it has.
+#[derive(Debug)]
+#[must_use = "it is given back when its handle is waited for"]
+pub struct Freeing<'w, L, M> {
+    pub(crate) world: &'w World<'w, L>,
+    pub(crate) made: M,
+    /// Waits until no rank uses it any more. What was done before is not done again.
+    pub(crate) leave: fn(&M) -> Result<(), Error>,
+    /// Gives back what it took.
+    pub(crate) discard: fn(&M),
+}
+
+impl<L: Link, M> Freeing<'_, L, M> {
+    /// Waits for all ranks, and gives it back.
+    ///
+    /// # Errors
+    /// Those of the call that gives it back. It is dropped then.
+    #[track_caller]
+    pub fn wait(self) -> Result<(), Error> {
+        called!(self.world);
+        self.free()
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says.
+    ///
+    /// # Errors
+    /// Those of the call that gives it back, also for reasons that the program can mend;
+    /// [`Error::Timeout`] naming a rank that has not come. All with the handle again.
+    #[track_caller]
+    pub fn wait_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
+        called!(self.world);
+        match self.world.within(budget, || self.free()) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    /// Whether it is given back, without waiting: [`wait_within`](Self::wait_within) with a budget
+    /// of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Result<(), Unfinished<Self>> {
+        self.wait_within(Budget::ZERO)
+    }
+
+    /// What was to be given back, to use it further: to match its notifications, say. Where other
+    /// ranks have given theirs back, it has no epochs any more.
+    pub fn keep(self) -> M {
+        self.made
+    }
+
+    fn free(&self) -> Result<(), Error> {
+        (self.leave)(&self.made)?;
+        (self.discard)(&self.made);
+        Ok(())
     }
 }

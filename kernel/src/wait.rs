@@ -32,7 +32,6 @@ use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, point};
 
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
-    budget::Deadline,
     immediate::{Notification, Tag, unpack},
     window::bit,
 };
@@ -54,12 +53,13 @@ pub(crate) struct Wait<'a, 'w, L> {
     near: bool,
     /// The loop takes notifications.
     takes: bool,
-    /// When it ends, if its caller keeps that.
-    deadline: Option<&'a mut Option<Deadline>>,
+    /// The first turn reads the clock, whether there is a budget or not: so a budget changes
+    /// nothing in what that turn costs.
+    clock: bool,
 }
 
 impl<'w, L: Link> World<'w, L> {
-    /// A wait that begins now, within the budget.
+    /// A wait that begins now, and ends with the budgets of the scopes that it is in.
     #[inline(always)]
     pub(crate) fn wait(&self) -> Wait<'_, 'w, L> {
         Wait {
@@ -67,20 +67,24 @@ impl<'w, L: Link> World<'w, L> {
             full: Waiting::RingSpace,
             near: L::LOOKS > 0,
             takes: true,
-            deadline: None,
+            clock: true,
         }
     }
 }
 
 impl<L: Link> World<'_, L> {
-    /// Makes `calls` with a budget, for each peer that they wait for.
+    /// Makes `calls`, all of which together may wait as long as `budget` says.
     ///
-    /// It is for calls without a handle: barriers and other collectives, puts and gets, flushes,
-    /// waits for requests, counters and events. One that runs out of it gives
-    /// [`Error::Timeout`], and is repeated to continue. Calls that have a handle take no notice,
-    /// and wait until they are done: `allocate`, `create`, `dynamic`, `events`, `fence`, `post`,
-    /// `complete`, `wait` of an exposure, the locks, and `go_on`. They have a twin whose name ends
-    /// with `_within`, which gives the handle back.
+    /// Whatever waits in there ends by then, with no exception: calls on handles with longer
+    /// budgets or none, and what a handle still does when it is dropped. The budget begins with the
+    /// first turn that has to wait; when it is used up, each further call polls once. Of scopes
+    /// inside of scopes the earliest end counts.
+    ///
+    /// A call that ends so gives [`Error::Timeout`]. A short form of a call with a handle has
+    /// dropped it then, which abandons an epoch, a window that was to be made, or the like: take
+    /// the handle itself (`posting`, `fencing`, `locking_shared`, `allocating`, ...) where the
+    /// program is to continue. Calls that have none (barriers and other collectives, puts and gets,
+    /// flushes, waits for requests, counters and events) are repeated to continue.
     ///
     /// # Example
     /// ```
@@ -102,14 +106,15 @@ impl<L: Link> World<'_, L> {
     /// ```
     #[inline]
     pub fn within<R>(&self, budget: Budget, calls: impl FnOnce() -> R) -> R {
-        let before = self.budget.replace(budget);
+        let before = self.limit.get();
+        self.limit.set(before.and(budget));
         let result = calls();
-        self.budget.set(before);
+        self.limit.set(before.after(self.limit.get()));
         result
     }
 }
 
-impl<'a, L: Link> Wait<'a, '_, L> {
+impl<L: Link> Wait<'_, '_, L> {
     /// The loop takes no notifications from the link: `poll` does so by itself, or nothing is to be
     /// taken yet.
     pub(crate) fn taking(self) -> Self {
@@ -120,11 +125,12 @@ impl<'a, L: Link> Wait<'a, '_, L> {
         }
     }
 
-    /// It ends at `deadline`, which begins with the first turn if there is none.
-    pub(crate) fn by(self, deadline: &'a mut Option<Deadline>) -> Self {
+    /// It is one of several in a call, and begins with step 2. Only the first of them reads the
+    /// clock if there is no budget.
+    pub(crate) fn one_of_several(self, first: bool) -> Self {
         Self {
             near: false,
-            deadline: Some(deadline),
+            clock: first,
             ..self
         }
     }
@@ -150,7 +156,7 @@ impl<'a, L: Link> Wait<'a, '_, L> {
                 return Ok(answer);
             }
         }
-        turns(self.world, self.takes, self.deadline, poll, &missing)
+        turns(self.world, [self.takes, self.clock], poll, &missing)
     }
 
     /// Repeats `operation` until the link does not refuse it for the moment.
@@ -381,6 +387,22 @@ impl<L: Link> World<'_, L> {
         )
     }
 
+    /// Whether the time of the scopes that this rank is in is over. Where they have budgets that
+    /// have not begun, these begin now.
+    #[inline(always)]
+    pub(crate) fn is_late(&self) -> bool {
+        self.limit.get().is_set() && self.look_at_clock()
+    }
+
+    /// [`is_late`](Self::is_late), which reads the clock in any case.
+    #[inline(never)]
+    pub(crate) fn look_at_clock(&self) -> bool {
+        let now = self.link().now();
+        let limit = self.limit.get().begin(now);
+        self.limit.set(limit);
+        limit.has_passed(now)
+    }
+
     /// Why a wait for `missing` cannot end: a rank is lost, or has left. A rank that has left an
     /// earlier world may come to this one: while it starts, no such rank counts.
     fn gone(&self, missing: &dyn Fn() -> Timeout, waits: bool) -> Option<Error> {
@@ -457,16 +479,13 @@ fn say_waits<L: Link>(world: &World<'_, L>, missing: &dyn Fn() -> Timeout) {
 #[inline(never)]
 fn turns<L: Link, T>(
     world: &World<'_, L>,
-    takes: bool,
-    deadline: Option<&mut Option<Deadline>>,
+    [takes, mut clock]: [bool; 2],
     mut poll: impl FnMut() -> Result<Option<T>, Error>,
     missing: &dyn Fn() -> Timeout,
 ) -> Result<T, Error> {
     let link = world.link();
     // PROGRESS: G2 of `world`.
     let take = || point!("world.wait.progress", world.take_all(true); else false);
-    let mut own = None;
-    let deadline = deadline.unwrap_or(&mut own);
     let inside = world.begin_wait();
     let mut gone = None;
     let answer = loop {
@@ -485,12 +504,11 @@ fn turns<L: Link, T>(
             }
             break Err(error);
         }
-        let passed = match deadline {
-            Some(deadline) => deadline.passed(link),
-            // The clock is read once per turn.
-            None => deadline.insert(world.deadline()).is_zero(),
+        let late = match core::mem::take(&mut clock) {
+            true => world.look_at_clock(),
+            false => world.is_late(),
         };
-        if passed {
+        if late {
             break Err(Error::Timeout(missing()));
         }
         say_waits(world, missing);

@@ -21,7 +21,7 @@ use core::{cell::Cell, panic::Location};
 use flagpost_link::{Gone, Link, Rank, point};
 
 use crate::{
-    Budget, Error, Group, Limits, arena::Arena, budget::Deadline, collective::Collectives,
+    Budget, Error, Group, Limits, Unfinished, arena::Arena, budget::Limit, collective::Collectives,
     epoch::EpochSlots, notify::queue::UnexpectedQueue,
 };
 
@@ -73,8 +73,8 @@ impl Config {
 #[derive(Debug)]
 pub struct World<'a, L> {
     link: L,
-    /// Of calls that wait now.
-    pub(crate) budget: Cell<Budget>,
+    /// When waits end.
+    pub(crate) limit: Cell<Limit>,
     limits: Limits,
     pub(crate) arena: Arena<'a>,
     pub(crate) queue: UnexpectedQueue<'a>,
@@ -93,6 +93,59 @@ pub struct World<'a, L> {
     pub(crate) calls: Cell<u8>,
     /// Where the program has called last.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
+}
+
+/// A world that not all ranks have come to yet.
+///
+/// If it is dropped after the first wait, all ranks must start again, with new links of another
+/// session.
+#[derive(Debug)]
+#[must_use = "a world starts when its handle is waited for"]
+pub struct Starting<'a, L> {
+    world: World<'a, L>,
+}
+
+#[expect(
+    clippy::result_large_err,
+    reason = "a world goes back to its user, without a heap"
+)]
+impl<'a, L: Link> Starting<'a, L> {
+    /// Waits until all ranks have started.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`].
+    #[track_caller]
+    pub fn wait(self) -> Result<World<'a, L>, Error> {
+        called!(self.world);
+        self.world.begin()?;
+        Ok(self.world)
+    }
+
+    /// [`wait`](Self::wait), as long as `budget` says. Later calls have no budget.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming a rank that has not started, [`Error::PeerLost`]: with the handle
+    /// again.
+    #[track_caller]
+    pub fn wait_within(self, budget: Budget) -> Result<World<'a, L>, Unfinished<Self>> {
+        called!(self.world);
+        match self.world.within(budget, || self.world.begin()) {
+            Ok(()) => Ok(self.world),
+            Err(error) => Err(Unfinished {
+                handle: self,
+                error,
+            }),
+        }
+    }
+
+    /// The world, if all ranks have started: [`wait_within`](Self::wait_within) with a budget of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Result<World<'a, L>, Unfinished<Self>> {
+        self.wait_within(Budget::ZERO)
+    }
 }
 
 impl<'a, L: Link> World<'a, L> {
@@ -123,29 +176,44 @@ impl<'a, L: Link> World<'a, L> {
     pub fn start(link: L, arena: &'a mut [u32], config: Config) -> Result<Self, Error> {
         let mut world = Self::new(link, arena);
         called!(world);
-        world.begin(config)?;
+        world.take_queue(config)?;
+        world.begin()?;
         Ok(world)
     }
 
-    /// [`start`](Self::start), which waits for each rank as long as `budget` says. Later calls have
-    /// no budget.
+    /// [`start`](Self::start), with a handle: for programs that do not wait for ever.
     ///
     /// # Errors
-    /// [`Error::ArenaFull`], [`Error::PeerLost`]; [`Error::Timeout`] naming a rank that has not
-    /// started. After that all ranks must start again, with new links of another session.
+    /// [`Error::ArenaFull`].
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::{Budget, Config, Error, Session, World};
+    /// use flagpost_mapped::Mapped;
+    /// use flagpost_sim::{Sim, SimCore};
+    ///
+    /// let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
+    ///     let mut words = [0; 128];
+    ///     let link = Mapped::start(core, Session::FIRST)?;
+    ///     let starting = World::starting(link, &mut words, Config::default())?;
+    ///     let world = match starting.wait_within(Budget::seconds(1)) {
+    ///         Ok(world) => world,
+    ///         Err(late) => return Err(late.give_up()), // it names a rank that has not started
+    ///     };
+    ///     world.barrier()
+    /// });
+    /// report.assert_done();
+    /// ```
     #[track_caller]
-    pub fn start_within(
+    pub fn starting(
         link: L,
         arena: &'a mut [u32],
         config: Config,
-        budget: Budget,
-    ) -> Result<Self, Error> {
+    ) -> Result<Starting<'a, L>, Error> {
         let mut world = Self::new(link, arena);
         called!(world);
-        world.budget.set(budget);
-        world.begin(config)?;
-        world.budget.set(Budget::UNLIMITED);
-        Ok(world)
+        world.take_queue(config)?;
+        Ok(Starting { world })
     }
 
     /// [`start`](Self::start), and then `program`, with a world that does not move: this takes less
@@ -180,7 +248,8 @@ impl<'a, L: Link> World<'a, L> {
     ) -> Result<T, E> {
         let mut world = Self::new(link, arena);
         called!(world);
-        world.begin(config)?;
+        world.take_queue(config)?;
+        world.begin()?;
         program(&world)
     }
 
@@ -190,7 +259,7 @@ impl<'a, L: Link> World<'a, L> {
         Self {
             limits: Limits::new(link.size()),
             link,
-            budget: Cell::new(Budget::UNLIMITED),
+            limit: Cell::new(Limit::NONE),
             arena: Arena::new(arena),
             queue: UnexpectedQueue::new(&[], 0, 0),
             collectives: Collectives::new(),
@@ -204,10 +273,15 @@ impl<'a, L: Link> World<'a, L> {
         }
     }
 
-    /// Takes what the queue needs, and waits for all ranks.
-    fn begin(&mut self, config: Config) -> Result<(), Error> {
+    /// Takes what the queue needs.
+    fn take_queue(&mut self, config: Config) -> Result<(), Error> {
         let words = self.arena.take(UnexpectedQueue::words(config.unexpected))?;
         self.queue = UnexpectedQueue::new(words, config.unexpected, self.limits.tag_bits());
+        Ok(())
+    }
+
+    /// Waits for all ranks.
+    fn begin(&self) -> Result<(), Error> {
         // ORDER: G1.
         point!("world.start.meet", self.meet()?);
         self.started.set(true);
@@ -361,11 +435,6 @@ impl<'a, L: Link> World<'a, L> {
     #[inline(always)]
     pub(crate) fn remove_lock(&self) {
         self.locks.set(self.locks.get().wrapping_sub(1));
-    }
-
-    /// When a wait that begins now ends.
-    pub(crate) fn deadline(&self) -> Deadline {
-        Deadline::start(self.budget.get(), &self.link)
     }
 
     /// Before a call that gives a value: it cannot know which value its caller waits for, so that

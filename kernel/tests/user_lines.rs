@@ -385,14 +385,20 @@ fn every_public_call_says_where_it_was_called() {
                     .take_while(|line| line.trim_start().starts_with("#["))
                     .any(|line| line.contains("track_caller"));
                 let body = lines[number + length + 1..].iter().take(3);
-                let told = body
-                    .clone()
-                    .any(|line| line.contains("called!(") || line.contains("called("));
+                // `test` of a handle is a wait with a budget of 0.
+                let tells = ["called!(", "called(", ".wait_within(Budget::ZERO)"];
+                let told = { body.clone() }.any(|line| tells.iter().any(|t| line.contains(t)));
                 // A call with a fast path notes its place where that declines, or lets another call
                 // do so.
                 let tries = body.clone().any(|line| line.contains("tries!("));
                 let mut rest = { lines[number..].iter() }.take_while(|line| **line != "    }");
-                let notes = ["note_place()", "noted(", "Location::caller()", ".go_on"];
+                let notes = [
+                    "note_place()",
+                    "noted(",
+                    "Location::caller()",
+                    ".wait()",
+                    ".wait_for(",
+                ];
                 let told = told || tries && rest.any(|line| notes.iter().any(|n| line.contains(n)));
                 if !tracked || !told {
                     silent.push(format!("{}:{}: {name}", path.display(), number + 1));

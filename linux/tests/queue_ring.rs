@@ -64,7 +64,7 @@ fn rank(machine: &Linux<Coherent>) -> Result<(), Error> {
     assert!(machine.meet());
     if let Some(lock) = lock {
         let ended = world.within(BUDGET, || {
-            let late = lock.unlock_within(BUDGET);
+            let late = lock.unlocking().wait_within(BUDGET);
             late.map_err(Unfinished::give_up)
         });
         assert!(matches!(ended, Err(Error::Timeout(_))), "{ended:?}");

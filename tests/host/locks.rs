@@ -198,7 +198,9 @@ fn many_hold_all() {
         let window = world.allocate::<u32>(1)?;
         if world.rank() == TARGET {
             world.barrier()?;
-            let late = window.lock_exclusive_within(TARGET, Budget::microseconds(20));
+            let late = window
+                .locking_exclusive(TARGET)?
+                .wait_within(Budget::microseconds(20));
             assert!(matches!(&late, Err(late) if matches!(late.error, Error::Timeout(_))));
             drop(late);
             world.barrier()?;
@@ -264,9 +266,9 @@ fn attempts(queued: bool, hold: u32) -> u32 {
         let (mut late, begun) = (0, core.cycles());
         for _ in 0..10 {
             let lock = if queued {
-                window.lock_queued_within(TARGET, limit)
+                window.locking_queued(TARGET)?.wait_within(limit)
             } else {
-                window.lock_exclusive_within(TARGET, limit)
+                window.locking_exclusive(TARGET)?.wait_within(limit)
             };
             match lock {
                 Ok(lock) => lock.unlock()?,
@@ -321,7 +323,7 @@ fn who_waits_for_all_pieces_is_told_how_many_ranks_have_some() {
         let locks = locks.collect::<Result<Vec<_>, _>>()?;
         world.barrier()?;
         if me.get() == 3 {
-            let late = window.lock_all_within(Budget::microseconds(100));
+            let late = window.locking_all().wait_within(Budget::microseconds(100));
             let late = late.expect_err("it is locked");
             let Error::Timeout(timeout) = late.error else {
                 return Err(late.error);

@@ -46,3 +46,4 @@ mod sizes;
 mod survivor;
 mod told;
 mod windows;
+mod within;

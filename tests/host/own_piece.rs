@@ -82,7 +82,9 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
         let window = world.allocate::<u32>(1)?;
         for _ in 0..4 {
             // It runs out wherever another rank is at the same words.
-            let lock = window.lock_queued_within(ZERO, Budget::microseconds(0));
+            let lock = window
+                .locking_queued(ZERO)?
+                .wait_within(Budget::microseconds(0));
             match lock {
                 Ok(lock) => lock.unlock()?,
                 Err(late) => late.handle.cancel()?,

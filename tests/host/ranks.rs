@@ -162,12 +162,10 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         let all = window.lock_all()?;
         accesses(&all, to, check);
         check("flush", error(all.flush(to)));
-        check("flush_local", error(all.flush_local(to)));
         all.unlock()?;
         let one = window.lock_shared(next)?;
         accesses(&one, to, check);
         check("flush of another", error(one.flush(to)));
-        check("flush_local of another", error(one.flush_local(to)));
         one.unlock()?;
         let fence = window.fence(Assert::empty())?;
         accesses(&fence, to, check);

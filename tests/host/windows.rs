@@ -186,15 +186,27 @@ fn there_are_64_windows() {
                     ..DynamicOptions::default()
                 };
                 assert_eq!(
-                    refused(world.allocate_within::<u8, EpochSlots<'_>>(0, (), ANY)),
+                    refused(
+                        world
+                            .allocating::<u8, EpochSlots<'_>>(0, ())?
+                            .wait_within(ANY)
+                    ),
                     full
                 );
                 assert_eq!(
-                    refused(world.create_within::<u8, EpochSlots<'_>>(&memory, 0..8, 1, (), ANY)),
+                    refused(
+                        world
+                            .creating::<u8, EpochSlots<'_>>(&memory, 0..8, 1, ())?
+                            .wait_within(ANY)
+                    ),
                     full
                 );
                 assert_eq!(
-                    refused(world.dynamic_within::<EpochSlots<'_>>(few, (), ANY)),
+                    refused(
+                        world
+                            .making_dynamic::<EpochSlots<'_>>(few, ())?
+                            .wait_within(ANY)
+                    ),
                     full
                 );
             }
@@ -204,7 +216,11 @@ fn there_are_64_windows() {
             windows.swap_remove(5).free()?;
             let last = world.allocate::<u32>(1)?;
             assert_eq!(
-                refused(world.allocate_within::<u8, EpochSlots<'_>>(0, (), ANY)),
+                refused(
+                    world
+                        .allocating::<u8, EpochSlots<'_>>(0, ())?
+                        .wait_within(ANY)
+                ),
                 full
             );
             last.put_notify(world.rank().next(ranks), 0, &[3], Tag(1))?;
@@ -393,7 +409,9 @@ fn memory_of_another_world_is_refused() {
         let link = Mapped::start(core, Session::FIRST.next())?;
         let other = World::start(link, &mut other, Config::default())?;
         let wrong = |refused: Error| assert_eq!(refused, Error::WrongWindow);
-        let created = other.create_within::<u32, EpochSlots<'_>>(&memory, 0..64, 4, (), ANY);
+        let created = other
+            .creating::<u32, EpochSlots<'_>>(&memory, 0..64, 4, ())?
+            .wait_within(ANY);
         wrong(refused(created));
         let dynamic = other.dynamic(DynamicOptions::default())?;
         wrong(dynamic.attach(&memory).map(|_| ()).unwrap_err());

@@ -6,7 +6,7 @@
 )]
 
 use flagpost::{
-    Budget, Error, Rma as _,
+    Error, Rma as _,
     epoch::{Assert, Lock, Strategy},
 };
 
@@ -56,12 +56,11 @@ impl<'w> Stage<'_, 'w> {
             return Ok(lock.unlock()?);
         }
         world.barrier()?;
-        let (window, budget) = (self.window, Budget::microseconds(0));
-        let asked = match kind {
-            "queued" => window.lock_queued_within(PEER, budget),
-            _ => window.lock_exclusive_within(PEER, budget),
+        let locking = match kind {
+            "queued" => self.window.locking_queued(PEER)?,
+            _ => self.window.locking_exclusive(PEER)?,
         };
-        let late = asked.err().ok_or(Failure::Data)?;
+        let late = locking.test().err().ok_or(Failure::Data)?;
         self.mark(true, || late.handle.cancel())?;
         Ok(world.barrier()?)
     }
@@ -91,8 +90,6 @@ impl<'w> Stage<'_, 'w> {
         match part {
             "flush" => self.behind_put(|lock| lock.flush(PEER)),
             "flush_all" => self.behind_put(|lock| lock.flush_all()),
-            "flush_local" => self.behind_put(|lock| lock.flush_local(PEER)),
-            "flush_local_all" => self.behind_put(|lock| lock.flush_local_all()),
             _ => Ok(self.mark(true, || self.window.sync())?),
         }
     }

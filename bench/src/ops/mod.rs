@@ -130,7 +130,7 @@ pub const ATOMIC: [&str; 6] = [
 ];
 
 /// Calls that move none.
-pub const PLAIN: [&str; 87] = [
+pub const PLAIN: [&str; 85] = [
     "notify.notify",
     "notify.start",
     "notify.cancel",
@@ -196,8 +196,6 @@ pub const PLAIN: [&str; 87] = [
     "lock.cancel_all",
     "flush.flush",
     "flush.flush_all",
-    "flush.flush_local",
-    "flush.flush_local_all",
     "flush.sync",
     "collective.barrier",
     "collective.allgather",

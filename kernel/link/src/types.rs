@@ -22,7 +22,7 @@ use flagpost_hal::Amo;
 /// where all cores read it.
 ///
 /// A core that is reset while a session starts may have been seen by some peers only. Then a start
-/// with a budget, `World::start_within`, names a rank that is missing, and all ranks begin the next
+/// with a budget (`World::starting`) names a rank that is missing, and all ranks begin the next
 /// session.
 ///
 /// # Example

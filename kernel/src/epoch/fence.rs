@@ -33,7 +33,7 @@
 //! * A fence epoch is the window's only access and exposure epoch while it is open.
 //!
 //! # Bounds
-//! A fence that was given a budget and runs out of it gives a [`Fencing`] to continue with, which
+//! A [`Fencing`] that was given a budget and runs out of it comes back to continue with, and
 //! repeats no step that was done. One that is dropped, as a [`Fence`] that is not ended, makes the
 //! window refuse further epochs.
 //!
@@ -97,19 +97,32 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     #[track_caller]
     pub fn fence(&self, assert: Assert) -> Result<Fence<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.fence_within(assert, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.fencing(assert).wait()
     }
 
-    /// [`fence`](Window::fence), as long as `budget` says.
+    /// [`fence`](Window::fence), with a handle: for programs that do not wait for ever. Nothing
+    /// happens before it is waited for.
     ///
-    /// # Errors
-    /// Those of [`fence`](Window::fence); [`Error::Timeout`] naming the rank that was waited for.
-    /// All with a [`Fencing`] to continue with.
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Rma as _, epoch::Assert};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let epoch = match window.fencing(Assert::NO_PRECEDE).wait_within(Budget::microseconds(20)) {
+    ///     Ok(epoch) => epoch,
+    ///     Err(late) => late.handle.wait()?,
+    /// };
+    /// epoch.put(world.rank().next(world.size()), 0, &[7])?;
+    /// epoch.end()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
     #[track_caller]
-    pub fn fence_within(&self, assert: Assert, budget: Budget) -> Fenced<'_, 'w, T, L> {
+    pub fn fencing(&self, assert: Assert) -> Fencing<'_, 'w, T, L> {
         called!(self.core.world);
-        let fencing = Fencing {
+        Fencing {
             turn: Turn {
                 core: &self.core,
                 assert,
@@ -119,8 +132,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 open: false,
             },
             element: PhantomData,
-        };
-        fencing.go_on_within(budget)
+        }
     }
 }
 
@@ -243,7 +255,7 @@ impl<L: Link> Drop for Turn<'_, '_, L> {
     }
 }
 
-/// A fence that waits for somebody.
+/// A fence that is not finished.
 #[derive(Debug)]
 #[must_use = "dropping this abandons the epoch"]
 pub struct Fencing<'e, 'w, T, L: Link> {
@@ -252,25 +264,28 @@ pub struct Fencing<'e, 'w, T, L: Link> {
 }
 
 impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
-    /// Continues where the last attempt stopped.
+    /// Waits for all ranks. What was done before is not done again.
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`],
     /// [`Error::PeerLost`], [`Error::PeerLeft`].
     #[track_caller]
-    pub fn go_on(self) -> Result<Fence<'e, 'w, T, L>, Error> {
+    pub fn wait(mut self) -> Result<Fence<'e, 'w, T, L>, Error> {
         called!(self.turn.core.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.turn.cross()?;
+        Ok(Fence {
+            turn: self.turn,
+            element: PhantomData,
+        })
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
-    /// Those of [`go_on`](Self::go_on); [`Error::Timeout`] naming the rank that was waited for. All
+    /// Those of [`wait`](Self::wait); [`Error::Timeout`] naming the rank that was waited for. All
     /// with the handle again.
     #[track_caller]
-    pub fn go_on_within(mut self, budget: Budget) -> Fenced<'e, 'w, T, L> {
+    pub fn wait_within(mut self, budget: Budget) -> Fenced<'e, 'w, T, L> {
         called!(self.turn.core.world);
         match self.turn.core.world.within(budget, || self.turn.cross()) {
             Ok(()) => Ok(Fence {
@@ -282,6 +297,16 @@ impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
                 error,
             }),
         }
+    }
+
+    /// The epoch, if no rank must be waited for: [`wait_within`](Self::wait_within) with a budget
+    /// of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Fenced<'e, 'w, T, L> {
+        self.wait_within(Budget::ZERO)
     }
 }
 
@@ -340,23 +365,18 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     #[track_caller]
     pub fn fence(self, assert: Assert) -> Result<Fence<'e, 'w, T, L>, Error> {
         called!(self.turn.core.world);
-        self.fence_within(assert, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.fencing(assert).wait()
     }
 
-    /// [`fence`](Fence::fence), as long as `budget` says.
-    ///
-    /// # Errors
-    /// Those of [`fence`](Fence::fence), [`Error::Timeout`]: with a [`Fencing`] to continue with.
+    /// [`fence`](Fence::fence), with a handle: for programs that do not wait for ever.
     #[track_caller]
-    pub fn fence_within(self, assert: Assert, budget: Budget) -> Fenced<'e, 'w, T, L> {
+    pub fn fencing(self, assert: Assert) -> Fencing<'e, 'w, T, L> {
         called!(self.turn.core.world);
         let Self { mut turn, element } = self;
         turn.before = turn.assert;
         turn.assert = assert;
         turn.phase = Phase::Publish;
-        let fencing = Fencing { turn, element };
-        fencing.go_on_within(budget)
+        Fencing { turn, element }
     }
 
     /// Ends this epoch, and opens none: a fence with [`Assert::NO_SUCCEED`], by all ranks.
@@ -381,61 +401,64 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     #[track_caller]
     pub fn end(self) -> Result<(), Error> {
         called!(self.turn.core.world);
-        self.end_within(Budget::UNLIMITED).map_err(Unfinished::last)
+        self.ending().wait()
     }
 
-    /// [`end`](Fence::end), as long as `budget` says.
-    ///
-    /// # Errors
-    /// Those of [`fence`](Fence::fence), [`Error::Timeout`]: with an [`Ending`] to continue with.
+    /// [`end`](Fence::end), with a handle: for programs that do not wait for ever.
     #[track_caller]
-    pub fn end_within(self, budget: Budget) -> Result<(), Unfinished<Ending<'e, 'w, T, L>>> {
+    pub fn ending(self) -> Ending<'e, 'w, T, L> {
         called!(self.turn.core.world);
-        Ending::close(self.fence_within(Assert::NO_SUCCEED, budget))
+        Ending {
+            fencing: self.fencing(Assert::NO_SUCCEED),
+        }
     }
 }
 
-/// The last fence, which waits for somebody.
+/// The last fence, which is not finished.
 #[derive(Debug)]
 #[must_use = "dropping this abandons the epoch"]
 pub struct Ending<'e, 'w, T, L: Link> {
     fencing: Fencing<'e, 'w, T, L>,
 }
 
-impl<'e, 'w, T: Pod, L: Link> Ending<'e, 'w, T, L> {
-    fn close(last: Fenced<'e, 'w, T, L>) -> Result<(), Unfinished<Self>> {
-        match last {
-            Ok(mut epoch) => {
-                epoch.turn.close();
-                Ok(())
-            }
-            Err(late) => Err(Unfinished {
-                handle: Self {
-                    fencing: late.handle,
-                },
-                error: late.error,
-            }),
-        }
-    }
-
-    /// Continues where the last attempt stopped.
+impl<T: Pod, L: Link> Ending<'_, '_, T, L> {
+    /// Waits for all ranks. What was done before is not done again.
     ///
     /// # Errors
     /// Those of [`Fence::fence`].
     #[track_caller]
-    pub fn go_on(self) -> Result<(), Error> {
+    pub fn wait(self) -> Result<(), Error> {
         called!(self.fencing.turn.core.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.fencing.wait()?.turn.close();
+        Ok(())
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
     /// Those of [`Fence::fence`], [`Error::Timeout`]: with the handle again.
     #[track_caller]
-    pub fn go_on_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
+    pub fn wait_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.fencing.turn.core.world);
-        Self::close(self.fencing.go_on_within(budget))
+        match self.fencing.wait_within(budget) {
+            Ok(mut epoch) => {
+                epoch.turn.close();
+                Ok(())
+            }
+            Err(Unfinished { handle, error }) => Err(Unfinished {
+                handle: Self { fencing: handle },
+                error,
+            }),
+        }
+    }
+
+    /// Whether the epoch has ended, without waiting: [`wait_within`](Self::wait_within) with a
+    /// budget of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Result<(), Unfinished<Self>> {
+        self.wait_within(Budget::ZERO)
     }
 }

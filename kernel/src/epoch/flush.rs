@@ -5,10 +5,11 @@
 //!   acquire. While data that travel with notifications are on their way to the target, also 1 load
 //!   of the ring's head until the target has taken them.
 //! * [`Lock::flush_all`]: the same at all targets. Cost: the same, once for each such target.
-//! * [`Lock::flush_local`], [`Lock::flush_local_all`]: buffers of earlier calls may be used again.
-//!   Cost: none.
 //! * [`Window::sync`]: the owner's view of its own piece and what peers see agree. Cost: own lines
 //!   of the piece.
+//!
+//! Buffers of calls may be used again as soon as these have returned, without a flush
+//! (`MPI_Win_flush_local` has nothing to do here).
 //!
 //! A flush and a sync tell nobody: who is to look must be told, behind it (a notification, a
 //! barrier, a word that is put and that it looks at).
@@ -105,28 +106,6 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
             "flush.place.wait",
             world.wait().retry(|| world.link().flush(target))?
         );
-        Ok(())
-    }
-
-    /// Waits until the buffers of this rank's calls for `target` may be used again. They may be at
-    /// once: `put` copies.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`].
-    #[track_caller]
-    pub fn flush_local(&self, target: Rank) -> Result<(), Error> {
-        called!(self.core().world);
-        self.core().world.check_rank(target)?;
-        self.admit(target)
-    }
-
-    /// [`flush_local`](Lock::flush_local), for all targets of the epoch.
-    ///
-    /// # Errors
-    /// None.
-    #[track_caller]
-    pub fn flush_local_all(&self) -> Result<(), Error> {
-        called!(self.core().world);
         Ok(())
     }
 }

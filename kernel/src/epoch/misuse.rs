@@ -25,11 +25,11 @@
 //! access.put(to, 0, &[1])
 //! # }
 //! ```
-//! None while it is ending: what `complete_within` gives back on a timeout can only go on.
+//! None while it is ending: its handle can only be waited for.
 //! ```compile_fail
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
-//! if let Err(late) = window.start(all)?.complete_within(Budget::seconds(1)) {
+//! if let Err(late) = window.start(all)?.completing().wait_within(Budget::seconds(1)) {
 //!     late.handle.put(to, 0, &[1])?;
 //! }
 //! # Ok(())
@@ -38,8 +38,8 @@
 //! ```
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
-//! if let Err(late) = window.start(all)?.complete_within(Budget::seconds(1)) {
-//!     late.handle.go_on()?;
+//! if let Err(late) = window.start(all)?.completing().wait_within(Budget::seconds(1)) {
+//!     late.handle.wait()?;
 //! }
 //! # Ok(())
 //! # }
@@ -48,14 +48,14 @@
 //! ```compile_fail
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
-//! window.start(all)?.complete_within(Budget::seconds(1))?;
+//! window.start(all)?.completing().wait_within(Budget::seconds(1))?;
 //! # Ok(())
 //! # }
 //! ```
 //! ```
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, all: &Group<'_>) -> Result<(), Error> {
-//! let done = window.start(all)?.complete_within(Budget::seconds(1));
+//! let done = window.start(all)?.completing().wait_within(Budget::seconds(1));
 //! done.map_err(Unfinished::give_up)?;
 //! # Ok(())
 //! # }

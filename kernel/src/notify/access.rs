@@ -52,7 +52,7 @@ use flagpost_link::{Link, Pending, Rank};
 
 use super::{Tag, fast, notice::Notice};
 use crate::{
-    Budget, Error, Window,
+    Error, Window,
     rma::{Element, Fetch, Integer, Operation, Request, all, atomic::Change, prepare},
 };
 
@@ -98,8 +98,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`]: nothing was sent. [`Error::PeerLost`]. With a tag, within a
-    /// budget: [`Error::Timeout`] if there was no room; nothing was sent.
+    /// [`Error::NoSuchCounter`]: nothing was sent. [`Error::PeerLost`]. Within a budget
+    /// [`Error::Timeout`] if there was no room: nothing is told, but data may be there in part.
     ///
     /// # Example
     /// ```
@@ -156,14 +156,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let place = (piece.key, piece.inside::<T>(index, data.len())?);
         let (link, bytes) = (world.link(), bytemuck::cast_slice(data));
         let (inline, op) = (core.inline.get(), Pending::new(link));
-        let put = || link.put_immediate(to, place, bytes, immediate, inline, &op);
-        match world.wait().retry(put) {
-            // What has begun to leave is not given up.
-            Err(Error::Timeout(_)) if op.is_under_way() => {
-                world.within(Budget::UNLIMITED, || world.wait().retry(put))
-            }
-            result => result,
-        }
+        world
+            .wait()
+            .retry(|| link.put_immediate(to, place, bytes, immediate, inline, &op))
     }
 
     /// [`put_notify`](Self::put_notify) with a counter or a signal.

@@ -63,13 +63,11 @@ use flagpost_link::{Amo, Key, Link, Pending, Place, Rank, point};
 
 use super::{awaited::Awaited, threshold::CountRequest};
 use crate::{
-    Budget, Error, Made, Making, Unfinished, Window, World,
+    Budget, Error, Freeing, Making, Unfinished, Window, World,
     collective::Call,
     making::Ways,
     rma::{
-        Request, all,
-        atomic::nothing,
-        prepare,
+        Request, all, prepare,
         telling::{Checked, Telling},
     },
     window::{Lines, counters::CELL},
@@ -112,17 +110,15 @@ impl<'w, L: Link> World<'w, L> {
     #[track_caller]
     pub fn events(&'w self, count: u32) -> Result<Events<'w, L>, Error> {
         called!(self);
-        self.events_within(count, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.making_events(count)?.wait()
     }
 
-    /// [`World::events`], as long as `budget` says.
+    /// [`World::events`], with a handle, as [`World::allocating`].
     ///
     /// # Errors
-    /// Those of [`World::events`]; [`Error::Timeout`] naming a rank that has not come, or did not
-    /// let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue with.
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     #[track_caller]
-    pub fn events_within(&'w self, count: u32, budget: Budget) -> Made<'w, L, Events<'w, L>> {
+    pub fn making_events(&'w self, count: u32) -> Result<Making<'w, L, Events<'w, L>>, Error> {
         called!(self);
         let prepare = || self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
@@ -135,7 +131,7 @@ impl<'w, L: Link> World<'w, L> {
             clear: Events::clear,
             discard: Events::discard,
         };
-        Making::same(self, prepare, offer, ways, budget)
+        Making::same(self, prepare, offer, ways)
     }
 
     /// This rank's part. Takes nothing if it fails.
@@ -191,32 +187,22 @@ impl<'w, L: Link> Events<'w, L> {
     #[track_caller]
     pub fn post(&self, to: Rank, index: u32) -> Result<(), Error> {
         called!(self.world);
-        self.post_within(to, index, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.posting(to, index)?.wait()
     }
 
-    /// [`post`](Self::post), as long as `budget` says.
+    /// [`post`](Self::post), with a handle: for programs that do not wait for ever. Nothing happens
+    /// before it is waited for.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`]; [`Error::Timeout`] while the target's lock
-    /// is taken or a network does not answer, [`Error::PeerLost`]: with a handle to continue with.
+    /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`].
     #[track_caller]
-    pub fn post_within(
-        &self,
-        to: Rank,
-        index: u32,
-        budget: Budget,
-    ) -> Result<(), Unfinished<Option<EventPost<'_, L>>>> {
+    pub fn posting(&self, to: Rank, index: u32) -> Result<EventPost<'_, L>, Error> {
         called!(self.world);
-        let place = self.place(to, index).map_err(nothing)?;
-        let post = EventPost {
+        let place = self.place(to, index)?;
+        Ok(EventPost {
             world: self.world,
             telling: Telling::new(to, post(place), place, &[]),
             op: Pending::new(self.world.link()),
-        };
-        post.go_on_within(budget).map_err(|late| Unfinished {
-            handle: Some(late.handle),
-            error: late.error,
         })
     }
 
@@ -295,35 +281,30 @@ impl<'w, L: Link> Events<'w, L> {
     #[track_caller]
     pub fn free(self) -> Result<(), Error> {
         called!(self.world);
-        self.free_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.freeing().wait()
     }
 
-    /// [`free`](Self::free), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] naming a rank that has not come, [`Error::PeerLost`],
-    /// [`Error::CollectiveUnfinished`]. All with the events, to try again.
+    /// [`free`](Self::free), with a handle that keeps the events until they are free.
     #[track_caller]
-    pub fn free_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
+    pub fn freeing(self) -> Freeing<'w, L, Self> {
         called!(self.world);
+        Freeing {
+            world: self.world,
+            made: self,
+            leave: Self::leave,
+            discard: Self::discard,
+        }
+    }
+
+    /// Waits until no rank posts any more.
+    fn leave(&self) -> Result<(), Error> {
         // ORDER: nobody reuses memory that somebody still posts to.
         let (world, call) = (self.world, Call::FreeEvents(self.key));
-        let left = point!(
+        point!(
             "events.free.barrier",
-            world.within(budget, || world.attempt(call, || world.order_and_gather()));
+            world.attempt(call, || world.order_and_gather());
             else Ok(())
-        );
-        match left {
-            Ok(()) => {
-                self.discard();
-                Ok(())
-            }
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        )
     }
 
     /// Where an event lies.
@@ -371,11 +352,11 @@ fn take(taken: &Cell<u32>, until: u32) {
     taken.set(taken.get().wrapping_add(until));
 }
 
-/// A post that may not be done yet.
+/// A post of an event that is not done.
 ///
-/// Dropping it leaves it so.
+/// Dropped after the first wait, it leaves open whether the event is posted.
 #[derive(Debug)]
-#[must_use = "dropping this leaves open whether the event is posted"]
+#[must_use = "an event is posted when its handle is waited for"]
 pub struct EventPost<'e, L: Link> {
     world: &'e World<'e, L>,
     telling: Telling<'e>,
@@ -383,36 +364,47 @@ pub struct EventPost<'e, L: Link> {
 }
 
 impl<L: Link> EventPost<'_, L> {
-    /// Continues until the event is posted.
+    /// Waits until the event is posted.
     ///
     /// # Errors
     /// [`Error::PeerLost`].
     #[track_caller]
-    pub fn go_on(self) -> Result<(), Error> {
+    pub fn wait(mut self) -> Result<(), Error> {
         called!(self.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.tell()
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
     /// [`Error::Timeout`] while the target's lock is taken or a network does not answer,
     /// [`Error::PeerLost`]: with the handle again.
     #[track_caller]
-    pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.world);
-        let (world, telling, op) = (self.world, &mut self.telling, &self.op);
-        let told = world.within(budget, || {
-            world.wait().retry(|| telling.attempt(world.link(), op))
-        });
-        match told {
+        let world = self.world;
+        match world.within(budget, || self.tell()) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,
                 error,
             }),
         }
+    }
+
+    /// Whether the event is posted, without waiting: [`wait_within`](Self::wait_within) with a
+    /// budget of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Result<(), Unfinished<Self>> {
+        self.wait_within(Budget::ZERO)
+    }
+
+    fn tell(&mut self) -> Result<(), Error> {
+        let Self { world, telling, op } = self;
+        world.wait().retry(|| telling.attempt(world.link(), op))
     }
 }
 

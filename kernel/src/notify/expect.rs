@@ -173,10 +173,10 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     /// let peer = world.rank().next(world.size());
     /// window.notify(peer, Tag(3))?;
     /// world.barrier()?;
-    /// let freed = window.free_within(Budget::UNLIMITED);
+    /// let freed = window.freeing().wait_within(Budget::UNLIMITED);
     /// let Err(late) = freed else { panic!("no request has matched the notification") };
     /// assert_eq!(late.error, Error::Unmatched { count: 1 });
-    /// let window = late.handle;
+    /// let window = late.handle.keep();
     /// assert_eq!(window.discard_notifications()?, 1);
     /// window.free()?;
     /// # Ok(())

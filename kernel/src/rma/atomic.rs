@@ -87,7 +87,7 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     #[track_caller]
     pub fn wait(mut self) -> Result<T, Error> {
         called!(self.remote.core.world);
-        self.attempt_within(Budget::UNLIMITED)
+        self.finish()
     }
 
     /// [`wait`](Self::wait), as long as `budget` says.
@@ -97,7 +97,7 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     #[track_caller]
     pub fn wait_within(mut self, budget: Budget) -> Result<T, Unfinished<Self>> {
         called!(self.remote.core.world);
-        match self.attempt_within(budget) {
+        match self.remote.core.world.within(budget, || self.finish()) {
             Ok(value) => Ok(value),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -114,9 +114,9 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
         }
     }
 
-    fn attempt_within(&mut self, budget: Budget) -> Result<T, Error> {
+    fn finish(&mut self) -> Result<T, Error> {
         let world = self.remote.core.world;
-        world.within(budget, || world.wait().retry(|| self.attempt()))
+        world.wait().retry(|| self.attempt())
     }
 
     fn attempt(&mut self) -> Result<T, Refusal> {
@@ -205,12 +205,4 @@ fn compare_swap<L: Link>(
         }
     };
     link.update(rank, key, offset, new.len(), &mut swap, op)
-}
-
-/// What a call gives that failed before anything was done.
-pub(crate) fn nothing<H>(error: Error) -> Unfinished<Option<H>> {
-    Unfinished {
-        handle: None,
-        error,
-    }
 }

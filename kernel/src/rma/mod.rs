@@ -45,10 +45,10 @@
 //! A lock is taken and given back: two accesses to a register. Retries come on top.
 //!
 //! # Budgets
-//! Puts and gets take that of [`World::within`](crate::World::within), and can simply be called
-//! again when it runs out. What combines may have been done in part then, or to its only element:
-//! with a budget it is called by its request, which continues where it stopped and does nothing
-//! twice ([`Request::wait_within`], [`Fetch::wait_within`]).
+//! Puts and gets that run out of a budget can simply be called again. What combines may have been
+//! done in part then, or to its only element: with a budget it is called by its request, which
+//! continues where it stopped and does nothing twice ([`Request::wait_within`],
+//! [`Fetch::wait_within`]).
 
 #![allow(
     clippy::result_large_err,

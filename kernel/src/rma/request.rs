@@ -224,7 +224,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     #[track_caller]
     pub fn wait(mut self) -> Result<(), Error> {
         called!(self.remote.core.world);
-        self.attempt_within(Budget::UNLIMITED)
+        self.finish()
     }
 
     /// [`wait`](Self::wait), as long as `budget` says.
@@ -253,7 +253,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     #[track_caller]
     pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.remote.core.world);
-        match self.attempt_within(budget) {
+        match self.remote.core.world.within(budget, || self.finish()) {
             Ok(()) => Ok(()),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -268,9 +268,9 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         self.moved || self.op.is_under_way() || told
     }
 
-    fn attempt_within(&mut self, budget: Budget) -> Result<(), Error> {
+    fn finish(&mut self) -> Result<(), Error> {
         let world = self.remote.core.world;
-        world.within(budget, || world.wait().retry(|| self.attempt()))
+        world.wait().retry(|| self.attempt())
     }
 
     fn attempt(&mut self) -> Result<(), Refusal> {

@@ -10,7 +10,7 @@ use flagpost_link::{Key, Link, Place, point};
 
 use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
-    Budget, Error, Made, Making, Model, Unfinished, World,
+    Error, Freeing, Making, Model, World,
     collective::Call,
     epoch::{EpochSlots, Strategy},
     making::Ways,
@@ -75,28 +75,42 @@ impl<'w, L: Link> World<'w, L> {
         options: impl Into<Options<S::Options>>,
     ) -> Result<Window<'w, T, L, S>, Error> {
         called!(self);
-        self.allocate_within::<T, S>(len, options, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.allocating::<T, S>(len, options)?.wait()
     }
 
-    /// [`World::allocate_with`], as long as `budget` says.
+    /// [`World::allocate_with`], with a handle: for programs that do not wait for ever. This rank's
+    /// part is taken; other ranks hear of it when the handle is waited for.
     ///
     /// # Errors
-    /// Those of [`World::allocate_with`]; [`Error::Timeout`] naming a rank that has not come, or
-    /// did not let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue
-    /// with.
+    /// [`Error::CollectiveUnfinished`]: nothing was taken. All others come when the handle is
+    /// waited for, on all ranks together.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, EpochSlots, Unfinished};
+    ///
+    /// let making = world.allocating::<u32, EpochSlots>(4, ())?;
+    /// let window = match making.wait_within(Budget::microseconds(20)) {
+    ///     Ok(window) => window,
+    ///     Err(Unfinished { handle: Some(making), .. }) => making.wait()?,
+    ///     Err(failed) => return Err(failed.give_up()), // on all ranks together
+    /// };
+    /// assert_eq!(window.len(), 4);
+    /// # Ok(())
+    /// # });
+    /// ```
     #[track_caller]
-    pub fn allocate_within<T: Pod, S: Strategy<'w, L>>(
+    pub fn allocating<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         len: usize,
         options: impl Into<Options<S::Options>>,
-        budget: Budget,
-    ) -> Made<'w, L, Window<'w, T, L, S>> {
+    ) -> Result<Making<'w, L, Window<'w, T, L, S>>, Error> {
         called!(self);
         let Options { strategy, model } = options.into();
         let prepare = || self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
         let offer = |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.bytes);
-        Making::same(self, prepare, offer, Window::WAYS, budget)
+        Making::same(self, prepare, offer, Window::WAYS)
     }
 
     /// This rank's part of making a window. Takes nothing if it fails.
@@ -262,7 +276,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked through,
     /// since other windows' notifications fill the queue.
     ///
-    /// The window is dropped then. [`free_within`](Self::free_within) gives it back, to try again.
+    /// The window is dropped then. [`freeing`](Self::freeing) keeps it, to try again.
     ///
     /// # Example
     /// ```
@@ -278,33 +292,40 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     #[track_caller]
     pub fn free(self) -> Result<(), Error> {
         called!(self.core.world);
-        self.free_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.freeing().wait()
     }
 
-    /// [`free`](Self::free), as long as `budget` says; with the window again if that fails, also
-    /// for reasons that the program can mend.
+    /// [`free`](Self::free), with a handle that keeps the window until it is free.
     ///
-    /// # Errors
-    /// Those of [`free`](Self::free); [`Error::Timeout`] naming a rank that has not come. All with
-    /// the window, to try again.
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Error, Tag};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// window.put_notify(world.rank().next(world.size()), 0, &[7], Tag(3))?;
+    /// if let Err(late) = window.freeing().wait_within(Budget::seconds(1)) {
+    ///     assert_eq!(late.error, Error::Unmatched { count: 1 });
+    ///     let window = late.handle.keep();
+    ///     window.discard_notifications()?;
+    ///     window.free()?;
+    /// }
+    /// # Ok(())
+    /// # });
+    /// ```
     #[track_caller]
-    pub fn free_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
+    pub fn freeing(self) -> Freeing<'w, L, Self> {
         called!(self.core.world);
-        match self.core.world.within(budget, || self.leave()) {
-            Ok(()) => {
-                self.discard();
-                Ok(())
-            }
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
+        Freeing {
+            world: self.core.world,
+            made: self,
+            leave: Self::leave,
+            discard: Self::discard,
         }
     }
 
     /// Waits until nobody uses the window any more.
-    fn leave(&self) -> Result<(), Error> {
+    pub(super) fn leave(&self) -> Result<(), Error> {
         let core = &self.core;
         if core.requested.all().any(|open| !open.is_empty()) {
             return Err(Error::Exposed);

@@ -12,7 +12,7 @@ use flagpost_link::{Link, Place, Rank, point};
 
 use super::{Core, Memory, Options, Piece, Pieces, Window, allocate::bit, cell, core::TABLE};
 use crate::{
-    Budget, Error, Made, Making, Unfinished, World,
+    Error, Making, World,
     epoch::{EpochSlots, Strategy},
 };
 
@@ -78,24 +78,21 @@ impl<'w, L: Link> World<'w, L> {
         options: impl Into<Options<S::Options>>,
     ) -> Result<Window<'w, T, L, S>, Error> {
         called!(self);
-        self.create_within::<T, S>(memory, range, unit, options, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.creating::<T, S>(memory, range, unit, options)?.wait()
     }
 
-    /// [`World::create_with`], as long as `budget` says.
+    /// [`World::create_with`], with a handle, as [`World::allocating`].
     ///
     /// # Errors
-    /// Those of [`World::create_with`]; [`Error::Timeout`] naming a rank that has not come, or did
-    /// not let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue with.
+    /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
     #[track_caller]
-    pub fn create_within<T: Pod, S: Strategy<'w, L>>(
+    pub fn creating<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         memory: &'w Memory<'w, L>,
         range: Range<usize>,
         unit: usize,
         options: impl Into<Options<S::Options>>,
-        budget: Budget,
-    ) -> Made<'w, L, Window<'w, T, L, S>> {
+    ) -> Result<Making<'w, L, Window<'w, T, L, S>>, Error> {
         called!(self);
         let options = options.into();
         let prepare = || self.prepare_over::<T, S>(memory, range, unit, options);
@@ -118,7 +115,7 @@ impl<'w, L: Link> World<'w, L> {
         let note = |window: &Window<'w, T, L, S>, rank: Rank, place: &[u32]| {
             window.core.note(rank, place);
         };
-        Making::rows(self, prepare, row, note, Window::WAYS, budget)
+        Making::rows(self, prepare, row, note, Window::WAYS)
     }
 
     /// This rank's part. Takes nothing if it fails.

@@ -21,8 +21,7 @@
 //!     peer's piece has the same key as the own one, so no table of peers is kept. A created window
 //!     starts with what its memory holds.
 //! G2. [`World::allocate`], [`World::create`] and [`World::dynamic`] fail on all ranks together,
-//!     and then change nothing. Where a budget runs out there is a [`Making`](crate::Making) to go
-//!     on with instead.
+//!     and then change nothing. Where a budget runs out, a [`Making`](crate::Making) continues.
 //! G3. [`Window::free`] gives back all that the window took, of shared memory and of the arena.
 //! G4. Memory is in one window at a time, so its lines have one set of rules.
 //!

@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use flagpost_link::Rank;
 
-use crate::{Error, budget::Deadline};
+use crate::Error;
 
 /// How many targets of a window a rank may have locked at a time.
 const LOCKS: usize = 8;
@@ -73,8 +73,8 @@ pub(crate) struct Passive {
     waiting: Cell<bool>,
     /// One of them is a queued one.
     queued: Cell<bool>,
-    /// When all attempts to get that end.
-    pub(crate) deadline: Cell<Option<Deadline>>,
+    /// An attempt to get that has read the clock in this call.
+    pub(crate) is_timed: Cell<bool>,
     /// What the next pause of an attempt is drawn from.
     drawn: Cell<u16>,
     /// What this rank makes of the word of a piece that it locks exclusively.
@@ -94,7 +94,7 @@ impl Passive {
             exclusive: Cell::new(0),
             waiting: Cell::new(false),
             queued: Cell::new(false),
-            deadline: Cell::new(None),
+            is_timed: Cell::new(false),
             drawn: Cell::new(rank.get()),
             aside: Cell::new(Aside::No),
             wants: [const { Cell::new(Want::No) }; 2],

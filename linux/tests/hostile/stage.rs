@@ -35,23 +35,27 @@ impl<'w, L: VectorLink> Stage<'w, L> {
         validation: Validation,
         meeting: Budget,
     ) -> Result<Self, Error> {
-        let mut counted = ends(world.allocate_within(20, (), meeting))?;
+        let mut counted = ends(world.allocating(20, ())?.wait_within(meeting))?;
         counted.set_num_notify(2)?;
         let options = DynamicOptions {
             regions: 2,
             validation,
             ..DynamicOptions::default()
         };
-        let dynamic = ends(world.dynamic_within(options, (), meeting))?;
+        let dynamic = ends(world.making_dynamic(options, ())?.wait_within(meeting))?;
         let attached = dynamic.attach(memory[0])?;
         Ok(Self {
             world,
-            slots: ends(world.allocate_within(20, (), meeting))?,
-            vector: ends(world.allocate_within(20, (), meeting))?,
-            list: ends(world.allocate_within(20, 4, meeting))?,
+            slots: ends(world.allocating(20, ())?.wait_within(meeting))?,
+            vector: ends(world.allocating(20, ())?.wait_within(meeting))?,
+            list: ends(world.allocating(20, 4)?.wait_within(meeting))?,
             counted,
-            created: ends(world.create_within(memory[1], 0..256, 8, (), meeting))?,
-            events: ends(world.events_within(2, meeting))?,
+            created: ends(
+                world
+                    .creating(memory[1], 0..256, 8, ())?
+                    .wait_within(meeting),
+            )?,
+            events: ends(world.making_events(2)?.wait_within(meeting))?,
             dynamic,
             attached,
         })
@@ -59,7 +63,7 @@ impl<'w, L: VectorLink> Stage<'w, L> {
 }
 
 /// What a call gives that does not continue.
-fn ends<T, H>(call: Result<T, Unfinished<H>>) -> Result<T, Error> {
+pub(crate) fn ends<T, H>(call: Result<T, Unfinished<H>>) -> Result<T, Error> {
     call.map_err(Unfinished::give_up)
 }
 
@@ -91,46 +95,46 @@ pub(crate) fn operate<L: VectorLink>(
             request.wait()?;
         }
         4 => {
-            let lock = ends(slots.lock_exclusive_within(peer, BUDGET))?;
+            let lock = ends(slots.locking_exclusive(peer)?.wait_within(BUDGET))?;
             lock.put(peer, index, &[1, 2])?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         5 => {
-            let lock = ends(slots.lock_queued_within(peer, BUDGET))?;
+            let lock = ends(slots.locking_queued(peer)?.wait_within(BUDGET))?;
             ends(
                 lock.rfetch_and_op(peer, index, 3, Operation::SUM)?
                     .wait_within(BUDGET),
             )?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         6 => {
-            let lock = ends(slots.lock_all_within(BUDGET))?;
+            let lock = ends(slots.locking_all().wait_within(BUDGET))?;
             ends(
                 lock.rcompare_and_swap(peer, index, 0, 1)?
                     .wait_within(BUDGET),
             )?;
             lock.accumulate(peer, index, &[1; 9], Operation::MAX)?;
             lock.flush(peer)?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         7 => {
             let epoch = slots.start(&group)?;
             epoch.put(peer, index, &[1])?;
-            ends(epoch.complete_within(BUDGET))?;
+            ends(epoch.completing().wait_within(BUDGET))?;
         }
-        8 => ends(ends(slots.post_within(&group, BUDGET))?.wait_within(BUDGET))?,
+        8 => ends(ends(slots.posting(&group)?.wait_within(BUDGET))?.wait_within(BUDGET))?,
         9 => {
             let epoch = stage.vector.start(&group)?;
             epoch.put(peer, index, &[1])?;
-            ends(epoch.complete_within(BUDGET))?;
+            ends(epoch.completing().wait_within(BUDGET))?;
         }
-        10 => ends(ends(stage.vector.post_within(&group, BUDGET))?.wait_within(BUDGET))?,
+        10 => ends(ends(stage.vector.posting(&group)?.wait_within(BUDGET))?.wait_within(BUDGET))?,
         11 => {
             let epoch = stage.list.start(&group)?;
             epoch.get(peer, index, &mut [0; 3])?;
-            ends(epoch.complete_within(BUDGET))?;
+            ends(epoch.completing().wait_within(BUDGET))?;
         }
-        12 => ends(ends(stage.list.post_within(&group, BUDGET))?.wait_within(BUDGET))?,
+        12 => ends(ends(stage.list.posting(&group)?.wait_within(BUDGET))?.wait_within(BUDGET))?,
         13 => stage.world.barrier()?,
         14 => {
             let mut data = [index as u64; 5];
@@ -149,19 +153,19 @@ pub(crate) fn operate<L: VectorLink>(
             counted.probe(Source::Any, TagFilter::Any)?;
         }
         18 => {
-            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
+            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
             let memory = dynamic.at(&lock, attached);
             memory.get(peer, index, &mut [0_u64; 2])?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         19 => {
-            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
+            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
             let memory = dynamic.at(&lock, attached);
             memory.put(peer, index, &[7_u64; 5])?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         20 => {
-            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
+            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
             let memory = dynamic.at::<u64, _>(&lock, attached);
             ends(
                 memory
@@ -169,10 +173,10 @@ pub(crate) fn operate<L: VectorLink>(
                     .wait_within(BUDGET),
             )?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         21 => {
-            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
+            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
             let memory = dynamic.at::<u32, _>(&lock, attached);
             ends(
                 memory
@@ -180,29 +184,29 @@ pub(crate) fn operate<L: VectorLink>(
                     .wait_within(BUDGET),
             )?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         22 => {
             // Nothing is there, most likely.
-            let lock = ends(dynamic.window().lock_shared_within(peer, BUDGET))?;
+            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
             let memory = dynamic.at(&lock, Displacement::new(chance.next().into()));
             memory.get(peer, 0, &mut [0_u64; 2])?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         23 => {
-            let lock = ends(created.lock_shared_within(peer, BUDGET))?;
+            let lock = ends(created.locking_shared(peer)?.wait_within(BUDGET))?;
             lock.get(peer, index, &mut [0; 3])?;
             ends(
                 lock.rfetch_and_op(peer, index, 3, Operation::SUM)?
                     .wait_within(BUDGET),
             )?;
             lock.accumulate(peer, index, &[3; 2], Operation::SUM)?;
-            ends(lock.unlock_within(BUDGET))?;
+            ends(lock.unlocking().wait_within(BUDGET))?;
         }
         24 => {
             let put = created.rput_notify(peer, index, &[3; 3], Tag(1))?;
             ends(put.wait_within(BUDGET))?;
-            ends(stage.events.post_within(peer, 0, BUDGET))?;
+            ends(stage.events.posting(peer, 0)?.wait_within(BUDGET))?;
             stage.events.query(0)?;
         }
         _ => {

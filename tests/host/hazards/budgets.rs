@@ -228,16 +228,17 @@ fn late_epochs<'w, M: Machine, S: Strategy<'w, Mapped<M>>>(
     let (origins, targets) = ([origin], [target]);
     let group = |ranks| world.group(ranks).map_err(|_| "no group");
     let (origins, targets) = (group(&origins)?, group(&targets)?);
+    let post = || window.posting(&origins).map_err(|_| "a call failed");
     for epoch in 1..=epochs {
         if world.rank() == target {
-            let mut posting = window.post_within(&origins, SECOND);
+            let mut posting = post()?.wait_within(SECOND);
             let mut exposure = loop {
                 match unless_late(posting)? {
                     Ok(exposure) => break exposure,
-                    Err(handle) if remedy => posting = handle.go_on_within(SECOND),
+                    Err(handle) if remedy => posting = handle.wait_within(SECOND),
                     Err(handle) => {
                         drop(handle);
-                        posting = window.post_within(&origins, SECOND);
+                        posting = post()?.wait_within(SECOND);
                     }
                 }
             };
@@ -245,7 +246,7 @@ fn late_epochs<'w, M: Machine, S: Strategy<'w, Mapped<M>>>(
                 if !remedy {
                     drop(handle);
                     // Whoever has no handle can only begin another epoch.
-                    let _ = unless_late(window.post_within(&origins, SECOND))?;
+                    let _ = unless_late(post()?.wait_within(SECOND))?;
                     return Err("an abandoned window was used");
                 }
                 exposure = handle;
@@ -254,14 +255,14 @@ fn late_epochs<'w, M: Machine, S: Strategy<'w, Mapped<M>>>(
         } else {
             let access = window.start(&targets).map_err(|_| "epoch abandoned")?;
             again(world, || access.put(target, 0, &[epoch]))?;
-            let mut completing = access.complete_within(SECOND);
+            let mut completing = access.completing().wait_within(SECOND);
             while let Err(handle) = unless_late(completing)? {
                 if !remedy {
                     drop(handle);
                     let _ = window.start(&targets).map_err(|_| "epoch abandoned")?;
                     return Err("an abandoned window was used");
                 }
-                completing = handle.go_on_within(SECOND);
+                completing = handle.wait_within(SECOND);
             }
         }
     }

@@ -10,7 +10,7 @@
 use flagpost::epoch::{Assert, Fence, Lock};
 use flagpost::rma::Operation;
 use flagpost::{
-    Displacement, DynamicOptions, EpochSlots, Error, Made, Rank, Rma as _, Unfinished, Window,
+    Displacement, DynamicOptions, EpochSlots, Error, Making, Rank, Rma as _, Unfinished, Window,
     World,
 };
 use flagpost_mapped::Mapped;
@@ -122,10 +122,7 @@ pub const ALL: &[Hazard] = &[
         expiry,
         |core, remedy| {
             makes(core, |world| {
-                made(remedy, || {
-                    world.allocate_within::<u32, EpochSlots<'_>>(2, (), SECOND)
-                })
-                .map(drop)
+                made(remedy, || world.allocating::<u32, EpochSlots<'_>>(2, ())).map(drop)
             })
         },
         &["a call failed"],
@@ -136,7 +133,7 @@ pub const ALL: &[Hazard] = &[
         expiry,
         |core, remedy| {
             makes(core, |world| {
-                made(remedy, || world.events_within(2, SECOND)).map(drop)
+                made(remedy, || world.making_events(2)).map(drop)
             })
         },
         &["a call failed"],
@@ -153,7 +150,7 @@ pub const ALL: &[Hazard] = &[
             };
             makes(core, |world| {
                 made(remedy, || {
-                    world.dynamic_within::<EpochSlots<'_>>(options, (), SECOND)
+                    world.making_dynamic::<EpochSlots<'_>>(options, ())
                 })
                 .map(drop)
             })
@@ -168,8 +165,7 @@ pub const ALL: &[Hazard] = &[
             joined(core.clone(), |world| {
                 let memory = world.reserve(8).map_err(|_| "no memory")?;
                 go(core);
-                let windows: Shared<'_> =
-                    made(remedy, || world.create_within(&memory, 0..8, 4, (), SECOND))?;
+                let windows: Shared<'_> = made(remedy, || world.creating(&memory, 0..8, 4, ()))?;
                 check(windows.len() == 2, "wrong length")
             })
         },
@@ -192,7 +188,7 @@ pub const LONG: &[Hazard] = &[
         expiry,
         |core, remedy| {
             locks(core, [remedy, true], |window| {
-                window.lock_exclusive_within(ZERO, SECOND)
+                window.locking_exclusive(ZERO)
             })
         },
         &["an addition is missing"],
@@ -218,11 +214,7 @@ pub const LONG: &[Hazard] = &[
         "21f kernel: a lock that is late is dropped, in the queue",
         expiries(1),
         expiry,
-        |core, remedy| {
-            locks(core, [remedy, true], |window| {
-                window.lock_queued_within(ZERO, SECOND)
-            })
-        },
+        |core, remedy| locks(core, [remedy, true], |window| window.locking_queued(ZERO)),
         &["an addition is missing"],
     ),
     late(
@@ -231,7 +223,7 @@ pub const LONG: &[Hazard] = &[
         refused,
         |core, remedy| {
             locks(core, [true, remedy], |window| {
-                window.lock_exclusive_within(ZERO, SECOND)
+                window.locking_exclusive(ZERO)
             })
         },
         &["epoch abandoned"],
@@ -240,11 +232,7 @@ pub const LONG: &[Hazard] = &[
         "21f kernel: an unlock that is late is dropped, in the queue",
         expiries(1),
         expiry,
-        |core, remedy| {
-            locks(core, [true, remedy], |window| {
-                window.lock_queued_within(ZERO, SECOND)
-            })
-        },
+        |core, remedy| locks(core, [true, remedy], |window| window.locking_queued(ZERO)),
         &["epoch abandoned"],
     ),
     late(
@@ -288,18 +276,24 @@ type Held<'e, 'w> = Lock<'e, 'w, u32, Mapped<SimCore<8>>>;
 
 /// Locks of rank 0's piece.
 type Ask =
-    for<'e, 'w> fn(&'e Shared<'w>) -> flagpost::epoch::Locked<'e, 'w, u32, Mapped<SimCore<8>>>;
+    for<'e, 'w> fn(
+        &'e Shared<'w>,
+    ) -> Result<flagpost::epoch::Locking<'e, 'w, u32, Mapped<SimCore<8>>>, Error>;
 
 /// Both ranks add 1 to a word, by a get and a put. The remedy at the lock, and at its unlock.
 fn locks(core: &SimCore<8>, [remedy, at_unlock]: [bool; 2], ask: Ask) -> Outcome {
     in_window(core, 1, |world, window| {
         let locked = |change: &dyn Fn(&Held<'_, '_>) -> Outcome| {
-            let Some(lock) = finish(ask(window), remedy, |late| late.go_on_within(SECOND))? else {
+            let locking = ask(window).map_err(|_| "no lock")?;
+            let Some(lock) = finish(locking.wait_within(SECOND), remedy, |late| {
+                late.wait_within(SECOND)
+            })?
+            else {
                 return Ok(());
             };
             change(&lock)?;
-            finish(lock.unlock_within(SECOND), at_unlock, |late| {
-                late.go_on_within(SECOND)
+            finish(lock.unlocking().wait_within(SECOND), at_unlock, |late| {
+                late.wait_within(SECOND)
             })?;
             Ok(())
         };
@@ -324,27 +318,27 @@ fn locks(core: &SimCore<8>, [remedy, at_unlock]: [bool; 2], ask: Ask) -> Outcome
 fn fences(core: &SimCore<8>, remedy: bool) -> Outcome {
     in_window(core, 1, |world, window| {
         let none = Assert::empty();
-        let begun = finish(window.fence_within(none, SECOND), remedy, |late| {
-            late.go_on_within(SECOND)
+        let begun = finish(window.fencing(none).wait_within(SECOND), remedy, |late| {
+            late.wait_within(SECOND)
         })?;
         let epoch: Fence<'_, '_, u32, _> = match begun {
             Some(epoch) => epoch,
             // Whoever has no handle can only begin anew.
-            None => finish(window.fence_within(none, SECOND), remedy, |late| {
-                late.go_on_within(SECOND)
+            None => finish(window.fencing(none).wait_within(SECOND), remedy, |late| {
+                late.wait_within(SECOND)
             })?
             .ok_or("twice late")?,
         };
         if world.rank() == ZERO {
             epoch.put(ONE, 0, &[7]).map_err(|_| "no put")?;
         }
-        if finish(epoch.end_within(SECOND), remedy, |late| {
-            late.go_on_within(SECOND)
+        if finish(epoch.ending().wait_within(SECOND), remedy, |late| {
+            late.wait_within(SECOND)
         })?
         .is_none()
         {
-            finish(window.fence_within(none, SECOND), remedy, |late| {
-                late.go_on_within(SECOND)
+            finish(window.fencing(none).wait_within(SECOND), remedy, |late| {
+                late.wait_within(SECOND)
             })?;
             return Ok(());
         }
@@ -366,14 +360,15 @@ fn makes(core: &SimCore<8>, make: impl FnOnce(&Living<'_>) -> Outcome) -> Outcom
 
 fn made<'w, M>(
     remedy: bool,
-    make: impl Fn() -> Made<'w, Mapped<SimCore<8>>, M>,
+    make: impl Fn() -> Result<Making<'w, Mapped<SimCore<8>>, M>, Error>,
 ) -> Result<M, &'static str> {
-    let mut call = make();
+    let begin = || make().map_err(|_| "a call failed");
+    let mut making = begin()?;
     loop {
-        match unless_late(call)? {
+        match unless_late(making.wait_within(SECOND))? {
             Ok(made) => return Ok(made),
-            Err(Some(making)) if remedy => call = making.go_on_within(SECOND),
-            Err(_) => call = make(),
+            Err(Some(rest)) if remedy => making = rest,
+            Err(_) => making = begin()?,
         }
     }
 }
@@ -417,8 +412,8 @@ fn detaches(core: &SimCore<8>, remedy: bool) -> Outcome {
         again(world, || world.barrier())?;
         if let Some(lock) = lock {
             check(!reached(&lock)?, "detached memory was reached")?;
-            finish(lock.unlock_within(SECOND), true, |late| {
-                late.go_on_within(SECOND)
+            finish(lock.unlocking().wait_within(SECOND), true, |late| {
+                late.wait_within(SECOND)
             })?;
         }
         Ok(())
@@ -460,8 +455,8 @@ fn twice(core: &SimCore<8>, remedy: bool, call: Collective, expected: Expected) 
 fn accumulates(core: &SimCore<8>, remedy: bool) -> Outcome {
     const WORDS: usize = 9;
     in_window(core, WORDS, |world, window| {
-        let all = window.lock_all_within(SECOND);
-        let all = finish(all, true, |late| late.go_on_within(SECOND))?.ok_or("no lock")?;
+        let all = window.locking_all().wait_within(SECOND);
+        let all = finish(all, true, |late| late.wait_within(SECOND))?.ok_or("no lock")?;
         let ones = [1; WORDS];
         let begin = || {
             let adding = all.raccumulate(ZERO, 0, &ones, Operation::SUM);
@@ -471,19 +466,20 @@ fn accumulates(core: &SimCore<8>, remedy: bool) -> Outcome {
         while let Err(rest) = unless_late(adding.wait_within(SECOND))? {
             adding = if remedy { rest } else { begin()? };
         }
-        finish(all.unlock_within(SECOND), true, |late| {
-            late.go_on_within(SECOND)
+        finish(all.unlocking().wait_within(SECOND), true, |late| {
+            late.wait_within(SECOND)
         })?;
         again(world, || world.barrier())?;
         if world.rank() == ONE {
-            let lock = finish(window.lock_shared_within(ZERO, SECOND), true, |late| {
-                late.go_on_within(SECOND)
+            let locking = window.locking_shared(ZERO).map_err(|_| "no lock")?;
+            let lock = finish(locking.wait_within(SECOND), true, |late| {
+                late.wait_within(SECOND)
             })?;
             let lock = lock.ok_or("no lock")?;
             let mut found = [0; WORDS];
             lock.get(ZERO, 0, &mut found).map_err(|_| "no get")?;
-            finish(lock.unlock_within(SECOND), true, |late| {
-                late.go_on_within(SECOND)
+            finish(lock.unlocking().wait_within(SECOND), true, |late| {
+                late.wait_within(SECOND)
             })?;
             check(found == [2; WORDS], "added twice")?;
         }

@@ -80,7 +80,9 @@ fn handles_that_are_dropped_leave_no_answer() {
             });
             drops(world, || all.raccumulate(peer, 0, &data, sum));
             drops(world, || window.rput_notify(peer, 0, &[], Counter(0)));
-            drops(world, || events.post_within(peer, 0, NONE).err());
+            drops(world, || {
+                events.posting(peer, 0).map(|post| post.test().err())
+            });
             drops(world, || {
                 let mut request = window.expect_count(0..0, Counter(1), 1)?;
                 request.start()?;
@@ -136,7 +138,7 @@ fn what_is_given_back_leaves_no_answer() {
         window.free()?;
         assert_eq!(world.link().unanswered(), 0);
         let window = world.allocate::<u32>(1)?;
-        let lock = || window.lock_exclusive_within(world.rank(), NONE);
+        let lock = || { window.locking_exclusive(world.rank()) }.map(|lock| lock.test().err());
         world.within(NONE, || drops(world, lock));
         world.barrier()
     });

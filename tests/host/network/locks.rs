@@ -20,12 +20,12 @@ fn an_unlock_goes_on_where_its_budget_ran_out() {
         if world.rank().get() == 0 {
             let first = window.lock_exclusive(ONE)?;
             let second = window.lock_exclusive(TWO)?;
-            let (mut late, mut rest) = (0, first.unlock_within(NONE));
+            let (mut late, mut rest) = (0, first.unlocking().wait_within(NONE));
             while let Err(unfinished) = rest {
                 assert!(matches!(unfinished.error, Error::Timeout(_)));
                 late += 1;
                 world.link().relax();
-                rest = unfinished.handle.go_on_within(NONE);
+                rest = unfinished.handle.wait_within(NONE);
             }
             assert!(late >= 1);
             world.barrier()?;
@@ -54,10 +54,10 @@ fn a_lock_on_its_way_is_one_of_the_ranks() {
         let window = world.allocate::<u32>(1)?;
         if world.rank().get() == 0 {
             let first = window.lock_exclusive(ONE)?;
-            let second = window.lock_exclusive_within(TWO, NONE);
+            let second = window.locking_exclusive(TWO)?.wait_within(NONE);
             assert!(second.is_err());
             first.unlock()?;
-            let second = second.or_else(|late| late.handle.go_on())?;
+            let second = second.or_else(|late| late.handle.wait())?;
             world.barrier()?;
             second.put(TWO, 0, &[5])?;
             second.unlock()?;
@@ -96,7 +96,9 @@ fn who_cancelled_a_queued_lock_can_lock_again() {
             return world.barrier();
         }
         for _ in 0..4 {
-            let lock = window.lock_queued_within(BUSY, Budget::microseconds(1));
+            let lock = window
+                .locking_queued(BUSY)?
+                .wait_within(Budget::microseconds(1));
             match lock {
                 Ok(lock) => lock.unlock()?,
                 Err(late) => late.handle.cancel()?,
@@ -124,44 +126,36 @@ fn locks_by_steps(world: &World<'_, Mock>, how: How) -> Result<(), Error> {
     const TURNS: u32 = 300;
     let window = world.allocate::<u32>(1)?;
     let ask = || match how {
-        How::Queued => window.lock_queued_within(TWO, NONE),
-        How::Exclusive => window.lock_exclusive_within(TWO, NONE),
-        How::Shared => window.lock_shared_within(TWO, NONE),
-        How::All => window.lock_all_within(NONE),
+        How::Queued => window.locking_queued(TWO),
+        How::Exclusive => window.locking_exclusive(TWO),
+        How::Shared => window.locking_shared(TWO),
+        How::All => Ok(window.locking_all()),
     };
     let has = || match how {
-        How::Queued => window.lock_queued_within(TWO, NONE),
-        _ => window.lock_exclusive_within(TWO, NONE),
+        How::Queued => window.locking_queued(TWO),
+        _ => window.locking_exclusive(TWO),
     };
     match world.rank().get() {
         0 => {
             world.barrier()?;
             world.barrier()?;
-            let lock = by_steps(world, ask, |rest| rest.go_on_within(NONE))?;
-            by_steps(
-                world,
-                || lock.unlock_within(NONE),
-                |rest| rest.go_on_within(NONE),
-            )?;
+            let lock = by_steps(world, ask()?, |rest| rest.wait_within(NONE))?;
+            by_steps(world, lock.unlocking(), |rest| rest.wait_within(NONE))?;
         }
         1 => {
-            let lock = by_steps(world, has, |rest| rest.go_on_within(NONE))?;
+            let lock = by_steps(world, has()?, |rest| rest.wait_within(NONE))?;
             world.barrier()?;
             world.barrier()?;
             (0..TURNS).for_each(|_| world.link().relax());
-            by_steps(
-                world,
-                || lock.unlock_within(NONE),
-                |rest| rest.go_on_within(NONE),
-            )?;
+            by_steps(world, lock.unlocking(), |rest| rest.wait_within(NONE))?;
         }
         _ => {
             world.barrier()?;
-            let mut asked = ask();
+            let mut asked = ask()?.test();
             for _ in 0..TURNS {
                 asked = asked.or_else(|late| {
                     world.link().relax();
-                    late.handle.go_on_within(NONE)
+                    late.handle.wait_within(NONE)
                 });
             }
             let late = asked.expect_err("it is rank 1's");
@@ -207,27 +201,27 @@ fn no_step_of_a_lock_is_left_out_where_it_was_refused() {
                 lock.get(TWO, 0, &mut found).map(|()| found[0])
             };
             for _ in 0..ROUNDS {
-                let begin = || window.lock_exclusive_within(TWO, NONE);
+                let begin = window.locking_exclusive(TWO)?;
                 let one = by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on_within(NONE)
+                    rest.wait_within(NONE)
                 })?;
                 one.put(TWO, 0, &[get(&one)? + 1])?;
-                let begin = || one.unlock_within(NONE);
+                let begin = one.unlocking();
                 by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on_within(NONE)
+                    rest.wait_within(NONE)
                 })?;
-                let begin = || window.lock_all_within(NONE);
+                let begin = window.locking_all();
                 let all = by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on_within(NONE)
+                    rest.wait_within(NONE)
                 })?;
                 assert_eq!(get(&all)?, get(&all)?);
-                let begin = || all.unlock_within(NONE);
+                let begin = all.unlocking();
                 by_steps(world, begin, |rest| {
                     disturb();
-                    rest.go_on_within(NONE)
+                    rest.wait_within(NONE)
                 })?;
             }
             world.barrier()?;

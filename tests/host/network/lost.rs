@@ -205,12 +205,12 @@ fn completes_without<'w, S: Strategy<'w, Mock>>(
         let fence = settled(world.link(), || world.link().fence());
         assert_eq!(fence, Err(Refusal::PeerLost(lost)));
     }
-    match access.complete_within(Budget::UNLIMITED) {
+    match access.completing().wait_within(Budget::UNLIMITED) {
         // The epoch has ended: there is nothing left to do, and nothing to abandon.
         Err(late) => {
             assert_eq!(late.error, Error::PeerLost(lost));
             if known == Known::Yes {
-                late.handle.go_on()?;
+                late.handle.wait()?;
             }
         }
         Ok(()) => assert!(known == Known::No),
@@ -254,12 +254,15 @@ fn posts_without<'w, S: Strategy<'w, Mock>>(
         return window.notify(target, Tag(2));
     }
     while window.put_notify(lost, 0, &[1], Tag(1)).is_ok() {}
-    let Err(late) = window.post_within(&world.group(&both)?, Budget::UNLIMITED) else {
+    let Err(late) = window
+        .posting(&world.group(&both)?)?
+        .wait_within(Budget::UNLIMITED)
+    else {
         panic!("an origin is lost");
     };
     assert_eq!(late.error, Error::PeerLost(lost));
     // All that can be told are: the epoch is open.
-    let exposure = late.handle.go_on()?;
+    let exposure = late.handle.wait()?;
     let mut done = window.expect(0..0, Tag(2))?.from(third)?;
     done.start()?;
     done.wait()?;
@@ -282,11 +285,11 @@ fn a_target_that_never_posts_ends_the_epoch() {
         let targets = world.group(&targets)?;
         let access = window.start(&targets)?;
         seen.lost.set(Some((LOST, 0)));
-        let Err(late) = access.complete_within(Budget::UNLIMITED) else {
+        let Err(late) = access.completing().wait_within(Budget::UNLIMITED) else {
             panic!("it has not posted");
         };
         assert_eq!(late.error, Error::PeerLost(LOST));
-        late.handle.go_on()?;
+        late.handle.wait()?;
         std::mem::forget(window.start(&targets)?);
         Ok(())
     });

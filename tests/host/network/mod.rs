@@ -82,15 +82,15 @@ fn in_the_end<T>(
     }
 }
 
-/// Begins, and goes on until it is done: both with a budget of nothing.
+/// Waits until it is done, with a budget of nothing each time.
 fn by_steps<T, H>(
     world: &World<'_, Mock>,
-    begin: impl FnOnce() -> Result<T, Unfinished<H>>,
-    go_on: impl Fn(H) -> Result<T, Unfinished<H>>,
+    handle: H,
+    wait: impl Fn(H) -> Result<T, Unfinished<H>>,
 ) -> Result<T, Error> {
     /// More calls than any answers take.
     const PATIENCE: u32 = 10_000;
-    let mut rest = begin();
+    let mut rest = wait(handle);
     for _ in 0..PATIENCE {
         match rest {
             Ok(done) => {
@@ -99,7 +99,7 @@ fn by_steps<T, H>(
             Err(late) => {
                 assert!(matches!(late.error, Error::Timeout(_)));
                 world.link().relax();
-                rest = go_on(late.handle);
+                rest = wait(late.handle);
             }
         }
     }

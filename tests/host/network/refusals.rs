@@ -20,12 +20,12 @@ fn a_network_that_refuses_hides_no_notification() {
             for peer in peers(world) {
                 window.notify(peer, Tag(1))?;
             }
-            let unmatched = match window.free_within(Budget::UNLIMITED) {
+            let unmatched = match window.freeing().wait_within(Budget::UNLIMITED) {
                 Ok(()) => panic!("nothing had arrived"),
                 Err(unmatched) => unmatched,
             };
             assert_eq!(unmatched.error, Error::Unmatched { count: 2 });
-            let window = unmatched.handle;
+            let window = unmatched.handle.keep();
             assert_eq!(window.discard_notifications()?, 2);
             window.free()?;
         }

@@ -8,7 +8,7 @@
 
 use flagpost::{
     Compare, Counter, EpochSlots, Error, MatchingList, Model, Options, Rank, Rma as _, Signal,
-    Unfinished, Window, World,
+    Window, World,
     epoch::{Assert, Strategy},
     rma::{Layout, Operation, Scatter},
 };
@@ -42,25 +42,15 @@ fn exchanges<'w, S: Strategy<'w, Mock>>(
     let (me, peers) = (world.rank(), peers(world));
     let group = world.group(&peers)?;
     for round in 1..=ROUNDS {
-        let exposure = by_steps(
-            world,
-            || window.post_within(&group, NONE),
-            |rest| rest.go_on_within(NONE),
-        )?;
+        let exposure = by_steps(world, window.posting(&group)?, |rest| {
+            rest.wait_within(NONE)
+        })?;
         let access = window.start(&group)?;
         for peer in peers {
             late(world, || access.put(peer, me.index(), &[round]))?;
         }
-        by_steps(
-            world,
-            || access.complete_within(NONE),
-            |rest| rest.go_on_within(NONE),
-        )?;
-        by_steps(
-            world,
-            || exposure.wait_within(NONE),
-            |rest| rest.wait_within(NONE),
-        )?;
+        by_steps(world, access.completing(), |rest| rest.wait_within(NONE))?;
+        by_steps(world, exposure, |rest| rest.wait_within(NONE))?;
         for peer in peers {
             assert_eq!(window.local().get(peer.index())?, round);
         }
@@ -97,11 +87,9 @@ fn a_post_behind_own_puts_awaits_its_origins() {
         for round in 1..=2 * ROUNDS {
             let lock = other.lock_shared(next[0])?;
             lock.put(next[0], 0, &[round])?;
-            let mut exposure = by_steps(
-                world,
-                || window.post_within(&origins, NONE),
-                |rest| rest.go_on_within(NONE),
-            )?;
+            let mut exposure = by_steps(world, window.posting(&origins)?, |rest| {
+                rest.wait_within(NONE)
+            })?;
             let access = window.start(&targets)?;
             access.put(next[0], 0, &[round])?;
             access.complete()?;
@@ -125,27 +113,17 @@ fn a_fence_meets_all() {
         let (me, peers) = (world.rank(), peers(world));
         let nothing = Assert::empty();
         for round in 1..=ROUNDS {
-            let puts = by_steps(
-                world,
-                || window.fence_within(nothing, NONE),
-                |rest| rest.go_on_within(NONE),
-            )?;
+            let puts = by_steps(world, window.fencing(nothing), |rest| {
+                rest.wait_within(NONE)
+            })?;
             for peer in peers {
                 late(world, || puts.put(peer, me.index(), &[round]))?;
             }
-            let looks = by_steps(
-                world,
-                || puts.fence_within(nothing, NONE),
-                |rest| rest.go_on_within(NONE),
-            )?;
+            let looks = by_steps(world, puts.fencing(nothing), |rest| rest.wait_within(NONE))?;
             for peer in peers {
                 assert_eq!(window.local().get(peer.index())?, round);
             }
-            by_steps(
-                world,
-                || looks.end_within(NONE),
-                |rest| rest.go_on_within(NONE),
-            )?;
+            by_steps(world, looks.ending(), |rest| rest.wait_within(NONE))?;
         }
         world.barrier()
     });
@@ -201,31 +179,13 @@ fn notified_accesses_are_done_and_told_once() {
             let (data, mut into) = ([round], [0]);
             for peer in peers {
                 let add = window.raccumulate_notify(peer, SUM, &one, sum, Counter(0))?;
-                by_steps(
-                    world,
-                    || add.wait_within(NONE),
-                    |rest| rest.wait_within(NONE),
-                )?;
+                by_steps(world, add, |rest| rest.wait_within(NONE))?;
                 let add = window.rfetch_and_op_notify(peer, SUM, 1, sum, Counter(0))?;
-                by_steps(
-                    world,
-                    || add.wait_within(NONE),
-                    |rest| rest.wait_within(NONE),
-                )?;
-                let post = || {
-                    let posted = events.post_within(peer, 0, NONE);
-                    posted.map_err(|Unfinished { handle, error }| Unfinished {
-                        handle: handle.expect("the event is there"),
-                        error,
-                    })
-                };
-                by_steps(world, post, |rest| rest.go_on_within(NONE))?;
+                by_steps(world, add, |rest| rest.wait_within(NONE))?;
+                let post = events.posting(peer, 0)?;
+                by_steps(world, post, |rest| rest.wait_within(NONE))?;
                 let put = window.rput_notify(peer, me, &data, Counter(0))?;
-                by_steps(
-                    world,
-                    || put.wait_within(NONE),
-                    |rest| rest.wait_within(NONE),
-                )?;
+                by_steps(world, put, |rest| rest.wait_within(NONE))?;
             }
             // By two peers.
             let mut count = window.expect_count(0..4, Counter(0), 6)?;
@@ -238,11 +198,7 @@ fn notified_accesses_are_done_and_told_once() {
             late(world, || world.barrier())?;
             for peer in peers {
                 let get = window.rget_notify(peer, me, &mut into, Counter(0))?;
-                by_steps(
-                    world,
-                    || get.wait_within(NONE),
-                    |rest| rest.wait_within(NONE),
-                )?;
+                by_steps(world, get, |rest| rest.wait_within(NONE))?;
                 assert_eq!(into, data);
             }
             late(world, || world.barrier())?;
@@ -251,16 +207,8 @@ fn notified_accesses_are_done_and_told_once() {
             assert_eq!(events.query(0)?, 0);
             late(world, || world.barrier())?;
         }
-        by_steps(
-            world,
-            || window.free_within(NONE),
-            |rest| rest.free_within(NONE),
-        )?;
-        by_steps(
-            world,
-            || events.free_within(NONE),
-            |rest| rest.free_within(NONE),
-        )
+        by_steps(world, window.freeing(), |rest| rest.wait_within(NONE))?;
+        by_steps(world, events.freeing(), |rest| rest.wait_within(NONE))
     });
 }
 
@@ -280,11 +228,7 @@ fn a_notice_comes_behind_all_that_was_put() {
                 }
                 let notice = Signal(me.get().into()).set(round);
                 let tell = window.rput_notify(peer, 0, &[], notice)?;
-                by_steps(
-                    world,
-                    || tell.wait_within(NONE),
-                    |rest| rest.wait_within(NONE),
-                )?;
+                by_steps(world, tell, |rest| rest.wait_within(NONE))?;
             }
             for peer in peers {
                 window.signal_wait_until(0..0, Signal(peer.get().into()), Compare::Eq, round)?;
@@ -315,24 +259,12 @@ fn each_piece_of_an_access_is_done_once() {
         let all = window.lock_all()?;
         for round in 1..=ROUNDS {
             let add = all.raccumulate(peer, 0, &data, Operation::SUM)?;
-            by_steps(
-                world,
-                || add.wait_within(NONE),
-                |rest| rest.wait_within(NONE),
-            )?;
+            by_steps(world, add, |rest| rest.wait_within(NONE))?;
             let get = all.rget(peer, 0, &mut into)?;
-            by_steps(
-                world,
-                || get.wait_within(NONE),
-                |rest| rest.wait_within(NONE),
-            )?;
+            by_steps(world, get, |rest| rest.wait_within(NONE))?;
             assert_eq!(into, [2 * round - 1; LEN]);
             let add = all.rget_accumulate(peer, 0, &data, Operation::SUM, &mut old)?;
-            by_steps(
-                world,
-                || add.wait_within(NONE),
-                |rest| rest.wait_within(NONE),
-            )?;
+            by_steps(world, add, |rest| rest.wait_within(NONE))?;
             assert_eq!(old, into);
             // Packed: an element of the origin's at a time.
             let scatter = Scatter::new(&mut old, every_other);

@@ -10,9 +10,12 @@ pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
     window: &Window<'w, u64, L, S>,
     group: &Group<'_>,
 ) -> Result<(), Error> {
-    let mut exposure = match window.post_within(group, budget()) {
+    let mut exposure = match window.posting(group)?.wait_within(budget()) {
         Ok(exposure) => exposure,
-        Err(late) => late.handle.go_on()?,
+        Err(late) => match late.handle.test() {
+            Ok(exposure) => exposure,
+            Err(late) => late.handle.wait()?,
+        },
     };
     let access = window.start(group)?;
     access.has_posted(rank())?;
@@ -22,8 +25,10 @@ pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
     anywhere(&access)?;
     access.get(rank(), index(), &mut data)?;
     access.put(rank(), index(), &data)?;
-    if let Err(late) = access.complete_within(budget()) {
-        late.handle.go_on()?;
+    if let Err(late) = access.completing().test()
+        && let Err(late) = late.handle.wait_within(budget())
+    {
+        late.handle.wait()?;
     }
     if !exposure.test()?
         && let Err(late) = exposure.wait_within(budget())
@@ -41,10 +46,10 @@ pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
 pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     for how in 0..any() {
         let locked = match how {
-            0 => window.lock_shared_within(rank(), budget()),
-            1 => window.lock_exclusive_within(rank(), budget()),
-            2 => window.lock_queued_within(rank(), budget()),
-            _ => window.lock_all_within(budget()),
+            0 => window.locking_shared(rank())?.wait_within(budget()),
+            1 => window.locking_exclusive(rank())?.wait_within(budget()),
+            2 => window.locking_queued(rank())?.wait_within(budget()),
+            _ => window.locking_all().wait_within(budget()),
         };
         let lock = match locked {
             Ok(lock) => lock,
@@ -54,23 +59,24 @@ pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error>
                         unknown(rank.get().into(), timeout.missing.count());
                     }
                 }
-                if let Err(rest) = late.handle.cancel_within(budget()) {
+                if let Err(rest) = late.handle.cancelling().test() {
                     rest.handle
-                        .go_on_within(budget())
+                        .wait_within(budget())
                         .map_err(Unfinished::give_up)?;
                 }
                 continue;
             }
-            Err(late) => late.handle.go_on()?,
+            Err(late) => late.handle.wait()?,
         };
         lock.put(rank(), index(), &[1])?;
         lock.flush(rank())?;
         lock.flush_all()?;
-        lock.flush_local(rank())?;
-        lock.flush_local_all()?;
-        if let Err(late) = lock.unlock_within(budget()) {
-            late.handle.go_on()?;
+        if let Err(late) = lock.unlocking().wait_within(budget()) {
+            late.handle.wait()?;
         }
+    }
+    if let Err(late) = window.locking_all().test() {
+        late.handle.cancel()?;
     }
     window.lock_shared(rank())?.unlock()?;
     window.lock_exclusive(rank())?.unlock()?;
@@ -81,13 +87,15 @@ pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error>
 
 pub(crate) fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
     let assert = Assert::from_bits_retain(any() as u8);
-    let epoch = match window.fence_within(assert, budget()) {
+    let epoch = match window.fencing(assert).wait_within(budget()) {
         Ok(epoch) => epoch,
-        Err(late) => late.handle.go_on()?,
+        Err(late) => late.handle.test().map_err(Unfinished::give_up)?,
     };
     epoch.put(rank(), index(), &[1])?;
-    if let Err(late) = epoch.fence(assert)?.end_within(budget()) {
-        late.handle.go_on()?;
+    if let Err(late) = epoch.fence(assert)?.ending().test()
+        && let Err(late) = late.handle.wait_within(budget())
+    {
+        late.handle.wait()?;
     }
     window.fence(assert)?.end()?;
     let exposure = window.post_range(index()..index(), [rank(), rank()])?;

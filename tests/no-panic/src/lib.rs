@@ -78,7 +78,13 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let config = Config {
         unexpected: any() as u16,
     };
-    let world = World::start_within(link, arena, config, budget())?;
+    let world = match World::starting(link, arena, config)?.test() {
+        Ok(world) => world,
+        Err(late) => match late.handle.wait_within(budget()) {
+            Ok(world) => world,
+            Err(late) => late.handle.wait()?,
+        },
+    };
     world.within(budget(), || world.barrier())?;
     let mut sum = 0_u64;
     world.allgather_with([unknown(0, 0); 3], |_, element| {

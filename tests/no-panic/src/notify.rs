@@ -98,10 +98,10 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     value ^= window.signal_fetch(Signal(any()))?;
     value ^= window.signal_wait_until(index()..index(), Signal(any()), compare, any())?;
     events.post(rank(), any())?;
-    if let Err(late) = events.post_within(rank(), any(), budget())
-        && let Some(post) = late.handle
+    if let Err(late) = events.posting(rank(), any())?.test()
+        && let Err(late) = late.handle.wait_within(budget())
     {
-        post.go_on()?;
+        late.handle.wait()?;
     }
     value ^= events.query(any())?;
     world.within(budget(), || events.wait(any(), any()))?;
@@ -138,11 +138,11 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         value ^ bound.query()?,
         events.len() ^ u32::from(events.is_empty()),
     );
-    if let Err(late) = events.free_within(budget()) {
-        late.handle.free()?;
+    if let Err(late) = events.freeing().wait_within(budget()) {
+        late.handle.wait()?;
     }
-    if let Err(late) = window.free_within(budget()) {
-        late.handle.free()?;
+    if let Err(late) = window.freeing().wait_within(budget()) {
+        late.handle.wait()?;
     }
     Ok(())
 }

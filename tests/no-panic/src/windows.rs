@@ -26,8 +26,8 @@ pub(crate) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (range, unit) = (index()..index(), index());
     let listed = world.create_with::<u64, MatchingList<'_>>(&memory, range, unit, options)?;
     listed.set_inline(any() == 0);
-    if let Err(late) = listed.free_within(budget()) {
-        late.handle.free()?;
+    if let Err(late) = listed.freeing().wait_within(budget()) {
+        late.handle.wait()?;
     }
     let window = world.create::<u64>(&memory, index()..index(), index())?;
     window.put_notify(rank(), index(), &data, Tag(any()))?;
@@ -41,8 +41,8 @@ pub(crate) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let peer = window.peer(rank())?;
     peer.set(index(), peer.get(index())?)?;
     unknown(window.kind() as u32, window.is_empty().into());
-    if let Err(late) = window.free_within(budget()) {
-        late.handle.free()?;
+    if let Err(late) = window.freeing().test() {
+        late.handle.keep().free()?;
     }
     unknown(memory.is_empty().into(), memory.len() as u32);
     memory.release().map_err(Unfinished::give_up)?;
@@ -62,13 +62,13 @@ pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Resul
     let published = world.dynamic_with::<MatchingList<'_>>(options, any() as u16)?;
     published.window().post(group)?.wait()?;
     published.window().start(group)?.complete()?;
-    if let Err(late) = published.free_within(budget()) {
-        late.handle.free()?;
+    if let Err(late) = published.freeing().wait_within(budget()) {
+        late.handle.wait()?;
     }
-    let mut window = match world.dynamic_within::<EpochSlots<'_>>(options, (), budget()) {
+    let mut window = match world.making_dynamic::<EpochSlots<'_>>(options, ())?.wait_within(budget()) {
         Ok(window) => window,
         Err(late) => match late.handle {
-            Some(making) => making.go_on()?,
+            Some(making) => making.wait()?,
             None => return Err(late.error),
         },
     };
@@ -90,8 +90,8 @@ pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Resul
     access.complete()?;
     exposure.wait()?;
     window.detach(&memory)?;
-    if let Err(late) = window.free_within(budget()) {
-        late.handle.free()?;
+    if let Err(late) = window.freeing().wait_within(budget()) {
+        late.handle.wait()?;
     }
     unknown(data[0] as u32, here.get() as u32);
     Ok(())

@@ -6,13 +6,13 @@
 )]
 
 use flagpost::{
-    Budget, DynamicOptions, EpochSlots, Error, Link, Making, Memory, Rank, Unfinished, Window,
-    World,
+    Budget, DynamicOptions, EpochSlots, Error, Events, Link, Making, Memory, Rank, Unfinished,
+    Window, World,
     epoch::{Assert, Fencing},
 };
 
 use super::created::largest;
-use super::timeout::{SHORT, await_go, go, shortly};
+use super::timeout::{await_go, go, shortly};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Failure, context::check};
 
@@ -77,36 +77,17 @@ fn others_are_refused<'w, L: Link>(
     refuses("fence", fenced, refusal)?;
     refuses("counters", window.set_num_notify(REFUSED), refusal)?;
     let room = largest(world)?;
-    let window = world.allocate_within::<u32, EpochSlots<'_>>(16, (), SHORT);
-    not_begun("window", window)?;
-    let created = world.create_within::<u32, EpochSlots<'_>>(memory, 0..MEMORY, 4, (), SHORT);
-    not_begun("created", created)?;
+    let window = world.allocating::<u32, EpochSlots<'_>>(16, ());
+    refuses("window", window.map(drop), refusal)?;
+    let created = world.creating::<u32, EpochSlots<'_>>(memory, 0..MEMORY, 4, ());
+    refuses("created", created.map(drop), refusal)?;
     let options = DynamicOptions::default();
-    let dynamic = world.dynamic_within::<EpochSlots<'_>>(options, (), SHORT);
-    not_begun("dynamic", dynamic)?;
-    not_begun("events", world.events_within(64, SHORT))?;
+    let dynamic = world.making_dynamic::<EpochSlots<'_>>(options, ());
+    refuses("dynamic", dynamic.map(drop), refusal)?;
+    refuses("events", world.making_events(64).map(drop), refusal)?;
     check("room", largest(world)? as u64, room as u64)?;
     // It is in no window.
     Ok(memory.write(0, &[1_u8])?)
-}
-
-/// Checks that nothing was made, and that there is nothing to go on with: it may be begun later, or
-/// never.
-fn not_begun<M, H>(
-    what: &'static str,
-    made: Result<M, Unfinished<Option<H>>>,
-) -> Result<(), Failure> {
-    match made {
-        Err(Unfinished {
-            handle: None,
-            error: Error::CollectiveUnfinished,
-        }) => Ok(()),
-        Err(Unfinished {
-            handle: Some(_), ..
-        }) => check(what, 1_u64, 0_u64),
-        Err(other) => Err(other.into()),
-        Ok(_) => Err(NO_ERROR),
-    }
 }
 
 /// How many words of the arena are free in one piece. Collective.
@@ -204,8 +185,10 @@ fn handles_of<'w, L: Link>(
     let (mut window, mut left) = (None, None);
     begun_early(&mut told, memory, None, &mut |budget| {
         let made = match left.take().flatten() {
-            Some(making) => Making::go_on_within(making, budget),
-            None => world.allocate_within::<u32, EpochSlots<'_>>(1, (), budget),
+            Some(making) => Making::wait_within(making, budget),
+            None => world
+                .allocating::<u32, EpochSlots<'_>>(1, ())?
+                .wait_within(budget),
         };
         kept(made, &mut window, &mut left)
     })?;
@@ -214,28 +197,29 @@ fn handles_of<'w, L: Link>(
         let (mut epoch, mut left) = (None, None);
         begun_early(&mut told, memory, None, &mut |budget| {
             let fenced = match left.take() {
-                Some(fencing) => Fencing::go_on_within(fencing, budget),
-                None => window.fence_within(NONE, budget),
+                Some(fencing) => Fencing::wait_within(fencing, budget),
+                None => window.fencing(NONE).wait_within(budget),
             };
             kept(fenced, &mut epoch, &mut left)
         })?;
         epoch.ok_or(NO_ERROR)?.end()?;
     }
-    let mut left = Some(window);
+    let mut left = Some(window.freeing());
     begun_early(&mut told, memory, None, &mut |budget| match left.take() {
-        Some(window) => kept(window.free_within(budget), &mut None, &mut left),
+        Some(freeing) => kept(freeing.wait_within(budget), &mut None, &mut left),
         None => Ok(()),
     })?;
     let (mut events, mut left) = (None, None);
     begun_early(&mut told, memory, None, &mut |budget| {
         let made = match left.take().flatten() {
-            Some(making) => Making::go_on_within(making, budget),
-            None => world.events_within(1, budget),
+            Some(making) => Making::wait_within(making, budget),
+            None => world.making_events(1)?.wait_within(budget),
         };
         kept(made, &mut events, &mut left)
     })?;
-    begun_early(&mut told, memory, None, &mut |budget| match events.take() {
-        Some(old) => kept(old.free_within(budget), &mut None, &mut events),
+    let mut left = events.map(Events::freeing);
+    begun_early(&mut told, memory, None, &mut |budget| match left.take() {
+        Some(freeing) => kept(freeing.wait_within(budget), &mut None, &mut left),
         None => Ok(()),
     })?;
     // What was refused while they were under way has taken nothing, and opened nothing.

@@ -248,13 +248,10 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.set_num_notify(1)?;
     let mut request = window.expect_count(0..2, Counter(0), 1)?;
     request.start()?;
-    let Err(Unfinished {
-        handle: window,
-        error,
-    }) = window.free_within(Budget::UNLIMITED)
-    else {
+    let Err(Unfinished { handle, error }) = window.freeing().wait_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
+    let window = handle.keep();
     check("started", error == Error::Exposed, true)?;
     // It is as it was.
     window.notify(next, Counter(0))?;

@@ -98,12 +98,12 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for _ in 0..sent {
         other.put_notify(me.next(size), 0, &[], Tag(2))?;
     }
-    let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
+    let Err(Unfinished { handle, error }) = window.freeing().wait_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("full", error == Error::QueueFull { capacity: 64 }, true)?;
-    let group = [me];
-    let closed = handle.start(&world.group(&group)?).err();
+    let (group, window) = ([me], handle.keep());
+    let closed = window.start(&world.group(&group)?).err();
     check("no epochs", closed == Some(Error::EpochAbandoned), true)?;
     let mut all = other
         .expect(0..0, Tag(2))?
@@ -111,7 +111,7 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         .times(sent)?;
     all.start()?;
     all.wait()?;
-    handle.free()?;
+    window.free()?;
     Ok(other.free()?)
 }
 
@@ -398,7 +398,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     refuses("beyond", window.local().set(25, 1), beyond)?;
     let mut pending = window.expect(0..1, Tag(1))?;
     pending.start()?;
-    let Err(Unfinished { error, .. }) = window.free_within(Budget::UNLIMITED) else {
+    let Err(Unfinished { error, .. }) = window.freeing().wait_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("request is started", error == Error::Exposed, true)?;

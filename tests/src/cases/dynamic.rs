@@ -426,14 +426,15 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     exposure.wait()?;
     window.read(here.plus(24), &mut bytes)?;
     check("put", bytes == [3; 8], true)?;
-    let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
+    let Err(Unfinished { handle, error }) = window.freeing().wait_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     check("still attached", error == Error::MemoryInUse, true)?;
-    handle.detach(&two)?;
-    handle.detach(&one)?;
-    refuses("detached", handle.detach(&one), Error::NotAttached)?;
-    handle.free()?;
+    let window = handle.keep();
+    window.detach(&two)?;
+    window.detach(&one)?;
+    refuses("detached", window.detach(&one), Error::NotAttached)?;
+    window.free()?;
     for regions in [0, 129] {
         let bad = world.dynamic(DynamicOptions {
             regions,

@@ -2,7 +2,7 @@
 
 use flagpost::{
     Counter, EpochSlots, Error, Events, Link, Model, Rank, Rma as _, Waiting, Window, World,
-    rma::Request,
+    notify::events::EventPost, rma::Request,
 };
 
 use super::{
@@ -276,24 +276,21 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         _ => {}
     }
     // Rank 0 has to wait for the others: it can try again.
-    let mut events = Some(events);
+    let mut freeing = events.freeing();
     if world.rank() == FIRST {
-        while let Some(left) = events.take() {
-            match left.free_within(SHORT) {
-                Ok(()) => break,
+        loop {
+            match freeing.wait_within(SHORT) {
+                Ok(()) => return Ok(()),
                 Err(late) => {
                     let Error::Timeout(_) = late.error else {
                         return Err(late.error.into());
                     };
-                    events = Some(late.handle);
+                    freeing = late.handle;
                 }
             }
         }
     }
-    if let Some(events) = events {
-        events.free()?;
-    }
-    Ok(())
+    Ok(freeing.wait()?)
 }
 
 /// A lock that is not freed: each call that tells names its owner, and tells once when it goes on.
@@ -305,11 +302,8 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
     let events = world.events(1)?;
     if world.rank() == FIRST {
         let held = take(&machine, SECOND);
-        let late = events.post_within(SECOND, 0, SHORT);
-        go_on(held, late, |post| match post {
-            Some(post) => post.go_on(),
-            None => Err(Error::RequestInactive),
-        })?;
+        let late = events.posting(SECOND, 0)?.wait_within(SHORT);
+        go_on(held, late, EventPost::wait)?;
         let held = take(&machine, SECOND);
         let late = window
             .rput_event(SECOND, 0, &[7], &events, 0)?

@@ -292,23 +292,27 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.local().set(1, value(me, 0))?;
     let early = me == first;
     if early {
-        let Err(stopped) = answered(window.fence_within(NONE, SHORT), Fencing::go_on_within) else {
+        let Err(stopped) = answered(
+            window.fencing(NONE).wait_within(SHORT),
+            Fencing::wait_within,
+        ) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;
         refuses("own store", window.local().set(1, 0), Error::Exposed)?;
-        let epoch = stopped.handle.go_on()?;
+        let epoch = stopped.handle.wait()?;
         epoch.put(next, 0, &[1])?;
-        let Err(stopped) = answered(epoch.fence_within(NONE, SHORT), Fencing::go_on_within) else {
+        let Err(stopped) = answered(epoch.fencing(NONE).wait_within(SHORT), Fencing::wait_within)
+        else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;
-        let epoch = stopped.handle.go_on()?;
-        let Err(stopped) = answered(epoch.end_within(SHORT), Ending::go_on_within) else {
+        let epoch = stopped.handle.wait()?;
+        let Err(stopped) = answered(epoch.ending().wait_within(SHORT), Ending::wait_within) else {
             return Err(NO_ERROR);
         };
         late(stopped.error)?;
-        stopped.handle.go_on()?;
+        stopped.handle.wait()?;
     } else {
         on_time()?;
         let epoch = window.fence(NONE)?;

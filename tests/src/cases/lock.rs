@@ -2,7 +2,7 @@
 
 use flagpost::{
     Budget, Error, Link, Rank, Rma as _, Tag, Window, World,
-    epoch::{Lock, Locked},
+    epoch::{Lock, Locked, Locking},
 };
 use flagpost_link::Slots;
 
@@ -11,9 +11,6 @@ use super::world::{NO_ERROR, refused as refuses};
 use crate::{Failure, context::check};
 
 type Words<'w, L> = Window<'w, u32, L>;
-
-/// One of the calls that lock.
-pub(super) type Call<L> = for<'e, 'w> fn(&'e Words<'w, L>, Rank, Budget) -> Locked<'e, 'w, u32, L>;
 
 /// Names a call, whatever the link.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -43,21 +40,17 @@ impl How {
         }
     }
 
-    pub(super) fn lock_within<'e, 'w, L: Link>(
+    pub(super) fn locking<'e, 'w, L: Link>(
         self,
         window: &'e Words<'w, L>,
         target: Rank,
-        budget: Budget,
-    ) -> Locked<'e, 'w, u32, L> {
-        let call: Call<L> = match self {
-            Self::Shared => |window, target, budget| window.lock_shared_within(target, budget),
-            Self::Exclusive => {
-                |window, target, budget| window.lock_exclusive_within(target, budget)
-            }
-            Self::Queued => |window, target, budget| window.lock_queued_within(target, budget),
-            Self::All => |window, _, budget| window.lock_all_within(budget),
-        };
-        call(window, target, budget)
+    ) -> Result<Locking<'e, 'w, u32, L>, Error> {
+        match self {
+            Self::Shared => window.locking_shared(target),
+            Self::Exclusive => window.locking_exclusive(target),
+            Self::Queued => window.locking_queued(target),
+            Self::All => Ok(window.locking_all()),
+        }
     }
 }
 
@@ -258,8 +251,6 @@ pub(super) fn flush<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             // Not unlocked before it was seen.
             let mut seen = window.expect(0..0, Tag(3))?.from(second)?;
             seen.start()?;
-            lock.flush_local(second)?;
-            lock.flush_local_all()?;
             seen.wait()?;
             lock.unlock()?;
         } else if me == second {
@@ -341,10 +332,13 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let nobody = Rank::new(size);
     let unknown = Error::NoSuchRank { rank: nobody, size };
     for how in [How::Shared, How::Exclusive, How::Queued] {
-        fails(how.lock_within(&window, nobody, ANY), unknown)?;
+        refuses("nobody", how.locking(&window, nobody).map(drop), unknown)?;
         let lock = how.lock(&window, me)?;
         for again in [How::Shared, How::Exclusive, How::Queued, How::All] {
-            fails(again.lock_within(&window, me, ANY), Error::EpochOpen)?;
+            fails(
+                again.locking(&window, me)?.wait_within(ANY),
+                Error::EpochOpen,
+            )?;
         }
         let group = [me];
         refuses(
@@ -360,30 +354,40 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let stranger = Error::NotInGroup(other);
             refuses("another target", lock.put(other, 0, &[1]), stranger)?;
             refuses("another target", lock.flush(other), stranger)?;
-            refuses("another target", lock.flush_local(other), stranger)?;
         }
         lock.unlock()?;
     }
     let all = window.lock_all()?;
     let other = me.next(size);
-    fails(window.lock_all_within(ANY), Error::EpochOpen)?;
-    fails(window.lock_shared_within(me, ANY), Error::EpochOpen)?;
-    fails(window.lock_exclusive_within(other, ANY), Error::EpochOpen)?;
+    fails(window.locking_all().wait_within(ANY), Error::EpochOpen)?;
+    fails(
+        window.locking_shared(me)?.wait_within(ANY),
+        Error::EpochOpen,
+    )?;
+    fails(
+        window.locking_exclusive(other)?.wait_within(ANY),
+        Error::EpochOpen,
+    )?;
     refuses("nobody", all.put(nobody, 0, &[1]), unknown)?;
     refuses("nobody", all.flush(nobody), unknown)?;
     let last = Rank::new(u16::MAX);
     let unknown = Error::NoSuchRank { rank: last, size };
     refuses("the last number", all.flush(last), unknown)?;
-    refuses("the last number", all.flush_local(last), unknown)?;
     refuses("the last number", all.put(last, 0, &[1]), unknown)?;
     all.unlock()?;
     let group = [me];
     let exposure = window.post(&world.group(&group)?)?;
     refuses("sync", window.sync(), Error::Exposed)?;
     let access = window.start(&world.group(&group)?)?;
-    fails(window.lock_shared_within(me, ANY), Error::EpochOpen)?;
-    fails(window.lock_exclusive_within(other, ANY), Error::EpochOpen)?;
-    fails(window.lock_all_within(ANY), Error::EpochOpen)?;
+    fails(
+        window.locking_shared(me)?.wait_within(ANY),
+        Error::EpochOpen,
+    )?;
+    fails(
+        window.locking_exclusive(other)?.wait_within(ANY),
+        Error::EpochOpen,
+    )?;
+    fails(window.locking_all().wait_within(ANY), Error::EpochOpen)?;
     access.complete()?;
     exposure.wait()?;
     // Posted and locked at the same time.
@@ -400,7 +404,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     // Dropped while it is held: nobody else hangs, but this rank has made a mistake.
     let broken = world.allocate::<u32>(1)?;
     drop(broken.lock_exclusive(FIRST)?);
-    fails(broken.lock_all_within(ANY), Error::EpochAbandoned)
+    fails(broken.locking_all().wait_within(ANY), Error::EpochAbandoned)
 }
 
 /// As many locks as a rank can have: one more is an error, and changes nothing.
@@ -414,12 +418,12 @@ pub(super) fn too_many<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             *lock = Some(window.lock_shared(target)?);
         }
         for how in [How::Shared, How::Exclusive, How::Queued] {
-            let Err(late) = how.lock_within(&window, ninth, ANY) else {
+            let Err(late) = how.locking(&window, ninth)?.wait_within(ANY) else {
                 return Err(NO_ERROR);
             };
             let full = Error::TooManyLocks { max: MAX as u8 };
             check("ninth", late.error == full, true)?;
-            let Err(again) = late.handle.go_on_within(ANY) else {
+            let Err(again) = late.handle.wait_within(ANY) else {
                 return Err(NO_ERROR);
             };
             check("again", again.error == full, true)?;

@@ -47,7 +47,7 @@ fn late_for<'e, 'w, L: Link>(
         late == Waiting::Answer
             || !L::DIRECT && waiting != Waiting::Unlock && late == Waiting::Unlock
     };
-    let go_on = flagpost::epoch::Locking::go_on_within;
+    let go_on = flagpost::epoch::Locking::wait_within;
     let Err(late) = unless_early(locked, is_early, go_on) else {
         return Err(NO_ERROR);
     };
@@ -78,12 +78,15 @@ pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, SECOND)?;
         } else if me == SECOND {
             await_go(&window, FIRST)?;
-            late_of(how.lock_within(&window, SECOND, SHORT), FIRST)?.cancel()?;
-            drop(late_of(how.lock_within(&window, SECOND, SHORT), FIRST)?);
-            let waiting = late_of(how.lock_within(&window, SECOND, SHORT), FIRST)?;
-            let waiting = late_of(waiting.go_on_within(SHORT), FIRST)?;
+            late_of(how.locking(&window, SECOND)?.wait_within(SHORT), FIRST)?.cancel()?;
+            drop(late_of(
+                how.locking(&window, SECOND)?.wait_within(SHORT),
+                FIRST,
+            )?);
+            let waiting = late_of(how.locking(&window, SECOND)?.wait_within(SHORT), FIRST)?;
+            let waiting = late_of(waiting.wait_within(SHORT), FIRST)?;
             go(&window, FIRST)?;
-            let lock = waiting.go_on()?;
+            let lock = waiting.wait()?;
             let mut word = [0];
             lock.get(SECOND, 1, &mut word)?;
             check("what was put", word[0], 3_u32)?;
@@ -118,16 +121,19 @@ pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, SECOND)?;
         } else if me == SECOND {
             await_go(&window, FIRST)?;
-            late(wants.lock_within(&window, FIRST, SHORT), named)?.cancel()?;
-            drop(late(wants.lock_within(&window, FIRST, SHORT), named)?);
-            let waiting = late(wants.lock_within(&window, FIRST, SHORT), named)?;
+            late(wants.locking(&window, FIRST)?.wait_within(SHORT), named)?.cancel()?;
+            drop(late(
+                wants.locking(&window, FIRST)?.wait_within(SHORT),
+                named,
+            )?);
+            let waiting = late(wants.locking(&window, FIRST)?.wait_within(SHORT), named)?;
             // One at a time.
             let Err(second) = window.lock_shared(SECOND) else {
                 return Err(NO_ERROR);
             };
             check("waits already", second == Error::EpochOpen, true)?;
             go(&window, FIRST)?;
-            waiting.go_on()?.unlock()?;
+            waiting.wait()?.unlock()?;
             go(&window, FIRST)?;
             await_go(&window, FIRST)?;
         }
@@ -148,7 +154,7 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     ];
     for (round, (reads, writes)) in (1..).zip(pairs) {
         let named = (reads == How::Shared).then_some(FIRST);
-        let short = |how: How, named| late(how.lock_within(&window, FIRST, SHORT), named);
+        let short = |how: How, named| late(how.locking(&window, FIRST)?.wait_within(SHORT), named);
         match world.rank().get() {
             0 => {
                 let lock = reads.lock(&window, FIRST)?;
@@ -166,17 +172,17 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 await_go(&window, THIRD)?;
                 let waiting = short(writes, Some(FIRST))?;
                 go(&window, THIRD)?;
-                let lock = waiting.go_on()?;
+                let lock = waiting.wait()?;
                 lock.put(FIRST, 1, &[round])?;
                 lock.unlock()?;
             }
             2 => {
                 await_go(&window, SECOND)?;
                 let waiting = short(reads, named)?;
-                let again = late(waiting.go_on_within(SHORT), named)?;
+                let again = late(waiting.wait_within(SHORT), named)?;
                 go(&window, SECOND)?;
                 await_go(&window, SECOND)?;
-                again.go_on()?.unlock()?;
+                again.wait()?.unlock()?;
                 go(&window, SECOND)?;
                 await_go(&window, SECOND)?;
                 // Somebody may wait for a rank that has a lock: it waits for nobody that waits.
@@ -186,11 +192,11 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 // Nor does it where it had begun to wait before it got that one.
                 let waiting = short(reads, named)?;
                 let second = other.lock_shared(SECOND)?;
-                waiting.go_on()?.unlock()?;
+                waiting.wait()?.unlock()?;
                 second.unlock()?;
                 let waiting = short(reads, named)?;
                 go(&window, FIRST)?;
-                let lock = waiting.go_on()?;
+                let lock = waiting.wait()?;
                 let mut word = [0];
                 lock.get(FIRST, 1, &mut word)?;
                 lock.unlock()?;
@@ -234,13 +240,17 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             1 => {
                 await_go(&window, FIRST)?;
-                let waiting = late_behind(window.lock_queued_within(FIRST, SHORT), FIRST)?;
-                let waiting = late_behind(waiting.go_on_within(SHORT), FIRST)?;
+                let waiting = late_behind(window.locking_queued(FIRST)?.wait_within(SHORT), FIRST)?;
+                let waiting = late_behind(waiting.wait_within(SHORT), FIRST)?;
                 go(&window, THIRD)?;
                 await_go(&window, FIRST)?;
                 waiting.cancel()?;
                 // Its turn was not passed over yet.
-                late(window.lock_queued_within(FIRST, SHORT), Some(FIRST))?.cancel()?;
+                late(
+                    window.locking_queued(FIRST)?.wait_within(SHORT),
+                    Some(FIRST),
+                )?
+                .cancel()?;
                 go(&window, FIRST)?;
                 increment(window.lock_queued(FIRST)?)?;
                 go(&window, FIRST)?;
@@ -248,9 +258,10 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             2 => {
                 await_go(&window, SECOND)?;
-                let waiting = late_behind(window.lock_queued_within(FIRST, SHORT), SECOND)?;
+                let waiting =
+                    late_behind(window.locking_queued(FIRST)?.wait_within(SHORT), SECOND)?;
                 go(&window, FIRST)?;
-                increment(waiting.go_on()?)?;
+                increment(waiting.wait()?)?;
                 go(&window, FIRST)?;
                 await_go(&window, FIRST)?;
             }
@@ -273,9 +284,9 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         1 => {
             await_go(&window, FIRST)?;
-            let waiting = late_of(window.lock_exclusive_within(SECOND, SHORT), FIRST)?;
+            let waiting = late_of(window.locking_exclusive(SECOND)?.wait_within(SHORT), FIRST)?;
             go(&window, FIRST)?;
-            let lock = waiting.go_on()?;
+            let lock = waiting.wait()?;
             let mut word = [0];
             lock.get(SECOND, 0, &mut word)?;
             lock.unlock()?;

@@ -6,7 +6,7 @@
 )]
 
 use flagpost::{
-    DynamicOptions, EpochSlots, Error, Link, Made, MatchingList, Rank, Rma as _, Tag, Unfinished,
+    DynamicOptions, EpochSlots, Error, Link, Making, MatchingList, Rank, Rma as _, Tag, Unfinished,
     Window, World,
 };
 
@@ -19,12 +19,10 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let memory = world.reserve(64)?;
     for round in 1..=2 {
         memory.write(0, &[0_u32; 16])?;
-        let window = made(world, || {
-            world.allocate_within::<_, EpochSlots<'_>>(4, (), NONE)
-        })?;
+        let window = made(world, || world.allocating::<_, EpochSlots<'_>>(4, ()))?;
         used_at_once(window, round)?;
         let window = made(world, || {
-            world.create_within::<_, EpochSlots<'_>>(&memory, 0..64, 4, (), NONE)
+            world.creating::<_, EpochSlots<'_>>(&memory, 0..64, 4, ())
         })?;
         used_at_once(window, round)?;
         let options = DynamicOptions {
@@ -32,9 +30,9 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             kept: 2,
             ..DynamicOptions::default()
         };
-        let dynamic = || world.dynamic_within::<EpochSlots<'_>>(options, (), NONE);
+        let dynamic = || world.making_dynamic::<EpochSlots<'_>>(options, ());
         made(world, dynamic)?.free()?;
-        let events = made(world, || world.events_within(2, NONE))?;
+        let events = made(world, || world.making_events(2))?;
         events.post(world.rank().next(world.size()), 1)?;
         events.wait(1, 1)?;
         check("no other", events.query(1)?, 0_u32)?;
@@ -54,13 +52,11 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let room = largest(world)?;
     for _ in 0..2 {
         let len = if odd { 4 } else { 40 };
-        let window = made(world, || {
-            world.allocate_within::<u32, EpochSlots<'_>>(len, (), NONE)
-        });
+        let window = made(world, || world.allocating::<u32, EpochSlots<'_>>(len, ()));
         refuses("lengths differ", window, differs)?;
         let unit = if odd { 0 } else { 4 };
         let window = made(world, || {
-            world.create_within::<u32, EpochSlots<'_>>(&memory, 0..64, unit, (), NONE)
+            world.creating::<u32, EpochSlots<'_>>(&memory, 0..64, unit, ())
         });
         let zero = if odd { Error::UnitZero } else { differs };
         refuses("unit 0", window, zero)?;
@@ -70,19 +66,23 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 kept: 2,
                 ..DynamicOptions::default()
             };
-            world.dynamic_within::<EpochSlots<'_>>(options, (), NONE)
+            world.making_dynamic::<EpochSlots<'_>>(options, ())
         });
         refuses("regions differ", window, differs)?;
-        let events = made(world, || world.events_within(2 + u32::from(odd), NONE));
+        let events = made(world, || world.making_events(2 + u32::from(odd)));
         refuses("numbers differ", events, differs)?;
         check("room", largest(world)? as u64, room as u64)?;
         // Its memory is in no window.
         memory.write(0, &[1_u8])?;
+        // One that no rank has heard of is given back.
+        if odd {
+            drop(world.allocating::<u32, EpochSlots<'_>>(40, ())?);
+            drop(world.creating::<u32, EpochSlots<'_>>(&memory, 0..64, 4, ())?);
+            memory.write(0, &[1_u8])?;
+        }
     }
     used_at_once(
-        made(world, || {
-            world.allocate_within::<_, EpochSlots<'_>>(4, (), NONE)
-        })?,
+        made(world, || world.allocating::<_, EpochSlots<'_>>(4, ()))?,
         7,
     )?;
     Ok(memory.release().map_err(Unfinished::give_up)?)
@@ -114,15 +114,11 @@ pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
         }
         used_at_once(
-            made(world, || {
-                world.allocate_within::<_, EpochSlots<'_>>(4, (), NONE)
-            })?,
+            made(world, || world.allocating::<_, EpochSlots<'_>>(4, ()))?,
             round,
         )?;
-        made(world, || world.events_within(1, NONE))?.free()?;
-        let list = made(world, || {
-            world.allocate_within::<u32, MatchingList<'_>>(1, 2, NONE)
-        })?;
+        made(world, || world.making_events(1))?.free()?;
+        let list = made(world, || world.allocating::<u32, MatchingList<'_>>(1, 2))?;
         list.free()?;
         if world.rank() == one {
             check("payload", window.local().get(len - 1)?, round)?;
@@ -135,9 +131,9 @@ pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// Goes on with a budget of nothing, then has what it takes.
 fn made<'w, L: Link + 'w, M>(
     world: &World<'_, L>,
-    make: impl FnOnce() -> Made<'w, L, M>,
+    make: impl FnOnce() -> Result<Making<'w, L, M>, Error>,
 ) -> Result<M, Error> {
-    let mut call = make();
+    let mut call = make()?.test();
     let made = loop {
         call = match call {
             Err(Unfinished {
@@ -145,7 +141,7 @@ fn made<'w, L: Link + 'w, M>(
                 error: Error::Timeout(_),
             }) => {
                 world.link().relax();
-                making.go_on_within(NONE)
+                making.wait_within(NONE)
             }
             other => break other,
         };

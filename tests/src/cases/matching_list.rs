@@ -92,19 +92,22 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         2 => {
             await_go(&window, early)?;
-            let mut posting = answered(window.post_within(&origins, SHORT), Posting::go_on_within);
+            let mut posting = answered(
+                window.posting(&origins)?.wait_within(SHORT),
+                Posting::wait_within,
+            );
             for _ in 0..2 {
                 let Err(full) = posting else {
                     return Err(NO_ERROR);
                 };
                 timed_out(full.error, Waiting::ListSpace, 1, &[origin])?;
-                posting = answered(full.handle.go_on_within(SHORT), Posting::go_on_within);
+                posting = answered(full.handle.wait_within(SHORT), Posting::wait_within);
             }
             let Err(full) = posting else {
                 return Err(NO_ERROR);
             };
             go(&window, origin)?;
-            full.handle.go_on()?.wait()?;
+            full.handle.wait()?.wait()?;
             check("put", window.local().get(0)?, 5_u64)?;
             await_go(&window, origin)?;
             window.post(&origins)?.wait()?;

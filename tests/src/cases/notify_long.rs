@@ -36,10 +36,11 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         if world.rank() == SENDER {
             window.put_notify(TARGET, 0, &[5; LEN], Tag(1))?;
         }
-        if let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) {
+        if let Err(Unfinished { handle, error }) = window.freeing().wait_within(Budget::UNLIMITED) {
             check("it is told", matches!(error, Error::Unmatched { .. }), true)?;
-            handle.discard_notifications()?;
-            handle.free()?;
+            let window = handle.keep();
+            window.discard_notifications()?;
+            window.free()?;
         }
         let slots = link.allocate_slots(Slots::Count(LEN as u32))?;
         world.barrier()?;

@@ -229,14 +229,15 @@ pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
 ) -> Result<(), Failure> {
     let mut window = window;
     for _ in 0..2 {
-        let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
+        let Err(Unfinished { handle, error }) = window.freeing().wait_within(Budget::UNLIMITED)
+        else {
             return Err(NO_ERROR);
         };
         let expected = Error::Unmatched { count: unmatched };
         if error != expected {
             return Err(error.into());
         }
-        window = handle;
+        window = handle.keep();
     }
     check("dropped", window.discard_notifications()?, unmatched)?;
     Ok(window.free()?)
@@ -251,7 +252,7 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         window.notify(next, Tag(number))?;
     }
     other.notify(next, Tag(1))?;
-    let Err(Unfinished { handle, error }) = window.free_within(Budget::UNLIMITED) else {
+    let Err(Unfinished { handle, error }) = window.freeing().wait_within(Budget::UNLIMITED) else {
         return Err(NO_ERROR);
     };
     match error {
@@ -259,12 +260,13 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         error => return Err(error.into()),
     }
     // It can still be matched, in order.
-    let mut first = handle.expect(0..0, TagFilter::Any)?.times(2)?;
+    let window = handle.keep();
+    let mut first = window.expect(0..0, TagFilter::Any)?.times(2)?;
     first.start()?;
     check("second", first.wait()?.tag.0, 1_u32)?;
     first.free()?;
-    check("dropped", handle.discard_notifications()?, sent - 2)?;
-    handle.free()?;
+    check("dropped", window.discard_notifications()?, sent - 2)?;
+    window.free()?;
     free_unmatched(other, 1)
 }
 

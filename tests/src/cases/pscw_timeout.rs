@@ -33,15 +33,17 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
 
             // Nothing was accessed in the second epoch: its complete is what waits.
             let access = window.start(&targets)?;
-            let Err(late) = answered(access.complete_within(SHORT), Completing::go_on_within)
-            else {
+            let Err(late) = answered(
+                access.completing().wait_within(SHORT),
+                Completing::wait_within,
+            ) else {
                 return Err(NO_ERROR);
             };
             timed_out(late.error, Waiting::Post, 1, &[target])?;
             let still_open = window.start(&targets).err();
             check("still open", still_open == Some(Error::EpochOpen), true)?;
             go(&window, target)?;
-            late.handle.go_on()?;
+            late.handle.wait()?;
         }
         1 => {
             for _ in 0..2 {
@@ -74,14 +76,15 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
                     return Err(NO_ERROR);
                 };
                 timed_out(closed, Waiting::Post, 1, &[late])?;
-                let Err(stopped) =
-                    answered(access.complete_within(SHORT), Completing::go_on_within)
-                else {
+                let Err(stopped) = answered(
+                    access.completing().wait_within(SHORT),
+                    Completing::wait_within,
+                ) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(stopped.error, Waiting::Post, 1, &[late])?;
                 go(&window, late)?;
-                stopped.handle.go_on()?;
+                stopped.handle.wait()?;
             }
             1 => {
                 window.post(&origins)?.wait()?;
@@ -277,14 +280,14 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
                 assert_eq!(element, value(rank));
             })
         })?;
-        let mut posting = window.post_within(&all, NONE);
+        let mut posting = window.posting(&all)?.wait_within(NONE);
         let mut exposure = loop {
             match posting {
                 Ok(exposure) => break exposure,
                 Err(late) => {
                     check_timeout(late.error)?;
                     world.link().relax();
-                    posting = late.handle.go_on_within(NONE);
+                    posting = late.handle.wait_within(NONE);
                 }
             }
         };
@@ -292,11 +295,11 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
         for &target in all.ranks() {
             again(world, || access.put(target, me.index(), &[value(me)]))?;
         }
-        let mut completing = access.complete_within(NONE);
+        let mut completing = access.completing().wait_within(NONE);
         while let Err(late) = completing {
             check_timeout(late.error)?;
             world.link().relax();
-            completing = late.handle.go_on_within(NONE);
+            completing = late.handle.wait_within(NONE);
         }
         while let Err(late) = exposure.wait_within(NONE) {
             check_timeout(late.error)?;
@@ -326,14 +329,16 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
     match world.rank().get() {
         0 => {
             let held = take(machine, late);
-            let Err(stopped) = answered(window.post_within(&both, SHORT), Posting::go_on_within)
-            else {
+            let Err(stopped) = answered(
+                window.posting(&both)?.wait_within(SHORT),
+                Posting::wait_within,
+            ) else {
                 return Err(NO_ERROR);
             };
             timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
             await_go(&window, early)?;
             drop(held);
-            stopped.handle.go_on()?.wait()?;
+            stopped.handle.wait()?.wait()?;
             check("early's put", window.local().get(1)?, 10_u64)?;
             check("late's put", window.local().get(2)?, 20_u64)?;
             go(&window, early)?;
@@ -385,13 +390,15 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
             access.put(early, 0, &[10])?;
             access.put(late, 0, &[20])?;
             let held = take(machine, late);
-            let Err(stopped) = answered(access.complete_within(SHORT), Completing::go_on_within)
-            else {
+            let Err(stopped) = answered(
+                access.completing().wait_within(SHORT),
+                Completing::wait_within,
+            ) else {
                 return Err(NO_ERROR);
             };
             timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
             drop(held);
-            stopped.handle.go_on()?;
+            stopped.handle.wait()?;
             go(&window, early)
         }
         1 => {
@@ -441,9 +448,10 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
             };
             timed_out(late.error, Waiting::Completion, 1, &only_never)?;
             let access = window.start(&targets)?;
-            let Err(late_access) =
-                answered(access.complete_within(SHORT), Completing::go_on_within)
-            else {
+            let Err(late_access) = answered(
+                access.completing().wait_within(SHORT),
+                Completing::wait_within,
+            ) else {
                 return Err(NO_ERROR);
             };
             // Nobody but one of them is waited for.

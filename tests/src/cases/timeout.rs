@@ -106,10 +106,17 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
     if me == 0 {
         let link = P::link(&machine, second, None)?;
         let config = Config::default();
-        let Err(error) = World::start_within(link, context.arena, config, SHORT) else {
+        // One look, and then more: what has not come is waited for by the same handle.
+        let starting = World::starting(link, context.arena, config)?;
+        let Err(again) = starting.test() else {
             return Err(NO_ERROR);
         };
-        timed_out(error, Waiting::StartUp, 1, &[late])?;
+        timed_out(again.error, Waiting::StartUp, 1, &[late])?;
+        let Err(stopped) = again.handle.wait_within(SHORT) else {
+            return Err(NO_ERROR);
+        };
+        timed_out(stopped.error, Waiting::StartUp, 1, &[late])?;
+        drop(stopped);
         machine.store_u32(told, 1);
         machine.drain();
     }

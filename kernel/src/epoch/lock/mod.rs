@@ -116,15 +116,14 @@
 //! may put and get.
 //!
 //! # Bounds
-//! A lock that was given a budget and runs out of it gives a [`Locking`]; all attempts of an
-//! exclusive lock have the budget together. It keeps its place (a shared lock and a queued one; an
-//! exclusive one keeps new readers out, and has taken all else back), and can continue, or be
-//! [cancelled](Locking::cancel), which takes it back. Dropping it does the same. In
-//! [`World::within`](crate::World::within) that takes the budget: what cannot be given back until
-//! then (on a network whose answers take longer) stays taken for ever, and the window is abandoned
-//! here; what `cancel_within` gives can continue. A rank has at most 8 locks of a window. The words
-//! count up to 32,767 ranks with exclusive locks. One whose target is lost gives back what it has
-//! at other ranks.
+//! A [`Locking`] that was given a budget and runs out of it comes back: it has its place (a shared
+//! lock and a queued one; an exclusive one keeps new readers out, and has taken all else back), and
+//! can continue, or be [cancelled](Locking::cancel), which takes it back. Dropping it does the
+//! same. In [`World::within`](crate::World::within) that ends with the budget: what cannot be given
+//! back until then (on a network whose answers take longer) stays taken for ever, and the window is
+//! abandoned here; what [`cancelling`](Locking::cancelling) gives can continue. A rank has at most
+//! 8 locks of a window. The words count up to 32,767 ranks with exclusive locks. One whose target
+//! is lost gives back what it has at other ranks.
 //!
 //! # Source
 //! [foMPI] 2.3 and Fig. 3. A lock there goes back to the start if the local word is taken, as here.
@@ -191,19 +190,18 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     #[track_caller]
     pub fn lock_shared(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::Shared, target).go_on()
+        self.locking(Kind::Shared, target)?.wait()
     }
 
-    /// [`lock_shared`](Window::lock_shared), as long as `budget` says.
+    /// [`lock_shared`](Window::lock_shared), with a handle: for programs that do not wait for ever.
+    /// Nothing happens before it is waited for.
     ///
     /// # Errors
-    /// Those of [`lock_shared`](Window::lock_shared); [`Error::Timeout`] naming the rank
-    /// that has it exclusively, or the target while others share it.
-    /// All with a [`Locking`] to continue with.
+    /// [`Error::NoSuchRank`].
     #[track_caller]
-    pub fn lock_shared_within(&self, target: Rank, budget: Budget) -> Locked<'_, 'w, T, L> {
+    pub fn locking_shared(&self, target: Rank) -> Result<Locking<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::Shared, target).go_on_within(budget)
+        self.locking(Kind::Shared, target)
     }
 
     /// Locks `target`'s piece for this rank alone. Waits while it is locked by others, or all
@@ -242,19 +240,36 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 element: PhantomData,
             });
         }
-        Locking::new(hold).go_on()
+        Locking::new(hold).wait_for(target)
     }
 
-    /// [`lock_exclusive`](Window::lock_exclusive), as long as `budget` says.
+    /// [`lock_exclusive`](Window::lock_exclusive), with a handle: for programs that do not wait for
+    /// ever. Nothing happens before it is waited for.
     ///
     /// # Errors
-    /// Those of [`lock_exclusive`](Window::lock_exclusive); [`Error::Timeout`] naming
-    /// the rank that has it exclusively, or the target while others share it.
-    /// All with a [`Locking`] to continue with.
+    /// [`Error::NoSuchRank`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// use flagpost::{Budget, Rank};
+    ///
+    /// let (window, owner) = (world.allocate::<u32>(1)?, Rank::new(0));
+    /// let mut locking = window.locking_exclusive(owner)?;
+    /// let lock = loop {
+    ///     match locking.wait_within(Budget::microseconds(20)) {
+    ///         Ok(lock) => break lock,
+    ///         Err(late) => locking = late.handle, // something else is done here
+    ///     }
+    /// };
+    /// lock.unlock()?;
+    /// # Ok(())
+    /// # });
+    /// ```
     #[track_caller]
-    pub fn lock_exclusive_within(&self, target: Rank, budget: Budget) -> Locked<'_, 'w, T, L> {
+    pub fn locking_exclusive(&self, target: Rank) -> Result<Locking<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::Exclusive, target).go_on_within(budget)
+        self.locking(Kind::Exclusive, target)
     }
 
     /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
@@ -287,20 +302,18 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     #[track_caller]
     pub fn lock_queued(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::Queued, target).go_on()
+        self.locking(Kind::Queued, target)?.wait()
     }
 
-    /// [`lock_queued`](Window::lock_queued), as long as `budget` says.
+    /// [`lock_queued`](Window::lock_queued), with a handle: for programs that do not wait for ever.
+    /// Nothing happens before it is waited for.
     ///
     /// # Errors
-    /// Those of [`lock_queued`](Window::lock_queued); [`Error::Timeout`] as of
-    /// [`lock_exclusive_within`](Window::lock_exclusive_within), or naming the rank before this one
-    /// in the queue ([`Waiting::Queue`](crate::Waiting::Queue)).
-    /// All with a [`Locking`] to continue with.
+    /// [`Error::NoSuchRank`].
     #[track_caller]
-    pub fn lock_queued_within(&self, target: Rank, budget: Budget) -> Locked<'_, 'w, T, L> {
+    pub fn locking_queued(&self, target: Rank) -> Result<Locking<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::Queued, target).go_on_within(budget)
+        self.locking(Kind::Queued, target)
     }
 
     /// Locks all pieces, which others may share. Waits while any is locked exclusively, and for the
@@ -330,23 +343,20 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     #[track_caller]
     pub fn lock_all(&self) -> Result<Lock<'_, 'w, T, L>, Error> {
         called!(self.core.world);
-        self.ask(Kind::All, Rank::new(0)).go_on()
+        self.locking_all().wait()
     }
 
-    /// [`lock_all`](Window::lock_all), as long as `budget` says.
-    ///
-    /// # Errors
-    /// Those of [`lock_all`](Window::lock_all); [`Error::Timeout`] with the number of ranks
-    /// that have exclusive locks (they are counted, not recorded: no rank is named).
-    /// All with a [`Locking`] to continue with.
+    /// [`lock_all`](Window::lock_all), with a handle: for programs that do not wait for ever.
+    /// Nothing happens before it is waited for.
     #[track_caller]
-    pub fn lock_all_within(&self, budget: Budget) -> Locked<'_, 'w, T, L> {
+    pub fn locking_all(&self) -> Locking<'_, 'w, T, L> {
         called!(self.core.world);
-        self.ask(Kind::All, Rank::new(0)).go_on_within(budget)
+        Locking::new(Hold::new(&self.core, Kind::All, Rank::new(0)))
     }
 
-    fn ask(&self, kind: Kind, target: Rank) -> Locking<'_, 'w, T, L> {
-        Locking::new(Hold::new(&self.core, kind, target))
+    fn locking(&self, kind: Kind, target: Rank) -> Result<Locking<'_, 'w, T, L>, Error> {
+        self.core.world.check_rank(target)?;
+        Ok(Locking::new(Hold::new(&self.core, kind, target)))
     }
 }
 
@@ -389,7 +399,6 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
     fn begin(&mut self) -> Result<(), Error> {
         let target = self.words.target();
         let Words { core, kind, .. } = self.words;
-        core.world.check_rank(target)?;
         if core.abandoned.get() {
             return Err(Error::EpochAbandoned);
         }
@@ -491,7 +500,7 @@ impl<L: Link> Drop for Hold<'_, '_, L> {
 
 /// A lock that is not there yet.
 #[derive(Debug)]
-#[must_use = "continue, or cancel it"]
+#[must_use = "a lock is taken when its handle is waited for"]
 pub struct Locking<'e, 'w, T, L: Link> {
     hold: Hold<'e, 'w, L>,
     element: PhantomData<T>,
@@ -506,25 +515,41 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         }
     }
 
-    /// Continues to wait. A call that was refused begins anew, and may be refused again.
+    /// [`wait`](Self::wait), if there is such a rank as `target`: the full path of
+    /// [`Window::lock_exclusive`].
+    #[inline(never)]
+    #[track_caller]
+    fn wait_for(self, target: Rank) -> Result<Lock<'e, 'w, T, L>, Error> {
+        called!(self.hold.words.core.world);
+        self.hold.words.core.world.check_rank(target)?;
+        self.wait()
+    }
+
+    /// Waits for the lock. What was taken before stays taken. A call that was refused begins anew,
+    /// and may be refused again.
     ///
     /// # Errors
     /// Those of the call for the lock. What was taken is taken back.
     #[track_caller]
-    pub fn go_on(self) -> Result<Lock<'e, 'w, T, L>, Error> {
+    pub fn wait(mut self) -> Result<Lock<'e, 'w, T, L>, Error> {
         called!(self.hold.words.core.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.hold.obtain()?;
+        Ok(Lock {
+            hold: self.hold,
+            element: PhantomData,
+        })
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
-    /// Those of the call for the lock; [`Error::Timeout`] naming the target while it is locked (no
-    /// rank, if all pieces are asked for; in the queue, the rank before this one). All with a
-    /// [`Locking`] to continue with.
+    /// Those of the call for the lock; [`Error::Timeout`] naming the rank that has the piece
+    /// exclusively, or its owner while others share it. Of all pieces it says how many ranks have
+    /// exclusive locks (they are counted, not recorded: no rank is named). In the queue it may name
+    /// the rank before this one ([`Waiting::Queue`](crate::Waiting::Queue)). All with the handle
+    /// again.
     #[track_caller]
-    pub fn go_on_within(mut self, budget: Budget) -> Locked<'e, 'w, T, L> {
+    pub fn wait_within(mut self, budget: Budget) -> Locked<'e, 'w, T, L> {
         called!(self.hold.words.core.world);
         let world = self.hold.words.core.world;
         match world.within(budget, || self.hold.obtain()) {
@@ -539,6 +564,15 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         }
     }
 
+    /// The lock, if it is there: [`wait_within`](Self::wait_within) with a budget of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Locked<'e, 'w, T, L> {
+        self.wait_within(Budget::ZERO)
+    }
+
     /// Takes back what was taken: it is as if the lock had not been asked for. Waits for nobody but
     /// for the words' own locks, and for whoever is just coming to the same queue.
     ///
@@ -547,19 +581,14 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
     #[track_caller]
     pub fn cancel(self) -> Result<(), Error> {
         called!(self.hold.words.core.world);
-        self.cancel_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.cancelling().wait()
     }
 
-    /// [`cancel`](Self::cancel), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`], [`Error::PeerLost`]: with the rest of it.
+    /// [`cancel`](Self::cancel), with a handle: for programs that do not wait for ever.
     #[track_caller]
-    pub fn cancel_within(self, budget: Budget) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+    pub fn cancelling(self) -> Unlocking<'e, 'w, L> {
         called!(self.hold.words.core.world);
-        let rest = Unlocking { hold: self.hold };
-        rest.go_on_within(budget)
+        Unlocking { hold: self.hold }
     }
 }
 
@@ -641,20 +670,14 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
             return Ok(());
         }
         let rest = Unlocking { hold: self.hold };
-        rest.go_on()
+        rest.wait()
     }
 
-    /// [`unlock`](Self::unlock), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::PeerLost`]; [`Error::Timeout`] (of a queued lock: naming the rank that comes next,
-    /// as far as is known, [`Waiting::Queue`](crate::Waiting::Queue)): with an [`Unlocking`] to
-    /// continue with.
+    /// [`unlock`](Self::unlock), with a handle: for programs that do not wait for ever.
     #[track_caller]
-    pub fn unlock_within(self, budget: Budget) -> Result<(), Unfinished<Unlocking<'e, 'w, L>>> {
+    pub fn unlocking(self) -> Unlocking<'e, 'w, L> {
         called!(self.hold.words.core.world);
-        let rest = Unlocking { hold: self.hold };
-        rest.go_on_within(budget)
+        Unlocking { hold: self.hold }
     }
 }
 
@@ -666,23 +689,24 @@ pub struct Unlocking<'e, 'w, L: Link> {
 }
 
 impl<L: Link> Unlocking<'_, '_, L> {
-    /// Continues where the last attempt stopped.
+    /// Waits until the lock is given back. What was given back before is not given back again.
     ///
     /// # Errors
     /// [`Error::PeerLost`].
+    #[inline(never)]
     #[track_caller]
-    pub fn go_on(self) -> Result<(), Error> {
+    pub fn wait(mut self) -> Result<(), Error> {
         called!(self.hold.words.core.world);
-        self.go_on_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.hold.release()
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
-    /// Those of [`Lock::unlock_within`], with the handle again.
+    /// [`Error::PeerLost`]; [`Error::Timeout`] (of a queued lock: naming the rank that comes next,
+    /// as far as is known, [`Waiting::Queue`](crate::Waiting::Queue)): with the handle again.
     #[track_caller]
-    pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.hold.words.core.world);
         let world = self.hold.words.core.world;
         match world.within(budget, || self.hold.release()) {
@@ -692,5 +716,15 @@ impl<L: Link> Unlocking<'_, '_, L> {
                 error,
             }),
         }
+    }
+
+    /// Whether the lock is given back, without waiting: [`wait_within`](Self::wait_within) with a
+    /// budget of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Result<(), Unfinished<Self>> {
+        self.wait_within(Budget::ZERO)
     }
 }

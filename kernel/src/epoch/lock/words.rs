@@ -296,9 +296,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         let mut pause = self.first_pause();
         self.look_at(rank, cell);
         let (link, op) = (world.link(), &self.op);
-        let mut deadline = self.core.passive.deadline.get();
+        let is_timed = &self.core.passive.is_timed;
         let (mut looks, seen) = (0_u32, Cell::new(0));
-        let free = world.wait().by(&mut deadline).until(
+        let free = world.wait().one_of_several(!is_timed.get()).until(
             || {
                 looks = looks.saturating_add(1);
                 // Whatever is noted: these are turns, and no waiting.
@@ -319,15 +319,16 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             },
             || self.taken_by_others(cell, seen.get()),
         );
-        // One that found it free at once has not looked at the clock.
-        let passed = match &deadline {
-            Some(deadline) => looks == 1 && deadline.passed(world.link()),
-            None => {
-                deadline = Some(world.deadline());
+        // One that found it free immediately has not read the clock: attempts that fail again and
+        // again end by it all the same, but for the first one.
+        let passed = match (is_timed.replace(true), looks) {
+            (true, 1) => world.is_late(),
+            (false, 1) => {
+                world.look_at_clock();
                 false
             }
+            _ => false,
         };
-        self.core.passive.deadline.set(deadline);
         let found = self.looked(free)?;
         if passed {
             return Err(Error::Timeout(self.taken_by_others(cell, seen.get())));
@@ -373,7 +374,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     /// Takes all that the lock takes.
     pub(super) fn obtain(&mut self) -> Result<(), Error> {
-        self.core.passive.deadline.set(None);
+        self.core.passive.is_timed.set(false);
         self.conclude()?;
         match self.kind {
             Kind::Shared => self.share(Word::Local, |word| word & WRITER == 0),

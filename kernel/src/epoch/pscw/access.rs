@@ -172,7 +172,7 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// the lost one is nowhere; of several, the first is named. [`Error::PeerLeft`]. Only where a
     /// target could not be waited for, since the link ends all waits once it knows a rank to be
     /// lost, is the epoch abandoned. A survivor that still wants it takes
-    /// [`complete_within`](Self::complete_within).
+    /// [`completing`](Self::completing).
     ///
     /// # Example
     /// ```
@@ -194,23 +194,15 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     #[track_caller]
     pub fn complete(self) -> Result<(), Error> {
         tries!(self.ending.side.core.world);
-        self.ending.go_on()
+        self.ending.wait()
     }
 
-    /// [`complete`](Self::complete), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for, and [`Error::PeerLost`] and
-    /// [`Error::PeerLeft`] as of [`complete`](Self::complete): with a [`Completing`] to continue
-    /// with. It looks again for the post of a target that could not be waited for. Where the epoch
-    /// has ended, nothing is left to do, and dropping it abandons nothing.
+    /// [`complete`](Self::complete), with a handle: for programs that do not wait for ever, or
+    /// outlive a rank that is lost.
     #[track_caller]
-    pub fn complete_within(
-        self,
-        budget: Budget,
-    ) -> Result<(), Unfinished<Completing<'e, 'w, L, S>>> {
+    pub fn completing(self) -> Completing<'e, 'w, L, S> {
         tries!(self.ending.side.core.world);
-        self.ending.go_on_within(budget)
+        self.ending
     }
 }
 
@@ -229,25 +221,25 @@ pub struct Completing<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
-    /// Continues where the last attempt stopped.
+    /// Waits for the targets' posts, and tells the targets that have not been told yet.
     ///
     /// # Errors
     /// [`Error::PeerLost`], [`Error::PeerLeft`]: [`Access::complete`] says what has been done then.
     #[track_caller]
-    pub fn go_on(mut self) -> Result<(), Error> {
-        let world = self.side.core.world;
-        called!(world);
-        // An error is final: a rank is lost, or has left.
-        world.within(Budget::UNLIMITED, || self.finish())
+    pub fn wait(mut self) -> Result<(), Error> {
+        called!(self.side.core.world);
+        self.finish()
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
     /// [`Error::Timeout`] naming the target that was waited for, [`Error::PeerLost`],
-    /// [`Error::PeerLeft`]: with the handle again.
+    /// [`Error::PeerLeft`]: with the handle again, which looks once more for the post of a target
+    /// that could not be waited for. Where the epoch has ended, nothing is left to do, and dropping
+    /// the handle abandons nothing.
     #[track_caller]
-    pub fn go_on_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
+    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.side.core.world);
         match self.side.core.world.within(budget, || self.finish()) {
             Ok(()) => Ok(()),
@@ -256,6 +248,16 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                 error,
             }),
         }
+    }
+
+    /// Whether the epoch has ended, without waiting: [`wait_within`](Self::wait_within) with a
+    /// budget of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Result<(), Unfinished<Self>> {
+        self.wait_within(Budget::ZERO)
     }
 
     fn finish(&mut self) -> Result<(), Error> {

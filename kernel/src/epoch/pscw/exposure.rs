@@ -24,7 +24,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
     /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::PeerLost`] naming an origin that is
     /// lost: the epoch is abandoned. A survivor that still wants it takes
-    /// [`post_within`](Window::post_within).
+    /// [`posting`](Window::posting).
     ///
     /// # Example
     /// ```
@@ -52,31 +52,35 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
             .core
             .world
             .noted(origins.group(self.core.world.size()))?;
-        self.posting(Ok(self.core.all()), origins).go_on()
+        self.new_post(self.core.all(), origins).wait()
     }
 
-    /// [`post`](Window::post), as long as `budget` says.
+    /// [`post`](Window::post), with a handle: for programs that do not wait for ever, or outlive a
+    /// rank that is lost. Nothing happens before the handle is waited for.
     ///
     /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::NoSuchRank`],
-    /// [`Error::DuplicateRank`]: no epoch was opened. [`Error::Timeout`] naming the origin that
-    /// could not be told, with a [`Posting`] to continue with.
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`].
     ///
-    /// [`Error::PeerLost`] naming an origin that is lost, when all others have been told (of
-    /// several, the first): the epoch is open, and [`Posting::go_on`] gives it immediately.
-    /// [`Exposure::wait`] may wait for the lost one in vain.
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Budget;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = [world.rank().next(world.size())];
+    /// let exposure = match window.posting(&peer)?.wait_within(Budget::microseconds(20)) {
+    ///     Ok(exposure) => exposure,
+    ///     Err(late) => late.handle.wait()?, // tells the origins that have not been told yet
+    /// };
+    /// window.start(&peer)?.complete()?;
+    /// exposure.wait()
+    /// # });
+    /// ```
     #[track_caller]
-    pub fn post_within<'e>(
-        &'e self,
-        origins: impl Ranks<'e>,
-        budget: Budget,
-    ) -> Posted<'e, 'w, L, S> {
+    pub fn posting<'e>(&'e self, origins: impl Ranks<'e>) -> Result<Posting<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        let posting = match origins.group(self.core.world.size()) {
-            Ok(origins) => self.posting(Ok(self.core.all()), origins),
-            Err(error) => self.posting(Err(error), Group::EMPTY),
-        };
-        posting.go_on_within(budget)
+        let origins = origins.group(self.core.world.size())?;
+        Ok(self.new_post(self.core.all(), origins))
     }
 
     /// [`post`](Window::post), for origins that access the elements `range` only: no other line is
@@ -111,34 +115,25 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         origins: impl Ranks<'e>,
     ) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        let origins = origins.group(self.core.world.size())?;
-        self.posting(self.lines(range), origins).go_on()
+        self.posting_range(range, origins)?.wait()
     }
 
-    /// [`post_range`](Window::post_range), as long as `budget` says.
+    /// [`post_range`](Window::post_range), with a handle, as [`posting`](Window::posting).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], and those of [`post_within`](Window::post_within).
+    /// [`Error::OutOfRange`], [`Error::NoSuchRank`], [`Error::DuplicateRank`].
     #[track_caller]
-    pub fn post_range_within<'e>(
+    pub fn posting_range<'e>(
         &'e self,
         range: Range<usize>,
         origins: impl Ranks<'e>,
-        budget: Budget,
-    ) -> Posted<'e, 'w, L, S> {
+    ) -> Result<Posting<'e, 'w, L, S>, Error> {
         called!(self.core.world);
-        let posting = match origins.group(self.core.world.size()) {
-            Ok(origins) => self.posting(self.lines(range), origins),
-            Err(error) => self.posting(Err(error), Group::EMPTY),
-        };
-        posting.go_on_within(budget)
+        let origins = origins.group(self.core.world.size())?;
+        Ok(self.new_post(self.lines(range)?, origins))
     }
 
-    fn posting<'e>(
-        &'e self,
-        lines: Result<Lines, Error>,
-        origins: Group<'e>,
-    ) -> Posting<'e, 'w, L, S> {
+    fn new_post<'e>(&'e self, lines: Lines, origins: Group<'e>) -> Posting<'e, 'w, L, S> {
         Posting {
             side: Side::of(self),
             lines,
@@ -170,8 +165,8 @@ enum Phase {
 #[must_use = "dropping this abandons the exposure epoch"]
 pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
     side: Side<'e, 'w, L, S>,
-    /// What is exposed; or what is wrong with it, or with the origins.
-    lines: Result<Lines, Error>,
+    /// What is exposed.
+    lines: Lines,
     origins: Group<'e>,
     /// How many origins have been told.
     told: u16,
@@ -180,27 +175,30 @@ pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
-    /// Continues where the last attempt stopped: tells the origins that have not been told yet.
+    /// Opens the epoch, and tells the origins that have not been told yet.
     ///
     /// # Errors
-    /// [`Error::PeerLost`] naming an origin that is lost: the epoch is abandoned. If all others
-    /// have been told before, there is none: the epoch is open.
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]: no epoch was opened. [`Error::PeerLost`]
+    /// naming an origin that is lost: the epoch is abandoned. If all others have been told before,
+    /// there is none: the epoch is open.
     #[track_caller]
-    pub fn go_on(mut self) -> Result<Exposure<'e, 'w, L, S>, Error> {
+    pub fn wait(mut self) -> Result<Exposure<'e, 'w, L, S>, Error> {
         called!(self.side.core.world);
-        // An error is final: an origin is lost, or nothing was opened.
-        self.open(Budget::UNLIMITED)
+        self.open()
     }
 
-    /// [`go_on`](Self::go_on), as long as `budget` says.
+    /// [`wait`](Self::wait), as long as `budget` says.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the origin that could not be told, and [`Error::PeerLost`] naming
-    /// one that is lost: with the handle again.
+    /// Those of [`wait`](Self::wait); [`Error::Timeout`] naming the origin that could not be told:
+    /// with the handle again. After [`Error::PeerLost`] all other origins have been told (of
+    /// several that are lost, the first is named): the epoch is open, and the next call gives it
+    /// immediately. [`Exposure::wait`] may wait for the lost one in vain.
     #[track_caller]
-    pub fn go_on_within(mut self, budget: Budget) -> Posted<'e, 'w, L, S> {
+    pub fn wait_within(mut self, budget: Budget) -> Posted<'e, 'w, L, S> {
         called!(self.side.core.world);
-        match self.open(budget) {
+        let world = self.side.core.world;
+        match world.within(budget, || self.open()) {
             Ok(exposure) => Ok(exposure),
             Err(error) => Err(Unfinished {
                 handle: self,
@@ -209,8 +207,18 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
         }
     }
 
-    fn open(&mut self, budget: Budget) -> Result<Exposure<'e, 'w, L, S>, Error> {
-        self.side.core.world.within(budget, || self.tell())?;
+    /// The epoch, if no origin must be waited for: [`wait_within`](Self::wait_within) with a budget
+    /// of 0.
+    ///
+    /// # Errors
+    /// Those of [`wait_within`](Self::wait_within).
+    #[track_caller]
+    pub fn test(self) -> Posted<'e, 'w, L, S> {
+        self.wait_within(Budget::ZERO)
+    }
+
+    fn open(&mut self) -> Result<Exposure<'e, 'w, L, S>, Error> {
+        self.tell()?;
         self.phase = Phase::Done;
         Ok(Exposure {
             side: self.side,
@@ -227,9 +235,8 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
             "pscw.post.open<tell",
             {
                 if self.phase == Phase::New {
-                    let lines = self.lines?;
                     core.open(&core.exposure_open)?;
-                    core.exposed.set(lines);
+                    core.exposed.set(self.lines);
                     self.phase = Phase::Publish;
                 }
                 if self.phase == Phase::Publish {
@@ -247,7 +254,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
                 let nth = self.told;
                 let post = move || sync.post(link, origin, nth);
                 self.side.tell(origin, &mut self.lost, S::FULL, post)?;
-                // BUDGET: going on tells the rest only.
+                // BUDGET: a further call tells the rest only.
                 point!("pscw.post.told", self.told = self.told.wrapping_add(1));
             }
         );
@@ -298,10 +305,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// ```
     #[track_caller]
     pub fn wait(mut self) -> Result<(), Error> {
-        let world = self.side.core.world;
-        called!(world);
-        // An error is final: a rank is lost, or has left.
-        world.within(Budget::UNLIMITED, || self.finish())
+        called!(self.side.core.world);
+        self.finish()
     }
 
     /// [`wait`](Self::wait), as long as `budget` says.

@@ -52,8 +52,8 @@
 //!     piece, or the range given to `post_range`.
 //!
 //! # Bounds
-//! A call that was given a budget and runs out of it returns its handle in
-//! [`Unfinished`](crate::Unfinished); the handle knows which ranks it has told already, so it tells
+//! A handle that was given a budget and runs out of it comes back in
+//! [`Unfinished`](crate::Unfinished). It knows which ranks it has told already, so it tells
 //! only the rest. A handle that is dropped before its epoch's end makes the window refuse further
 //! epochs ([`Error::EpochAbandoned`]).
 //!

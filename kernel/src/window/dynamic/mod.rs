@@ -79,7 +79,7 @@ use self::directory::{Change, Directory, Field};
 pub use self::reach::Attached;
 use super::{Memory, Model, Pieces, Window, core::ATTACHED};
 use crate::{
-    Budget, Error, Made, Making, Unfinished, World,
+    Error, Freeing, Making, World,
     arena::RankSet,
     epoch::{EpochSlots, Strategy},
     making::Ways,
@@ -241,22 +241,19 @@ impl<'w, L: Link> World<'w, L> {
         strategy: S::Options,
     ) -> Result<DynamicWindow<'w, L, S>, Error> {
         called!(self);
-        self.dynamic_within::<S>(options, strategy, Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.making_dynamic::<S>(options, strategy)?.wait()
     }
 
-    /// [`World::dynamic_with`], as long as `budget` says.
+    /// [`World::dynamic_with`], with a handle, as [`World::allocating`].
     ///
     /// # Errors
-    /// Those of [`World::dynamic_with`]; [`Error::Timeout`] naming a rank that has not come, or did
-    /// not let this one tell it. That, and [`Error::PeerLost`], with a [`Making`] to continue with.
+    /// [`Error::CollectiveUnfinished`]: nothing was taken.
     #[track_caller]
-    pub fn dynamic_within<S: Strategy<'w, L>>(
+    pub fn making_dynamic<S: Strategy<'w, L>>(
         &'w self,
         options: DynamicOptions,
         strategy: S::Options,
-        budget: Budget,
-    ) -> Made<'w, L, DynamicWindow<'w, L, S>> {
+    ) -> Result<Making<'w, L, DynamicWindow<'w, L, S>>, Error> {
         called!(self);
         let prepare = || self.prepare_dynamic::<S>(options, strategy);
         // No element has this size; the two kinds of validation must not meet.
@@ -268,7 +265,7 @@ impl<'w, L: Link> World<'w, L> {
             clear: |made| made.window.clear(),
             discard: |made| made.window.discard(),
         };
-        Making::same(self, prepare, offer, ways, budget)
+        Making::same(self, prepare, offer, ways)
     }
 
     /// This rank's part. Takes nothing if it fails.
@@ -540,48 +537,38 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// the window are not matched; [`Error::QueueFull`] if other windows' notifications fill the
     /// queue.
     ///
-    /// The window is dropped then. [`free_within`](Self::free_within) gives it back, to try again.
+    /// The window is dropped then. [`freeing`](Self::freeing) keeps it, to try again.
     #[track_caller]
     pub fn free(self) -> Result<(), Error> {
         called!(self.window.core.world);
-        self.free_within(Budget::UNLIMITED)
-            .map_err(Unfinished::last)
+        self.freeing().wait()
     }
 
-    /// [`free`](Self::free), as long as `budget` says; with the window again if that fails, also
-    /// for reasons that the program can mend.
-    ///
-    /// # Errors
-    /// Those of [`free`](Self::free); [`Error::Timeout`] naming a rank that has not come. All with
-    /// the window, to try again.
+    /// [`free`](Self::free), with a handle that keeps the window until it is free.
     #[track_caller]
-    pub fn free_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
+    pub fn freeing(self) -> Freeing<'w, L, Self> {
         called!(self.window.core.world);
-        if self
-            .rows()
-            .iter()
-            .any(|[_, _, number]| number.get() & USED != 0)
-        {
-            return Err(Unfinished {
-                handle: self,
-                error: Error::MemoryInUse,
-            });
+        Freeing {
+            world: self.window.core.world,
+            made: self,
+            leave: Self::leave_all,
+            discard: Self::discard,
         }
-        let Self { window, .. } = self;
-        let link = window.core.world.link();
-        match window.free_within(budget) {
-            Ok(()) => {
-                link.abandon(&self.changing);
-                Ok(())
-            }
-            Err(Unfinished { handle, error }) => Err(Unfinished {
-                handle: Self {
-                    window: handle,
-                    ..self
-                },
-                error,
-            }),
+    }
+
+    /// Waits until nobody uses the window any more.
+    fn leave_all(&self) -> Result<(), Error> {
+        let mut rows = self.rows().iter();
+        if rows.any(|[_, _, number]| number.get() & USED != 0) {
+            return Err(Error::MemoryInUse);
         }
+        self.window.leave()
+    }
+
+    /// Gives back what it took.
+    fn discard(&self) {
+        self.window.discard();
+        self.window.core.world.link().abandon(&self.changing);
     }
 
     /// The own attachments.

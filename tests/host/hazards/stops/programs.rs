@@ -137,9 +137,9 @@ fn epoch<'w, S: Strategy<'w, Mapped<Mortal>>>(
         for &target in targets.ranks() {
             access.put(target, 0, &[7])?;
         }
-        ends(access.complete_within(budget))?;
+        ends(access.completing().wait_within(budget))?;
     } else {
-        ends(ends(window.post_within(&origins, budget))?.wait_within(budget))?;
+        ends(ends(window.posting(&origins)?.wait_within(budget))?.wait_within(budget))?;
     }
     Ok(())
 }
@@ -161,22 +161,22 @@ fn notified(world: &Living<'_>, window: &Shared<'_>, budget: Budget) -> Result<(
 fn locked(window: &Shared<'_>, how: How, budget: Budget) -> Result<(), Error> {
     let target = Rank::new(0);
     let lock = match how {
-        How::Shared => ends(window.lock_shared_within(target, budget))?,
-        How::Exclusive => ends(window.lock_exclusive_within(target, budget))?,
-        How::Queued => ends(window.lock_queued_within(target, budget))?,
-        How::All => ends(window.lock_all_within(budget))?,
+        How::Shared => ends(window.locking_shared(target)?.wait_within(budget))?,
+        How::Exclusive => ends(window.locking_exclusive(target)?.wait_within(budget))?,
+        How::Queued => ends(window.locking_queued(target)?.wait_within(budget))?,
+        How::All => ends(window.locking_all().wait_within(budget))?,
     };
     lock.put(target, 0, &[7])?;
-    ends(lock.unlock_within(budget))
+    ends(lock.unlocking().wait_within(budget))
 }
 
 /// Rank 0 puts to rank 1 between two fences.
 fn fenced(world: &Living<'_>, window: &Shared<'_>, budget: Budget) -> Result<(), Error> {
-    let epoch = ends(window.fence_within(Assert::NO_PRECEDE, budget))?;
+    let epoch = ends(window.fencing(Assert::NO_PRECEDE).wait_within(budget))?;
     if world.rank().get() == 0 {
         epoch.put(Rank::new(1), 0, &[7])?;
     }
-    ends(epoch.end_within(budget))
+    ends(epoch.ending().wait_within(budget))
 }
 
 /// A reduction, a broadcast and a barrier.
@@ -202,12 +202,15 @@ fn allgather(world: &Living<'_>) -> Result<(), Error> {
 }
 
 fn accumulated(window: &Shared<'_>, budget: Budget) -> Result<(), Error> {
-    let (target, lock) = (Rank::new(0), ends(window.lock_all_within(budget))?);
+    let (target, lock) = (
+        Rank::new(0),
+        ends(window.locking_all().wait_within(budget))?,
+    );
     let add = lock.raccumulate(target, 0, &[7], Operation::SUM)?;
     ends(add.wait_within(budget))?;
     let fetch = lock.rfetch_and_op(target, 1, 1, Operation::SUM)?;
     ends(fetch.wait_within(budget))?;
-    ends(lock.unlock_within(budget))
+    ends(lock.unlocking().wait_within(budget))
 }
 
 /// Rank 1 has attached memory and told rank 0 so, which puts to it, and meets it; then it is
@@ -228,11 +231,11 @@ fn dynamic<'w>(
     world.broadcast(owner, &mut name)?;
     ready();
     if world.rank() != owner {
-        let lock = ends(window.window().lock_shared_within(owner, budget))?;
+        let lock = ends(window.window().locking_shared(owner)?.wait_within(budget))?;
         window
             .at(&lock, Displacement::new(name[0]))
             .put(owner, 0, &[7_u32])?;
-        ends(lock.unlock_within(budget))?;
+        ends(lock.unlocking().wait_within(budget))?;
         return world.barrier();
     }
     world.barrier()?;
@@ -262,7 +265,7 @@ fn attach<'w>(
         world.broadcast(owner, &mut name)?;
         return world.barrier();
     }
-    let lock = ends(window.window().lock_shared_within(owner, budget))?;
+    let lock = ends(window.window().locking_shared(owner)?.wait_within(budget))?;
     window
         .at(&lock, Displacement::new(name[0]))
         .put(owner, 0, &[7_u32])?;
@@ -270,6 +273,6 @@ fn attach<'w>(
     window
         .at(&lock, Displacement::new(name[0]))
         .put(owner, 0, &[8_u32])?;
-    ends(lock.unlock_within(budget))?;
+    ends(lock.unlocking().wait_within(budget))?;
     world.barrier()
 }
